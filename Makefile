@@ -1,0 +1,53 @@
+# `make run` and `make test` each do all of the set-up that they need, on a fresh Debian 12 as well.
+PYTHON ?= /usr/bin/python3
+VENV := .venv/bin
+SETUP = PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m strandline.setup
+
+.PHONY: help run test setup setup-test setup-python lint format unit lock clean
+
+help:
+	@echo 'make run     set up, start the real stack, show every part working, stop it again'
+	@echo 'make test    set up, then every check: ruff, mypy, import-linter, all tests'
+	@echo 'make setup   set up only: packages, jars, PyLucene, .venv'
+	@echo 'make unit    the tests that need no server'
+	@echo 'make lint    ruff, mypy and import-linter'
+	@echo 'make format  let ruff put the code into shape'
+	@echo 'make lock    write the Python locks again, after a change of a pin'
+	@echo 'make clean   remove .venv and what tools left in the checkout'
+
+run: setup
+	$(VENV)/strandline demo
+
+test: setup-test lint
+	$(VENV)/pytest
+
+unit: setup-test
+	$(VENV)/pytest -m unit
+
+setup:
+	@setup/debian.sh run
+	@$(SETUP)
+
+setup-test:
+	@setup/debian.sh test
+	@$(SETUP)
+
+setup-python:
+	@$(SETUP)
+
+lint: setup-test
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+	$(VENV)/mypy
+	$(VENV)/lint-imports --config setup.cfg
+
+format: setup-test
+	$(VENV)/ruff check --fix .
+	$(VENV)/ruff format .
+
+lock: setup
+	PYTHONPATH=src $(PYTHON) -m strandline.setup.lock
+
+clean:
+	rm -rf .venv build .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache src/strandline.egg-info
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,169 @@
+"""The byte layouts that part keys travel in: one part key, a packed batch of them, and a page of terms.
+
+A *part key* is a label set in canonical form: labels sorted by name, no name twice, no empty value. Its bytes are, for
+each label in order: the name's length as u16, the name, the value's length as u16, the value. Numbers are little
+endian, text is UTF-8, and nothing else is in it: the number of labels follows from the length, and `__name__` is a
+label as any other. The Java extension takes a document's fields from these bytes, so that nothing has to take them
+apart in Python. Lucene's limit on a term holds for each value, and for all names of a key together: 32,766 bytes.
+
+A *packed batch* holds n part keys as columns: u32 n; n part ids of u32; n key hashes of two u64; n + 1 offsets of u32
+into what follows, the first one 0; the part keys, one behind the other.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strandline.errors import Fatal
+
+# Java arrays hold no more; a little less, because some JVMs keep a few words for themselves.
+MAX_PACKED_BYTES = 2**31 - 1024
+_HASH_WORDS = 2
+
+
+class MalformedBatch(Fatal):
+    """A batch, or a part key in it, breaks its layout or a limit. Nothing of it was taken.
+
+    `document` is the place of the part key in the batch, from 0, or -1 if the batch as a whole is wrong; `position` is
+    the first wrong byte of the packed batch, or -1 if it was not packed yet.
+    """
+
+    def __init__(self, reason: str, *, document: int = -1, position: int = -1) -> None:
+        where = f"part key {document} of the batch" if document >= 0 else "the batch"
+        at = f" at byte {position}" if position >= 0 else ""
+        super().__init__(f"{where} is malformed{at}: {reason}")
+        self.reason = reason
+        self.document = document
+        self.position = position
+
+
+def encode_part_key(labels: Mapping[str, str]) -> bytes:
+    """The canonical bytes of a label set. A label with an empty value is the same as no label, and left out."""
+    return b"".join(_sized(text.encode()) for name in sorted(labels) if labels[name] for text in (name, labels[name]))
+
+
+def decode_part_key(part_key: bytes) -> dict[str, str]:
+    """The labels of a part key in order. Made for people and tests: it goes label by label."""
+    texts = []
+    position = 0
+    while position < len(part_key):
+        try:
+            (length,) = struct.unpack_from("<H", part_key, position)
+        except struct.error as error:
+            raise MalformedBatch("a part key is cut off in a length") from error
+        position += 2 + length
+        texts.append(part_key[position - length : position])
+    if position > len(part_key) or len(texts) % 2:
+        raise MalformedBatch("a part key is cut off in a text")
+    decoded = [text.decode() for text in texts]
+    return dict(zip(decoded[::2], decoded[1::2], strict=True))
+
+
+def encode_values(values: Iterable[str]) -> bytes:
+    """A list of values as the extension takes it: for each its length as u16 and its bytes."""
+    return b"".join(_sized(value.encode()) for value in values)
+
+
+def _sized(text: bytes) -> bytes:
+    if len(text) > 0xFFFF:
+        raise MalformedBatch(f"a text of {len(text)} bytes is longer than its length, a u16, can say")
+    return struct.pack("<H", len(text)) + text
+
+
+@dataclass(frozen=True, slots=True)
+class PartKeyBatch:
+    """Part keys as columns: part id, key hash in two words, and the bytes from one offset to the next.
+
+    The offsets may start anywhere in `keys`, so that a slice of a larger batch is one too.
+    """
+
+    part_ids: NDArray[np.uint32]
+    key_hashes: NDArray[np.uint64]
+    offsets: NDArray[np.uint32] | NDArray[np.int64]
+    keys: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.part_ids)
+
+    @classmethod
+    def of(cls, part_ids: Iterable[int], key_hashes: Iterable[tuple[int, int]], part_keys: Iterable[bytes]) -> Self:
+        """Make a batch key by key: for tests and for handfuls."""
+        keys = list(part_keys)
+        return cls(
+            np.fromiter(part_ids, dtype=np.uint32),
+            np.array(list(key_hashes), dtype=np.uint64).reshape(-1, _HASH_WORDS),
+            np.cumsum([0, *map(len, keys)], dtype=np.int64),
+            np.frombuffer(b"".join(keys), dtype=np.uint8),
+        )
+
+    def part_key(self, index: int) -> bytes:
+        """The bytes of one part key."""
+        return self.keys[self.offsets[index] : self.offsets[index + 1]].tobytes()
+
+    def pack(self) -> bytes:
+        """The packed batch: a few copies of arrays, however many keys there are.
+
+        Here it is checked that the columns fit together; what the part keys hold is checked by the extension.
+        """
+        count = len(self)
+        if self.key_hashes.shape != (count, _HASH_WORDS) or self.offsets.shape != (count + 1,):
+            raise MalformedBatch(
+                f"{count} part ids came with hashes of shape {self.key_hashes.shape} and {len(self.offsets)} offsets"
+            )
+        falling = self.offsets[1:] < self.offsets[:-1]
+        if falling.any():
+            raise MalformedBatch("its end lies before its start", document=int(falling.argmax()))
+        start, end = int(self.offsets[0]), int(self.offsets[-1])
+        if not 0 <= start <= end <= len(self.keys):
+            raise MalformedBatch(f"offsets from {start} to {end} lie outside of {len(self.keys)} bytes of part keys")
+        size = 4 + 24 * count + 4 + end - start
+        if size > MAX_PACKED_BYTES:
+            raise MalformedBatch(f"{size} bytes are more than the {MAX_PACKED_BYTES} that a Java array holds")
+        return b"".join(
+            (
+                struct.pack("<I", count),
+                np.ascontiguousarray(self.part_ids, dtype="<u4").data,
+                np.ascontiguousarray(self.key_hashes, dtype="<u8").data,
+                (self.offsets - self.offsets[0]).astype("<u4").data,
+                np.ascontiguousarray(self.keys[start:end]).data,
+            )
+        )
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Self:
+        """Views into a packed batch that the extension made."""
+        count = int(np.frombuffer(packed, "<u4", 1)[0])
+        part_ids, key_hashes = unpack_ids_and_hashes(packed)
+        offsets = np.frombuffer(packed, "<u4", count + 1, offset=4 + 20 * count)
+        return cls(part_ids, key_hashes, offsets, np.frombuffer(packed, np.uint8, offset=8 + 24 * count))
+
+
+def unpack_ids_and_hashes(packed: bytes) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+    """Views of the part ids and key hashes that a packed batch, or a dump of a segment, starts with."""
+    count = int(np.frombuffer(packed, "<u4", 1)[0])
+    key_hashes = np.frombuffer(packed, "<u8", _HASH_WORDS * count, offset=4 + 4 * count)
+    return np.frombuffer(packed, "<u4", count, offset=4), key_hashes.reshape(count, _HASH_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class TermCounts:
+    """Names or values of labels in order of their code points, each with the number of part keys that have it."""
+
+    terms: list[str]
+    counts: NDArray[np.uint32]
+    # Whether there are further ones behind the last.
+    more: bool
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Self:
+        """Read the extension's layout: u32 n; u32 more or not; n counts of u32; n + 1 offsets of u32; the terms."""
+        count, more = struct.unpack_from("<II", packed)
+        offsets = np.frombuffer(packed, "<u4", count + 1, offset=8 + 4 * count).tolist()
+        text = memoryview(packed)[12 + 8 * count :]
+        terms = [str(text[start:end], "utf-8") for start, end in pairwise(offsets)]
+        return cls(terms, np.frombuffer(packed, "<u4", count, offset=8), bool(more))

@@ -1,0 +1,125 @@
+"""Open addressing with linear probing, over one array of three words a slot: key hash low, key hash high, part id.
+
+A slot whose third word is `EMPTY` is free. There are no tombstones: a removal moves the rest of its run up, so the
+table never grows slower with age. The number of slots is a power of two, and at least one is always free.
+"""
+
+import numpy as np
+from numba import njit
+
+WORDS = 3
+EMPTY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+MISSING = np.uint32(0xFFFF_FFFF)  # No part id: ids stay below it.
+
+
+@njit(cache=True)
+def _slot_of(slots, mask, low, high):
+    """The slot that holds a key, or the free one where its run ends."""
+    slot = np.int64(low & mask)
+    while slots[slot * WORDS + 2] != EMPTY:
+        if slots[slot * WORDS] == low and slots[slot * WORDS + 1] == high:
+            break
+        slot = (slot + 1) & np.int64(mask)
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def find(slots, low, high, out):
+    """Fill `out` with the part id of each key, `MISSING` where there is none; how many are missing."""
+    mask = np.uint64(len(slots) // WORDS - 1)
+    missing = 0
+    for row in range(len(low)):
+        part_id = slots[_slot_of(slots, mask, low[row], high[row]) * WORDS + 2]
+        if part_id == EMPTY:
+            out[row] = MISSING
+            missing += 1
+        else:
+            out[row] = np.uint32(part_id)
+    return missing
+
+
+@njit(cache=True, nogil=True)
+def assign(slots, low, high, rows, next_id, room, out, first_rows):
+    """Give the keys of `rows` part ids from `next_id` on, in order of rows; a key that repeats keeps its first.
+
+    Fills `out` at those rows; `first_rows` gets the row of each new key. Past `room` new keys the others stay
+    `MISSING`. How many keys are new.
+    """
+    mask = np.uint64(len(slots) // WORDS - 1)
+    new = 0
+    for row in rows:
+        slot = _slot_of(slots, mask, low[row], high[row])
+        if slots[slot * WORDS + 2] == EMPTY:
+            if new == room:
+                continue
+            slots[slot * WORDS] = low[row]
+            slots[slot * WORDS + 1] = high[row]
+            slots[slot * WORDS + 2] = np.uint64(next_id + new)
+            first_rows[new] = row
+            new += 1
+        out[row] = np.uint32(slots[slot * WORDS + 2])
+    return new
+
+
+@njit(cache=True, nogil=True)
+def insert(slots, low, high, part_ids):
+    """Put keys in under the ids that they have; how many were not there before. A key that is there keeps its id."""
+    mask = np.uint64(len(slots) // WORDS - 1)
+    new = 0
+    for row in range(len(low)):
+        slot = _slot_of(slots, mask, low[row], high[row])
+        if slots[slot * WORDS + 2] == EMPTY:
+            slots[slot * WORDS] = low[row]
+            slots[slot * WORDS + 1] = high[row]
+            slots[slot * WORDS + 2] = np.uint64(part_ids[row])
+            new += 1
+    return new
+
+
+@njit(cache=True, nogil=True)
+def rehash(old, new):
+    """Move every key of one array of slots into another, empty one."""
+    mask = np.uint64(len(new) // WORDS - 1)
+    for slot in range(len(old) // WORDS):
+        if old[slot * WORDS + 2] != EMPTY:
+            place = _slot_of(new, mask, old[slot * WORDS], old[slot * WORDS + 1])
+            for word in range(WORDS):
+                new[place * WORDS + word] = old[slot * WORDS + word]
+
+
+@njit(cache=True, nogil=True)
+def remove(slots, low, high):
+    """Take keys out; how many were there."""
+    mask = np.uint64(len(slots) // WORDS - 1)
+    removed = 0
+    for row in range(len(low)):
+        hole = _slot_of(slots, mask, low[row], high[row])
+        if slots[hole * WORDS + 2] == EMPTY:
+            continue
+        removed += 1
+        slot = hole
+        while True:
+            slot = (slot + 1) & np.int64(mask)
+            if slots[slot * WORDS + 2] == EMPTY:
+                break
+            # A key may move up into the hole only if its run begins at or before it: otherwise it would not be found.
+            home = np.int64(slots[slot * WORDS] & mask)
+            if (slot - home) & np.int64(mask) >= (slot - hole) & np.int64(mask):
+                for word in range(WORDS):
+                    slots[hole * WORDS + word] = slots[slot * WORDS + word]
+                hole = slot
+        slots[hole * WORDS + 2] = EMPTY
+    return removed
+
+
+@njit(cache=True, nogil=True)
+def dump(slots, low, high, part_ids):
+    """Fill the arrays with every key and its id, in no order; how many there are."""
+    found = 0
+    for slot in range(len(slots) // WORDS):
+        if slots[slot * WORDS + 2] != EMPTY:
+            low[found] = slots[slot * WORDS]
+            high[found] = slots[slot * WORDS + 1]
+            part_ids[found] = np.uint32(slots[slot * WORDS + 2])
+            found += 1
+    return found

@@ -1,0 +1,81 @@
+"""Part keys from canonical labels, and back.
+
+Labels in a remote-write message are protobuf: tag, length of the label, tag, length of the name, name, tag, length of
+the value, value, with lengths as varints. A part key has only what differs: for each label the name's length as u16,
+the name, the value's length as u16, the value. Either follows from the other, byte for byte.
+"""
+
+import numpy as np
+from numba import njit
+
+from strandline.wire.kernels.machine import load_u8
+from strandline.wire.kernels.protobuf import put_varint, read_length, varint_size
+from strandline.wire.kernels.xxh3 import hash_at
+
+TAG_LABEL, TAG_NAME, TAG_VALUE = 0x0A, 0x0A, 0x12
+
+
+@njit(cache=True)
+def _put_text(out, at, start, length):
+    out[at] = length & 0xFF
+    out[at + 1] = length >> 8
+    for i in range(length):
+        out[at + 2 + i] = load_u8(start + i)
+    return at + 2 + length
+
+
+@njit(cache=True, nogil=True)
+def from_labels(data, starts, ends, out, offsets):
+    """Write the part key of each run `data[starts[i] : ends[i]]` of canonical labels into `out`; its end into
+    `offsets[i + 1]`. A part key is never longer than the labels that it is made from.
+    """
+    base = data.ctypes.data
+    written = 0
+    for key in range(len(starts)):
+        at, end = base + starts[key], base + ends[key]
+        while at < end:
+            _, at = read_length(at + 1, end)
+            length, at = read_length(at + 1, end)
+            written = _put_text(out, written, at, length)
+            at += length
+            length, at = read_length(at + 1, end)
+            written = _put_text(out, written, at, length)
+            at += length
+        offsets[key + 1] = written
+
+
+@njit(cache=True)
+def _to_labels(keys, start, end, out):
+    """Write the canonical labels of one part key into `out`; how long they are."""
+    written = 0
+    while start < end:
+        name_length = np.int64(keys[start]) | np.int64(keys[start + 1]) << 8
+        name = start + 2
+        value = name + name_length + 2
+        value_length = np.int64(keys[value - 2]) | np.int64(keys[value - 1]) << 8
+        out[written] = TAG_LABEL
+        length = 2 + varint_size(name_length) + name_length + varint_size(value_length) + value_length
+        written = put_varint(out, written + 1, length)
+        out[written] = TAG_NAME
+        written = put_varint(out, written + 1, name_length)
+        out[written : written + name_length] = keys[name : name + name_length]
+        written += name_length
+        out[written] = TAG_VALUE
+        written = put_varint(out, written + 1, value_length)
+        out[written : written + value_length] = keys[value : value + value_length]
+        written += value_length
+        start = value + value_length
+    return written
+
+
+@njit(cache=True, nogil=True)
+def hash_part_keys(keys, offsets, low, high):
+    """The hash of each part key `keys[offsets[i] : offsets[i + 1]]`: that of its canonical labels."""
+    longest = 0
+    for key in range(len(offsets) - 1):
+        longest = max(longest, offsets[key + 1] - offsets[key])
+    # A label is at least two bytes long and gains at most eight.
+    labels = np.empty(5 * longest + 8, dtype=np.uint8)
+    for key in range(len(offsets) - 1):
+        length = _to_labels(keys, offsets[key], offsets[key + 1], labels)
+        low[key], high[key] = hash_at(labels.ctypes.data, length)

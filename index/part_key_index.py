@@ -1,0 +1,168 @@
+"""The Lucene index of one shard's part keys: a thin hand on Lucene, and the only writer of its folder.
+
+Documents never change. What does change about a key (its start, its end, when its last sample came) lies elsewhere, by
+part id. So there is adding, deleting, and finding.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pyroaring import BitMap
+
+from strandline.index.documents import PartKeyBatch, TermCounts, unpack_ids_and_hashes
+from strandline.index.pylucene.classes import IndexSearcher, IndexWriter, Query, SearcherManager, java
+from strandline.index.pylucene.failures import java_failures
+from strandline.index.pylucene.queries import part_id_in
+from strandline.index.vm import to_java, to_python
+
+DEFAULT_RAM_BUFFER_MB = 64
+_NO_LIMIT = 2**31 - 1
+
+
+class PartKeyIndex:
+    """An open index. Any number of threads may use it at the same time, once the JVM runs.
+
+    What was added or deleted is seen after `refresh`, and survives the process after `commit`. Closing does not commit:
+    a commit says in its user data what it holds, so only its owner can make one.
+    """
+
+    def __init__(self, writer: IndexWriter, searchers: SearcherManager) -> None:
+        self._writer = writer
+        self._searchers = searchers
+        self._commit_lock = threading.Lock()
+
+    @classmethod
+    def open(cls, folder: Path, *, ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB) -> Self:
+        """Open the index in a folder as of its last commit, or an empty one if the folder has none.
+
+        Up to `ram_buffer_mb` of new documents are kept in the Java heap before Lucene writes them out as a segment.
+        Raises `IndexInUse` if the folder is open already, here or in another process, and `IndexDamaged` if what is in
+        it can't be opened; that says nothing yet about damage inside its files.
+        """
+        classes = java()
+        folder.mkdir(parents=True, exist_ok=True)
+        with java_failures():
+            config = classes.writer_config().setRAMBufferSizeMB(float(ram_buffer_mb))
+            # Compound files would be a second copy of each new segment.
+            config = config.setUseCompoundFile(False).setCommitOnClose(False)
+            writer = classes.writer(classes.open_directory(str(folder.absolute())), config)
+            searchers = classes.searcher_manager(writer, True, False, classes.searcher_factory())
+        return cls(writer, searchers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder. What was not committed is gone. Closing twice does nothing."""
+        with java_failures():
+            self._searchers.close()
+            self._writer.close()
+
+    def add(self, batch: PartKeyBatch) -> int:
+        """Add each part key of a batch as a document, and say how many there were.
+
+        All or nothing: a batch with a malformed key raises `MalformedBatch` and adds none. That an id or a key is new
+        is the caller's to know.
+        """
+        classes = java()
+        with java_failures():
+            return classes.part_key_documents.add(self._writer, to_java(batch.pack()))
+
+    def delete(self, part_ids: BitMap) -> None:
+        """Delete the documents with these part ids, of which some may not exist."""
+        with java_failures():
+            self._writer.deleteDocuments(part_id_in(part_ids))
+
+    def refresh(self) -> None:
+        """Let searches see everything that was added or deleted before this call."""
+        with java_failures():
+            self._searchers.maybeRefreshBlocking()
+
+    def commit(self, user_data: Mapping[str, str]) -> None:
+        """Make everything that was added or deleted before this call durable, described by `user_data`."""
+        with self._commit_lock, java_failures():
+            entries = java().hash_map()
+            for key, value in user_data.items():
+                entries.put(key, value)
+            self._writer.setLiveCommitData(entries.entrySet())
+            self._writer.commit()
+
+    def user_data(self) -> dict[str, str]:
+        """The user data of the last commit: this object's, or else the one that it was opened from."""
+        classes = java()
+        with java_failures():
+            entries = [classes.map_entry(entry) for entry in self._writer.getLiveCommitData()]
+            return {str(entry.getKey()): str(entry.getValue()) for entry in entries}
+
+    def count(self) -> int:
+        """How many part keys searches see."""
+        with self._searcher() as searcher:
+            return searcher.getIndexReader().numDocs()
+
+    def search(self, query: Query) -> BitMap:
+        """The part ids of the keys that a query matches."""
+        with self._searcher() as searcher:
+            return BitMap.deserialize(to_python(java().part_id_bitmaps.collect(searcher, query)))
+
+    def part_keys(self, query: Query) -> PartKeyBatch:
+        """The ids, hashes and bytes of the keys that a query matches, in the order of Lucene's documents."""
+        with self._searcher() as searcher:
+            return PartKeyBatch.unpack(to_python(java().part_key_columns.partKeys(searcher, query)))
+
+    def ids_and_hashes(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
+        """The part ids and key hashes of all keys, segment by segment, in the order of Lucene's documents."""
+        columns = java().part_key_columns
+        with self._searcher() as searcher:
+            for segment in range(columns.segments(searcher)):
+                with java_failures():
+                    packed = to_python(columns.idsAndHashes(searcher, segment))
+                yield unpack_ids_and_hashes(packed)
+
+    def label_names(
+        self, query: Query | None = None, *, prefix: str = "", after: str = "", limit: int = _NO_LIMIT
+    ) -> TermCounts:
+        """The names of labels, each with the number of keys that have it; of all keys, or of those a query matches.
+
+        Only names that start with `prefix` and come behind `after`, the last one of the page before. Deleted keys don't
+        count, and a name that only they have is not listed.
+        """
+        with self._searcher() as searcher:
+            return TermCounts.unpack(
+                to_python(
+                    java().term_counts.names(searcher, query, to_java(prefix.encode()), to_java(after.encode()), limit)
+                )
+            )
+
+    def label_values(
+        self, label: str, query: Query | None = None, *, prefix: str = "", after: str = "", limit: int = _NO_LIMIT
+    ) -> TermCounts:
+        """The values of a label, each with the number of keys that have it, under the rules of `label_names`."""
+        with self._searcher() as searcher:
+            return TermCounts.unpack(
+                to_python(
+                    java().term_counts.values(
+                        searcher, query, label, to_java(prefix.encode()), to_java(after.encode()), limit
+                    )
+                )
+            )
+
+    @contextmanager
+    def _searcher(self) -> Iterator[IndexSearcher]:
+        """The view of the last refresh, which stays as it is for as long as it is held."""
+        with java_failures():
+            searcher = self._searchers.acquire()
+            try:
+                yield searcher
+            finally:
+                self._searchers.release(searcher)

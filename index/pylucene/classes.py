@@ -1,0 +1,230 @@
+# ruff: noqa: N802 - the methods below have Java's names
+"""Lucene's classes and our extension's, as Python's type checker sees them.
+
+PyLucene has no types of its own: a name that is misspelt would fail only when it is called. Here stands what the index
+uses of each class, and `java()` hands out the classes themselves, so that everything else is checked.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import NewType, Protocol
+
+from strandline.index.vm import JavaBytes, lucene_module
+
+# Objects that are only passed on to other Java calls.
+Query = NewType("Query", object)
+Directory = NewType("Directory", object)
+Occur = NewType("Occur", object)
+Term = NewType("Term", object)
+BytesRef = NewType("BytesRef", object)
+SearcherFactory = NewType("SearcherFactory", object)
+Entry = NewType("Entry", object)
+
+
+class JavaThrowable(Protocol):
+    """A Java exception, as PyLucene's JavaError carries it."""
+
+    def getClass(self) -> "JavaClass": ...
+    def getMessage(self) -> str | None: ...
+
+
+class JavaClass(Protocol):
+    """java.lang.Class."""
+
+    def getName(self) -> str: ...
+
+
+class HashMap(Protocol):
+    """java.util.HashMap of strings."""
+
+    def put(self, key: str, value: str) -> object: ...
+    def entrySet(self) -> Iterable[Entry]: ...
+
+
+class MapEntry(Protocol):
+    """java.util.Map.Entry. Key and value come as Java objects; `str` makes strings of them."""
+
+    def getKey(self) -> object: ...
+    def getValue(self) -> object: ...
+
+
+class CountingReader(Protocol):
+    """What a reader says of its size."""
+
+    def numDocs(self) -> int: ...
+    def numDeletedDocs(self) -> int: ...
+
+
+class IndexSearcher(Protocol):
+    """One unchanging view of an index."""
+
+    def getIndexReader(self) -> CountingReader: ...
+
+
+class IndexWriterConfig(Protocol):
+    """How a writer works; each setter returns the configuration itself."""
+
+    def setRAMBufferSizeMB(self, megabytes: float) -> "IndexWriterConfig": ...
+    def setUseCompoundFile(self, compound: bool, /) -> "IndexWriterConfig": ...
+    def setCommitOnClose(self, commit: bool, /) -> "IndexWriterConfig": ...
+
+
+class IndexWriter(Protocol):
+    """The one writer of a folder."""
+
+    def deleteDocuments(self, query: Query) -> int: ...
+    def setLiveCommitData(self, entries: Iterable[Entry]) -> None: ...
+    def getLiveCommitData(self) -> Iterable[Entry]: ...
+    def commit(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class SearcherManager(Protocol):
+    """Keeps the newest searcher, and those that are still in use."""
+
+    def acquire(self) -> IndexSearcher: ...
+    def release(self, searcher: IndexSearcher) -> None: ...
+    def maybeRefreshBlocking(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class BooleanQueryBuilder(Protocol):
+    """org.apache.lucene.search.BooleanQuery.Builder."""
+
+    def add(self, query: Query, occur: Occur) -> "BooleanQueryBuilder": ...
+    def build(self) -> Query: ...
+
+
+class PartKeyDocuments(Protocol):
+    """Adds documents."""
+
+    def add(self, writer: IndexWriter, batch: JavaBytes) -> int: ...
+
+
+class PartIdBitmaps(Protocol):
+    """Collects matches."""
+
+    def collect(self, searcher: IndexSearcher, query: Query) -> JavaBytes: ...
+
+
+class PartKeyColumns(Protocol):
+    """Reads columns back."""
+
+    def segments(self, searcher: IndexSearcher) -> int: ...
+    def idsAndHashes(self, searcher: IndexSearcher, segment: int) -> JavaBytes: ...
+    def partKeys(self, searcher: IndexSearcher, query: Query) -> JavaBytes: ...
+
+
+class TermCounts(Protocol):
+    """Lists names and values of labels."""
+
+    def names(
+        self, searcher: IndexSearcher, query: Query | None, prefix: JavaBytes, after: JavaBytes, limit: int
+    ) -> JavaBytes: ...
+    def values(  # noqa: PLR0917 - Java has no keywords
+        self, searcher: IndexSearcher, query: Query | None, label: str, prefix: JavaBytes, after: JavaBytes, limit: int
+    ) -> JavaBytes: ...
+
+
+class TermSets(Protocol):
+    """Makes queries for lists of values."""
+
+    def anyOf(self, label: str, values: JavaBytes) -> Query: ...
+
+
+@dataclass(frozen=True, slots=True)
+class JavaClasses:
+    """The classes, by what they are used for: making objects, or their static methods."""
+
+    error: type[Exception]
+    open_directory: Callable[[str], Directory]
+    hash_map: Callable[[], HashMap]
+    map_entry: Callable[[Entry], MapEntry]
+    writer: Callable[[Directory, IndexWriterConfig], IndexWriter]
+    writer_config: Callable[[], IndexWriterConfig]
+    searcher_factory: Callable[[], SearcherFactory]
+    searcher_manager: Callable[[IndexWriter, bool, bool, SearcherFactory], SearcherManager]
+
+    bytes_ref: Callable[[JavaBytes], BytesRef]
+    term: Callable[[str, BytesRef], Term]
+    term_query: Callable[[Term], Query]
+    prefix_query: Callable[[Term], Query]
+    match_all: Callable[[], Query]
+    boolean_query: Callable[[], BooleanQueryBuilder]
+    filter: Occur
+    should: Occur
+    must_not: Occur
+
+    label_prefix: str
+    part_key_documents: PartKeyDocuments
+    part_id_bitmaps: PartIdBitmaps
+    part_key_columns: PartKeyColumns
+    term_counts: TermCounts
+    term_sets: TermSets
+    part_id_query: Callable[[JavaBytes], Query]
+    has_label_query: Callable[[str], Query]
+    regex_query: Callable[[str, str, JavaBytes, int, int], Query]
+    malformed_batch: Callable[[JavaThrowable], "MalformedBatchException"]
+    regex_too_costly: Callable[[JavaThrowable], "RegexTooCostlyException"]
+
+
+class MalformedBatchException(Protocol):
+    """What the extension says of a malformed batch."""
+
+    def getDocument(self) -> int: ...
+    def getPosition(self) -> int: ...
+
+
+class RegexTooCostlyException(Protocol):
+    """What the extension says of an expression that it gave up."""
+
+    def getExaminedTerms(self) -> int: ...
+    def getElapsedMillis(self) -> int: ...
+
+
+def java() -> JavaClasses:
+    """The classes, with the JVM running and this thread attached."""
+    lucene = lucene_module()
+    return _load(lucene.JavaError)
+
+
+@cache
+def _load(error: type[Exception]) -> JavaClasses:
+    index = import_module("org.apache.lucene.index")
+    search = import_module("org.apache.lucene.search")
+    ours = import_module("org.strandline.index")
+    util = import_module("java.util")
+    fs_directory = import_module("org.apache.lucene.store").FSDirectory
+    paths = import_module("java.nio.file").Paths
+    return JavaClasses(
+        error=error,
+        open_directory=lambda folder: fs_directory.open(paths.get(folder)),
+        hash_map=util.HashMap,
+        map_entry=util.Map.Entry.cast_,
+        writer=index.IndexWriter,
+        writer_config=index.IndexWriterConfig,
+        searcher_factory=search.SearcherFactory,
+        searcher_manager=search.SearcherManager,
+        bytes_ref=import_module("org.apache.lucene.util").BytesRef,
+        term=index.Term,
+        term_query=search.TermQuery,
+        prefix_query=search.PrefixQuery,
+        match_all=search.MatchAllDocsQuery,
+        boolean_query=search.BooleanQuery.Builder,
+        filter=search.BooleanClause.Occur.FILTER,
+        should=search.BooleanClause.Occur.SHOULD,
+        must_not=search.BooleanClause.Occur.MUST_NOT,
+        label_prefix=ours.Fields.LABEL_PREFIX,
+        part_key_documents=ours.PartKeyDocuments,
+        part_id_bitmaps=ours.PartIdBitmaps,
+        part_key_columns=ours.PartKeyColumns,
+        term_counts=ours.TermCounts,
+        term_sets=ours.TermSets,
+        part_id_query=ours.PartIdQuery,
+        has_label_query=ours.HasLabelQuery,
+        regex_query=ours.RegexQuery,
+        malformed_batch=ours.MalformedBatchException.cast_,
+        regex_too_costly=ours.RegexTooCostlyException.cast_,
+    )

@@ -1,0 +1,66 @@
+package org.strandline.index;
+
+import java.io.IOException;
+import java.util.List;
+import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.search.DocIdSetIterator;
+import org.apache.lucene.search.IndexSearcher;
+import org.apache.lucene.search.Query;
+import org.apache.lucene.util.BitSetIterator;
+import org.apache.lucene.util.Bits;
+import org.apache.lucene.util.FixedBitSet;
+
+/** Which documents count when terms are counted: every live one, or the live ones that a query matches. */
+final class CountedDocuments {
+    private final List<LeafReaderContext> leaves;
+    /** By segment; null if every live document counts. */
+    private final FixedBitSet[] matching;
+    private long matchCount = 0;
+
+    private CountedDocuments(List<LeafReaderContext> leaves, FixedBitSet[] matching) {
+        this.leaves = leaves;
+        this.matching = matching;
+    }
+
+    /**
+     * @param query null for every live document
+     */
+    static CountedDocuments of(IndexSearcher searcher, Query query) throws IOException {
+        List<LeafReaderContext> leaves = searcher.getIndexReader().leaves();
+        if (query == null) {
+            return new CountedDocuments(leaves, null);
+        }
+        FixedBitSet[] matching = new FixedBitSet[leaves.size()];
+        for (LeafReaderContext leaf : leaves) {
+            matching[leaf.ord] = new FixedBitSet(leaf.reader().maxDoc());
+        }
+        CountedDocuments counted = new CountedDocuments(leaves, matching);
+        Matches.visit(searcher, query, leaf -> {
+            FixedBitSet segment = matching[leaf.ord];
+            return doc -> {
+                segment.set(doc);
+                counted.matchCount++;
+            };
+        });
+        return counted;
+    }
+
+    /** Whether it is known that no more than so many documents count. */
+    boolean fewerThan(long terms) {
+        return matching != null && matchCount <= terms;
+    }
+
+    List<LeafReaderContext> leaves() {
+        return leaves;
+    }
+
+    /** The documents of one segment that count; null if all of them do. */
+    Bits bits(LeafReaderContext leaf) {
+        return matching == null ? leaf.reader().getLiveDocs() : matching[leaf.ord];
+    }
+
+    /** The same in order; only if a query picked them. */
+    DocIdSetIterator iterator(LeafReaderContext leaf) {
+        return new BitSetIterator(matching[leaf.ord], 0);
+    }
+}

@@ -1,0 +1,25 @@
+package org.strandline.index;
+
+/** A packed batch is not what its layout says. Nothing of it was added or deleted. */
+public final class MalformedBatchException extends IllegalArgumentException {
+    private static final long serialVersionUID = 1L;
+
+    private final int document;
+    private final long position;
+
+    MalformedBatchException(int document, long position, String reason) {
+        super(reason);
+        this.document = document;
+        this.position = position;
+    }
+
+    /** The document's place in the batch, from 0, or -1 if the batch itself is wrong. */
+    public int getDocument() {
+        return document;
+    }
+
+    /** The first byte of the batch that is wrong, from 0. */
+    public long getPosition() {
+        return position;
+    }
+}

@@ -1,0 +1,127 @@
+package org.strandline.index;
+
+import java.io.IOException;
+import org.apache.lucene.index.BinaryDocValues;
+import org.apache.lucene.index.DocValues;
+import org.apache.lucene.index.LeafReader;
+import org.apache.lucene.index.NumericDocValues;
+import org.apache.lucene.search.IndexSearcher;
+import org.apache.lucene.search.Query;
+import org.apache.lucene.util.ArrayUtil;
+import org.apache.lucene.util.BitUtil;
+import org.apache.lucene.util.Bits;
+import org.apache.lucene.util.BytesRef;
+
+/**
+ * Reads part ids, key hashes and part keys back out of an index, as columns. On this side of the border because a
+ * restart reads them for every document of the index.
+ */
+public final class PartKeyColumns {
+    private PartKeyColumns() {}
+
+    /** How many segments a searcher's index has; {@link #idsAndHashes} gives one of them at a time. */
+    public static int segments(IndexSearcher searcher) {
+        return searcher.getIndexReader().leaves().size();
+    }
+
+    /**
+     * The part id and key hash of each live document of one segment, in the order of the documents. A segment at a time,
+     * so that the copy in the Java heap stays small beside the index.
+     *
+     * @param segment from 0 to one below {@link #segments}
+     * @return u32 count n; n part ids of u32; n key hashes of 16 bytes
+     */
+    public static byte[] idsAndHashes(IndexSearcher searcher, int segment) throws IOException {
+        LeafReader reader = searcher.getIndexReader().leaves().get(segment).reader();
+        NumericDocValues partIds = DocValues.getNumeric(reader, Fields.PART_ID);
+        BinaryDocValues keyHashes = DocValues.getBinary(reader, Fields.KEY_HASH);
+        Bits live = reader.getLiveDocs();
+        int count = reader.numDocs();
+        byte[] out = new byte[arrayLength(
+            Integer.BYTES + (long) count * (Integer.BYTES + PartKeyBatch.HASH_BYTES))];
+        BitUtil.VH_LE_INT.set(out, 0, count);
+        int idEnd = Integer.BYTES;
+        int hashEnd = Integer.BYTES + count * Integer.BYTES;
+        for (int doc = 0; doc < reader.maxDoc(); doc++) {
+            if (live == null || live.get(doc)) {
+                partIds.advance(doc);
+                keyHashes.advance(doc);
+                BitUtil.VH_LE_INT.set(out, idEnd, (int) partIds.longValue());
+                BytesRef hash = keyHashes.binaryValue();
+                System.arraycopy(hash.bytes, hash.offset, out, hashEnd, PartKeyBatch.HASH_BYTES);
+                idEnd += Integer.BYTES;
+                hashEnd += PartKeyBatch.HASH_BYTES;
+            }
+        }
+        return out;
+    }
+
+    /**
+     * The part ids, key hashes and part keys of the live documents that a query matches, segment by segment, in the order
+     * of the documents, which need not be that of the ids.
+     *
+     * @return a batch as {@link PartKeyDocuments#add} takes it
+     * @throws IllegalArgumentException if they don't fit into one array of 2 GB
+     */
+    public static byte[] partKeys(IndexSearcher searcher, Query query) throws IOException {
+        Batch batch = new Batch();
+        Matches.visit(searcher, query, leaf -> {
+            NumericDocValues partIds = DocValues.getNumeric(leaf.reader(), Fields.PART_ID);
+            BinaryDocValues keyHashes = DocValues.getBinary(leaf.reader(), Fields.KEY_HASH);
+            BinaryDocValues partKeys = DocValues.getBinary(leaf.reader(), Fields.PART_KEY);
+            return doc -> {
+                partIds.advance(doc);
+                keyHashes.advance(doc);
+                partKeys.advance(doc);
+                batch.append((int) partIds.longValue(), keyHashes.binaryValue(), partKeys.binaryValue());
+            };
+        });
+        return batch.pack();
+    }
+
+    private static int arrayLength(long bytes) {
+        if (bytes > ArrayUtil.MAX_ARRAY_LENGTH) {
+            throw new IllegalArgumentException(bytes + " bytes don't fit into one array: ask for fewer part keys at a time");
+        }
+        return (int) bytes;
+    }
+
+    /** A batch in the making. */
+    private static final class Batch {
+        private int count = 0;
+        private int[] ids = new int[16];
+        private int[] keyEnds = new int[16];
+        private byte[] hashes = new byte[16 * PartKeyBatch.HASH_BYTES];
+        private byte[] keys = new byte[4096];
+        private int keysEnd = 0;
+
+        void append(int id, BytesRef hash, BytesRef key) {
+            ids = ArrayUtil.grow(ids, count + 1);
+            keyEnds = ArrayUtil.grow(keyEnds, count + 1);
+            hashes = ArrayUtil.grow(hashes, arrayLength((count + 1L) * PartKeyBatch.HASH_BYTES));
+            keys = ArrayUtil.grow(keys, arrayLength((long) keysEnd + key.length));
+            System.arraycopy(hash.bytes, hash.offset, hashes, count * PartKeyBatch.HASH_BYTES, PartKeyBatch.HASH_BYTES);
+            System.arraycopy(key.bytes, key.offset, keys, keysEnd, key.length);
+            keysEnd += key.length;
+            ids[count] = id;
+            keyEnds[count] = keysEnd;
+            count++;
+        }
+
+        byte[] pack() {
+            long columnsEnd = PartKeyBatch.columnsEnd(count);
+            byte[] out = new byte[arrayLength(columnsEnd + keysEnd)];
+            BitUtil.VH_LE_INT.set(out, 0, count);
+            int idStart = Integer.BYTES;
+            int hashStart = idStart + count * Integer.BYTES;
+            int offsetStart = hashStart + count * PartKeyBatch.HASH_BYTES;
+            System.arraycopy(hashes, 0, out, hashStart, count * PartKeyBatch.HASH_BYTES);
+            System.arraycopy(keys, 0, out, (int) columnsEnd, keysEnd);
+            for (int i = 0; i < count; i++) {
+                BitUtil.VH_LE_INT.set(out, idStart + i * Integer.BYTES, ids[i]);
+                BitUtil.VH_LE_INT.set(out, offsetStart + (i + 1) * Integer.BYTES, keyEnds[i]);
+            }
+            return out;
+        }
+    }
+}

@@ -1,0 +1,31 @@
+package org.strandline.index;
+
+import java.io.IOException;
+import org.apache.lucene.index.IndexWriter;
+
+/**
+ * Adds part keys to an index. On this side of the border because a document with ten labels would otherwise cross it more
+ * than ten times.
+ */
+public final class PartKeyDocuments {
+    private PartKeyDocuments() {}
+
+    /**
+     * Add every part key of a packed batch ({@link PartKeyBatch} has the layout) as one document.
+     *
+     * <p>The batch is checked whole first: a malformed one adds nothing. Whether an id is in the index already is the
+     * caller's to know. The documents can be found after the next refresh.
+     *
+     * @return how many documents were added
+     * @throws MalformedBatchException if the batch or a part key in it is malformed
+     */
+    public static int add(IndexWriter writer, byte[] batch) throws IOException {
+        PartKeyBatch keys = new PartKeyBatch(batch);
+        PartKeyDocument document = new PartKeyDocument(keys);
+        for (int i = 0; i < keys.count; i++) {
+            document.moveTo(i);
+            writer.addDocument(document);
+        }
+        return keys.count;
+    }
+}

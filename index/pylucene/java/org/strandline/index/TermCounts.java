@@ -1,0 +1,132 @@
+package org.strandline.index;
+
+import java.io.IOException;
+import java.util.List;
+import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.index.Terms;
+import org.apache.lucene.search.IndexSearcher;
+import org.apache.lucene.search.Query;
+import org.apache.lucene.util.Bits;
+import org.apache.lucene.util.BytesRef;
+import org.apache.lucene.util.BytesRefBuilder;
+import org.apache.lucene.util.PriorityQueue;
+
+/**
+ * Lists labels' names and values with the number of documents that have them. On this side of the border because a label
+ * may have a million values, and each of them may lie in every segment.
+ *
+ * <p>Counts are exact for what the searcher sees: a document counts if it is live, has the label or value, and matches the
+ * query, if there is one. Lucene's own document frequencies go on counting deleted documents until a merge drops them;
+ * here they are used only for segments without deletions, elsewhere the documents are counted one by one. What no such
+ * document has is not listed, be it still in the index or not.
+ *
+ * <p>Both methods list in order of the UTF-8 bytes, which is that of the code points, take a prefix that all listed ones
+ * have (empty for all), the one to go on behind (the last of the page before; empty to start at the first) and how many
+ * to list at the most. Both return: u32 count n; u32, 1 if there are further ones and 0 if not; n counts of u32; n + 1
+ * offsets of u32 into what follows, the first one 0; the names or values, one behind the other.
+ */
+public final class TermCounts {
+    private TermCounts() {}
+
+    /**
+     * The values of a label.
+     *
+     * @param query which documents count; null for every live one
+     */
+    public static byte[] values(
+            IndexSearcher searcher, Query query, String label, byte[] prefix, byte[] after, int limit)
+            throws IOException {
+        String field = Fields.ofLabel(label);
+        TermPage page = new TermPage(new BytesRef(prefix), new BytesRef(after), limit);
+        CountedDocuments counted = CountedDocuments.of(searcher, query);
+        if (counted.fewerThan(termCount(searcher, field))) {
+            TermTally tally = new TermTally(page);
+            tally.addValues(counted, new BytesRef(label));
+            tally.fillPage();
+        } else {
+            merge(counted, field, page);
+        }
+        return page.pack();
+    }
+
+    /**
+     * The names of labels.
+     *
+     * @param query which documents count; null for every live one
+     */
+    public static byte[] names(IndexSearcher searcher, Query query, byte[] prefix, byte[] after, int limit)
+            throws IOException {
+        TermPage page = new TermPage(new BytesRef(prefix), new BytesRef(after), limit);
+        CountedDocuments counted = CountedDocuments.of(searcher, query);
+        TermTally tally = new TermTally(page);
+        if (counted.fewerThan(termCount(searcher, Fields.LABEL_SET))) {
+            tally.addNames(counted);
+        } else {
+            for (LeafReaderContext leaf : counted.leaves()) {
+                Terms sets = leaf.reader().terms(Fields.LABEL_SET);
+                if (sets != null) {
+                    addNames(sets, counted.bits(leaf), tally);
+                }
+            }
+        }
+        tally.fillPage();
+        return page.pack();
+    }
+
+    private static void addNames(Terms sets, Bits docs, TermTally tally) throws IOException {
+        LabelSetCursor names = new LabelSetCursor();
+        SegmentTerms terms = new SegmentTerms(sets.iterator(), docs, TermPage.everything());
+        for (boolean more = terms.first(); more; more = terms.next()) {
+            int count = terms.count();
+            names.reset(terms.term);
+            while (count > 0 && names.next()) {
+                tally.add(names.name, count);
+            }
+        }
+    }
+
+    private static long termCount(IndexSearcher searcher, String field) throws IOException {
+        long count = 0;
+        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
+            Terms terms = leaf.reader().terms(field);
+            count += terms == null ? 0 : terms.size();
+        }
+        return count;
+    }
+
+    /** Walk the segments' terms side by side, each in order, until the page is full. */
+    private static void merge(CountedDocuments counted, String field, TermPage page) throws IOException {
+        List<LeafReaderContext> leaves = counted.leaves();
+        PriorityQueue<SegmentTerms> segments = new PriorityQueue<>(Math.max(1, leaves.size())) {
+            @Override
+            protected boolean lessThan(SegmentTerms one, SegmentTerms other) {
+                return one.term.compareTo(other.term) < 0;
+            }
+        };
+        for (LeafReaderContext leaf : leaves) {
+            Terms terms = leaf.reader().terms(field);
+            if (terms != null) {
+                SegmentTerms segment = new SegmentTerms(terms.iterator(), counted.bits(leaf), page);
+                if (segment.first()) {
+                    segments.add(segment);
+                }
+            }
+        }
+        BytesRefBuilder term = new BytesRefBuilder();
+        while (segments.size() > 0) {
+            term.copyBytes(segments.top().term);
+            int count = 0;
+            while (segments.size() > 0 && segments.top().term.equals(term.get())) {
+                count += segments.top().count();
+                if (segments.top().next()) {
+                    segments.updateTop();
+                } else {
+                    segments.pop();
+                }
+            }
+            if (count > 0 && !page.add(term.get(), count)) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+"""The JVM that Lucene runs in: one a process, started once, and every thread attached before it calls in.
+
+JCC allows exactly one JVM a process, which lives until the process ends. It is lost by a fork: the child has the memory
+of a JVM but none of its threads, and a call into it would hang. So a call from a forked process is refused here.
+"""
+
+import faulthandler
+import os
+import threading
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import NewType
+
+from strandline.errors import Fatal
+
+# A Java `byte[]`, on its way in or out.
+JavaBytes = NewType("JavaBytes", object)
+
+DEFAULT_HEAP_MB = 512
+
+
+class VmUnusable(Fatal):
+    """The JVM can't be started, or not be called from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RunningVm:
+    lucene: ModuleType
+    arguments: tuple[str, ...]
+    process_id: int
+
+
+class _Attachment:
+    """Attaches the thread that makes it, and detaches it when the thread ends and its locals are dropped.
+
+    A thread that ended without that would stay on the JVM's list of threads for ever.
+    """
+
+    def __init__(self, environment: object) -> None:
+        self._environment = environment
+        name = threading.current_thread().name.encode("ascii", "replace").decode()
+        # As a daemon: the JVM must not wait for Python's threads.
+        environment.attachCurrentThread(name, 1)  # type: ignore[attr-defined]  # JCC has no types
+
+    def __del__(self) -> None:
+        self._environment.detachCurrentThread()  # type: ignore[attr-defined]  # JCC has no types
+
+
+class _ThreadLocals(threading.local):
+    attachment: _Attachment | None = None
+
+
+_start_lock = threading.Lock()
+_running: _RunningVm | None = None
+_thread = _ThreadLocals()
+
+
+def start_vm(heap_mb: int = DEFAULT_HEAP_MB, extra: Sequence[str] = ()) -> None:
+    """Start this process's JVM with a heap of at most `heap_mb` and further JVM options, and attach this thread.
+
+    Called again it only attaches the thread; asking for another heap or other options than it runs with is refused.
+    Python keeps SIGINT, SIGTERM and SIGHUP. `faulthandler` is switched off: the JVM uses SIGSEGV itself, many times a
+    second, and must be the one who handles it.
+    """
+    global _running  # noqa: PLW0603 - one JVM a process is JCC's rule; this is where it is kept
+    arguments = _arguments(heap_mb, extra)
+    with _start_lock:
+        if _running is None:
+            _running = _RunningVm(_create_vm(arguments), arguments, os.getpid())
+        elif _running.arguments != arguments:
+            raise VmUnusable(
+                f"the JVM runs with {' '.join(_running.arguments)}, and can't be started with {' '.join(arguments)}",
+                remedy="Start it once, with the options that the whole process needs",
+            )
+    attach_thread()
+
+
+def attach_thread() -> None:
+    """Make sure that the JVM runs, in this very process, and that this thread may call it.
+
+    It costs next to nothing when it was done before, so that whatever calls Java does it first.
+    """
+    vm = _running
+    if vm is None:
+        raise VmUnusable("the JVM is not running", remedy="Call start_vm first")
+    if vm.process_id != os.getpid():
+        raise VmUnusable(
+            f"the JVM belongs to process {vm.process_id}, which this process {os.getpid()} was forked from",
+            remedy="Start processes with the spawn method, and a JVM in each",
+        )
+    if _thread.attachment is None:
+        environment = vm.lucene.getVMEnv()
+        # The thread that created the JVM is attached for good.
+        if not environment.isCurrentThreadAttached():
+            _thread.attachment = _Attachment(environment)
+
+
+def lucene_module() -> ModuleType:
+    """The `lucene` module, with the JVM running and this thread attached."""
+    attach_thread()
+    assert _running is not None  # noqa: S101 - attach_thread has just seen it
+    return _running.lucene
+
+
+def to_java(data: bytes) -> JavaBytes:
+    """Copy bytes into a Java array."""
+    array: JavaBytes = lucene_module().JArray("byte")(data)
+    return array
+
+
+def to_python(array: JavaBytes) -> bytes:
+    """Copy a Java array into bytes."""
+    data: bytes = array.bytes_  # type: ignore[attr-defined]  # JCC has no types
+    return data
+
+
+def _arguments(heap_mb: int, extra: Sequence[str]) -> tuple[str, ...]:
+    if heap_mb < 32:
+        raise VmUnusable(f"a heap of {heap_mb} MB is too small for Lucene", remedy="Give it 32 MB or more")
+    chosen = [option for option in extra if option.startswith("-XX:+Use") and option.endswith("GC")]
+    # Adding documents runs a third faster than under G1, whose barriers cost most while code is not yet compiled.
+    collector = () if chosen else ("-XX:+UseParallelGC",)
+    # -Xrs leaves signals to Python; -UsePerfData writes no file for jps and its like into the temporary folder.
+    return ("-Xrs", f"-Xmx{heap_mb}m", *collector, "-XX:-UsePerfData", "-Djava.awt.headless=true", *extra)
+
+
+def _create_vm(arguments: tuple[str, ...]) -> ModuleType:
+    faulthandler.disable()
+    # JCC names its types in a way that Python warns of. Where warnings are errors it would crash: it does not look.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            lucene = import_module("lucene")
+            lucene.initVM(vmargs=list(arguments))
+        except ImportError as error:
+            raise VmUnusable(f"PyLucene can't be loaded ({error})", remedy="Run `make setup`") from error
+        except ValueError as error:
+            raise VmUnusable(
+                f"no JVM could be started with {' '.join(arguments)}",
+                remedy="The JVM has said why on standard error; a wrong option or too large a heap are likely",
+            ) from error
+    return lucene

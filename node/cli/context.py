@@ -1,0 +1,56 @@
+"""What every command is given: the settings, the output and the clock."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from strandline.clock import Clock
+from strandline.node.masking import SecretMask
+from strandline.node.output import Output, OutputFormat, make_output
+
+if TYPE_CHECKING:
+    from strandline.node.settings import LoadedSettings, Settings
+
+
+class Context:
+    """One call of the `strandline` command. The shared options fill `config` and `output_format` while the command
+    line is read; after that nothing changes any more.
+    """
+
+    def __init__(self, environ: Mapping[str, str], stdout: TextIO, stderr: TextIO, clock: Clock) -> None:
+        self.environ = environ
+        self.clock = clock
+        self.config: Path | None = None
+        self.output_format: OutputFormat = "text"
+        self.mask = SecretMask()
+        self._stdout = stdout
+        self._stderr = stderr
+
+    @property
+    def output(self) -> Output:
+        """Where results, errors and progress go, as `--output` asked."""
+        return make_output(self.output_format, self._stdout, self._stderr, self.clock, self.mask)
+
+    def settings(self) -> "Settings":
+        """The settings. The first call loads them, has their secrets masked from then on, and starts the log; raises
+        `SettingsError` if anything is wrong with them.
+        """
+        return self.loaded.settings
+
+    @cached_property
+    def loaded(self) -> "LoadedSettings":
+        """The settings together with where each one comes from; loaded as `settings` says."""
+        # Here and not above, because pydantic takes longer to import than everything that `--help` needs.
+        from strandline.node.logs import configure_logging  # noqa: PLC0415
+        from strandline.node.settings import load_with_origins  # noqa: PLC0415
+
+        loaded = load_with_origins(self.config, self.environ)
+        self.mask.add(loaded.settings.secrets())
+        configure_logging(loaded.settings.log.level, loaded.settings.log.format, self._stderr, self.mask)
+        return loaded
+
+
+pass_context = click.make_pass_decorator(Context)

@@ -1,0 +1,144 @@
+"""The entry point: which commands there are, and what becomes of their errors.
+
+This module and what it imports must stay light: `strandline --help` starts no Spark, no JVM and no database driver.
+"""
+
+import os
+import select
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TextIO
+
+import click
+
+from strandline import __version__
+from strandline.clock import SystemClock
+from strandline.errors import ExitCode, Fatal, Retryable, StrandlineError
+from strandline.node.cli.context import Context
+from strandline.node.cli.options import Lazy, LazyGroup, help_with
+
+COMMANDS = {
+    "check-config": Lazy("strandline.node.cli.check_config", "Check the settings and show where each one comes from."),
+    "demo": Lazy("strandline.node.cli.demo", "Show all the parts at work on this machine."),
+    "stack": Lazy("strandline.node.cli.stack", "Run Kafka and Cassandra on this machine."),
+}
+
+EXIT_CODES = {
+    ExitCode.OK: "done",
+    ExitCode.FAILED: "failed; the message says why and what to do",
+    ExitCode.USAGE: "wrong command line or settings; nothing was done",
+    ExitCode.DATA_LOST: "data is lost: the message names the range",
+    ExitCode.VERIFY_FAILED: "a verification found differences",
+    ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
+}
+
+_EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4}{meaning}" for code, meaning in EXIT_CODES.items())
+
+
+class UsageError(Fatal):
+    """The command line can't be understood."""
+
+    exit_code = ExitCode.USAGE
+
+
+class Interrupted(Retryable):
+    """Somebody pressed Ctrl-C."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    help=help_with(
+        "Strandline, a time-series indexing storage node.",
+        "strandline check-config --config conf/strandline.toml",
+        "strandline stack up",
+        "strandline stack status --output json",
+    ),
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def strandline() -> None:
+    """The root of all commands."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Every error ends here, told as `--output` asked."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    context = Context(os.environ, sys.stdout, sys.stderr, SystemClock())
+    try:
+        try:
+            return _run(arguments, context)
+        except click.ClickException as error:
+            if _asks_for_json(arguments):
+                # The error may lie before the option, which then has not been read.
+                context.output_format = "json"
+            return _usage_error(error, context)
+        except (KeyboardInterrupt, click.Abort):
+            context.output.error(Interrupted("interrupted"))
+            return ExitCode.INTERRUPTED
+        except StrandlineError as error:
+            context.output.error(error)
+            return error.exit_code
+    except BrokenPipeError as error:
+        if not _silence_broken_pipes(sys.stdout, sys.stderr):
+            context.output.crash(error)
+        return ExitCode.FAILED
+    except Exception as error:  # noqa: BLE001 - the last place to tell of it, and to hide the secrets in it
+        context.output.crash(error)
+        return ExitCode.FAILED
+
+
+def _run(arguments: list[str], context: Context) -> int:
+    """What `click.Command.main` does, but for its swallowing of every broken pipe, a server's included."""
+    try:
+        with strandline.make_context("strandline", arguments, obj=context) as root:
+            code = strandline.invoke(root)
+    except click.exceptions.Exit as leave:
+        code = leave.exit_code
+    # A command returns an exit code, or nothing when all is well.
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def _usage_error(error: click.ClickException, context: Context) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and context.output_format == "text":
+        click.echo(error.format_message(), err=True)
+        return ExitCode.USAGE
+    message = "Missing command" if isinstance(error, click.exceptions.NoArgsIsHelpError) else error.format_message()
+    where = error.ctx if isinstance(error, click.UsageError) else None
+    command = where.command_path if where is not None else "strandline"
+    context.output.error(UsageError(message.rstrip("."), remedy=f"See `{command} --help`"))
+    return ExitCode.USAGE
+
+
+def _asks_for_json(arguments: list[str]) -> bool:
+    return "--output=json" in arguments or ("--output", "json") in pairwise(arguments)
+
+
+def _silence_broken_pipes(*streams: TextIO) -> bool:
+    """Whether one of our own streams has lost its reader (as in `| head`). Such a stream is pointed at nothing, so that
+    Python's last flush at exit is quiet too.
+    """
+    gone = [descriptor for descriptor in map(_descriptor, streams) if descriptor is not None and _is_gone(descriptor)]
+    for descriptor in gone:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, descriptor)
+        os.close(nothing)
+    return bool(gone)
+
+
+def _descriptor(stream: TextIO) -> int | None:
+    try:
+        return stream.fileno()
+    except (OSError, ValueError):
+        # Not a file, or one that has been closed.
+        return None
+
+
+def _is_gone(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))

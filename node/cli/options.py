@@ -1,0 +1,105 @@
+"""Kinds of click commands: each takes the shared options, and groups load their commands only when they are called.
+
+`--config` and `--output` mean the same wherever they stand, before the command or after it; the last one wins. A
+command gets them by being a `Command` (or a `Group`), and finds what they said in its `Context`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+from strandline.node.cli.context import Context
+from strandline.node.output import OutputFormat
+
+
+def _choose_config(context: click.Context, _option: click.Parameter, value: Path | None) -> None:
+    if value is not None:
+        context.ensure_object(Context).config = value
+
+
+def _choose_output(context: click.Context, _option: click.Parameter, value: OutputFormat | None) -> None:
+    if value is not None:
+        context.ensure_object(Context).output_format = value
+
+
+def help_with(text: str, *examples: str) -> str:
+    """The help of a command: what it does, and calls of it to copy. (The backspace tells click to keep the lines.)"""
+    return f"{text}\n\n\b\nExample{'s' if len(examples) > 1 else ''}:\n" + "\n".join(f"  {line}" for line in examples)
+
+
+def shared_options() -> list[click.Parameter]:
+    """The options that every command takes."""
+    return [
+        click.Option(
+            ["--config"],
+            metavar="PATH",
+            type=click.Path(path_type=Path),
+            expose_value=False,
+            callback=_choose_config,
+            help="Settings file. [default: $STRANDLINE_CONFIG, or /etc/strandline/strandline.toml if it exists]",
+        ),
+        click.Option(
+            ["--output"],
+            type=click.Choice(["text", "json"]),
+            expose_value=False,
+            # Eager, so that an error in another option is already told in the form that was asked for.
+            is_eager=True,
+            callback=_choose_output,
+            help="Text for people or one JSON document for programs. [default: text]",
+        ),
+    ]
+
+
+class Command(click.Command):
+    """A command that takes the shared options."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.extend(shared_options())
+
+
+class Group(click.Group):
+    """A group of commands that takes the shared options, as do its commands and groups."""
+
+    command_class = Command
+    group_class = type
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.extend(shared_options())
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """A command that is imported when it is called: its module, in which it is named `command`, and its summary,
+    which stands here so that the list of commands can be shown without importing any.
+    """
+
+    module: str
+    summary: str
+
+
+class LazyGroup(Group):
+    """A group whose commands cost nothing until one is called. A module that is not installed is no command."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy = {name: command for name, command in lazy.items() if find_spec(command.module) is not None}
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return sorted(self._lazy)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._lazy:
+            return None
+        command: click.Command = import_module(self._lazy[cmd_name].module).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._lazy[name].summary) for name in self.list_commands(ctx)])

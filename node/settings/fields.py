@@ -1,0 +1,146 @@
+"""Kinds of values that settings have, each with a check that says what would be right.
+
+Each check takes what TOML or an environment variable gives: a number may come as a number or as its digits, a list as
+a list or as text with commas.
+"""
+
+import ipaddress
+import re
+from typing import Any, TypeVar, get_args
+
+from pydantic import PlainValidator
+
+from strandline.node.settings.findings import nonsense, suggestion
+from strandline.node.settings.units import ByteSize, Duration
+
+Quantity = TypeVar("Quantity", Duration, ByteSize)
+
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\.?", re.ASCII)
+
+
+def choice(literal: Any) -> PlainValidator:
+    """One of the words of a `Literal`, in any case."""
+    words: tuple[str, ...] = get_args(literal)
+    folded = {word.lower(): word for word in words}
+
+    def check(value: object) -> str:
+        if isinstance(value, str) and value.strip().lower() in folded:
+            return folded[value.strip().lower()]
+        listed = "One of " + ", ".join(word or 'nothing ("")' for word in words)
+        near = suggestion(value, words) if isinstance(value, str) else ""
+        raise nonsense("is not one of the known words", f"{listed}. {near}".strip())
+
+    return PlainValidator(check)
+
+
+def between(kind: type[Quantity], low: str, high: str | None = None) -> PlainValidator:
+    """A duration or a size within bounds."""
+    least = kind.parse(low)
+    most = kind.parse(high) if high is not None else None
+
+    def check(value: object) -> Quantity:
+        try:
+            quantity = value if isinstance(value, kind) else kind.parse(value)
+        except ValueError as error:
+            raise nonsense(f"is {error}", kind.hint()) from None
+        if quantity < least:
+            raise nonsense(f"is below {least}", f"At least {least}")
+        if most is not None and quantity > most:
+            raise nonsense(f"is above {most}", f"At most {most}")
+        return quantity
+
+    return PlainValidator(check)
+
+
+def whole_number(low: int, high: int) -> PlainValidator:
+    """A whole number within bounds."""
+    right = f"A whole number from {low} to {high}"
+
+    def check(value: object) -> int:
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value.strip(), re.ASCII):
+            value = int(value)
+        # TOML's true is Python's 1, and nobody means that.
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise nonsense("is not a whole number", right)
+        if not low <= value <= high:
+            raise nonsense(f"is not between {low} and {high}", right)
+        return value
+
+    return PlainValidator(check)
+
+
+def _yes_or_no(value: object) -> bool:
+    words = {"true": True, "false": False}
+    if isinstance(value, str) and value.strip().lower() in words:
+        return words[value.strip().lower()]
+    if isinstance(value, bool):
+        return value
+    raise nonsense("is neither true nor false", "true or false")
+
+
+yes_or_no = PlainValidator(_yes_or_no)
+
+
+def text_like(pattern: str, what: str, remedy: str) -> PlainValidator:
+    """Text that matches the whole of a pattern."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    def check(value: object) -> str:
+        if not isinstance(value, str) or compiled.fullmatch(value) is None:
+            raise nonsense(what, remedy)
+        return value
+
+    return PlainValidator(check)
+
+
+def addresses(*, default_port: bool) -> PlainValidator:
+    """One or more servers, as "host:port", or as "host" too where a default port applies."""
+    example = '"host-1:9092", "host-2:9092"' if not default_port else '"host-1", "host-2:9042"'
+    right = f"A list such as [{example}], or the same as one text with commas"
+
+    def check(value: object) -> tuple[str, ...]:
+        items: object = [item for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+        if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
+            raise nonsense("is not a list of servers", right)
+        if not items:
+            raise nonsense("names no server", right)
+        return tuple(_checked_address(item.strip(), right, default_port=default_port) for item in items)
+
+    return PlainValidator(check)
+
+
+def _checked_address(address: str, right: str, *, default_port: bool) -> str:
+    if "@" in address or "/" in address:
+        # Perhaps a URL with a user and a password in it, so it is not shown.
+        remedy = f"{right}, without a scheme, user or password; those have settings of their own"
+        raise nonsense("is not host and port alone", remedy, hidden=True)
+    try:
+        _, port = split_address(address)
+    except ValueError as error:
+        raise nonsense(str(error), right) from None
+    if port is None and not default_port:
+        raise nonsense("names a server without a port", right)
+    return address
+
+
+def split_address(address: str) -> tuple[str, int | None]:
+    """Host and port of "host", "host:port", "::1" or "[::1]:port"; raises `ValueError` if it is none of these."""
+    if _is_ipv6(address):
+        return address, None
+    host, colon, port = address.rpartition(":")
+    if not colon or address.endswith("]"):
+        host, port = address, ""
+    bracketed = host.startswith("[") and host.endswith("]") and _is_ipv6(host[1:-1])
+    if not bracketed and _HOST.fullmatch(host) is None:
+        raise ValueError("names a server by something that is no host name or address")
+    if colon and not address.endswith("]") and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError("names a server with a port that is not from 1 to 65535")
+    return host[1:-1] if bracketed else host, int(port) if port else None
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,272 @@
+"""Every setting: its name, its default, what it is for and what makes sense for it.
+
+A model that exists is a valid one: each value has been checked alone and together with the others of its section, and
+the files that it names have been read. `conf/strandline.toml` documents the same settings for operators, and a test
+holds the two together.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from strandline.node.settings import fields, files, security
+from strandline.node.settings.files import CertificateFile, CredentialsFile, PathSetting, SecretFile
+from strandline.node.settings.findings import Finding, raised
+from strandline.node.settings.properties import kafka_properties, spark_properties
+from strandline.node.settings.units import ByteSize, Duration
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "console", "json"]
+SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+SaslMechanism = Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+# A model dumps each value as the settings file would have it; of a file that is its path alone.
+_AS_WRITTEN = PlainSerializer(lambda value: "" if value is None else str(value), return_type=str)
+_AS_LIST = PlainSerializer(list, return_type=list[str])
+
+Certificates = Annotated[CertificateFile | None, files.certificates, PathSetting(), _AS_WRITTEN]
+PrivateKey = Annotated[SecretFile | None, files.private_key, PathSetting(), _AS_WRITTEN]
+KeyPassword = Annotated[SecretFile | None, files.password_file, PathSetting(), _AS_WRITTEN]
+Credentials = Annotated[CredentialsFile | None, files.credentials_file, PathSetting(), _AS_WRITTEN]
+
+
+class Section(BaseModel):
+    """One table of the settings file. Wrong values are never echoed by pydantic, since one may be a secret."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong with values that are right one by one."""
+        return iter(())
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if found := tuple(self.findings()):
+            raise raised(found)
+        return self
+
+    def secrets(self) -> Iterator[str]:
+        """Every secret that the section's files held."""
+        for name in type(self).model_fields:
+            match getattr(self, name):
+                case SecretFile(content=secret) | CredentialsFile(password=secret):
+                    yield secret.get_secret_value()
+
+
+class LogSettings(Section):
+    """What is logged, and how it looks."""
+
+    level: Annotated[LogLevel, fields.choice(LogLevel)] = Field(
+        default="info", description="The least level that is logged."
+    )
+    format: Annotated[LogFormat, fields.choice(LogFormat)] = Field(
+        default="auto", description="Lines for people, or JSON; auto takes lines on a terminal and JSON elsewhere."
+    )
+
+
+class KafkaSettings(Section):
+    """Where Kafka is and how to prove who we are."""
+
+    bootstrap_servers: Annotated[tuple[str, ...], fields.addresses(default_port=False), _AS_LIST] = Field(
+        default=("localhost:9092",), description="Brokers to ask first; the others are learnt from them."
+    )
+    security_protocol: Annotated[SecurityProtocol, fields.choice(SecurityProtocol)] = Field(
+        default="PLAINTEXT", description="Whether connections use TLS (SSL), a user and password (SASL), or both."
+    )
+    sasl_mechanism: Annotated[SaslMechanism, fields.choice(SaslMechanism)] = Field(
+        default="", description="How the password is proved; needed with a SASL protocol."
+    )
+    credentials_file: Credentials = Field(
+        default=None,
+        description="A file with the user on line 1 and the password on line 2; needed with a SASL protocol.",
+    )
+    tls_ca_file: Certificates = Field(
+        default=None, description="Certificates (PEM) of those who may sign a broker's; empty for the system's own."
+    )
+    tls_certificate_file: Certificates = Field(
+        default=None, description="Our own certificate (PEM), if brokers ask for one."
+    )
+    tls_key_file: PrivateKey = Field(default=None, description="The private key (PEM, PKCS#8) of our own certificate.")
+    tls_key_password_file: KeyPassword = Field(
+        default=None, description="A file whose line is the private key's password."
+    )
+    request_timeout: Annotated[Duration, fields.between(Duration, "2s", "5m"), _AS_WRITTEN] = Field(
+        default=Duration.parse("30s"), description="How long to wait for the answer to one request."
+    )
+    client: Annotated[dict[str, str | int | bool], kafka_properties] = Field(
+        default={}, description="Further librdkafka properties, passed on unchanged."
+    )
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.security_protocol.endswith("SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether a user and a password are given."""
+        return self.security_protocol.startswith("SASL")
+
+    def findings(self) -> Iterator[Finding]:
+        because = ("security_protocol",)
+        for name in ("sasl_mechanism", "credentials_file"):
+            given = bool(getattr(self, name))
+            if self.uses_sasl and not given:
+                remedy = "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512" if name == "sasl_mechanism" else "The path of a file"
+                yield Finding(f"is needed with security_protocol {self.security_protocol}", remedy, (name,), because)
+            elif given and not self.uses_sasl:
+                remedy = "Choose security_protocol SASL_SSL (or SASL_PLAINTEXT), or leave this out"
+                yield Finding("is given, but security_protocol leaves SASL off", remedy, (name,), because)
+        if self.uses_tls:
+            yield from security.tls_file_findings(self)
+            yield from self._key_findings()
+        else:
+            remedy = "Choose security_protocol SSL or SASL_SSL, or leave this out"
+            yield from security.unused_tls_files(self, "security_protocol", remedy)
+
+    def _key_findings(self) -> Iterator[Finding]:
+        key = self.tls_key_file
+        kinds = ("-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----")
+        if key is not None and not any(kind in key.content.get_secret_value() for kind in kinds):
+            remedy = f"Convert it: `openssl pkcs8 -topk8 -in {key.path} -out NEW-FILE`"
+            yield Finding(
+                "is not in PKCS#8 format, the only one that Spark's Kafka client reads", remedy, ("tls_key_file",)
+            )
+
+
+class CassandraSettings(Section):
+    """Where Cassandra is and how to prove who we are."""
+
+    contact_points: Annotated[tuple[str, ...], fields.addresses(default_port=True), _AS_LIST] = Field(
+        default=("localhost",), description="Servers to ask first; the others are learnt from them."
+    )
+    port: Annotated[int, fields.whole_number(1, 65535)] = Field(
+        default=9042, description="The port of every server that names none."
+    )
+    local_datacenter: Annotated[
+        str, fields.text_like(r"\S(.*\S)?", "is not a data centre's name", "The name that `nodetool status` shows")
+    ] = Field(default="datacenter1", description="The data centre whose servers are used.")
+    keyspace: Annotated[
+        str,
+        fields.text_like(
+            "[a-z][a-z0-9_]{0,47}", "is not a keyspace's name", "At most 48 of a-z, 0-9 and _, a letter first"
+        ),
+    ] = Field(default="strandline", description="The keyspace that holds our tables.")
+    credentials_file: Credentials = Field(
+        default=None,
+        description="A file with the user on line 1 and the password on line 2; empty if none is asked for.",
+    )
+    tls: Annotated[bool, fields.yes_or_no] = Field(default=False, description="Whether connections are encrypted.")
+    tls_ca_file: Certificates = Field(
+        default=None, description="Certificates (PEM) of those who may sign a server's; empty for the system's own."
+    )
+    tls_certificate_file: Certificates = Field(
+        default=None, description="Our own certificate (PEM), if servers ask for one."
+    )
+    tls_key_file: PrivateKey = Field(default=None, description="The private key (PEM) of our own certificate.")
+    tls_key_password_file: KeyPassword = Field(
+        default=None, description="A file whose line is the private key's password."
+    )
+    tls_check_hostname: Annotated[bool, fields.yes_or_no] = Field(
+        default=True, description="Whether a server's certificate must name the address that was connected to."
+    )
+    request_timeout: Annotated[Duration, fields.between(Duration, "500ms", "10m"), _AS_WRITTEN] = Field(
+        default=Duration.parse("10s"), description="How long to wait for the answer to one request."
+    )
+    connect_timeout: Annotated[Duration, fields.between(Duration, "500ms", "5m"), _AS_WRITTEN] = Field(
+        default=Duration.parse("5s"), description="How long to wait for a connection to one server."
+    )
+
+    def findings(self) -> Iterator[Finding]:
+        if self.tls:
+            yield from security.tls_file_findings(self)
+        else:
+            yield from security.unused_tls_files(self, "tls", "Set tls to true, or leave this out")
+
+
+class SparkSettings(Section):
+    """Where replays run."""
+
+    master: Annotated[
+        str,
+        fields.text_like(
+            r"local|local\[(\*|[1-9][0-9]*)(,[1-9][0-9]*)?\]|yarn|(spark|k8s)://\S+",
+            "is not a Spark master",
+            'Such as "local[*]", "local[4]", "spark://host:7077", "yarn" or "k8s://https://host:443"',
+        ),
+    ] = Field(default="local[*]", description="The cluster, or this machine and how many of its cores.")
+    driver_memory: Annotated[ByteSize, fields.between(ByteSize, "512m"), _AS_WRITTEN] = Field(
+        default=ByteSize.parse("1g"), description="The heap of the driver; with a local master, of everything."
+    )
+    properties: Annotated[dict[str, str], spark_properties] = Field(
+        default={}, description="Further Spark properties, passed on unchanged."
+    )
+
+
+class StackSettings(Section):
+    """The Kafka and Cassandra that `strandline stack` runs on this machine."""
+
+    state_dir: Annotated[Path | None, files.folder, PathSetting(), _AS_WRITTEN] = Field(
+        default=None, description="Where their data and logs lie; empty for a folder of the user's own."
+    )
+    kafka_port: Annotated[int, fields.whole_number(0, 65535)] = Field(
+        default=0, description="Kafka's loopback port; 0 for any free one."
+    )
+    cassandra_port: Annotated[int, fields.whole_number(0, 65535)] = Field(
+        default=0, description="Cassandra's loopback port; 0 for any free one."
+    )
+    kafka_heap: Annotated[ByteSize, fields.between(ByteSize, "256m"), _AS_WRITTEN] = Field(
+        default=ByteSize.parse("512m"), description="Kafka's heap."
+    )
+    cassandra_heap: Annotated[ByteSize, fields.between(ByteSize, "512m"), _AS_WRITTEN] = Field(
+        default=ByteSize.parse("1g"), description="Cassandra's heap."
+    )
+    java_home: Annotated[Path | None, files.java_home, PathSetting(), _AS_WRITTEN] = Field(
+        default=None, description="The JDK that runs them; empty for the one that set-up found."
+    )
+    start_timeout: Annotated[Duration, fields.between(Duration, "5s", "1h"), _AS_WRITTEN] = Field(
+        default=Duration.parse("60s"), description="How long a server may take until it answers."
+    )
+    min_free_disk: Annotated[ByteSize, fields.between(ByteSize, "100m"), _AS_WRITTEN] = Field(
+        default=ByteSize.parse("1g"), description="How much free disk there must be before they are started."
+    )
+
+    def findings(self) -> Iterator[Finding]:
+        if self.kafka_port == self.cassandra_port != 0:
+            remedy = "Another port, or 0 for any free one"
+            yield Finding("is the same port as kafka_port", remedy, ("cassandra_port",), ("kafka_port",))
+
+    def state_folder(self, environ: Mapping[str, str]) -> Path:
+        """`state_dir`, or the place where the XDG rules put a user's state."""
+        if self.state_dir is not None:
+            return self.state_dir
+        state = Path(environ.get("XDG_STATE_HOME", ""))
+        # The rules say that a relative path there is to be ignored.
+        base = state if state.is_absolute() else Path("~/.local/state").expanduser()
+        return base / "strandline" / "stack"
+
+
+class Settings(BaseSettings):
+    """All settings. `Settings()` is the defaults; `load_settings` reads the file and the environment."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    log: LogSettings = LogSettings()
+    kafka: KafkaSettings = KafkaSettings()
+    cassandra: CassandraSettings = CassandraSettings()
+    spark: SparkSettings = SparkSettings()
+    stack: StackSettings = StackSettings()
+
+    def __init__(self, *sources: PydanticBaseSettingsSource, **sections: Any) -> None:
+        """From sources, the first of which wins, or from sections given by name. Nothing is read behind the caller's
+        back: pydantic-settings would look into the environment by itself.
+        """
+        super().__init__(_build_sources=(sources or (InitSettingsSource(type(self), sections),), {}))
+
+    def secrets(self) -> Iterator[str]:
+        """Every secret that the settings' files held, for whoever must keep them out of what is written."""
+        for name in type(self).model_fields:
+            yield from getattr(self, name).secrets()

@@ -1,0 +1,150 @@
+"""Where settings come from: a TOML file and the environment, read with the place of every value.
+
+Reading judges nothing about the values; it only brings them into one shape: tables of properties flattened, paths bound
+to the folder that they are relative to, the JSON of an environment variable unpacked.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_origin
+
+from pydantic.fields import FieldInfo
+from pydantic_settings import PydanticBaseSettingsSource
+
+from strandline.node.settings.files import PathSetting, WrittenPath
+from strandline.node.settings.location import key_lines
+from strandline.node.settings.properties import flattened
+from strandline.node.settings.sections import Section, Settings
+
+PREFIX = "STRANDLINE_"
+NOT_SETTINGS = ("STRANDLINE_CONFIG", "STRANDLINE_INSTALLATION", "STRANDLINE_CACHE")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The place where a value was written, and the value as it was written there."""
+
+    kind: Literal["file", "environment"]
+    where: str
+    written: object
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What one source says: values by section and name, and the origin of each by its dotted name."""
+
+    sections: dict[str, Any]
+    origins: dict[str, Origin]
+
+
+class ReadValues(PydanticBaseSettingsSource):
+    """Values that have been read, in the shape that pydantic-settings merges."""
+
+    def __init__(self, values: Values) -> None:
+        super().__init__(Settings)
+        self._values = values
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """One section; pydantic-settings asks for it field by field only where `__call__` does."""
+        del field
+        return self._values.sections.get(field_name), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Everything at once."""
+        return self._values.sections
+
+
+def section_models() -> dict[str, type[Section]]:
+    """The model of each section, by name."""
+    return {name: type(field.default) for name, field in Settings.model_fields.items()}
+
+
+def read_file(path: Path) -> Values:
+    """Everything in a settings file. Raises `OSError`, `UnicodeDecodeError` or `tomllib.TOMLDecodeError`."""
+    text = path.read_bytes().decode()
+    document = tomllib.loads(text)
+    lines = key_lines(text)
+    values = Values({}, {})
+    for section, names in document.items():
+        values.origins[section] = Origin("file", f"{path.name} line {lines[section]}", names)
+        if not isinstance(names, dict):
+            values.sections[section] = names
+            continue
+        values.sections[section] = {}
+        for name, written in names.items():
+            shaped = _shaped(section, name, written, path.parent.absolute())
+            values.sections[section][name] = shaped
+            for dotted, item in _parts(f"{section}.{name}", shaped, written):
+                values.origins[dotted] = Origin("file", f"{path.name} line {lines[dotted]}", item)
+    return values
+
+
+def read_environment(environ: Mapping[str, str]) -> Values:
+    """Every variable of the form STRANDLINE_<SECTION>__<NAME>, whether there is such a setting or not."""
+    values = Values({}, {})
+    for variable in sorted(environ):
+        if variable in NOT_SETTINGS or not variable.startswith(PREFIX) or "__" not in variable:
+            continue
+        section, name = variable.removeprefix(PREFIX).lower().split("__", 1)
+        written = environ[variable]
+        shaped = _shaped(section, name, _unpacked(section, name, written), Path.cwd())
+        values.sections.setdefault(section, {})[name] = shaped
+        for dotted, item in _parts(f"{section}.{name}", shaped, written):
+            values.origins[dotted] = Origin("environment", f"environment variable {variable}", item)
+        values.origins.setdefault(section, Origin("environment", f"environment variable {variable}", None))
+    return values
+
+
+def near_misses(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that would be settings with two underscores behind the section instead of one, and what they should
+    be called.
+    """
+    missed = {}
+    for variable in sorted(set(environ) - set(NOT_SETTINGS)):
+        for section, model in section_models().items():
+            beginning = f"{PREFIX}{section.upper()}_"
+            name = variable.removeprefix(beginning)
+            if variable.startswith(beginning) and name.lower() in model.model_fields:
+                missed[variable] = f"{beginning}_{name}"
+    return missed
+
+
+def _field(section: str, name: str) -> FieldInfo | None:
+    model = section_models().get(section)
+    return model.model_fields.get(name) if model is not None else None
+
+
+def is_table(section: str, name: str) -> bool:
+    """Whether the setting is a table of properties."""
+    field = _field(section, name)
+    return field is not None and get_origin(field.annotation) is dict
+
+
+def _shaped(section: str, name: str, written: object, folder: Path) -> object:
+    field = _field(section, name)
+    if isinstance(written, dict) and is_table(section, name):
+        return flattened(written)
+    if isinstance(written, str) and field is not None and any(isinstance(m, PathSetting) for m in field.metadata):
+        return WrittenPath(written, folder)
+    return written
+
+
+def _unpacked(section: str, name: str, written: str) -> object:
+    """The table that the JSON of a variable holds; anything else stays the text that it is."""
+    if not is_table(section, name):
+        return written
+    try:
+        return json.loads(written)
+    except ValueError:
+        # The check of the table says so, without showing what may hold a secret.
+        return written
+
+
+def _parts(dotted: str, shaped: object, written: object) -> Iterator[tuple[str, object]]:
+    """A setting and, if it is a table of properties, each of these."""
+    yield dotted, written
+    if isinstance(shaped, dict):
+        yield from ((f"{dotted}.{name}", item) for name, item in shaped.items())

@@ -1,0 +1,137 @@
+"""The talk between `stack up` and the keeper that it starts: lines of JSON over a pair of sockets.
+
+`up` sends the options. The keeper sends each step, and at the end either that the stack is up or why it failed. `up`
+then answers that it may stay. Until that answer has come, a keeper whose other end is gone, killed or interrupted,
+takes everything down again; after it the talk is over and the keeper lives on its own.
+"""
+
+import json
+import socket
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+from strandline.errors import ExitCode, StrandlineError
+from strandline.node.output import Detailed
+from strandline.node.plain import plain
+from strandline.node.stack.errors import KeeperFailed
+from strandline.node.stack.options import CassandraClient, StackOptions
+from strandline.node.stack.server import Phase
+from strandline.node.stack.stack import StackStep
+
+Message = dict[str, Any]
+
+
+class Handshake:
+    """One end of the talk."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._lines = end.makefile("rb")
+
+    @classmethod
+    def pair(cls) -> tuple[Self, socket.socket]:
+        """The near end, and the far end to hand to a child."""
+        near, far = socket.socketpair()
+        return cls(near), far
+
+    @classmethod
+    def inherited(cls, descriptor: int) -> Self:
+        """The end that the parent process handed down."""
+        return cls(socket.socket(fileno=descriptor))
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: Message) -> None:
+        """Send, or do nothing if the other end is gone: `other_end_gone` and `receive` tell that."""
+        try:
+            self._socket.sendall(json.dumps(message).encode() + b"\n")
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+    def receive(self) -> Message | None:
+        """The next message, or None once the other end is gone. Waits."""
+        try:
+            line = self._lines.readline()
+        except ConnectionResetError:
+            return None
+        # A line that was cut short was never sent whole, so it was not said.
+        if not line.endswith(b"\n"):
+            return None
+        message: Message = json.loads(line)
+        return message
+
+    def other_end_gone(self) -> bool:
+        """Whether the other end has closed, without waiting. Only while no message is expected."""
+        try:
+            return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            return True
+
+    def finish(self) -> None:
+        """Say that nothing more will be sent, as if this process had ended; what the other end sends still arrives."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._lines.close()
+        self._socket.close()
+
+
+def options_message(options: StackOptions) -> Message:
+    return {"type": "options", "options": plain(options)}
+
+
+def options_from(message: Message) -> StackOptions:
+    fields = dict(message["options"])
+    client = fields["cassandra_client"]
+    return StackOptions(
+        **fields
+        | {
+            "state_dir": Path(fields["state_dir"]),
+            "java_home": _path(fields["java_home"]),
+            "cassandra_client": CassandraClient(
+                login=tuple(client["login"]) if client["login"] else None,
+                ca=_path(client["ca"]),
+                certificate=_path(client["certificate"]),
+                key=_path(client["key"]),
+            ),
+        }
+    )
+
+
+def step_message(step: StackStep) -> Message:
+    return {"type": "step", **asdict(step)}
+
+
+def step_from(message: Message) -> StackStep:
+    return StackStep(message["server"], message["title"], Phase(message["phase"]), message["elapsed"])
+
+
+def failure_message(error: StrandlineError) -> Message:
+    return {
+        "type": "failed",
+        "error": type(error).__name__,
+        "message": error.message,
+        "remedy": error.remedy,
+        "exit_code": int(error.exit_code),
+        "lines": [str(block) for block in error.blocks()] if isinstance(error, Detailed) else [],
+        "details": plain(error.details()) if isinstance(error, Detailed) else {},
+    }
+
+
+def failure_from(message: Message) -> KeeperFailed:
+    return KeeperFailed(
+        message["message"],
+        remedy=message["remedy"],
+        kind=message["error"],
+        exit_code=ExitCode(message["exit_code"]),
+        lines=message["lines"],
+        details=message["details"],
+    )
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None

@@ -1,0 +1,167 @@
+"""Reading the servers' logs: their last lines, what went on since a moment, and the likely cause of an early end."""
+
+import os
+import re
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from strandline.clock import Clock
+
+_READ_AT_MOST = 256 * 1024
+_LINE_AT_MOST = 300
+_TELLS_NOTHING = re.compile(r"\s+(at \S|\.\.\. \d+ )|WARNING: ")
+"""Stack frames, and what the JVM thinks of the server's code."""
+ADDRESS_IN_USE = "an address it needs is in use"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a server ended, and what to do about it."""
+
+    what: str
+    remedy: str
+
+
+_KNOWN: tuple[tuple[re.Pattern[str], Cause], ...] = tuple(
+    (re.compile(pattern), Cause(what, remedy))
+    for pattern, what, remedy in (
+        (
+            r"No space left on device|Disk quota exceeded|Insufficient disk space",
+            "its disk is full",
+            "Free some space, or set stack.state_dir to a folder on another disk",
+        ),
+        (
+            r"Address already in use|Failed to bind port \d+|is in use by another process",
+            ADDRESS_IN_USE,
+            "End the process that holds the port, or set the port to 0 for any free one",
+        ),
+        (
+            r"OutOfMemoryError",
+            "its heap is too small",
+            "Raise stack.{server}_heap",
+        ),
+        (
+            r"Could not reserve enough space|Invalid \w+ heap size|Too small \w+ heap|Cannot allocate memory",
+            "its heap does not fit this machine",
+            "Set stack.{server}_heap to what this machine can give, such as 512m",
+        ),
+        (
+            r"UnsupportedClassVersionError|Unrecognized (VM )?option|Cassandra \S+ requires",
+            "this Java is not one it runs on",
+            "Set stack.java_home to a JDK 17",
+        ),
+        (
+            r"Too many open files",
+            "it may not open enough files",
+            "Raise the limit with `ulimit -n 65536`",
+        ),
+        (
+            r"Permission denied|AccessDeniedException|Read-only file system",
+            "it may not write its files",
+            "Give the state folder to the user that runs the stack",
+        ),
+        (
+            r"ConfigurationException|ConfigException",
+            "its configuration is wrong",
+            "Look at the extra configuration that it was given",
+        ),
+    )
+)
+
+
+def cause_of_exit(log: str, exit_code: int, server: str) -> Cause:
+    """The likely reason for which `server` ended, from what it logged since its start and from its exit code."""
+    for pattern, cause in _KNOWN:
+        if pattern.search(log):
+            return Cause(cause.what, cause.remedy.format(server=server))
+    if exit_code == -signal.SIGKILL:
+        return Cause("something killed it", "If nobody did, the kernel may have run out of memory: see `dmesg`")
+    return Cause("its log gives no reason that is known here", f"Read it with `strandline stack logs {server}`")
+
+
+def written_since(path: Path, position: int) -> str:
+    """What was written behind `position`, the file's size some time ago; all of it if the file was rotated since. Of a
+    long text only the end.
+    """
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            start = position if position <= size else 0
+            file.seek(max(start, size - _READ_AT_MOST))
+            return file.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def telling_lines(text: str, count: int) -> list[str]:
+    """The last lines of a log that tell something: not without end, and no stack frames."""
+    lines = (line.rstrip() for line in text.splitlines())
+    telling = (line for line in lines if line and not _TELLS_NOTHING.match(line))
+    return [line if len(line) <= _LINE_AT_MOST else f"{line[:_LINE_AT_MOST]}..." for line in deque(telling, count)]
+
+
+def size_of(path: Path) -> int:
+    """The file's size, 0 if it is not there."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """The file's last lines; none if it is not there."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return [line.rstrip("\n") for line in deque(file, maxlen=count)]
+    except FileNotFoundError:
+        return []
+
+
+def follow(
+    path: Path, count: int, *, clock: Clock, stop: Callable[[], bool] = lambda: False, poll: float = 0.2
+) -> Iterator[str]:
+    """The file's last lines, then those that are added to it, across rotations, until `stop` says so. A line appears
+    once it is whole.
+    """
+    file = _open(path)
+    rest = b""
+    try:
+        if file is not None:
+            *old, rest = file.read().split(b"\n")
+            yield from (line.decode("utf-8", errors="replace") for line in old[len(old) - min(count, len(old)) :])
+        while True:
+            stopping = stop()
+            # Asked before the read: what the old file got until its rotation is read in any case.
+            rotated = file is None or _inode(path) != os.fstat(file.fileno()).st_ino
+            if file is not None:
+                *lines, rest = (rest + file.read()).split(b"\n")
+                yield from (line.decode("utf-8", errors="replace") for line in lines)
+            if stopping:
+                return
+            if rotated and path.exists():
+                if file is not None:
+                    file.close()
+                file, rest = _open(path), b""
+            else:
+                clock.sleep(poll)
+    finally:
+        if file is not None:
+            file.close()
+
+
+def _open(path: Path) -> BinaryIO | None:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return None
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return 0

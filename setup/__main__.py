@@ -1,0 +1,70 @@
+"""`python3 -m strandline.setup`: everything but the Debian packages, which `debian.sh` sees to first."""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from strandline.errors import StrandlineError
+from strandline.setup.installation import Installation
+from strandline.setup.jars import provide_jars
+from strandline.setup.python_env import provide_builder, provide_environment, provide_pylucene, provide_wheelhouse
+from strandline.setup.workshop import open_workshop
+
+STEPS = 8
+
+
+def set_up(checkout: Path, environ: Mapping[str, str]) -> None:
+    """Bring the checkout's `.venv` up to date, building what the cache does not hold."""
+    workshop = open_workshop(STEPS, environ)
+    progress = workshop.progress
+    conf = checkout / "conf"
+
+    jars: dict[str, Path] = {}
+    for name, title in (
+        ("lucene", "Lucene's jars"),
+        ("kafka", "Kafka's jars"),
+        ("cassandra", "Cassandra's jars"),
+        ("spark", "Spark's Kafka source"),
+    ):
+        with progress.step(title):
+            jars[name] = provide_jars(workshop, name, conf / "maven" / name / "pom.xml")
+    with progress.step("Build tools"):
+        builder = provide_builder(workshop, conf / "python" / "builder.lock", conf / "python" / "jcc.lock")
+    with progress.step("PyLucene with our extension"):
+        pylucene = provide_pylucene(workshop, builder, jars["lucene"])
+    with progress.step("Python packages"):
+        wheelhouse = provide_wheelhouse(workshop, builder, conf / "python" / "requirements.lock")
+    with progress.step("Virtual environment"):
+        installation = Installation(workshop.java_home, jars["kafka"], jars["cassandra"], jars["spark"])
+        provide_environment(workshop, builder, checkout, (wheelhouse, pylucene), installation)
+    for dropped in workshop.cache.drop_unused():
+        progress.notice(f"dropped {dropped} from the cache: unused for a long time")
+
+
+def main() -> int:
+    """Set up the checkout that this file lies in."""
+    if sys.version_info[:2] != (3, 11):
+        found = ".".join(map(str, sys.version_info[:2]))
+        print(f"error: Strandline needs Python 3.11, Debian 12's; {sys.executable} is {found}.", file=sys.stderr)
+        print("Name another one with `make PYTHON=/path/to/python3.11 …`", file=sys.stderr)
+        return 2
+    checkout = Path(__file__).resolve().parent.parent
+    began = time.monotonic()
+    try:
+        set_up(checkout, os.environ)
+    except StrandlineError as error:
+        print(f"\nerror: set-up failed: {error.message}", file=sys.stderr)
+        if error.remedy:
+            print(error.remedy, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("\nset-up was interrupted; what was finished is kept", file=sys.stderr)
+        return 130
+    print(f"  Set-up is complete after {time.monotonic() - began:.1f} s.", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Sees to the Debian packages that set-up builds with and, for `test`, those that the tests drive.
+# As root it installs what is missing; otherwise it names that in one line to copy. Nothing is built before.
+set -eu
+
+wanted="openjdk-17-jdk-headless maven g++ python3-dev python3-venv"
+case "${1:-run}" in
+    run) ;;
+    test) wanted="$wanted chromium fonts-dejavu-core openssl" ;;
+    *) echo "usage: $0 [run|test]" >&2; exit 2 ;;
+esac
+
+if ! command -v dpkg-query >/dev/null; then
+    echo "error: set-up knows Debian 12 and its relatives only: there is no dpkg-query here." >&2
+    echo "Install the equivalents of: $wanted; then run \`make setup-python\`." >&2
+    exit 1
+fi
+
+missing=""
+for package in $wanted; do
+    state=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null) || state=absent
+    [ "$state" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" -ne 0 ]; then
+    echo "error: these Debian packages are missing. Install them, then run make again:" >&2
+    echo "sudo apt-get install --yes --no-install-recommends$missing" >&2
+    exit 1
+fi
+
+echo "  Installing Debian packages:$missing" >&2
+log=$(mktemp)
+# Two checkouts may get here at the same time, and only one may hold apt's locks.
+exec 9>"${TMPDIR:-/tmp}/strandline-apt.lock"
+flock 9
+# shellcheck disable=SC2086 # The list is meant to be split.
+if ! { apt-get update --quiet --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet \
+        --no-install-recommends -o DPkg::Lock::Timeout=600 $missing; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    echo "error: apt-get failed; its whole output is in $log" >&2
+    exit 1
+fi
+rm -f "$log"

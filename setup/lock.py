@@ -1,0 +1,50 @@
+"""`make lock`: write the Python locks again from setup.cfg and the builder's two lists of pins."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from strandline.errors import StrandlineError
+from strandline.index.pylucene.build import jcc_environment
+from strandline.setup.python_env import UV_CACHE, provide_builder
+from strandline.setup.workshop import open_workshop
+
+
+def write_locks(checkout: Path, environ: Mapping[str, str]) -> None:
+    """Resolve each list of pins to exact versions with hashes."""
+    workshop = open_workshop(4, environ)
+    pins = checkout / "conf" / "python"
+    with workshop.progress.step("Build tools"):
+        builder = provide_builder(workshop, pins / "builder.lock", pins / "jcc.lock")
+    # JCC's own set-up wants to see the JDK before it tells what it depends on.
+    env = {
+        **workshop.environ,
+        **jcc_environment(workshop.java_home),
+        "UV_CACHE_DIR": str(workshop.cache.root / UV_CACHE),
+    }
+    resolve: list[str | Path] = [
+        builder.parent / "uv",
+        "pip",
+        "compile",
+        "--python",
+        sys.executable,
+        "--generate-hashes",
+        "--no-annotate",
+    ]
+    resolve += ["--custom-compile-command", "make lock", "--upgrade"]
+    for source, lock, extra in (
+        (pins / "builder.in", pins / "builder.lock", ()),
+        (pins / "jcc.in", pins / "jcc.lock", ()),
+        (checkout / "setup.cfg", pins / "requirements.lock", ("--extra", "test")),
+    ):
+        with workshop.progress.step(lock.name):
+            workshop.progress.working("resolving")
+            workshop.runner("lock").run([*resolve, *extra, source, "--output-file", lock], env=env)
+
+
+if __name__ == "__main__":
+    try:
+        write_locks(Path(__file__).resolve().parent.parent, os.environ)
+    except StrandlineError as error:
+        sys.exit(f"error: {error}")

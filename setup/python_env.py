@@ -1,0 +1,153 @@
+"""Python's part: the tools that build, the wheels that are installed, and the virtual environment.
+
+Wheels are fetched by hash and kept in the cache, so a second checkout needs no network. The environment itself lies
+in the checkout; a stamp inside says what it was made from, and each package's own record of its files says whether
+they are all still there.
+"""
+
+import csv
+import hashlib
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from strandline.index.pylucene import build as pylucene
+from strandline.setup.cache import Recipe
+from strandline.setup.installation import Installation
+from strandline.setup.progress import Command, Runner
+from strandline.setup.workshop import Workshop
+
+STAMP = "strandline-setup.json"
+UV_CACHE = "uv"  # Below the cache folder; uv sees to it itself.
+
+
+def python_identity() -> str:
+    """The interpreter that everything is built for."""
+    return f"{sys.implementation.cache_tag} {sys.version} {sys.executable}"
+
+
+def provide_builder(workshop: Workshop, tools_lock: Path, jcc_lock: Path) -> Path:
+    """A virtual environment with JCC, uv and what building wheels takes; its Python."""
+
+    def make(folder: Path, runner: Runner) -> None:
+        runner.run([sys.executable, "-m", "venv", folder], env=workshop.environ)
+        install: Command = [
+            folder / "bin" / "python",
+            "-m",
+            "pip",
+            "install",
+            "--no-deps",
+            "--require-hashes",
+            "--no-compile",
+        ]
+        runner.run([*install, "-r", tools_lock], env=workshop.environ)
+        runner.run(
+            [*install, "--no-build-isolation", "--no-binary=:all:", "-r", jcc_lock],
+            env={**workshop.environ, **pylucene.jcc_environment(workshop.java_home)},
+        )
+
+    recipe = Recipe("builder", values=(python_identity(), workshop.java_identity()), files=(tools_lock, jcc_lock))
+    return workshop.entry(recipe, "compiling JCC", make) / "bin" / "python"
+
+
+def provide_wheelhouse(workshop: Workshop, builder: Path, lock: Path) -> Path:
+    """A folder with a wheel of every package in the lock."""
+
+    def fetch(folder: Path, runner: Runner) -> None:
+        wheel: Command = [builder, "-m", "pip", "wheel", "--no-deps", "--require-hashes", "--no-build-isolation"]
+        runner.run([*wheel, "--wheel-dir", folder, "-r", lock], env=workshop.environ)
+
+    recipe = Recipe("wheelhouse", values=(python_identity(),), files=(lock,))
+    return workshop.entry(recipe, "fetching and building", fetch)
+
+
+def provide_pylucene(workshop: Workshop, builder: Path, jars: Path) -> Path:
+    """A folder with the PyLucene wheel, our Java extension in it."""
+
+    def build(folder: Path, runner: Runner) -> None:
+        work = folder / "work"
+        work.mkdir()
+        with runner.log.open("a", encoding="utf-8") as log:
+            pylucene.build_wheel(jars, workshop.java_home, builder, folder, work, log)
+        shutil.rmtree(work)
+
+    recipe = Recipe(
+        "pylucene",
+        values=(python_identity(), workshop.java_identity(), jars.name, builder.parent.parent.name),
+        files=tuple(pylucene.inputs()),
+    )
+    return workshop.entry(recipe, "compiling Lucene's wrapper", build)
+
+
+def provide_environment(
+    workshop: Workshop, builder: Path, checkout: Path, wheel_folders: Sequence[Path], installation: Installation
+) -> Path:
+    """The checkout's `.venv`: every wheel installed, the checkout itself as an editable package, the record written."""
+    venv = checkout / ".venv"
+    stamp = {
+        "python": python_identity(),
+        "checkout": str(checkout),
+        "wheels": [folder.name for folder in wheel_folders],
+        "packaging": [_digest(checkout / name) for name in ("setup.cfg", "pyproject.toml")],
+    }
+    with workshop.cache.lock("checkout-" + hashlib.sha256(str(checkout).encode()).hexdigest()[:20]):
+        fault = find_environment_fault(venv, stamp)
+        if fault is not None:
+            if venv.exists():
+                workshop.progress.notice(f".venv is made again: {fault}")
+            workshop.progress.working("installing")
+            _install(workshop, builder, checkout, wheel_folders)
+            _write_stamp(venv, stamp)
+            if find_environment_fault(venv, stamp) is not None:
+                # uv links files from a cache of its own, where one must be damaged.
+                shutil.rmtree(workshop.cache.root / UV_CACHE)
+                _install(workshop, builder, checkout, wheel_folders)
+                _write_stamp(venv, stamp)
+        installation.save(venv)
+    return venv
+
+
+def _install(workshop: Workshop, builder: Path, checkout: Path, wheel_folders: Sequence[Path]) -> None:
+    venv = checkout / ".venv"
+    if venv.exists():
+        shutil.rmtree(venv)
+    runner = workshop.runner("environment")
+    uv = builder.parent / "uv"
+    env = {**workshop.environ, "UV_CACHE_DIR": str(workshop.cache.root / UV_CACHE), "UV_PYTHON_DOWNLOADS": "never"}
+    wheels = sorted(wheel for folder in wheel_folders for wheel in folder.glob("*.whl"))
+    install: Command = [uv, "pip", "install", "--python", venv / "bin" / "python", "--no-index", "--no-deps"]
+    runner.run([uv, "venv", "--python", sys.executable, venv], env=env)
+    runner.run([*install, *wheels], env=env)
+    runner.run([*install, "--no-build-isolation", "--editable", checkout], env=env)
+
+
+def _write_stamp(venv: Path, stamp: Mapping[str, object]) -> None:
+    (venv / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
+
+
+def find_environment_fault(venv: Path, stamp: Mapping[str, object]) -> str | None:
+    """Why the environment must be made again, or None."""
+    try:
+        found = json.loads((venv / STAMP).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return "it is not complete"
+    if found != stamp:
+        changed = [name for name in stamp if found.get(name) != stamp[name]]
+        return f"changed since: {', '.join(changed)}"
+    for record in venv.glob("lib/python*/site-packages/*.dist-info/RECORD"):
+        site = record.parent.parent
+        with record.open(newline="", encoding="utf-8") as handle:
+            for name, _digest_of_file, size in csv.reader(handle):
+                try:
+                    actual = (site / name).stat().st_size
+                except OSError:
+                    return f"{name} is missing"
+                if size and actual != int(size):
+                    return f"{name} has another size"
+    return None
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,65 @@
+"""A Spark session as this project uses one: quiet, on loopback unless told otherwise, with the Kafka source's jars."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from strandline.errors import Fatal
+
+LOOPBACK = "127.0.0.1"
+LOGGING = Path(__file__).with_name("log4j2.properties").resolve()
+
+# Spark hides the values of options whose names match this when it logs or shows them. Its own pattern does not know the
+# two that hold a private key and a password for Kafka.
+REDACTED = "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
+
+
+class SparkUnavailable(Fatal):
+    """Spark could not be started."""
+
+
+def session_properties(chosen: Mapping[str, str], jars: Path) -> dict[str, str]:
+    """Every property that a session is made with. What was chosen wins; `spark.master` has to be in it."""
+    found = sorted(jars.glob("*.jar"))
+    if not found:
+        raise SparkUnavailable(f"there are no jars of Spark's Kafka source in {jars}", remedy="Run `make setup`")
+    properties = {
+        "spark.jars": ",".join(map(str, found)),
+        "spark.redaction.regex": REDACTED,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    if _is_local(chosen):
+        # Without these the driver listens on whatever address the host's name resolves to.
+        properties |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    return properties | dict(chosen)
+
+
+@contextmanager
+def spark_session(name: str, properties: Mapping[str, str], *, jars: Path, java_home: Path) -> Iterator[SparkSession]:
+    """A session that ends with the block. A process has one at a time: a second one would share, and end, the first."""
+    if SparkSession.getActiveSession() is not None:
+        raise SparkUnavailable("this process has a Spark session already", remedy="End that one first")
+    # spark-submit reads these from the environment; the workers must be the interpreter that has our packages.
+    os.environ |= {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+    if _is_local(properties):
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    builder = SparkSession.builder.appName(name)
+    for key, value in session_properties(properties, jars).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _is_local(properties: Mapping[str, str]) -> bool:
+    return properties["spark.master"].startswith("local")

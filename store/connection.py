@@ -1,0 +1,191 @@
+"""One connection to Cassandra, with the guarantees that the store relies on.
+
+Reads and writes are LOCAL_QUORUM and compare-and-sets LOCAL_SERIAL, everywhere and for every statement: the manifest is
+only the truth if nobody reads it at a lower level than it was written.
+"""
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cassandra import (
+    AuthenticationFailed,
+    ConsistencyLevel,
+    DriverException,
+    UnresolvableContactPoints,
+)
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import (
+    EXEC_PROFILE_DEFAULT,
+    Cluster,
+    ExecutionProfile,
+    NoHostAvailable,
+    Session,
+)
+from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy
+
+from strandline.errors import Fatal, Retryable
+
+# 5 since Cassandra 4.0, 4 before. Said outright, because the driver's own search begins with versions that no Cassandra
+# speaks and warns of each.
+_PROTOCOL_VERSIONS = (5, 4)
+
+
+class CassandraUnreachable(Retryable):
+    """No server answered; one may be starting, or the network be down."""
+
+
+class CassandraRefused(Fatal):
+    """The servers answered, and will not have us as we are: wrong password, certificate, keyspace or data centre."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who we are."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How to know the servers, and how they may know us. Without a CA file the system's own authorities count."""
+
+    ca_file: Path | None
+    certificate_file: Path | None
+    key_file: Path | None
+    key_password: str = field(repr=False)
+    check_hostname: bool
+
+    def context(self) -> ssl.SSLContext:
+        """A fresh context. Servers must prove themselves; `check_hostname` says whether for the very address."""
+        context = ssl.create_default_context(cafile=self.ca_file)
+        context.check_hostname = self.check_hostname
+        if self.certificate_file is not None:
+            context.load_cert_chain(self.certificate_file, self.key_file, self.key_password)
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class CassandraConnection:
+    """All that it takes to connect. Times are in seconds."""
+
+    contact_points: tuple[tuple[str, int], ...]
+    port: int
+    local_datacenter: str
+    keyspace: str
+    credentials: Credentials | None
+    tls: Tls | None
+    request_timeout: float
+    connect_timeout: float
+
+    @property
+    def hosts(self) -> str:
+        """The contact points as text."""
+        return ", ".join(f"{host}:{port}" for host, port in self.contact_points)
+
+
+def connect(connection: CassandraConnection, *, require_keyspace: bool = True) -> Session:
+    """A session; the keyspace must be there, unless `require_keyspace` is false. The caller ends it with
+    `session.cluster.shutdown()`.
+
+    The session is in no keyspace: statements name theirs, since prepared ones could otherwise mean another table after
+    a reconnection, of which Cassandra warns. Raises `CassandraUnreachable` if no server answers, and `CassandraRefused`
+    if they won't serve us.
+    """
+    for version in _PROTOCOL_VERSIONS:
+        try:
+            return _connect(connection, version, require_keyspace=require_keyspace)
+        except _OlderServer:
+            continue
+    raise CassandraRefused(
+        f"Cassandra at {connection.hosts} speaks none of the protocol versions {_PROTOCOL_VERSIONS}",
+        remedy="Use Cassandra 4.0 or later",
+    )
+
+
+class _OlderServer(Exception):  # noqa: N818 - a signal to try again, never seen outside
+    """The server does not know the protocol version."""
+
+
+def _connect(connection: CassandraConnection, version: int, *, require_keyspace: bool) -> Session:
+    try:
+        cluster = _cluster(connection, version)
+    except UnresolvableContactPoints as error:
+        raise CassandraUnreachable(
+            f"no host name in {connection.hosts} can be resolved", remedy="Check cassandra.contact_points and the DNS"
+        ) from error
+    try:
+        session = cluster.connect()
+        if require_keyspace and connection.keyspace not in cluster.metadata.keyspaces:
+            raise CassandraRefused(
+                f"Cassandra at {connection.hosts} has no keyspace {connection.keyspace!r}",
+                remedy="Check cassandra.keyspace",
+            )
+    except BaseException as error:
+        datacenters = {host.datacenter for host in cluster.metadata.all_hosts()} - {None}
+        cluster.shutdown()
+        if isinstance(error, NoHostAvailable | DriverException):
+            raise _explained(error, connection, datacenters) from error
+        raise
+    return session
+
+
+def _cluster(connection: CassandraConnection, version: int) -> Cluster:
+    login = connection.credentials
+    profile = ExecutionProfile(
+        load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(connection.local_datacenter)),
+        consistency_level=ConsistencyLevel.LOCAL_QUORUM,
+        serial_consistency_level=ConsistencyLevel.LOCAL_SERIAL,
+        request_timeout=connection.request_timeout,
+    )
+    return Cluster(
+        contact_points=connection.contact_points,
+        port=connection.port,
+        protocol_version=version,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        auth_provider=PlainTextAuthProvider(login.username, login.password) if login is not None else None,
+        ssl_context=connection.tls.context() if connection.tls is not None else None,
+        connect_timeout=connection.connect_timeout,
+        control_connection_timeout=connection.request_timeout,
+        # Reports of use to a server of another make.
+        monitor_reporting_enabled=False,
+    )
+
+
+def _explained(
+    error: NoHostAvailable | DriverException, connection: CassandraConnection, datacenters: set[str]
+) -> Exception:
+    """What the driver's error means to whoever set the connection up."""
+    at = f"Cassandra at {connection.hosts}"
+    reasons = _reasons(error)
+    if any("explicitly set client protocol_version" in str(reason) for reason in reasons):
+        return _OlderServer()
+    if any(isinstance(reason, AuthenticationFailed) for reason in reasons):
+        login = connection.credentials
+        what = f"refuses the user {login.username!r}" if login is not None else "wants a user and a password"
+        return CassandraRefused(f"{at} {what}", remedy="Check the file that cassandra.credentials_file names")
+    if handshakes := [text for text in map(_text, reasons) if text.startswith("[SSL")]:
+        return CassandraRefused(
+            f"no TLS connection to {at}: {handshakes[0]}", remedy="Check the cassandra.tls settings"
+        )
+    if datacenters and connection.local_datacenter not in datacenters:
+        return CassandraRefused(
+            f"{at} has no data centre {connection.local_datacenter!r}, only {', '.join(sorted(datacenters))}",
+            remedy="Check cassandra.local_datacenter",
+        )
+    why = "; ".join(dict.fromkeys(map(_text, reasons)))
+    return CassandraUnreachable(f"{at} does not answer: {why}", remedy="Check that it runs and can be reached")
+
+
+def _reasons(error: NoHostAvailable | DriverException) -> list[Exception]:
+    """The errors behind an error: one for each server that was tried, if the driver says so, and itself if not."""
+    if isinstance(error, NoHostAvailable) and isinstance(error.errors, Mapping) and error.errors:
+        return list(error.errors.values())
+    return [error]
+
+
+def _text(reason: Exception) -> str:
+    """What an error says. Of an error while connecting the driver keeps only the text, behind what it tried."""
+    return str(reason).rpartition("Last error: ")[2] or type(reason).__name__

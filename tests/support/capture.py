@@ -1,0 +1,17 @@
+"""Real traffic: remote-write bodies as a Prometheus sent them."""
+
+import struct
+from pathlib import Path
+
+FILE = Path(__file__).parents[1] / "data" / "prometheus-remote-write-1.bin"
+
+
+def captured_bodies() -> list[bytes]:
+    """Every body of the capture, compressed as it came."""
+    data = FILE.read_bytes()
+    bodies, position = [], 0
+    while position < len(data):
+        (length,) = struct.unpack_from("<I", data, position)
+        bodies.append(data[position + 4 : position + 4 + length])
+        position += 4 + length
+    return bodies

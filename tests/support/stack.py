@@ -1,0 +1,166 @@
+"""Small stand-ins for the stack's servers: real processes, ports and signals, without the seconds that a JVM takes."""
+
+import json
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from strandline.clock import Clock, SystemClock, wait_until
+from strandline.errors import StrandlineError
+from strandline.node.stack.errors import Unhealthy
+from strandline.node.stack.handshake import Handshake
+from strandline.node.stack.keeper import keep, keep_detached
+from strandline.node.stack.options import StackOptions
+from strandline.node.stack.ports import LOOPBACK, Ports
+from strandline.node.stack.process import ProcessIdentity
+from strandline.node.stack.server import Server
+from strandline.node.stack.state import StateFolder
+
+PATIENCE = 20.0
+"""Seconds after which a condition that a test waits for has surely failed."""
+
+SCRIPT = """
+import json, signal, socket, sys
+told = json.loads(sys.argv[1])
+log = open(told["log"], "a", buffering=1)
+log.write("begins\\n")
+if told["says"]:
+    log.write(told["says"] + "\\n")
+if told["exit_code"] is not None:
+    sys.exit(told["exit_code"])
+if told["deaf"]:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+try:
+    listener.bind(("127.0.0.1", told["port"]))
+except OSError as error:
+    log.write(f"bind: {error.strerror}\\n")
+    sys.exit(1)
+listener.listen()
+while True:
+    client, _ = listener.accept()
+    client.sendall(told["answer"].encode())
+    client.close()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How a stand-in behaves."""
+
+    answer: str = "healthy"
+    exit_code: int | None = None
+    """With which it ends at once; None if it stays."""
+    says: str = ""
+    """A line for its log."""
+    deaf: bool = False
+    """Whether it ignores a polite request to end."""
+    prepares: bool = False
+
+
+class StandIn(Server):
+    """A server of a dozen lines."""
+
+    title: ClassVar[str] = "Stand-in"
+
+    def __init__(self, folder: StateFolder, port: int, clock: Clock, manners: Manners) -> None:
+        super().__init__(folder, port, clock)
+        self._manners = manners
+        self.was_prepared = False
+
+    @property
+    def version(self) -> str:
+        return "1.2.3"
+
+    def files(self) -> Mapping[Path, str]:
+        return {self.folder.conf(self.name) / "manners.json": json.dumps(asdict(self._manners))}
+
+    def preparation(self) -> list[str] | None:
+        return [sys.executable, "-c", "pass"] if self._manners.prepares else None
+
+    def prepared(self) -> None:
+        self.was_prepared = True
+
+    def command(self) -> list[str]:
+        told = {**asdict(self._manners), "port": self.port, "log": str(self.log)}
+        return [sys.executable, "-I", "-S", "-c", SCRIPT, json.dumps(told)]
+
+    def environment(self) -> dict[str, str]:
+        return {}
+
+    def check(self, timeout: float) -> None:
+        with socket.create_connection((LOOPBACK, self.port), timeout) as connection:
+            answer = connection.recv(100).decode()
+        if answer != "healthy":
+            raise Unhealthy(f"it answered {answer!r}")
+
+
+class KafkaStandIn(StandIn):
+    name: ClassVar[str] = "kafka"
+
+
+class CassandraStandIn(StandIn):
+    name: ClassVar[str] = "cassandra"
+
+
+@dataclass(frozen=True, slots=True)
+class StandIns:
+    """Builds a pair of stand-ins, in place of Kafka and Cassandra."""
+
+    kafka: Manners = Manners()
+    cassandra: Manners = Manners()
+
+    def __call__(self, folder: StateFolder, ports: Ports, _options: StackOptions, clock: Clock) -> Sequence[Server]:
+        return (
+            KafkaStandIn(folder, ports.kafka, clock, self.kafka),
+            CassandraStandIn(folder, ports.cassandra, clock, self.cassandra),
+        )
+
+
+def options(folder: Path, **changes: object) -> StackOptions:
+    """Options that fit any machine that can run the tests."""
+    return StackOptions(**{"state_dir": folder, "start_timeout": PATIENCE, "min_free_disk": 0, **changes})
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether the condition comes true before our patience ends."""
+    return wait_until(condition, timeout=PATIENCE, clock=SystemClock(), poll=0.01)
+
+
+def gone(process: ProcessIdentity | None) -> bool:
+    """Whether the process has ended. A test that asks about no process asks wrongly."""
+    assert process is not None
+    return not process.alive()
+
+
+def keeper_of_stand_ins(descriptor: int, stand_ins: StandIns) -> list[str]:
+    """A command that is a keeper like the one that `strandline stack up` starts, for stand-ins."""
+    return [sys.executable, __file__, "detached", str(descriptor), json.dumps(asdict(stand_ins))]
+
+
+def foreground_of_stand_ins(folder: Path, stand_ins: StandIns) -> list[str]:
+    """A command that is like `strandline stack up --foreground`, for stand-ins. It writes a line once it is up."""
+    return [sys.executable, __file__, "foreground", str(folder), json.dumps(asdict(stand_ins))]
+
+
+def main(mode: str, argument: str, told: str) -> int:
+    stand_ins = StandIns(**{name: Manners(**manners) for name, manners in json.loads(told).items()})
+    clock = SystemClock()
+    try:
+        if mode == "detached":
+            keep_detached(Handshake.inherited(int(argument)), clock=clock, build=stand_ins)
+        else:
+            given = options(Path(argument))
+            keep(given, on_step=lambda _: None, on_up=lambda _: print("up", flush=True), clock=clock, build=stand_ins)  # noqa: T201
+    except StrandlineError as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

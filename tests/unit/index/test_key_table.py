@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from strandline.index.key_table import MISSING, KeyTable, OutOfPartIds
+
+pytestmark = pytest.mark.unit
+
+
+def columns(keys: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([low for low, _ in keys], dtype=np.uint64), np.array([high for _, high in keys], dtype=np.uint64)
+
+
+# Few low words, so that keys share runs of slots, also around the end of the table; few high words tell them apart.
+KEYS = st.lists(
+    st.tuples(st.sampled_from([0, 1, 2, 1022, 1023, 1024, 2047, 2**64 - 1]), st.integers(0, 6)), min_size=1, max_size=12
+)
+
+
+class TableBesideADict(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = KeyTable()
+        self.model: dict[tuple[int, int], int] = {}
+        self.next_id = 0
+
+    @rule(keys=KEYS, most=st.integers(0, 60))
+    def assign(self, keys: list[tuple[int, int]], most: int) -> None:
+        assigned = self.table.assign(*columns(keys), next_id=self.next_id, most=most)
+        expected, new_rows, refused = [], [], 0
+        for row, key in enumerate(keys):
+            if key not in self.model:
+                if len(self.model) >= most:
+                    expected.append(MISSING)
+                    refused += 1
+                    continue
+                self.model[key] = self.next_id + len(new_rows)
+                new_rows.append(row)
+            expected.append(self.model[key])
+        self.next_id += len(new_rows)
+        assert assigned.part_ids.tolist() == expected
+        assert assigned.new_rows.tolist() == new_rows
+        assert assigned.refused == refused
+
+    @rule(keys=KEYS)
+    def remove(self, keys: list[tuple[int, int]]) -> None:
+        there = {key for key in keys if key in self.model}
+        assert self.table.remove(*columns(keys)) == len(there)
+        for key in there:
+            del self.model[key]
+
+    @rule(keys=KEYS)
+    def insert(self, keys: list[tuple[int, int]]) -> None:
+        part_ids = np.arange(self.next_id, self.next_id + len(keys), dtype=np.uint32)
+        new = 0
+        for key, part_id in zip(keys, part_ids.tolist(), strict=True):
+            if key not in self.model:
+                self.model[key] = part_id
+                new += 1
+        self.next_id += len(keys)
+        assert self.table.insert(*columns(keys), part_ids) == new
+
+    @invariant()
+    def every_key_is_found_and_no_other(self) -> None:
+        assert len(self.table) == len(self.model)
+        asked = [(low, high) for low in (0, 1, 2, 1022, 1023, 1024, 2047, 2**64 - 1) for high in range(7)]
+        found = self.table.find(*columns(asked)).tolist()
+        assert found == [self.model.get(key, MISSING) for key in asked]
+        low, high, part_ids = self.table.dump()
+        assert dict(zip(zip(low.tolist(), high.tolist(), strict=True), part_ids.tolist(), strict=True)) == self.model
+
+
+TestTableBesideADict = TableBesideADict.TestCase
+
+
+def random_keys(count: int) -> tuple[np.ndarray, np.ndarray]:
+    chance = np.random.default_rng(7)
+    return chance.integers(0, 2**64, count, dtype=np.uint64), chance.integers(0, 2**64, count, dtype=np.uint64)
+
+
+def test_growth_keeps_every_key() -> None:
+    table = KeyTable()
+    low, high = random_keys(100_000)
+    for start in range(0, 100_000, 700):
+        part = slice(start, start + 700)
+        table.assign(low[part], high[part], next_id=start, most=2**32)
+    assert np.array_equal(table.find(low, high), np.arange(100_000, dtype=np.uint32))
+    assert (table.find(high, low) == MISSING).all()
+
+
+def test_a_dump_loads_into_the_same_table() -> None:
+    table = KeyTable()
+    low, high = random_keys(5_000)
+    table.assign(low, high, next_id=17, most=2**32)
+    loaded = KeyTable(keys=5_000)
+    assert loaded.insert(*table.dump()) == 5_000
+    assert np.array_equal(loaded.find(low, high), table.find(low, high))
+
+
+def test_the_last_part_id_is_given_and_none_after_it() -> None:
+    table = KeyTable()
+    low, high = random_keys(3)
+    last = MISSING - 1
+    assert table.assign(low[:1], high[:1], next_id=last, most=10).part_ids.tolist() == [last]
+    with pytest.raises(OutOfPartIds, match=str(MISSING)):
+        table.assign(low[1:], high[1:], next_id=MISSING, most=10)
+
+
+def test_reserved_room_is_used_without_growing() -> None:
+    table = KeyTable(keys=10_000)
+    before = table.nbytes
+    table.assign(*random_keys(10_000), next_id=0, most=2**32)
+    assert table.nbytes == before

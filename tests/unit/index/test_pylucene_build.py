@@ -1,0 +1,104 @@
+"""Building the wheel: what goes in, and what a failure says. That the wheel works is what the other tests show."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from strandline.index.pylucene import build
+from strandline.index.vm import start_vm
+
+pytestmark = pytest.mark.unit
+
+SOURCES = Path(build.__file__).resolve().parent
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def jars(tmp_path: Path) -> Path:
+    folder = tmp_path / "jars"
+    folder.mkdir()
+    for name in build.JARS:
+        (folder / name).touch()
+    return folder
+
+
+def test_it_needs_nothing_but_the_standard_library() -> None:
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import strandline.index.pylucene.build as build; "
+        "print(len(build.inputs()), sorted({'numpy', 'lucene', 'pyroaring'} & set(sys.modules)))"
+    )
+    source = SOURCES.parent.parent / "src"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program, str(source)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{len(build.inputs())} []\n"
+
+
+def test_inputs_are_the_build_the_list_of_classes_and_every_java_source() -> None:
+    found = build.inputs()
+    assert {SOURCES / "build.py", SOURCES / "classes.txt"} <= set(found)
+    assert {path for path in found if path.suffix == ".java"} == set(SOURCES.rglob("*.java"))
+    assert found == build.inputs()
+
+
+def test_jcc_links_against_the_jdk_that_is_given() -> None:
+    flags = build.jcc_environment(Path("/opt/jdk"))["JCC_LFLAGS"].split(":")
+    assert {"-Wl,-rpath=/opt/jdk/lib", "-Wl,-rpath=/opt/jdk/lib/server"} <= set(flags)
+
+
+def test_a_failing_compiler_shows_its_last_lines_and_names_the_log(tmp_path: Path, jars: Path) -> None:
+    script(tmp_path / "jdk/bin/javac", "for i in $(seq 30); do echo trouble $i; done; exit 3")
+    python = script(tmp_path / "python", "exit 0")
+    with (tmp_path / "build.log").open("w") as log, pytest.raises(build.BuildFailed) as failed:
+        build.build_wheel(jars, tmp_path / "jdk", python, tmp_path / "out", tmp_path / "work", log)
+    shown = str(failed.value)
+    assert "building our Java extension failed with exit code 3" in shown
+    assert str(tmp_path / "build.log") in shown
+    assert [line.strip() for line in shown.splitlines()[1:]] == [f"trouble {i}" for i in range(16, 31)]
+    assert "trouble 1\n" in (tmp_path / "build.log").read_text()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_compiler_that_is_not_there_is_named(tmp_path: Path, jars: Path) -> None:
+    python = script(tmp_path / "python", "exit 0")
+    with (tmp_path / "build.log").open("w") as log, pytest.raises(build.BuildFailed, match="jdk/bin/javac"):
+        build.build_wheel(jars, tmp_path / "jdk", python, tmp_path / "out", tmp_path / "work", log)
+
+
+def test_a_jcc_for_another_jdk_is_refused(tmp_path: Path, jars: Path) -> None:
+    package = tmp_path / "site/jcc"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "config.py").write_text("LFLAGS = ['-L/elsewhere']\n")
+    python = script(tmp_path / "python", f'PYTHONPATH={tmp_path / "site"} exec {sys.executable} "$@"')
+    with (tmp_path / "build.log").open("w") as log, pytest.raises(build.BuildFailed, match="compiled for another JDK"):
+        build.build_wheel(jars, tmp_path / "jdk", python, tmp_path / "out", tmp_path / "work", log)
+
+
+def test_a_missing_jar_is_named(tmp_path: Path, jars: Path) -> None:
+    (jars / "re2j-1.8.jar").unlink()
+    with (
+        (tmp_path / "build.log").open("w") as log,
+        pytest.raises(build.BuildFailed, match=r"there is no re2j-1\.8\.jar"),
+    ):
+        build.build_wheel(jars, tmp_path / "jdk", Path(sys.executable), tmp_path / "out", tmp_path / "work", log)
+
+
+def test_every_listed_class_is_in_the_wheel() -> None:
+    start_vm()
+    for line in (SOURCES / "classes.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            package, _, name = line.rpartition(".")
+            found = import_module(package)
+            for part in name.split("$"):
+                found = getattr(found, part)
+            assert found.class_.getName() == line

@@ -1,0 +1,97 @@
+"""Cassandra's files and commands."""
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.node.stack.cassandra import Cassandra, logging_configuration, node_configuration
+from strandline.node.stack.errors import JarsMissing
+from strandline.node.stack.options import StackOptions
+from strandline.node.stack.ports import Ports
+from strandline.node.stack.state import StateFolder
+from support.stack import options
+
+pytestmark = pytest.mark.unit
+
+PORTS = Ports(cassandra=9042, cassandra_storage=7000)
+
+
+@pytest.fixture
+def jars(tmp_path: Path) -> Path:
+    folder = tmp_path / "jars"
+    folder.mkdir()
+    for name in ("cassandra-all-5.0.9.jar", "cassandra-driver-core-3.12.1-shaded.jar", "jamm-0.4.0.jar"):
+        (folder / name).touch()
+    return folder
+
+
+def cassandra(tmp_path: Path, jars: Path, given: StackOptions | None = None) -> Cassandra:
+    return Cassandra(
+        StateFolder(tmp_path / "state"),
+        PORTS,
+        given or options(tmp_path / "state"),
+        program=Path("/jdk/bin/java"),
+        jars=jars,
+        clock=ManualClock(),
+    )
+
+
+def test_node_listens_on_loopback_only(tmp_path: Path) -> None:
+    told = node_configuration(PORTS, tmp_path)
+
+    assert (told["listen_address"], told["storage_port"]) == ("127.0.0.1", 7000)
+    assert (told["rpc_address"], told["native_transport_port"]) == ("127.0.0.1", 9042)
+
+
+def test_all_of_the_data_lies_below_its_folder(tmp_path: Path) -> None:
+    told = node_configuration(PORTS, tmp_path / "cassandra")
+
+    folders = [told["commitlog_directory"], told["saved_caches_directory"], told["hints_directory"]]
+    assert all(Path(str(folder)).is_relative_to(tmp_path / "cassandra") for folder in folders)
+    assert told["data_file_directories"] == [str(tmp_path / "cassandra/data")]
+
+
+def test_extra_configuration_wins(tmp_path: Path, jars: Path) -> None:
+    extra = {"authenticator": {"class_name": "PasswordAuthenticator"}, "num_tokens": 4}
+    server = cassandra(tmp_path, jars, options(tmp_path / "state", extra_cassandra_yaml=extra))
+
+    told = json.loads(server.files()[tmp_path / "state/conf/cassandra/cassandra.yaml"])
+
+    assert told["authenticator"] == {"class_name": "PasswordAuthenticator"}
+    assert told["num_tokens"] == 4
+    assert told["rpc_address"] == "127.0.0.1"
+
+
+def test_jvm_is_told_heap_agent_and_configuration(tmp_path: Path, jars: Path) -> None:
+    server = cassandra(tmp_path, jars, options(tmp_path / "state", cassandra_heap="700m"))
+
+    text = server.files()[tmp_path / "state/conf/cassandra/java.args"]
+
+    assert '"-Xmx700m"\n' in text
+    assert f'"-javaagent:{jars}/jamm-0.4.0.jar"\n' in text
+    assert f'"-Dcassandra.config=file://{tmp_path}/state/conf/cassandra/cassandra.yaml"\n' in text
+    assert "jmxremote" not in text
+
+
+def test_version_is_that_of_the_server_jar(tmp_path: Path, jars: Path) -> None:
+    assert cassandra(tmp_path, jars).version == "5.0.9"
+
+
+def test_missing_jars_are_named(tmp_path: Path) -> None:
+    with pytest.raises(JarsMissing, match=r"there is no Cassandra .* in /no/such/folder"):
+        cassandra(tmp_path, Path("/no/such/folder"))
+
+
+def test_log_is_bounded_and_quiet_in_a_folder_of_any_name() -> None:
+    told = ET.fromstring(logging_configuration(Path("/a & b/<é>/cassandra.log")))  # noqa: S314 - written by ourselves
+
+    appender = told.find("appender")
+    assert appender is not None
+    assert appender.findtext("file") == "/a & b/<é>/cassandra.log"
+    assert appender.findtext("rollingPolicy/maxIndex") == "2"
+    root = told.find("root")
+    assert root is not None
+    assert root.get("level") == "WARN"

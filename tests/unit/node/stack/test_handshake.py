@@ -1,0 +1,122 @@
+"""The talk between `stack up` and its keeper."""
+
+from pathlib import Path
+
+import pytest
+
+from strandline.errors import ExitCode
+from strandline.node.stack.errors import DiskTooFull, ServerExited, StartCancelled
+from strandline.node.stack.handshake import (
+    Handshake,
+    failure_from,
+    failure_message,
+    options_from,
+    options_message,
+    step_from,
+    step_message,
+)
+from strandline.node.stack.options import CassandraClient
+from strandline.node.stack.server import Phase
+from strandline.node.stack.stack import StackStep
+from support.stack import options
+
+pytestmark = pytest.mark.unit
+
+
+def test_messages_arrive_whole_and_in_order() -> None:
+    near, far_socket = Handshake.pair()
+    far = Handshake(far_socket)
+    for number in range(3):
+        near.send({"type": "step", "number": number, "text": "é\n" * 1000})
+
+    assert [(far.receive() or {})["number"] for _ in range(3)] == [0, 1, 2]
+    near.close()
+    assert far.receive() is None
+    far.close()
+
+
+def test_other_end_that_is_there_is_not_gone() -> None:
+    near, far_socket = Handshake.pair()
+
+    assert not near.other_end_gone()
+    far_socket.close()
+    assert near.other_end_gone()
+    near.close()
+
+
+def test_sending_to_nobody_is_no_error_and_receiving_tells() -> None:
+    near, far_socket = Handshake.pair()
+    far_socket.close()
+
+    near.send({"type": "up"})
+
+    assert near.receive() is None
+    near.close()
+
+
+def test_end_that_finished_still_hears_the_other() -> None:
+    near, far_socket = Handshake.pair()
+    far = Handshake(far_socket)
+
+    near.finish()
+
+    assert far.other_end_gone()
+    far.send({"type": "failed"})
+    assert near.receive() == {"type": "failed"}
+    near.close()
+    far.close()
+
+
+def test_message_that_was_cut_short_was_not_said() -> None:
+    near, far_socket = Handshake.pair()
+    far_socket.sendall(b'{"type": "up"}')
+    far_socket.close()
+
+    assert near.receive() is None
+    near.close()
+
+
+def test_options_survive_the_way(tmp_path: Path) -> None:
+    given = options(
+        tmp_path,
+        kafka_port=9092,
+        java_home=tmp_path / "jdk",
+        extra_kafka_properties={"a": "b"},
+        extra_cassandra_yaml={"authenticator": {"class_name": "PasswordAuthenticator"}},
+        cassandra_client=CassandraClient(login=("user", "word"), ca=tmp_path / "ca", key=tmp_path / "key"),
+        optimise=True,
+    )
+
+    assert options_from(options_message(given)) == given
+    assert options_from(options_message(options(tmp_path))) == options(tmp_path)
+
+
+def test_steps_survive_the_way() -> None:
+    step = StackStep("kafka", "Kafka", Phase.HEALTHY, 4.25)
+
+    assert step_from(step_message(step)) == step
+
+
+def test_error_is_told_again_as_it_was() -> None:
+    error = ServerExited(
+        "Kafka ended", remedy="Do this", server="kafka", cause="full", log=Path("/log"), lines=["last line"]
+    )
+
+    told = failure_from(failure_message(error))
+
+    assert (told.message, told.remedy, told.exit_code) == ("Kafka ended", "Do this", ExitCode.FAILED)
+    assert list(told.blocks()) == list(error.blocks())
+    assert told.details() == {
+        "server": "kafka",
+        "cause": "full",
+        "log": "/log",
+        "log_lines": ["last line"],
+        "type": "ServerExited",
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(DiskTooFull("full"), ExitCode.FAILED), (StartCancelled("stop"), ExitCode.INTERRUPTED)]
+)
+def test_exit_code_is_told_too(error: DiskTooFull | StartCancelled, code: ExitCode) -> None:
+    assert failure_from(failure_message(error)).exit_code == code

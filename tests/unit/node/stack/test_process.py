@@ -1,0 +1,53 @@
+"""Processes are told apart by id and start, never by id alone."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from strandline.node.stack.process import ProcessIdentity, command_name, resident_bytes
+from support.stack import eventually
+
+pytestmark = pytest.mark.unit
+
+
+def test_own_process_is_alive() -> None:
+    assert ProcessIdentity.own().pid == os.getpid()
+    assert ProcessIdentity.own().alive()
+
+
+def test_another_process_with_the_same_id_is_not_the_same() -> None:
+    own = ProcessIdentity.own()
+
+    assert not replace(own, start_ticks=own.start_ticks - 1).alive()
+
+
+def test_a_zombie_is_not_alive() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        identity = ProcessIdentity.of(child.pid)
+        assert identity is not None
+        assert identity.alive()
+        assert child.stdin is not None
+        child.stdin.write(b"\n")
+        child.stdin.close()
+
+        # Nobody has waited for it yet, so its id is still taken.
+        assert eventually(lambda: not identity.alive())
+        assert child.returncode is None
+
+
+def test_a_process_that_never_was_has_no_facts() -> None:
+    nobody = 2**22 + 1
+
+    assert ProcessIdentity.of(nobody) is None
+    assert resident_bytes(nobody) is None
+    assert command_name(nobody) is None
+
+
+def test_memory_of_a_process_is_more_than_a_megabyte() -> None:
+    held = resident_bytes(os.getpid())
+
+    assert held is not None
+    assert held > 1 << 20

@@ -1,0 +1,313 @@
+"""The `strandline` command: its help, its shared options, and what becomes of errors."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+
+from strandline.errors import ExitCode, Fatal, Retryable
+from strandline.node.cli import main as cli
+from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.options import Command, Group, Lazy, LazyGroup
+from strandline.node.settings import load
+
+pytestmark = pytest.mark.unit
+
+SECRET = "hunter2-s3cr3t"
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(load, "DEFAULT_FILE", tmp_path / "none.toml")
+    for name in [name for name in os.environ if name.startswith("STRANDLINE_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def trial(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """A command `trial` that notes what it is given and does what `trial["act"]` says."""
+    noted: dict[str, object] = {}
+
+    @click.command("trial", cls=Command)
+    @click.option("--count", type=int, default=1)
+    @pass_context
+    def command(context: Context, count: int) -> object:
+        noted.update(config=context.config, output=context.output_format, count=count, context=context)
+        act = noted.get("act")
+        return act(context) if callable(act) else None
+
+    module = ModuleType("trial_command")
+    module.command = command  # type: ignore[attr-defined]  # made for this test
+    monkeypatch.setitem(sys.modules, "trial_command", module)
+    monkeypatch.setitem(cli.strandline._lazy, "trial", Lazy("trial_command", "A trial."))
+    return noted
+
+
+def commands(group: click.Group, path: str = "strandline") -> Iterator[tuple[str, click.Command]]:
+    yield path, group
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        assert found is not None
+        if isinstance(found, click.Group):
+            yield from commands(found, f"{path} {name}")
+        else:
+            yield f"{path} {name}", found
+
+
+def test_help_names_the_commands_and_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("-h", "--help"):
+        assert cli.main([option]) == ExitCode.OK
+        shown = capsys.readouterr().out
+        assert "  check-config  Check the settings and show where each one comes from.\n" in shown
+        for code in ExitCode:
+            assert f"    {code.value:<4}{cli.EXIT_CODES[code]}\n" in shown
+
+
+def test_every_command_takes_the_shared_options_and_shows_an_example() -> None:
+    for path, command in commands(cli.strandline):
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {"--config", "--output"} <= options, path
+        assert command.help is not None, path
+        assert "\b\nExample" in command.help, path
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; from strandline.node.cli.main import main; code = main(['--help']);"
+        "print(code, *sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    code, *modules = done.stderr.split()
+    assert code == "0"
+    assert "click" in modules
+    heavy = {"pyspark", "numba", "lucene", "cassandra", "numpy", "pyarrow", "confluent_kafka", "pydantic", "structlog"}
+    assert heavy & set(modules) == set()
+
+
+def test_a_command_whose_module_is_missing_is_no_command_and_breaks_no_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    there = Lazy("strandline.node.cli.check_config", "There.")
+    group = LazyGroup("g", lazy={"here": there, "gone": Lazy("strandline.node.cli.no_such_module", "Gone.")})
+    with pytest.raises(click.exceptions.Exit):
+        group.make_context("g", ["--help"], obj=None)
+    shown = capsys.readouterr().out
+    assert "here  There." in shown
+    assert "Gone." not in shown
+    assert group.get_command(click.Context(group), "gone") is None
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == ExitCode.OK
+    assert capsys.readouterr().out == "strandline 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--config", "a.toml", "--output", "json", "trial"],
+        ["trial", "--config", "a.toml", "--output", "json"],
+        ["--config", "a.toml", "trial", "--output=json"],
+        ["--config", "b.toml", "--output", "text", "trial", "--config", "a.toml", "--output", "json"],
+    ],
+)
+def test_shared_options_mean_the_same_before_and_after_the_command(
+    trial: dict[str, object], arguments: list[str]
+) -> None:
+    assert cli.main(arguments) == ExitCode.OK
+    assert (trial["config"], trial["output"]) == (Path("a.toml"), "json")
+
+
+def test_shared_options_work_between_a_group_and_its_command() -> None:
+    seen = []
+    group = Group("outer")
+
+    @group.group("inner")
+    def inner() -> None:
+        pass
+
+    @inner.command("verb")
+    @pass_context
+    def verb(context: Context) -> None:
+        seen.append(context.output_format)
+
+    for arguments in (["--output", "json", "inner", "verb"], ["inner", "--output", "json", "verb"]):
+        context = Context({}, sys.stdout, sys.stderr, None)  # type: ignore[arg-type]  # no clock is asked for
+        with group.make_context("outer", arguments, obj=context) as root:
+            group.invoke(root)
+    assert seen == ["json", "json"]
+    assert isinstance(inner, Group)
+    assert isinstance(verb, Command)
+
+
+def test_a_command_s_number_is_the_exit_code(trial: dict[str, object]) -> None:
+    trial["act"] = lambda _context: ExitCode.VERIFY_FAILED
+    assert cli.main(["trial"]) == 4
+    trial["act"] = lambda _context: click.get_current_context().exit(3)
+    assert cli.main(["trial"]) == 3
+    trial["act"] = lambda _context: "something else"
+    assert cli.main(["trial"]) == 0
+
+
+def fail(error: BaseException) -> object:
+    def act(context: Context) -> None:
+        context.mask.add([SECRET])
+        raise error
+
+    return act
+
+
+class Lost(Fatal):
+    exit_code = ExitCode.DATA_LOST
+
+
+def test_an_error_that_was_foreseen_gives_its_message_remedy_and_exit_code(
+    trial: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial["act"] = fail(Lost(f"gone with {SECRET}", remedy="Accept it"))
+    assert cli.main(["trial"]) == ExitCode.DATA_LOST
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "error: gone with (hidden)\n  Accept it\n")
+    assert cli.main(["trial", "--output", "json"]) == ExitCode.DATA_LOST
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["error"] == {
+        "type": "Lost",
+        "message": "gone with (hidden)",
+        "remedy": "Accept it",
+        "exit_code": 3,
+    }
+    assert shown.err == ""
+    trial["act"] = fail(Retryable("later"))
+    assert cli.main(["trial"]) == ExitCode.FAILED
+
+
+def test_an_error_that_nobody_foresaw_gives_a_traceback_without_secrets(
+    trial: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial["act"] = fail(RuntimeError(f"surprise {SECRET}"))
+    assert cli.main(["trial"]) == ExitCode.FAILED
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("Traceback")
+    assert shown.err.endswith("RuntimeError: surprise (hidden)\n")
+    assert cli.main(["trial", "--output", "json"]) == ExitCode.FAILED
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["error"]["message"] == "surprise (hidden)"
+    assert "RuntimeError: surprise (hidden)" in shown.err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
+def test_an_interrupt_has_an_exit_code_of_its_own(
+    trial: dict[str, object], capsys: pytest.CaptureFixture[str], error: BaseException
+) -> None:
+    trial["act"] = fail(error)
+    assert cli.main(["trial"]) == 130
+    assert capsys.readouterr().err == "error: interrupted\n"
+    assert cli.main(["trial", "--output", "json"]) == 130
+    assert json.loads(capsys.readouterr().out)["error"]["exit_code"] == 130
+
+
+def test_a_broken_pipe_to_a_server_is_not_taken_for_our_reader_gone(
+    trial: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial["act"] = fail(BrokenPipeError(32, "Broken pipe"))
+    assert cli.main(["trial"]) == ExitCode.FAILED
+    assert "BrokenPipeError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "remedy"),
+    [
+        (["bogus"], "No such command 'bogus'", "See `strandline --help`"),
+        (["--bogus"], "No such option '--bogus'", "See `strandline --help`"),
+        (
+            ["trial", "--count", "x"],
+            "Invalid value for '--count': 'x' is not a valid integer",
+            "strandline trial --help",
+        ),
+        (["trial", "extra"], "Got unexpected extra argument (extra)", "See `strandline trial --help`"),
+        (["--output", "xml", "trial"], "Invalid value for '--output': 'xml' is not one of 'text', 'json'", "--help"),
+    ],
+)
+@pytest.mark.usefixtures("trial")
+def test_a_wrong_command_line_is_told_in_the_form_that_was_asked_for(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str, remedy: str
+) -> None:
+    assert cli.main(arguments) == ExitCode.USAGE
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"error: {message}\n  ")
+    assert remedy in shown.err
+    for option in (["--output", "json"], ["--output=json"]):
+        assert cli.main([*arguments, *option]) == ExitCode.USAGE
+        told = json.loads(capsys.readouterr().out)["error"]
+        assert (told["message"], told["exit_code"]) == (message, 2)
+
+
+def test_without_a_command_the_help_is_shown_and_the_exit_code_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == ExitCode.USAGE
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Usage: strandline" in shown.err
+    assert cli.main(["--output", "json"]) == ExitCode.USAGE
+    assert json.loads(capsys.readouterr().out)["error"]["message"] == "Missing command"
+
+
+def test_settings_are_loaded_once_and_their_secrets_masked_from_then_on(
+    trial: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    credentials = tmp_path / "credentials"
+    credentials.write_text(f"me\n{SECRET}\n", encoding="utf-8")
+    credentials.chmod(0o600)
+    monkeypatch.setenv("STRANDLINE_CASSANDRA__CREDENTIALS_FILE", str(credentials))
+
+    def act(context: Context) -> None:
+        assert context.settings() is context.settings()
+        raise RuntimeError(f"the driver said {SECRET}")
+
+    trial["act"] = act
+    assert cli.main(["trial"]) == ExitCode.FAILED
+    assert capsys.readouterr().err.endswith("RuntimeError: the driver said (hidden)\n")
+
+
+class TestAsAProcess:
+    """What only a real process shows."""
+
+    def start(self, *arguments: str, **options: object) -> subprocess.Popen[bytes]:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("STRANDLINE_")}
+        command = [sys.executable, "-c", "import sys; from strandline.node.cli.main import main; sys.exit(main())"]
+        return subprocess.Popen([*command, *arguments], env=environ, **options)  # type: ignore[call-overload,no-any-return]  # options vary
+
+    @pytest.mark.parametrize("arguments", [["check-config"], ["check-config", "--output", "json"], ["--help"]])
+    def test_a_reader_that_has_gone_is_no_error_to_tell(self, arguments: list[str]) -> None:
+        reading, writing = os.pipe()
+        os.close(reading)
+        process = self.start(*arguments, stdout=writing, stderr=subprocess.PIPE)
+        os.close(writing)
+        _, said = process.communicate(timeout=60)
+        assert said == b""
+        assert process.returncode == ExitCode.FAILED
+
+    def test_the_exit_code_reaches_the_shell(self) -> None:
+        process = self.start("bogus", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (2, b"")
+        assert err == b"error: No such command 'bogus'\n  See `strandline --help`\n"
+
+    def test_ctrl_c_ends_it_with_130(self, tmp_path: Path) -> None:
+        fifo = tmp_path / "strandline.toml"
+        os.mkfifo(fifo)
+        process = self.start("check-config", "--config", str(fifo), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        # Opening the other end returns once the command has opened its own, and then it waits for us.
+        with fifo.open("wb", buffering=0):
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (130, b"error: interrupted\n")

@@ -1,0 +1,74 @@
+import json
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from enum import Enum, IntEnum
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from strandline.node.plain import plain
+
+pytestmark = pytest.mark.unit
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Code(IntEnum):
+    TWO = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    path: Path
+    logins: tuple[Login, ...]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, None),
+        (True, True),
+        (7, 7),
+        (1.5, 1.5),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
+        ("text", "text"),
+        (Colour.RED, "red"),
+        (Code.TWO, 2),
+        (Path("/a/b"), "/a/b"),
+        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (date(2026, 11, 15), "2026-11-15"),
+        (datetime(2026, 11, 15, 10, tzinfo=UTC), "2026-11-15T10:00:00+00:00"),
+        ((1, [2, {3}]), [1, [2, [3]]]),
+        ({"b", "a"}, ["a", "b"]),
+        ({1: Path("x")}, {"1": "x"}),
+        (b"x", "b'x'"),
+        (Login, repr(Login)),
+        (Report(Path("/x"), (Login("me", "hunter2"),)), {"path": "/x", "logins": [{"user": "me"}]}),
+    ],
+)
+def test_a_value_is_shown_in_the_types_of_json(value: object, shown: object) -> None:
+    assert plain(value) == shown
+    assert type(plain(value)) is type(shown)
+    json.dumps(plain(value), allow_nan=False)
+
+
+def test_what_holds_itself_is_cut_short_where_it_begins_again() -> None:
+    again: list[object] = [1]
+    again += [again, {"again": again}]
+    assert plain(again) == [1, "...", {"again": "..."}]
+
+
+def test_what_is_only_there_twice_is_shown_twice() -> None:
+    shared = ["x"]
+    assert plain([shared, shared]) == [["x"], ["x"]]

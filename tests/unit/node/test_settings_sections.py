@@ -1,0 +1,379 @@
+"""What makes sense for each setting, alone and together with others."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from strandline.node.settings import CassandraSettings, KafkaSettings, Settings, SparkSettings, StackSettings
+from strandline.node.settings.findings import names_secret
+from strandline.node.settings.problems import located
+from strandline.node.settings.sections import Section
+from strandline.node.settings.units import ByteSize, Duration
+from support import pem_samples
+
+pytestmark = pytest.mark.unit
+
+
+def write(path: Path, text: str, mode: int = 0o600) -> Path:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+@pytest.fixture
+def pem(tmp_path: Path) -> dict[str, Path]:
+    """Files with a pair that fits, a key in other forms, and a pair that has nothing to do with it."""
+    return {
+        "certificate": write(tmp_path / "certificate.pem", pem_samples.CERTIFICATE, 0o644),
+        "key": write(tmp_path / "key.pem", pem_samples.KEY),
+        "encrypted_key": write(tmp_path / "encrypted_key.pem", pem_samples.ENCRYPTED_KEY),
+        "old_key": write(tmp_path / "old_key.pem", pem_samples.KEY_NOT_PKCS8),
+        "other_key": write(tmp_path / "other_key.pem", pem_samples.OTHER_KEY),
+        "key_password": write(tmp_path / "key_password", f"{pem_samples.KEY_PASSWORD}\n"),
+        "wrong_password": write(tmp_path / "wrong_password", "open up\n"),
+        "credentials": write(tmp_path / "credentials", "me\nmy password\n"),
+        "text": write(tmp_path / "text", "one line\n"),
+    }
+
+
+def refused(section: Callable[..., Section], **values: Any) -> list[tuple[str, str]]:
+    """What is found wrong: setting and complaint."""
+    with pytest.raises(ValidationError) as raised:
+        section(**values)
+    return [(each.setting, each.finding.what) for each in located(raised.value)]
+
+
+def test_every_setting_has_a_description_that_is_a_sentence() -> None:
+    for section in Settings.model_fields:
+        for name, field in type(getattr(Settings(), section)).model_fields.items():
+            assert field.description is not None, f"{section}.{name}"
+            assert field.description.endswith("."), f"{section}.{name}"
+
+
+def test_every_default_passes_its_own_check() -> None:
+    for section in Settings.model_fields:
+        defaults = getattr(Settings(), section)
+        values = {name: getattr(defaults, name) for name in type(defaults).model_fields}
+        assert type(defaults)(**values) == defaults
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "nonsense", "what"),
+    [
+        (KafkaSettings, "bootstrap_servers", [], "names no server"),
+        (KafkaSettings, "bootstrap_servers", " , ", "names no server"),
+        (KafkaSettings, "bootstrap_servers", 9092, "is not a list of servers"),
+        (KafkaSettings, "bootstrap_servers", [9092], "is not a list of servers"),
+        (KafkaSettings, "bootstrap_servers", "localhost", "names a server without a port"),
+        (KafkaSettings, "bootstrap_servers", "::1", "names a server without a port"),
+        (KafkaSettings, "bootstrap_servers", "[::1]", "names a server without a port"),
+        (KafkaSettings, "bootstrap_servers", "a:0", "names a server with a port that is not from 1 to 65535"),
+        (KafkaSettings, "bootstrap_servers", "a:65536", "names a server with a port that is not from 1 to 65535"),
+        (KafkaSettings, "bootstrap_servers", "a:", "names a server with a port that is not from 1 to 65535"),
+        (KafkaSettings, "bootstrap_servers", "a b:1", "names a server by something that is no host name or address"),
+        (KafkaSettings, "bootstrap_servers", "-:1", "names a server by something that is no host name or address"),
+        (KafkaSettings, "bootstrap_servers", "[x]:1", "names a server by something that is no host name or address"),
+        (KafkaSettings, "bootstrap_servers", "ssl://a:1", "is not host and port alone"),
+        (KafkaSettings, "security_protocol", "TLS", "is not one of the known words"),
+        (KafkaSettings, "sasl_mechanism", "GSSAPI", "is not one of the known words"),
+        (KafkaSettings, "request_timeout", "1s", "is below 2s"),
+        (KafkaSettings, "request_timeout", "6m", "is above 5m"),
+        (KafkaSettings, "client", {"a": [1]}, "is not text, a number, true or false"),
+        (KafkaSettings, "client", [], "is not a table"),
+        (CassandraSettings, "contact_points", "", "names no server"),
+        (CassandraSettings, "port", 0, "is not between 1 and 65535"),
+        (CassandraSettings, "port", True, "is not a whole number"),
+        (CassandraSettings, "port", 9042.0, "is not a whole number"),
+        (CassandraSettings, "port", "0x10", "is not a whole number"),
+        (CassandraSettings, "local_datacenter", "", "is not a data centre's name"),
+        (CassandraSettings, "local_datacenter", " dc", "is not a data centre's name"),
+        (CassandraSettings, "keyspace", "a-b", "is not a keyspace's name"),
+        (CassandraSettings, "keyspace", "a" * 49, "is not a keyspace's name"),
+        (CassandraSettings, "tls", "perhaps", "is neither true nor false"),
+        (CassandraSettings, "tls", 1, "is neither true nor false"),
+        (CassandraSettings, "connect_timeout", "0s", "is below 500ms"),
+        (SparkSettings, "master", "", "is not a Spark master"),
+        (SparkSettings, "master", "local[0]", "is not a Spark master"),
+        (SparkSettings, "master", "spark://", "is not a Spark master"),
+        (SparkSettings, "driver_memory", "100m", "is below 512m"),
+        (SparkSettings, "properties", {"executor.cores": 1}, 'does not begin with "spark."'),
+        (SparkSettings, "properties", {"spark.master": "local"}, "has a setting of its own"),
+        (StackSettings, "kafka_port", -1, "is not between 0 and 65535"),
+        (StackSettings, "kafka_heap", "255m", "is below 256m"),
+        (StackSettings, "cassandra_heap", "511m", "is below 512m"),
+        (StackSettings, "start_timeout", "1s", "is below 5s"),
+        (StackSettings, "start_timeout", "2h", "is above 1h"),
+        (StackSettings, "min_free_disk", "1k", "is below 100m"),
+        (StackSettings, "java_home", "/nowhere", "holds no bin/java"),
+        (StackSettings, "state_dir", "/dev/null", "is not a folder"),
+        (StackSettings, "state_dir", "a\0b", "is no usable path"),
+        (StackSettings, "state_dir", 7, "is not a path"),
+    ],
+)
+def test_nonsense_is_refused(section: type[Section], name: str, nonsense: object, what: str) -> None:
+    (found,) = refused(section, **{name: nonsense})
+    assert found[0].split(".")[0] == name
+    assert found[1] == what
+
+
+def test_what_makes_sense_is_accepted_at_its_limits() -> None:
+    kafka = KafkaSettings(bootstrap_servers="a.b-c.d:1,127.0.0.1:65535,[::1]:9092", request_timeout="5m")
+    assert kafka.bootstrap_servers == ("a.b-c.d:1", "127.0.0.1:65535", "[::1]:9092")
+    cassandra = CassandraSettings(contact_points=["::1", "h", "h:7"], port=1, keyspace="a" * 48, local_datacenter="a b")
+    assert cassandra.contact_points == ("::1", "h", "h:7")
+    for master in ("local", "local[1]", "local[*]", "local[2,3]", "yarn", "spark://h:7077,i:7077", "k8s://https://h"):
+        assert SparkSettings(master=master).master == master
+    stack = StackSettings(kafka_port=65535, kafka_heap="256m", cassandra_heap="512m", start_timeout="5s")
+    assert (stack.kafka_heap, stack.start_timeout) == (ByteSize.parse("256m"), Duration.parse("5s"))
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("bootstrap.servers", "has a setting of its own"),
+        ("security.protocol", "has a setting of its own"),
+        ("ssl.ca.location", "has a setting of its own"),
+        ("sasl.username", "has a setting of its own"),
+        ("isolation.level", "is set by Strandline: every reader is read_committed"),
+        ("enable.auto.commit", "is set by Strandline: the manifest, not Kafka, knows what has been stored"),
+        ("acks", "is set by Strandline: a sample is acknowledged only once Kafka has it for good"),
+        ("sasl.password", "is a secret, and secrets don't belong here"),
+        ("sasl.jaas.config", "is a secret, and secrets don't belong here"),
+        ("ssl.key.pem", "is a secret, and secrets don't belong here"),
+        ("ssl.keystore.password", "is a secret, and secrets don't belong here"),
+        ("sasl.oauthbearer.client.secret", "is a secret, and secrets don't belong here"),
+    ],
+)
+def test_properties_that_are_not_the_operator_s_are_refused(name: str, what: str) -> None:
+    assert refused(KafkaSettings, client={name: "x", "fetch.min.bytes": 1}) == [(f"client.{name}", what)]
+
+
+def test_a_secret_among_the_properties_is_pointed_to_its_file() -> None:
+    with pytest.raises(ValidationError) as raised:
+        KafkaSettings(client={"sasl.password": "x", "ssl.key.password": "y", "some.secret": "z"})
+    remedies = [each.finding.remedy for each in located(raised.value)]
+    assert "kafka.credentials_file" in remedies[0]
+    assert "kafka.tls_key_password_file" in remedies[1]
+    assert "kafka.tls_key_file" in remedies[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("password", True),
+        ("ssl.key.password", True),
+        ("spark.hadoop.fs.s3a.access.key", True),
+        ("spark.ssl.keyPassword", True),
+        ("oauth.token", True),
+        ("ssl_key", True),
+        ("sasl.oauthbearer.token.endpoint.url", False),
+        ("ssl.key.location", False),
+        ("tls_key_password_file", False),
+        ("fetch.min.bytes", False),
+        ("topic.metadata.refresh.interval.ms", False),
+    ],
+)
+def test_a_secret_is_known_by_its_name(name: str, *, secret: bool) -> None:
+    assert names_secret(name) is secret
+
+
+def test_sasl_settings_are_needed_with_sasl_and_refused_without(pem: dict[str, Path]) -> None:
+    for protocol in ("SASL_PLAINTEXT", "SASL_SSL"):
+        needed = f"is needed with security_protocol {protocol}"
+        assert refused(KafkaSettings, security_protocol=protocol) == [
+            ("sasl_mechanism", needed),
+            ("credentials_file", needed),
+        ]
+        assert KafkaSettings(
+            security_protocol=protocol, sasl_mechanism="scram-sha-512", credentials_file=pem["credentials"]
+        ).uses_sasl
+    for protocol in ("PLAINTEXT", "SSL"):
+        off = "is given, but security_protocol leaves SASL off"
+        assert refused(
+            KafkaSettings, security_protocol=protocol, sasl_mechanism="PLAIN", credentials_file=pem["credentials"]
+        ) == [("sasl_mechanism", off), ("credentials_file", off)]
+
+
+def secure_kafka(**values: Any) -> Section:
+    return KafkaSettings(security_protocol="SSL", **values)
+
+
+def secure_cassandra(**values: Any) -> Section:
+    return CassandraSettings(tls=True, **values)
+
+
+both = pytest.mark.parametrize("secure", [secure_kafka, secure_cassandra])
+
+
+@pytest.mark.parametrize(("section", "switch"), [(KafkaSettings, "security_protocol"), (CassandraSettings, "tls")])
+def test_tls_files_are_refused_while_tls_is_off(pem: dict[str, Path], section: type[Section], switch: str) -> None:
+    off = f"is given, but {switch} leaves TLS off"
+    assert refused(section, tls_ca_file=pem["certificate"]) == [("tls_ca_file", off)]
+    assert refused(section, tls_certificate_file=pem["certificate"], tls_key_file=pem["key"]) == [
+        ("tls_certificate_file", off),
+        ("tls_key_file", off),
+    ]
+
+
+@both
+def test_a_certificate_and_key_that_fit_are_accepted(pem: dict[str, Path], secure: Callable[..., Section]) -> None:
+    certificate = pem["certificate"]
+    secure(tls_ca_file=certificate, tls_certificate_file=certificate, tls_key_file=pem["key"])
+    secure(
+        tls_certificate_file=certificate,
+        tls_key_file=pem["encrypted_key"],
+        tls_key_password_file=pem["key_password"],
+    )
+
+
+@both
+@pytest.mark.parametrize(
+    ("given", "setting", "what"),
+    [
+        ({"certificate": "certificate"}, "tls_key_file", "is missing beside tls_certificate_file"),
+        ({"key": "key"}, "tls_certificate_file", "is missing beside tls_key_file"),
+        ({"key_password": "key_password"}, "tls_key_password_file", "is given without the key that it opens"),
+        (
+            {"certificate": "certificate", "key": "other_key"},
+            "tls_key_file",
+            "does not belong to tls_certificate_file",
+        ),
+        (
+            {"certificate": "certificate", "key": "encrypted_key"},
+            "tls_key_password_file",
+            "is missing beside tls_key_file",
+        ),
+        (
+            {"certificate": "certificate", "key": "encrypted_key", "key_password": "wrong_password"},
+            "tls_key_password_file",
+            "does not open the private key",
+        ),
+    ],
+)
+def test_tls_files_that_do_not_belong_together_are_refused(
+    pem: dict[str, Path], secure: Callable[..., Section], given: dict[str, str], setting: str, what: str
+) -> None:
+    values = {f"tls_{name}_file": pem[file] for name, file in given.items()}
+    assert refused(secure, **values) == [(setting, what)]
+
+
+@both
+def test_a_damaged_authority_is_refused(tmp_path: Path, secure: Callable[..., Section]) -> None:
+    damaged = write(tmp_path / "ca.pem", pem_samples.CERTIFICATE.replace("MII", "XXX"))
+    assert refused(secure, tls_ca_file=damaged) == [("tls_ca_file", "holds a certificate that can't be read")]
+
+
+def test_a_key_that_spark_can_not_read_is_refused_for_kafka_alone(pem: dict[str, Path]) -> None:
+    pair = {"tls_certificate_file": pem["certificate"], "tls_key_file": pem["old_key"]}
+    CassandraSettings(tls=True, **pair)
+    assert refused(KafkaSettings, security_protocol="SSL", **pair) == [
+        ("tls_key_file", "is not in PKCS#8 format, the only one that Spark's Kafka client reads")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "what"),
+    [
+        ("tls_ca_file", "text", "holds no certificate"),
+        ("tls_certificate_file", "key", "holds no certificate"),
+        ("tls_key_file", "certificate_only", "holds no private key"),
+        ("tls_key_password_file", "credentials", "does not hold one line"),
+        ("tls_key_password_file", "empty", "does not hold one line"),
+        ("credentials_file", "text", "does not hold two lines"),
+        ("credentials_file", "three_lines", "does not hold two lines"),
+        ("credentials_file", "no_user", "does not hold two lines"),
+        ("credentials_file", "binary", "is not a text file"),
+        ("credentials_file", "huge", "is far too large for what it should hold"),
+        ("credentials_file", "missing", "does not exist"),
+        ("credentials_file", "folder", "can't be read: it is not a regular file"),
+        ("credentials_file", "readable_by_group", "is open to others than its owner (mode 640)"),
+        ("credentials_file", "readable_by_all", "is open to others than its owner (mode 604)"),
+        ("tls_key_file", "readable_by_all", "is open to others than its owner (mode 604)"),
+        ("tls_key_password_file", "readable_by_group", "is open to others than its owner (mode 640)"),
+    ],
+)
+def test_a_file_that_does_not_hold_what_it_should_is_refused(
+    tmp_path: Path, pem: dict[str, Path], name: str, file: str, what: str
+) -> None:
+    files = {
+        **pem,
+        "certificate_only": write(tmp_path / "certificate_only.pem", pem_samples.CERTIFICATE),
+        "empty": write(tmp_path / "empty", ""),
+        "three_lines": write(tmp_path / "three_lines", "a\nb\nc\n"),
+        "no_user": write(tmp_path / "no_user", "\npassword\n"),
+        "huge": write(tmp_path / "huge", "x" * ((4 << 20) + 1)),
+        "missing": tmp_path / "missing",
+        "folder": tmp_path,
+        "readable_by_group": write(tmp_path / "readable_by_group", "a\nb\n", 0o640),
+        "readable_by_all": write(tmp_path / "readable_by_all", "a\nb\n", 0o604),
+        "binary": tmp_path / "binary",
+    }
+    files["binary"].write_bytes(b"\xff\xfe\x00")
+    files["binary"].chmod(0o600)
+    assert (name, what) in refused(CassandraSettings, tls=True, **{name: files[file]})
+
+
+def test_a_file_that_may_not_be_opened_is_refused_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, pem: dict[str, Path]
+) -> None:
+    """As root every file can be opened, so the refusal comes from a stand-in."""
+
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("os.open", refuse)
+    assert refused(CassandraSettings, credentials_file=pem["credentials"]) == [
+        ("credentials_file", "can't be read: Permission denied")
+    ]
+
+
+def test_a_file_open_to_others_is_told_how_to_close(tmp_path: Path) -> None:
+    path = write(tmp_path / "open", "a\nb\n", 0o644)
+    with pytest.raises(ValidationError) as raised:
+        CassandraSettings(credentials_file=path)
+    (found,) = located(raised.value)
+    assert found.finding.remedy == f"Run `chmod 600 {path}`"
+
+
+def test_credentials_are_two_lines_and_nothing_in_them_is_changed(tmp_path: Path) -> None:
+    path = write(tmp_path / "credentials", 'us er\r\n pa"ss\\w\x0bö\u2028rd \r\n\n')
+    credentials = CassandraSettings(credentials_file=path).credentials_file
+    assert credentials is not None
+    assert credentials.username == "us er"
+    assert credentials.password.get_secret_value() == ' pa"ss\\w\x0bö\u2028rd '
+
+
+def test_secrets_are_in_no_text_of_the_settings_and_can_be_asked_for(pem: dict[str, Path]) -> None:
+    kafka = KafkaSettings(
+        security_protocol="SASL_SSL",
+        sasl_mechanism="PLAIN",
+        credentials_file=pem["credentials"],
+        tls_certificate_file=pem["certificate"],
+        tls_key_file=pem["encrypted_key"],
+        tls_key_password_file=pem["key_password"],
+    )
+    settings = Settings(kafka=kafka)
+    assert set(settings.secrets()) == {"my password", pem_samples.ENCRYPTED_KEY, pem_samples.KEY_PASSWORD}
+    for text in (repr(settings), str(settings), repr(settings.model_dump()), repr(kafka.credentials_file)):
+        assert all(secret not in text for secret in settings.secrets())
+        assert "BEGIN" not in text
+
+
+def test_pydantic_s_own_error_text_shows_no_value() -> None:
+    with pytest.raises(ValidationError) as raised:
+        Settings(kafka={"password": "hunter2", "credentials_file": "hunter2", "client": {"sasl.password": "hunter2"}})
+    assert "hunter2" not in str(raised.value)
+    assert "hunter2" not in repr(raised.value)
+
+
+def test_the_state_folder_follows_the_xdg_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    in_home = tmp_path / ".local/state/strandline/stack"
+    assert StackSettings().state_folder({}) == in_home
+    assert StackSettings().state_folder({"XDG_STATE_HOME": ""}) == in_home
+    assert StackSettings().state_folder({"XDG_STATE_HOME": "relative"}) == in_home
+    assert StackSettings().state_folder({"XDG_STATE_HOME": "/var/s"}) == Path("/var/s/strandline/stack")
+    assert StackSettings(state_dir="~/mine").state_folder({"XDG_STATE_HOME": "/var/s"}) == tmp_path / "mine"

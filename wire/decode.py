@@ -1,0 +1,112 @@
+"""Remote-write requests to columns: a whole batch of records at a time.
+
+A record that can't be decoded contributes no row at all and leaves a fault that says what is wrong and where; the
+others are not disturbed. A series whose labels can't be a part key is dropped and counted by reason.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.wire.columns import Columns, Fault, Skipped
+from strandline.wire.kernels.labels import MAX_LABELS, MAX_TEXT, Verdict
+from strandline.wire.kernels.walk import COUNTS, Count, walk_records
+from strandline.wire.snappy import BadBlock, decompress_into, unpacked_length
+
+# Column types in the order in which the kernel fills them.
+SERIES_TYPES = ("i4", "i8", "i4", "u8", "u8", "u8", "i8")
+SAMPLE_TYPES = ("i8", "f8")
+Arrays = tuple[npt.NDArray[Any], ...]
+
+# What a row takes of a message, roughly. Only a first guess: arrays that prove too short are made longer.
+BYTES_A_SERIES, BYTES_A_SAMPLE = 128, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a record and its labels may measure. A record past the first is a fault, a series past the others drops."""
+
+    record_bytes: int = 32 << 20
+    labels: int = 64
+    label_name: int = 1024
+    label_value: int = 4096
+
+    def __post_init__(self) -> None:
+        for name, most in (("labels", MAX_LABELS), ("label_name", MAX_TEXT), ("label_value", MAX_TEXT)):
+            if not 0 < getattr(self, name) <= most:
+                raise ValueError(f"the limit {name} = {getattr(self, name)} must lie between 1 and {most}")
+
+
+def decode_batch(bodies: Sequence[bytes], limits: Limits) -> Columns:
+    """Decode the values of a batch of Kafka records: remote-write 1.0 requests as snappy blocks."""
+    reasons: dict[int, str] = {}
+    bounds = np.zeros(len(bodies) + 1, dtype=np.int64)
+    for record, body in enumerate(bodies):
+        try:
+            bounds[record + 1] = unpacked_length(body, limit=limits.record_bytes)
+        except BadBlock as error:
+            reasons[record] = error.message
+    np.cumsum(bounds, out=bounds)
+    data = np.empty(bounds[-1], dtype=np.uint8)
+    for record, body in enumerate(bodies):
+        if record not in reasons:
+            try:
+                decompress_into(body, data[bounds[record] : bounds[record + 1]])
+            except BadBlock as error:
+                reasons[record] = error.message
+    return _decode_unpacked(data, bounds, limits, reasons)
+
+
+def _decode_unpacked(
+    data: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64], limits: Limits, reasons: dict[int, str]
+) -> Columns:
+    records = len(bounds) - 1
+    fault_at = np.full(records, -1, dtype=np.int64)
+    fault_at[list(reasons)] = 0
+    counts = np.zeros(COUNTS, dtype=np.int64)
+    bounded = (limits.labels, limits.label_name, limits.label_value)
+    series: Arrays = tuple(np.empty(len(data) // BYTES_A_SERIES + 16, dtype=kind) for kind in SERIES_TYPES)
+    samples: Arrays = tuple(np.empty(len(data) // BYTES_A_SAMPLE + 16, dtype=kind) for kind in SAMPLE_TYPES)
+    done = n_series = n_samples = 0
+    while True:
+        done, n_series, n_samples = walk_records(
+            data, bounds, done, fault_at, bounded, series, n_series, samples, n_samples, counts
+        )
+        if done == records:
+            break
+        series, samples = _twice_as_long(series, n_series), _twice_as_long(samples, n_samples)
+    for record in np.flatnonzero(fault_at >= 0).tolist():
+        reasons.setdefault(record, f"no remote-write request: malformed in the field at byte {fault_at[record]}")
+    record_of, labels_start, labels_length, key_low, key_high, metric, first_sample = (
+        column[:n_series] for column in series
+    )
+    time, value = (column[:n_samples] for column in samples)
+    return Columns(
+        data=data,
+        record=record_of,
+        labels_start=labels_start,
+        labels_length=labels_length,
+        key_low=key_low,
+        key_high=key_high,
+        metric=metric,
+        first_sample=np.append(first_sample, n_samples),
+        time=time,
+        value=value,
+        faults=tuple(Fault(record, reasons[record]) for record in sorted(reasons)),
+        skipped=Skipped(
+            exemplars=int(counts[Count.EXEMPLARS]),
+            histograms=int(counts[Count.HISTOGRAMS]),
+            metadata=int(counts[Count.METADATA]),
+            series={verdict: int(counts[verdict]) for verdict in Verdict if counts[verdict]},
+        ),
+    )
+
+
+def _twice_as_long(columns: Arrays, used: int) -> Arrays:
+    longer = tuple(np.empty(2 * len(column), dtype=column.dtype) for column in columns)
+    for new, old in zip(longer, columns, strict=True):
+        new[:used] = old[:used]
+    return longer

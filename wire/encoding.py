@@ -1,0 +1,57 @@
+"""Encoding of remote-write 1.0 requests: values to protobuf bytes.
+
+The message is small: a request holds series, a series holds labels and samples.
+
+    WriteRequest { repeated TimeSeries timeseries = 1; }
+    TimeSeries   { repeated Label labels = 1; repeated Sample samples = 2; }
+    Label        { string name = 1; string value = 2; }
+    Sample       { double value = 1; int64 timestamp = 2; }
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+FIELD_1_BYTES = 0x0A
+FIELD_2_BYTES = 0x12
+FIELD_1_DOUBLE = 0x09
+FIELD_2_VARINT = 0x10
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series of a request: labels by name, samples as (milliseconds, value)."""
+
+    labels: Sequence[tuple[str, str]]
+    samples: Sequence[tuple[int, float]]
+
+
+def encode_request(series: Iterable[Series]) -> bytes:
+    """A `WriteRequest`, not compressed. Labels and samples stay in the order that they are given in."""
+    return b"".join(_field(FIELD_1_BYTES, _encode_series(one)) for one in series)
+
+
+def _encode_series(series: Series) -> bytes:
+    labels = [
+        _field(FIELD_1_BYTES, _field(FIELD_1_BYTES, name.encode()) + _field(FIELD_2_BYTES, value.encode()))
+        for name, value in series.labels
+    ]
+    samples = [
+        _field(FIELD_2_BYTES, struct.pack("<Bd", FIELD_1_DOUBLE, value) + bytes([FIELD_2_VARINT]) + _varint(time))
+        for time, value in series.samples
+    ]
+    return b"".join(labels + samples)
+
+
+def _field(tag: int, content: bytes) -> bytes:
+    return bytes([tag]) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    rest = number & 0xFFFF_FFFF_FFFF_FFFF  # A negative int64 travels as its two's complement.
+    out = bytearray()
+    while rest >= 0x80:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)

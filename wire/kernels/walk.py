@@ -1,0 +1,202 @@
+"""The kernels that walk the bytes of records and fill columns.
+
+They read what they are given as hostile: every length is checked before it is used, and every loop ends with the
+bytes. Output arrays come from the caller; where they are full, the walk stops before the record that did not fit, and
+the caller goes on from there with larger ones.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+from numba import njit
+
+from strandline.wire.kernels.labels import (
+    CANONICAL,
+    MALFORMED,
+    MAX_LABELS,
+    REWRITE,
+    Verdict,
+    gather,
+    rewrite,
+    scan_canonical,
+)
+from strandline.wire.kernels.machine import load_f64, load_u8
+from strandline.wire.kernels.protobuf import read_length, read_varint, skip_field
+from strandline.wire.kernels.xxh3 import hash_at
+
+TAG_SERIES, TAG_METADATA = 0x0A, 0x1A
+TAG_SAMPLE, TAG_EXEMPLAR, TAG_HISTOGRAM = 0x12, 0x1A, 0x22
+TAG_SAMPLE_VALUE, TAG_SAMPLE_TIME = 0x09, 0x10
+
+
+class Count(IntEnum):
+    """Places in the array of counts, behind one for each `Verdict`."""
+
+    EXEMPLARS = len(Verdict)
+    HISTOGRAMS = len(Verdict) + 1
+    METADATA = len(Verdict) + 2
+
+
+COUNTS = len(Verdict) + len(Count)
+EXEMPLARS, HISTOGRAMS, METADATA = int(Count.EXEMPLARS), int(Count.HISTOGRAMS), int(Count.METADATA)
+
+# How the walk over a part of a message ended, if not well.
+BROKEN, NO_ROOM = -1, -2
+
+
+@njit(cache=True)
+def _read_sample(at, end):
+    """One sample's content: (time, value, whether it is sound). Fields in any order, the last of a kind counts."""
+    time, value = np.int64(0), 0.0
+    # The form that every client sends: the value, then the time, and nothing else.
+    if at + 10 < end and load_u8(at) == TAG_SAMPLE_VALUE and load_u8(at + 9) == TAG_SAMPLE_TIME:
+        raw, after = read_varint(at + 10, end)
+        if after == end:
+            return np.int64(raw), load_f64(at + 1), True
+    while at < end:
+        tag, at = read_varint(at, end)
+        if at < 0:
+            return time, value, False
+        if tag == TAG_SAMPLE_VALUE:
+            if at + 8 > end:
+                return time, value, False
+            value = load_f64(at)
+            at += 8
+        elif tag == TAG_SAMPLE_TIME:
+            raw, at = read_varint(at, end)
+            if at < 0:
+                return time, value, False
+            time = np.int64(raw)
+        else:
+            at = skip_field(tag, at, end)
+            if at < 0:
+                return time, value, False
+    return time, value, True
+
+
+@njit(cache=True)
+def _walk_unusual(at, end, limits, spans, times, values, n_samples, counts):
+    """A series that is not labels in canonical form and then samples: anything that protobuf allows.
+
+    Gives (number of samples so far, or how it ended; verdict; end of the labels; start and length of the metric's
+    name). Everything else is read before the labels are written over it in canonical form.
+    """
+    max_labels, max_name, max_value = limits
+    verdict, n_labels = gather(at, end, spans, max_labels, max_name, max_value)
+    if verdict == MALFORMED:
+        return BROKEN, verdict, at, at, 0
+    field = at
+    while field < end:
+        tag, field = read_varint(field, end)
+        if tag == TAG_SAMPLE:
+            length, field = read_length(field, end)
+            if n_samples == len(times):
+                return NO_ROOM, verdict, at, at, 0
+            times[n_samples], values[n_samples], sound = _read_sample(field, field + length)
+            if not sound:
+                return BROKEN, verdict, at, at, 0
+            n_samples += 1
+            field += length
+        else:
+            if tag == TAG_EXEMPLAR:
+                counts[EXEMPLARS] += 1
+            elif tag == TAG_HISTOGRAM:
+                counts[HISTOGRAMS] += 1
+            field = skip_field(tag, field, end)  # Sound: `gather` has been over it.
+    labels_end, metric, metric_length = at, at, 0
+    if verdict == CANONICAL:
+        labels_end, metric, metric_length = rewrite(at, spans, n_labels)
+    return n_samples, verdict, labels_end, metric, metric_length
+
+
+@njit(cache=True)
+def _walk_record(base, at, end, limits, spans, series, n_series, samples, n_samples, counts):
+    """One request: (how it ended, number of series, number of samples, the field where it is broken if it is).
+
+    Addresses become positions by taking `base` away.
+    """
+    max_labels, max_name, max_value = limits
+    _, labels_start, labels_length, key_low, key_high, metric_hash, first_sample = series
+    times, values = samples
+    while at < end:
+        field = at
+        tag, at = read_varint(at, end)
+        if at < 0:
+            return BROKEN, n_series, n_samples, field
+        if tag != TAG_SERIES:
+            if tag == TAG_METADATA:
+                counts[METADATA] += 1
+            at = skip_field(tag, at, end)
+            if at < 0:
+                return BROKEN, n_series, n_samples, field
+            continue
+        length, start = read_length(at, end)
+        if start < 0:
+            return BROKEN, n_series, n_samples, field
+        if n_series == len(labels_start):
+            return NO_ROOM, n_series, n_samples, field
+        at = start + length
+        first = n_samples
+        verdict, labels_end, metric, metric_length = scan_canonical(start, at, max_labels, max_name, max_value)
+        here, unusual = labels_end, verdict == REWRITE
+        while here < at and not unusual:
+            if load_u8(here) != TAG_SAMPLE:
+                unusual = True
+                continue
+            length, here = read_length(here + 1, at)
+            if here < 0:
+                return BROKEN, n_series, n_samples, field
+            if n_samples == len(times):
+                return NO_ROOM, n_series, n_samples, field
+            times[n_samples], values[n_samples], sound = _read_sample(here, here + length)
+            if not sound:
+                return BROKEN, n_series, n_samples, field
+            n_samples += 1
+            here += length
+        if unusual:
+            n_samples, verdict, labels_end, metric, metric_length = _walk_unusual(
+                start, at, limits, spans, times, values, first, counts
+            )
+            if n_samples < 0:
+                return n_samples, n_series, first, field
+        if verdict != CANONICAL:
+            counts[verdict] += 1
+            n_samples = first
+            continue
+        labels_start[n_series] = start - base
+        labels_length[n_series] = labels_end - start
+        key_low[n_series], key_high[n_series] = hash_at(start, labels_end - start)
+        metric_hash[n_series], _ = hash_at(metric, metric_length)
+        first_sample[n_series] = first
+        n_series += 1
+    return 0, n_series, n_samples, at
+
+
+@njit(cache=True, nogil=True)
+def walk_records(data, bounds, done, fault_at, limits, series, n_series, samples, n_samples, counts):
+    """Walk records from number `done` on: (records done, number of series, number of samples).
+
+    Record r is `data[bounds[r] : bounds[r + 1]]`. Where one is broken, its rows and counts are taken back and
+    `fault_at[r]` gets the position in it; a record with a fault already is passed over. Fewer records done than there
+    are means that the next one did not fit into the arrays.
+    """
+    base = data.ctypes.data
+    spans = np.empty((MAX_LABELS, 4), dtype=np.int64)
+    own_counts = np.zeros(COUNTS, dtype=np.int64)
+    for number in range(done, len(bounds) - 1):
+        if fault_at[number] >= 0:
+            continue
+        own_counts[:] = 0
+        start, end = base + bounds[number], base + bounds[number + 1]
+        ended, new_series, new_samples, where = _walk_record(
+            base, start, end, limits, spans, series, n_series, samples, n_samples, own_counts
+        )
+        if ended == NO_ROOM:
+            return number, n_series, n_samples
+        if ended == BROKEN:
+            fault_at[number] = where - start
+            continue
+        series[0][n_series:new_series] = number
+        n_series, n_samples = new_series, new_samples
+        counts += own_counts
+    return len(bounds) - 1, n_series, n_samples

@@ -1,0 +1,52 @@
+"""Snappy's block format, with a limit on what a body may unpack to.
+
+The block begins with its unpacked length, so a body that would be too large is refused before any of it is unpacked.
+"""
+
+import cramjam
+import numpy as np
+import numpy.typing as npt
+
+from strandline.errors import Fatal
+
+MAX_LENGTH_BYTES = 5  # A 32-bit length in groups of seven bits.
+
+
+class BadBlock(Fatal):
+    """These bytes are no snappy block, or one that unpacks to more than is allowed."""
+
+
+def compress(data: bytes) -> bytes:
+    """The data as one block."""
+    return bytes(cramjam.snappy.compress_raw(data))
+
+
+def decompress(block: bytes, *, limit: int) -> bytes:
+    """The data of a block, if that is at most `limit` bytes long."""
+    data = np.empty(unpacked_length(block, limit=limit), dtype=np.uint8)
+    decompress_into(block, data)
+    return data.tobytes()
+
+
+def decompress_into(block: bytes, data: npt.NDArray[np.uint8]) -> None:
+    """Unpack a block into an array that is just as long as the block's header says."""
+    try:
+        written = cramjam.snappy.decompress_raw_into(block, data.data)
+    except cramjam.DecompressionError as error:
+        raise BadBlock(f"a snappy block of {len(block)} bytes is damaged: {error}") from error
+    if written != len(data):
+        raise BadBlock(f"a snappy block promised {len(data)} bytes and held {written}")
+
+
+def unpacked_length(block: bytes, *, limit: int) -> int:
+    """The length that the block's header promises, if it is within the limit."""
+    length = 0
+    for position, byte in enumerate(block[:MAX_LENGTH_BYTES]):
+        length |= (byte & 0x7F) << (7 * position)
+        if byte < 0x80:
+            if length > limit:
+                raise BadBlock(
+                    f"a snappy block of {len(block)} bytes would unpack to {length}, over the limit of {limit}"
+                )
+            return length
+    raise BadBlock(f"a snappy block of {len(block)} bytes has no valid length at its start")
