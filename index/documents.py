@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strandline.errors import Fatal
+from strandline.index.kernels.gather import gather_runs
 
 # Java arrays hold no more; a little less, because some JVMs keep a few words for themselves.
 MAX_PACKED_BYTES = 2**31 - 1024
@@ -104,6 +105,15 @@ class PartKeyBatch:
     def part_key(self, index: int) -> bytes:
         """The bytes of one part key."""
         return self.keys[self.offsets[index] : self.offsets[index + 1]].tobytes()
+
+    def take(self, places: NDArray[np.intp]) -> Self:
+        """The batch of the keys at these places, in their order."""
+        starts, ends = self.offsets[places].astype(np.int64), self.offsets[places + 1].astype(np.int64)
+        offsets = np.zeros(len(places) + 1, dtype=np.int64)
+        np.cumsum(ends - starts, out=offsets[1:])
+        keys = np.empty(int(offsets[-1]), dtype=np.uint8)
+        gather_runs(self.keys, starts, ends, keys)
+        return type(self)(self.part_ids[places], self.key_hashes[places], offsets, keys)
 
     def pack(self) -> bytes:
         """The packed batch: a few copies of arrays, however many keys there are.

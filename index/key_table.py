@@ -76,11 +76,11 @@ class KeyTable:
         self._used += new
         return Assigned(part_ids, first_rows[:new], int(np.count_nonzero(part_ids[rows] == MISSING)))
 
-    def insert(self, low: U64s, high: U64s, part_ids: U32s) -> int:
-        """Put keys in under ids that were given before; how many were new. A key that is there keeps its id."""
+    def insert(self, low: U64s, high: U64s, part_ids: U32s) -> npt.NDArray[np.bool_]:
+        """Put keys in under ids that were given before; which of them were new. A key that is there keeps its id."""
         self.reserve(self._used + len(low))
-        new = int(kernels.insert(self._slots, low, high, part_ids))
-        self._used += new
+        new = np.empty(len(low), dtype=np.bool_)
+        self._used += int(kernels.insert(self._slots, low, high, part_ids, new))
         return new
 
     def remove(self, low: U64s, high: U64s) -> int:

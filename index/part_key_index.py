@@ -72,8 +72,9 @@ class PartKeyIndex:
     def add(self, batch: PartKeyBatch) -> int:
         """Add each part key of a batch as a document, and say how many there were.
 
-        All or nothing: a batch with a malformed key raises `MalformedBatch` and adds none. That an id or a key is new
-        is the caller's to know.
+        A batch with a malformed key raises `MalformedBatch` and adds none. That an id or a key is new is the caller's
+        to know. After a failure of Lucene itself, a full disk say, a part of the batch may be in: then the index has to
+        be closed and opened again, as of its last commit.
         """
         classes = java()
         with java_failures():

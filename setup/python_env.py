@@ -67,11 +67,10 @@ def provide_pylucene(workshop: Workshop, builder: Path, jars: Path) -> Path:
     """A folder with the PyLucene wheel, our Java extension in it."""
 
     def build(folder: Path, runner: Runner) -> None:
-        work = folder / "work"
-        work.mkdir()
-        with runner.log.open("a", encoding="utf-8") as log:
-            pylucene.build_wheel(jars, workshop.java_home, builder, folder, work, log)
-        shutil.rmtree(work)
+        def run(command: Sequence[str], *, cwd: Path, extra: Mapping[str, str]) -> None:
+            runner.run(command, env={**workshop.environ, **extra}, cwd=cwd)
+
+        pylucene.build_wheel(jars, workshop.java_home, builder, folder, run)
 
     recipe = Recipe(
         "pylucene",

@@ -62,18 +62,21 @@ def assign(slots, low, high, rows, next_id, room, out, first_rows):
 
 
 @njit(cache=True, nogil=True)
-def insert(slots, low, high, part_ids):
-    """Put keys in under the ids that they have; how many were not there before. A key that is there keeps its id."""
+def insert(slots, low, high, part_ids, new):
+    """Put keys in under the ids that they have. `new` gets whether each was not there before; how many were not. A key
+    that is there keeps its id.
+    """
     mask = np.uint64(len(slots) // WORDS - 1)
-    new = 0
+    n_new = 0
     for row in range(len(low)):
         slot = _slot_of(slots, mask, low[row], high[row])
-        if slots[slot * WORDS + 2] == EMPTY:
+        new[row] = slots[slot * WORDS + 2] == EMPTY
+        if new[row]:
             slots[slot * WORDS] = low[row]
             slots[slot * WORDS + 1] = high[row]
             slots[slot * WORDS + 2] = np.uint64(part_ids[row])
-            new += 1
-    return new
+            n_new += 1
+    return n_new
 
 
 @njit(cache=True, nogil=True)

@@ -8,7 +8,8 @@ the name, the value's length as u16, the value. Either follows from the other, b
 import numpy as np
 from numba import njit
 
-from strandline.wire.kernels.machine import load_u8
+from strandline.wire.kernels.labels import METRIC_NAME
+from strandline.wire.kernels.machine import load_u8, load_u64
 from strandline.wire.kernels.protobuf import put_varint, read_length, varint_size
 from strandline.wire.kernels.xxh3 import hash_at
 
@@ -79,3 +80,22 @@ def hash_part_keys(keys, offsets, low, high):
     for key in range(len(offsets) - 1):
         length = _to_labels(keys, offsets[key], offsets[key + 1], labels)
         low[key], high[key] = hash_at(labels.ctypes.data, length)
+
+
+@njit(cache=True, nogil=True)
+def hash_metrics(keys, offsets, out):
+    """The metric hash of each part key `keys[offsets[i] : offsets[i + 1]]`: the low word of its metric name's hash, and
+    that of nothing where it has no name.
+    """
+    base = keys.ctypes.data
+    for key in range(len(offsets) - 1):
+        at, end = base + offsets[key], base + offsets[key + 1]
+        metric, metric_length = at, 0
+        while at < end:
+            name_length = np.int64(load_u8(at)) | np.int64(load_u8(at + 1)) << 8
+            value = at + 2 + name_length + 2
+            value_length = np.int64(load_u8(value - 2)) | np.int64(load_u8(value - 1)) << 8
+            if name_length == 8 and load_u64(at + 2) == METRIC_NAME:
+                metric, metric_length = value, value_length
+            at = value + value_length
+        out[key], _ = hash_at(metric, metric_length)

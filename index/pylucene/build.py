@@ -8,12 +8,10 @@ without JCC's own at a path that may be gone tomorrow.
 
 import os
 import shutil
-import subprocess
 import zipfile
-from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Protocol
 
 from strandline.errors import Fatal
 
@@ -23,11 +21,16 @@ JARS = (f"lucene-core-{LUCENE_VERSION}.jar", "RoaringBitmap-1.3.0.jar", "re2j-1.
 EXTENSION_JAR = "strandline-index.jar"
 
 _HERE = Path(__file__).resolve().parent
-_LAST_LINES = 15
 
 
 class BuildFailed(Fatal):
     """The wheel could not be built."""
+
+
+class Run(Protocol):
+    """Runs a command to its end in a folder, with some environment variables of its own; raises if it fails."""
+
+    def __call__(self, command: Sequence[str], *, cwd: Path, extra: Mapping[str, str]) -> None: ...
 
 
 def inputs() -> list[Path]:
@@ -46,33 +49,27 @@ def jcc_environment(java_home: Path) -> dict[str, str]:
     }
 
 
-def build_wheel(  # noqa: PLR0917 - five places and a log, each with a type or a name that says which
-    jars: Path, java_home: Path, python: Path, out: Path, work: Path, log: TextIO
-) -> Path:
-    """Build the wheel of the `lucene` module for this JDK, try it out, and leave it in `out`.
+def build_wheel(jars: Path, java_home: Path, python: Path, out: Path, run: Run) -> Path:
+    """Build the wheel of the `lucene` module for this JDK, try it out, and leave nothing but it in `out`.
 
     `jars` is the folder with Lucene's jars; `python` is that of an environment with JCC, setuptools below 80 and
-    wheel. What is written on the way lies below `work`; everything the tools print goes into `log`.
+    wheel. `run` sees to what the tools print.
     """
-    place = _empty_folder(work / "lucene")
+    place = _empty_folder(out / "work")
     libraries = [jars.absolute() / name for name in JARS]
     for library in libraries:
         if not library.is_file():
             raise BuildFailed(
                 f"there is no {library.name} in {jars}", remedy="Fetch the jars of conf/maven/lucene again"
             )
-    _check_jcc(java_home, python, place, log)
-    extension = _compile_extension(libraries, java_home, place, log)
-    _run(
-        "JCC's wrappers",
-        _jcc_command(python, libraries, extension),
-        cwd=place,
-        extra=_compiler_environment(java_home),
-        log=log,
-    )
+    _check_jcc(java_home, python, place, run)
+    extension = _compile_extension(libraries, java_home, place, run)
+    run(_jcc_command(python, libraries, extension), cwd=place, extra=_compiler_environment(java_home))
     wheel = _only_wheel(place / "dist")
-    _try_out(wheel, python, place, log)
-    return _deliver(wheel, out)
+    _try_out(wheel, python, place, run)
+    wheel = wheel.replace(out / wheel.name)
+    shutil.rmtree(place)
+    return wheel
 
 
 def _link_flags(java_home: Path) -> list[str]:
@@ -89,7 +86,7 @@ def _compiler_environment(java_home: Path) -> dict[str, str]:
     }
 
 
-def _check_jcc(java_home: Path, python: Path, place: Path, log: TextIO) -> None:
+def _check_jcc(java_home: Path, python: Path, place: Path, run: Run) -> None:
     """JCC links its wrappers against the JDK that it was compiled for itself: make sure that it is this one."""
     wanted = _link_flags(java_home)
     program = (
@@ -97,14 +94,14 @@ def _check_jcc(java_home: Path, python: Path, place: Path, log: TextIO) -> None:
         f"found = jcc.config.LFLAGS[:{len(wanted)}]\n"
         f"sys.exit(None if found == {wanted!r} else f'JCC was compiled for another JDK: it links with {{found}}')"
     )
-    _run(f"with JCC for {java_home}", [str(python), "-c", program], cwd=place, extra={}, log=log)
+    run([str(python), "-c", program], cwd=place, extra={})
 
 
 def _java_sources() -> list[Path]:
     return sorted((_HERE / "java").rglob("*.java"))
 
 
-def _compile_extension(libraries: Sequence[Path], java_home: Path, place: Path, log: TextIO) -> Path:
+def _compile_extension(libraries: Sequence[Path], java_home: Path, place: Path, run: Run) -> Path:
     classes = _empty_folder(place / "classes")
     command = [
         str(java_home / "bin" / "javac"),
@@ -112,7 +109,7 @@ def _compile_extension(libraries: Sequence[Path], java_home: Path, place: Path, 
         *("-classpath", os.pathsep.join(map(str, libraries)), "-d", str(classes)),
         *map(str, _java_sources()),
     ]
-    _run("our Java extension", command, cwd=place, extra={}, log=log)
+    run(command, cwd=place, extra={})
     jar = place / EXTENSION_JAR
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(classes.rglob("*.class")):
@@ -135,7 +132,7 @@ def _wrapped_classes() -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
-def _try_out(wheel: Path, python: Path, place: Path, log: TextIO) -> None:
+def _try_out(wheel: Path, python: Path, place: Path, run: Run) -> None:
     """Start a JVM from the wheel and reach our extension in it: what is kept must work."""
     unpacked = _empty_folder(place / "unpacked")
     with zipfile.ZipFile(wheel) as archive:
@@ -143,9 +140,7 @@ def _try_out(wheel: Path, python: Path, place: Path, log: TextIO) -> None:
     program = (
         "import lucene; lucene.initVM(vmargs=['-Xrs']); from org.strandline.index import Fields; print(Fields.PART_ID)"
     )
-    _run(
-        "a trial of the wheel", [str(python), "-c", program], cwd=unpacked, extra={"PYTHONPATH": str(unpacked)}, log=log
-    )
+    run([str(python), "-c", program], cwd=unpacked, extra={"PYTHONPATH": str(unpacked)})
 
 
 def _empty_folder(folder: Path) -> Path:
@@ -160,41 +155,3 @@ def _only_wheel(folder: Path) -> Path:
     if len(wheels) != 1:
         raise BuildFailed(f"JCC left {len(wheels)} wheels in {folder}, not one")
     return wheels[0]
-
-
-def _deliver(wheel: Path, out: Path) -> Path:
-    """Put the wheel into `out`, whole or not at all."""
-    out.mkdir(parents=True, exist_ok=True)
-    partial = out / f"{wheel.name}.partial"
-    shutil.copyfile(wheel, partial)
-    return partial.replace(out / wheel.name)
-
-
-def _run(what: str, command: Sequence[str], *, cwd: Path, extra: Mapping[str, str], log: TextIO) -> None:
-    """Run a tool to its end, with its output in the log; a failure shows the last of it."""
-    print(f"+ {' '.join(command)}", file=log, flush=True)
-    last: deque[str] = deque(maxlen=_LAST_LINES)
-    try:
-        process = subprocess.Popen(
-            command,
-            cwd=cwd,
-            env={**os.environ, **extra},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except OSError as error:
-        raise BuildFailed(f"building {what} could not start: {error}") from error
-    with process:
-        for line in process.stdout or ():
-            log.write(line)
-            last.append(line)
-    log.flush()
-    if process.returncode != 0:
-        shown = "".join(f"  {line}" for line in last).rstrip()
-        raise BuildFailed(
-            f"building {what} failed with exit code {process.returncode}",
-            remedy=f"All of its output is in {getattr(log, 'name', 'the log')}, which ends with:\n{shown}",
-        )

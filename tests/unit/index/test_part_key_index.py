@@ -15,7 +15,7 @@ from strandline.index.documents import MalformedBatch, PartKeyBatch, encode_part
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.classes import java
 from strandline.index.pylucene.failures import IndexClosed, IndexDamaged, IndexInUse, java_failures
-from strandline.index.pylucene.queries import everything, has_label, label_is, part_id_in
+from strandline.index.pylucene.queries import all_of, everything, has_label, label_is, part_id_in
 from strandline.index.vm import start_vm, to_java
 
 pytestmark = pytest.mark.unit
@@ -84,6 +84,22 @@ def test_deleting_from_an_id_on_deletes_up_to_the_last_one_there_is(index: PartK
     index.delete(BitMap(range(65_536, 2**32)))
     index.refresh()
     assert index.search(everything()) == BitMap([i for i in ids if i < 65_536])
+
+
+def test_part_ids_narrow_a_query_that_names_fewer_keys_itself(index: PartKeyIndex) -> None:
+    index.add(batch_of(*({"n": str(i)} for i in range(1000))))
+    index.refresh()
+    assert index.search(all_of([label_is("n", "5"), part_id_in(BitMap(range(900)))])) == BitMap([5])
+    assert index.search(all_of([label_is("n", "5"), part_id_in(BitMap(range(6, 900)))])) == BitMap()
+
+
+def test_keys_are_told_apart_where_one_name_looks_like_the_bytes_of_two(index: PartKeyIndex) -> None:
+    index.add(batch_of({"ab\x01\x00c": "1"}, {"ab": "1", "c": "2"}, {"ab": "3"}, {"ab": "4", "c": "5", "d": "6"}))
+    index.refresh()
+    assert index.search(label_is("c", "2")) == BitMap([1])
+    assert index.search(has_label("ab")) == BitMap([1, 2, 3])
+    assert index.search(has_label("c")) == BitMap([1, 3])
+    assert index.label_names().terms == ["ab", "ab\x01\x00c", "c", "d"]
 
 
 def test_text_of_one_to_four_bytes_a_character_is_found_as_it_is(index: PartKeyIndex) -> None:

@@ -14,7 +14,7 @@ public final class Fields {
     /**
      * The part id: a numeric doc value, and the term of the block of 256 ids that it lies in, to address it. A block's
      * term is the ids' three high bytes, so that terms sort as the ids do. A term for each id would make a third of the
-     * work of adding a document; {@link PartIdQuery} finds an id from its block in a microsecond or two.
+     * work of adding a document; {@link PartIdQuery} finds an id from its block in less than 0.1 ms.
      */
     public static final String PART_ID = "part_id";
 
@@ -25,9 +25,9 @@ public final class Fields {
     public static final String PART_KEY = "part_key";
 
     /**
-     * The names of the document's labels, as one term: for each label a u16 with the name's length and the name, which is
-     * the part key without its values. Documents have few different sets of names, so that a term for each set costs a
-     * tenth of a term for each name; {@link HasLabelQuery} and {@link TermCounts} take the sets apart.
+     * The names of the document's labels, as one term: for each label a u16 with the name's length and the name, which
+     * is the part key without its values. Documents have few different sets of names, so that a term for each set
+     * costs a tenth of a term for each name; {@link HasLabelQuery} and {@link TermCounts} take the sets apart.
      */
     public static final String LABEL_SET = "label_set";
 

@@ -12,8 +12,8 @@ import org.apache.lucene.util.BitUtil;
  * A packed batch of part keys, checked whole before any of it is used.
  *
  * <p>Layout, little endian: u32 count n; n part ids of u32; n key hashes of 16 bytes; n + 1 offsets of u32 into what
- * follows, the first one 0; the part keys, one behind the other, up to the array's end. Columns, not rows, so that numpy
- * makes a batch by copying arrays.
+ * follows, the first one 0; the part keys, one behind the other, up to the array's end. Columns, not rows, so that
+ * numpy makes a batch by copying arrays.
  */
 final class PartKeyBatch {
     static final int HASH_BYTES = 16;
@@ -73,8 +73,9 @@ final class PartKeyBatch {
             long offset = Integer.toUnsignedLong((int) BitUtil.VH_LE_INT.get(bytes, position));
             if (offset < previous || offset > size || (document == 0 && offset != 0)) {
                 throw new MalformedBatchException(
-                    Math.min(document, count - 1), position, "offset " + document + " is " + offset
-                        + ", which is not between the one before, " + previous + ", and the " + size + " bytes of part keys");
+                    Math.min(document, count - 1), position,
+                    "offset " + document + " is " + offset + ", which is not between the one before, " + previous
+                        + ", and the " + size + " bytes of part keys");
             }
             previous = offset;
         }
@@ -106,7 +107,8 @@ final class PartKeyBatch {
             while (position < end) {
                 int nameStart = position + Short.BYTES;
                 int nameEnd = textEnd(position, end, "a label's name", -1, -1);
-                if (lastStart >= 0 && Arrays.compareUnsigned(bytes, lastStart, lastEnd, bytes, nameStart, nameEnd) >= 0) {
+                if (lastStart >= 0
+                        && Arrays.compareUnsigned(bytes, lastStart, lastEnd, bytes, nameStart, nameEnd) >= 0) {
                     throw malformed(position, "label " + text(nameStart, nameEnd) + " stands behind "
                         + text(lastStart, lastEnd) + ": names must rise");
                 }
@@ -132,12 +134,12 @@ final class PartKeyBatch {
                 throw malformed(position, named(what, nameStart, nameEnd) + " is empty");
             }
             if (length > end - start) {
-                throw malformed(position, named(what, nameStart, nameEnd) + " has " + length + " bytes, but the part key "
-                    + "ends after " + (end - start));
+                throw malformed(position, named(what, nameStart, nameEnd) + " has " + length
+                    + " bytes, but the part key ends after " + (end - start));
             }
             if (length > MAX_TERM_BYTES) {
-                throw malformed(position, named(what, nameStart, nameEnd) + " has " + length + " bytes, but Lucene takes "
-                    + MAX_TERM_BYTES + " at the most");
+                throw malformed(position, named(what, nameStart, nameEnd) + " has " + length
+                    + " bytes, but Lucene takes " + MAX_TERM_BYTES + " at the most");
             }
             if (!ascii && !isUtf8(start, start + length)) {
                 throw malformed(start, named(what, nameStart, nameEnd) + " is not UTF-8");
@@ -172,7 +174,8 @@ final class PartKeyBatch {
         private String text(int start, int end) {
             // A hostile name may have thousands of bytes: a message shows the first of them.
             int shown = Math.min(end, start + 100);
-            return "'" + new String(bytes, start, shown - start, StandardCharsets.UTF_8) + (shown < end ? "…" : "") + "'";
+            String text = new String(bytes, start, shown - start, StandardCharsets.UTF_8);
+            return "'" + text + (shown < end ? "…" : "") + "'";
         }
 
         private MalformedBatchException malformed(int position, String reason) {

@@ -25,8 +25,8 @@ public final class PartKeyColumns {
     }
 
     /**
-     * The part id and key hash of each live document of one segment, in the order of the documents. A segment at a time,
-     * so that the copy in the Java heap stays small beside the index.
+     * The part id and key hash of each live document of one segment, in the order of the documents. A segment at a
+     * time, so that the copy in the Java heap stays small beside the index.
      *
      * @param segment from 0 to one below {@link #segments}
      * @return u32 count n; n part ids of u32; n key hashes of 16 bytes
@@ -57,8 +57,8 @@ public final class PartKeyColumns {
     }
 
     /**
-     * The part ids, key hashes and part keys of the live documents that a query matches, segment by segment, in the order
-     * of the documents, which need not be that of the ids.
+     * The part ids, key hashes and part keys of the live documents that a query matches, segment by segment, in the
+     * order of the documents, which need not be that of the ids.
      *
      * @return a batch as {@link PartKeyDocuments#add} takes it
      * @throws IllegalArgumentException if they don't fit into one array of 2 GB
@@ -81,7 +81,8 @@ public final class PartKeyColumns {
 
     private static int arrayLength(long bytes) {
         if (bytes > ArrayUtil.MAX_ARRAY_LENGTH) {
-            throw new IllegalArgumentException(bytes + " bytes don't fit into one array: ask for fewer part keys at a time");
+            throw new IllegalArgumentException(
+                bytes + " bytes don't fit into one array: ask for fewer part keys at a time");
         }
         return (int) bytes;
     }

@@ -4,8 +4,9 @@ import org.apache.lucene.util.BitUtil;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Steps through the labels of one part key: for each label, sorted by name, a u16 with the name's length, the name, a u16
- * with the value's length, the value. It trusts its bytes: {@link PartKeyBatch} has checked them before they were stored.
+ * Steps through the labels of one part key: for each label, sorted by name, a u16 with the name's length, the name, a
+ * u16 with the value's length, the value. It trusts its bytes: {@link PartKeyBatch} has checked them before they were
+ * stored.
  */
 final class PartKeyCursor {
     final BytesRef name = new BytesRef();

@@ -4,8 +4,8 @@ import java.io.IOException;
 import org.apache.lucene.index.IndexWriter;
 
 /**
- * Adds part keys to an index. On this side of the border because a document with ten labels would otherwise cross it more
- * than ten times.
+ * Adds part keys to an index. On this side of the border because a document with ten labels would otherwise cross it
+ * more than ten times.
  */
 public final class PartKeyDocuments {
     private PartKeyDocuments() {}

@@ -22,9 +22,9 @@ import org.apache.lucene.util.StringHelper;
  * <p>The expression must match the whole term, minds case, and its dot matches a line feed too, as in Prometheus.
  *
  * <p>Work is counted over all segments that a search visits: a term in three segments counts three times. The clock
- * starts at the first term. One object serves one search, by one thread; a second search goes on with what the first one
- * left. Objects with the same field, expression and prefix are equal whatever their bounds, so that Lucene's query cache
- * answers for an expression that comes again, and then no work counts.
+ * starts at the first term. One object serves one search, by one thread; a second search goes on with what the first
+ * one left. Objects with the same field, expression and prefix are equal whatever their bounds, so that Lucene's query
+ * cache answers for an expression that comes again, and then no work counts.
  */
 public final class RegexQuery extends MultiTermQuery {
     /** How many terms, or bytes of terms, may pass between two looks at the clock. */

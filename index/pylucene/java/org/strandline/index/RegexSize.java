@@ -132,7 +132,9 @@ final class RegexSize {
         return found;
     }
 
-    /** Step over a repetition, and say how often it copies what stands before it. A brace that is mere text copies once. */
+    /**
+     * Step over a repetition, and say how often it copies what stands before it. A brace that is mere text copies once.
+     */
     private long repeats() {
         Matcher bounds = BOUNDS.matcher(text).region(position, text.length());
         if (!bounds.lookingAt()) {

@@ -12,18 +12,18 @@ import org.apache.lucene.util.BytesRefBuilder;
 import org.apache.lucene.util.PriorityQueue;
 
 /**
- * Lists labels' names and values with the number of documents that have them. On this side of the border because a label
- * may have a million values, and each of them may lie in every segment.
+ * Lists labels' names and values with the number of documents that have them. On this side of the border because a
+ * label may have a million values, and each of them may lie in every segment.
  *
- * <p>Counts are exact for what the searcher sees: a document counts if it is live, has the label or value, and matches the
- * query, if there is one. Lucene's own document frequencies go on counting deleted documents until a merge drops them;
- * here they are used only for segments without deletions, elsewhere the documents are counted one by one. What no such
- * document has is not listed, be it still in the index or not.
+ * <p>Counts are exact for what the searcher sees: a document counts if it is live, has the label or value, and matches
+ * the query, if there is one. Lucene's own document frequencies go on counting deleted documents until a merge drops
+ * them; here they are used only for segments without deletions, elsewhere the documents are counted one by one. What
+ * no such document has is not listed, be it still in the index or not.
  *
- * <p>Both methods list in order of the UTF-8 bytes, which is that of the code points, take a prefix that all listed ones
- * have (empty for all), the one to go on behind (the last of the page before; empty to start at the first) and how many
- * to list at the most. Both return: u32 count n; u32, 1 if there are further ones and 0 if not; n counts of u32; n + 1
- * offsets of u32 into what follows, the first one 0; the names or values, one behind the other.
+ * <p>Both methods list in order of the UTF-8 bytes, which is that of the code points, take a prefix that all listed
+ * ones have (empty for all), the one to go on behind (the last of the page before; empty to start at the first) and
+ * how many to list at the most. Both return: u32 count n; u32, 1 if there are further ones and 0 if not; n counts of
+ * u32; n + 1 offsets of u32 into what follows, the first one 0; the names or values, one behind the other.
  */
 public final class TermCounts {
     private TermCounts() {}

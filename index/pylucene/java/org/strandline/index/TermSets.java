@@ -7,8 +7,8 @@ import org.apache.lucene.search.TermInSetQuery;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Makes the query for a list of values. On this side of the border because a list may have thousands of values, and each
- * would cross it twice.
+ * Makes the query for a list of values. On this side of the border because a list may have thousands of values, and
+ * each would cross it twice.
  */
 public final class TermSets {
     private TermSets() {}

@@ -1,0 +1,219 @@
+"""Index buckets as rows of bytes, and back.
+
+A bucket is stored as rows of at most 1 MB, each of which can be read by itself: a checksum, a kind, a number of items,
+and sections with their lengths. Rows of *records* hold keys (part ids, starts, ends, key hashes, part keys); rows of
+*active* hold part ids with their greatest sample times. Numbers are compressed with pcodec, part keys with zstd, hashes
+not at all. The first row names the bucket and counts both, so a bucket with nothing in it still has a row. The manifest
+keeps the number of rows and one checksum over all of them.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import cramjam
+import numpy as np
+import numpy.typing as npt
+from pcodec import ChunkConfig, standalone
+
+from strandline.errors import Fatal
+from strandline.index.documents import PartKeyBatch
+from strandline.index.part_columns import I64s, U32s
+from strandline.index.time_bucket import FrozenBucket
+from strandline.wire.kernels.xxh3 import hash_128
+
+MAX_ROW_BYTES = 1_000_000
+# What goes into a row before it is compressed; one that comes out too large all the same is split.
+RECORDS_A_ROW, KEY_BYTES_A_ROW, ACTIVE_A_ROW = 32_768, 6_000_000, 131_072
+
+VERSION = 1
+_CHECKSUM = struct.Struct("<Q")
+_HEADER = struct.Struct("<BBIB")
+_LENGTH = struct.Struct("<I")
+_TOTALS = struct.Struct("<qqq")
+_NUMBERS = ChunkConfig()
+
+
+class BucketDamaged(Fatal):
+    """A stored index bucket is not what was written: a row is missing, altered or of another bucket."""
+
+
+class RowKind(IntEnum):
+    """What a row holds."""
+
+    TOTALS = 0
+    RECORDS = 1
+    ACTIVE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBucket:
+    """A bucket's rows, and the checksum over them that the manifest keeps beside their number."""
+
+    rows: tuple[bytes, ...]
+    checksum: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecords:
+    """Some of a bucket's records: the keys, and the start and end of each."""
+
+    keys: PartKeyBatch
+    start: I64s
+    end: I64s
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBucket:
+    """A bucket as it was read: its records a row at a time, and who was active with what greatest sample time."""
+
+    bucket: int
+    records: tuple[StoredRecords, ...]
+    active_ids: U32s
+    last: I64s
+
+
+def encode_bucket(frozen: FrozenBucket, keys: PartKeyBatch) -> EncodedBucket:
+    """Rows of a frozen bucket. `keys` has the part keys of its records, in any order."""
+    order = np.argsort(keys.part_ids)
+    if not np.array_equal(keys.part_ids[order], frozen.part_ids):
+        raise ValueError(f"bucket {frozen.bucket} has {len(frozen.part_ids)} records, and {len(keys)} other part keys")
+    totals = _TOTALS.pack(frozen.bucket, len(frozen.part_ids), len(frozen.active_ids))
+    rows = [_row(RowKind.TOTALS, 0, [totals])]
+    rows += _record_rows(frozen, keys, order)
+    for first in range(0, len(frozen.active_ids), ACTIVE_A_ROW):
+        part = slice(first, first + ACTIVE_A_ROW)
+        ids, last = frozen.active_ids[part], frozen.last[part]
+        rows.append(_row(RowKind.ACTIVE, len(ids), [_pack(ids), _pack(last)]))
+    return EncodedBucket(tuple(rows), checksum_of(rows))
+
+
+def checksum_of(rows: Sequence[bytes]) -> bytes:
+    """The checksum over all rows of a bucket, in order."""
+    return _digest(b"".join(_CHECKSUM.pack(_checksum(row)) for row in rows))
+
+
+def decode_bucket(bucket: int, rows: Sequence[bytes], count: int, checksum: bytes) -> StoredBucket:
+    """Read a bucket's rows; raise `BucketDamaged`, with the row named, unless they are just those that were written."""
+    if len(rows) != count:
+        raise BucketDamaged(f"index bucket {bucket} has {len(rows)} rows, but {count} were written")
+    opened = [_open(bucket, number, row) for number, row in enumerate(rows)]
+    if checksum_of(rows) != checksum:
+        raise BucketDamaged(f"the rows of index bucket {bucket} are sound, but not those that its manifest row names")
+    kind, _, sections = opened[0]
+    if kind != RowKind.TOTALS:
+        raise BucketDamaged(f"index bucket {bucket} does not begin with its totals")
+    named, n_records, n_active = _TOTALS.unpack(sections[0])
+    records = tuple(_records(items, content) for kind, items, content in opened if kind == RowKind.RECORDS)
+    active = [content for kind, _, content in opened if kind == RowKind.ACTIVE]
+    active_ids = _concatenate([_unpack(ids, np.uint32) for ids, _ in active], np.uint32)
+    last = _concatenate([_unpack(times, np.int64) for _, times in active], np.int64)
+    found = (sum(len(one.keys) for one in records), len(active_ids))
+    if named != bucket or found != (n_records, n_active):
+        raise BucketDamaged(
+            f"the rows of index bucket {bucket} say bucket {named}, {n_records} records, {n_active} active"
+        )
+    return StoredBucket(bucket, records, active_ids, last)
+
+
+def _record_rows(frozen: FrozenBucket, keys: PartKeyBatch, order: npt.NDArray[np.intp]) -> Iterator[bytes]:
+    lengths = np.diff(keys.offsets)[order]
+    ends = np.cumsum(lengths)
+    first = 0
+    while first < len(order):
+        before = int(ends[first - 1]) if first else 0
+        fitting = int(np.searchsorted(ends, before + KEY_BYTES_A_ROW, side="right"))
+        behind = min(max(fitting, first + 1), first + RECORDS_A_ROW, len(order))
+        yield from _split_records(frozen, keys, order, first, behind)
+        first = behind
+
+
+def _split_records(
+    frozen: FrozenBucket, keys: PartKeyBatch, order: npt.NDArray[np.intp], first: int, behind: int
+) -> Iterator[bytes]:
+    part = slice(first, behind)
+    chosen = keys.take(order[part])
+    row = _row(
+        RowKind.RECORDS,
+        behind - first,
+        [
+            _pack(frozen.part_ids[part]),
+            _pack(frozen.start[part]),
+            _pack(frozen.end[part]),
+            np.ascontiguousarray(chosen.key_hashes).tobytes(),
+            _pack(np.diff(chosen.offsets).astype(np.uint32)),
+            bytes(cramjam.zstd.compress(chosen.keys.tobytes(), level=3)),
+        ],
+    )
+    if len(row) <= MAX_ROW_BYTES or behind - first == 1:
+        yield row
+    else:
+        middle = (first + behind) // 2
+        yield from _split_records(frozen, keys, order, first, middle)
+        yield from _split_records(frozen, keys, order, middle, behind)
+
+
+def _records(count: int, sections: list[bytes]) -> StoredRecords:
+    ids, start, end, hashes, lengths, keys = sections
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(_unpack(lengths, np.uint32), out=offsets[1:])
+    batch = PartKeyBatch(
+        _unpack(ids, np.uint32),
+        np.frombuffer(hashes, dtype="<u8").reshape(count, 2),
+        offsets,
+        np.frombuffer(bytes(cramjam.zstd.decompress(keys, output_len=int(offsets[-1]))), dtype=np.uint8),
+    )
+    return StoredRecords(batch, _unpack(start, np.int64), _unpack(end, np.int64))
+
+
+def _row(kind: RowKind, count: int, sections: list[bytes]) -> bytes:
+    lengths = b"".join(_LENGTH.pack(len(section)) for section in sections)
+    body = _HEADER.pack(VERSION, kind, count, len(sections)) + lengths + b"".join(sections)
+    return _CHECKSUM.pack(_low_word(body)) + body
+
+
+def _open(bucket: int, number: int, row: bytes) -> tuple[int, int, list[bytes]]:
+    """A row's kind, number of items and sections; only a row whose checksum is right is looked into."""
+    body = row[_CHECKSUM.size :]
+    if len(body) < _HEADER.size or _checksum(row) != _low_word(body):
+        raise BucketDamaged(f"row {number} of index bucket {bucket} is damaged")
+    version, kind, count, n_sections = _HEADER.unpack_from(body)
+    if version != VERSION:
+        raise BucketDamaged(
+            f"row {number} of index bucket {bucket} has version {version}, and this program reads {VERSION}",
+            remedy="Use the version of Strandline that wrote it, or a later one",
+        )
+    at = _HEADER.size + n_sections * _LENGTH.size
+    sections = []
+    for (length,) in _LENGTH.iter_unpack(body[_HEADER.size : at]):
+        sections.append(body[at : at + length])
+        at += length
+    return kind, count, sections
+
+
+def _checksum(row: bytes) -> int:
+    return int(_CHECKSUM.unpack_from(row)[0]) if len(row) >= _CHECKSUM.size else -1
+
+
+def _low_word(data: bytes) -> int:
+    return int(hash_128(np.frombuffer(data, dtype=np.uint8), 0, len(data))[0])
+
+
+def _digest(data: bytes) -> bytes:
+    low, high = hash_128(np.frombuffer(data, dtype=np.uint8), 0, len(data))
+    return struct.pack("<QQ", int(low), int(high))
+
+
+def _pack(numbers: npt.NDArray[Any]) -> bytes:
+    # pcodec has no way to say "none of them".
+    return bytes(standalone.simple_compress(numbers, _NUMBERS)) if len(numbers) else b""
+
+
+def _unpack(packed: bytes, kind: type[Any]) -> npt.NDArray[Any]:
+    return np.asarray(standalone.simple_decompress(packed), dtype=kind) if packed else np.empty(0, dtype=kind)
+
+
+def _concatenate(parts: list[npt.NDArray[Any]], kind: type[Any]) -> npt.NDArray[Any]:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=kind)

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.index import bucket_codec
+from strandline.index.bucket_codec import BucketDamaged, EncodedBucket, StoredBucket, decode_bucket, encode_bucket
+from strandline.index.documents import PartKeyBatch, encode_part_key
+from strandline.index.part_columns import LIVE
+from strandline.index.time_bucket import FrozenBucket
+
+pytestmark = pytest.mark.unit
+
+TIMES = st.integers(-(2**62), 2**62)
+RECORDS = st.dictionaries(st.integers(0, 2**32 - 2), st.tuples(TIMES, st.one_of(st.just(LIVE), TIMES)), max_size=30)
+ACTIVE = st.dictionaries(st.integers(0, 2**32 - 2), TIMES, max_size=30)
+
+
+def frozen_bucket(records: dict[int, tuple[int, int]], active: dict[int, int]) -> FrozenBucket:
+    ids, active_ids = sorted(records), sorted(active)
+    return FrozenBucket(
+        480_000,
+        np.array(ids, dtype=np.uint32),
+        np.array([records[one][0] for one in ids], dtype=np.int64),
+        np.array([records[one][1] for one in ids], dtype=np.int64),
+        np.array(active_ids, dtype=np.uint32),
+        np.array([active[one] for one in active_ids], dtype=np.int64),
+    )
+
+
+def keys_of(ids: list[int], length: int = 8) -> PartKeyBatch:
+    chance = np.random.default_rng(len(ids))
+    texts = [chance.bytes(length // 2).hex() for _ in ids]
+    return PartKeyBatch.of(
+        ids,
+        [(one, one * 7) for one in ids] or np.empty((0, 2)),
+        [encode_part_key({"id": str(one), "text": text}) for one, text in zip(ids, texts, strict=True)],
+    )
+
+
+def decode(encoded: EncodedBucket, rows: list[bytes] | None = None) -> StoredBucket:
+    return decode_bucket(480_000, encoded.rows if rows is None else rows, len(encoded.rows), encoded.checksum)
+
+
+@given(RECORDS, ACTIVE, st.randoms())
+def test_a_bucket_comes_back_as_it_was(records: dict, active: dict, chance) -> None:
+    frozen = frozen_bucket(records, active)
+    ids = list(records)
+    chance.shuffle(ids)
+    keys = keys_of(ids)
+    expected = {one: (keys.part_key(place), tuple(keys.key_hashes[place])) for place, one in enumerate(ids)}
+    stored = decode(encode_bucket(frozen, keys))
+    found = {}
+    for part in stored.records:
+        for place, one in enumerate(part.keys.part_ids.tolist()):
+            found[one] = (part.keys.part_key(place), tuple(part.keys.key_hashes[place]))
+            assert (int(part.start[place]), int(part.end[place])) == records[one]
+    assert found == expected
+    assert dict(zip(stored.active_ids.tolist(), stored.last.tolist(), strict=True)) == active
+    assert stored.bucket == 480_000
+
+
+def test_rows_stay_below_a_megabyte_however_long_or_random_the_keys_are() -> None:
+    ids = list(range(300))
+    frozen = frozen_bucket({one: (one, LIVE) for one in ids}, dict.fromkeys(range(200_000), 5))
+    encoded = encode_bucket(frozen, keys_of(ids, length=30_000))
+    assert len(encoded.rows) > 4
+    assert max(map(len, encoded.rows)) <= bucket_codec.MAX_ROW_BYTES
+    stored = decode(encoded)
+    assert sum(len(part.keys) for part in stored.records) == 300
+    assert len(stored.active_ids) == 200_000
+
+
+def test_every_flipped_bit_is_noticed() -> None:
+    encoded = encode_bucket(frozen_bucket({1: (5, LIVE), 9: (3, 4)}, {1: 7}), keys_of([1, 9]))
+    for number, row in enumerate(encoded.rows):
+        for position in range(len(row)):
+            damaged = bytearray(row)
+            damaged[position] ^= 1 << (position % 8)
+            rows = [*encoded.rows[:number], bytes(damaged), *encoded.rows[number + 1 :]]
+            with pytest.raises(BucketDamaged, match=f"row {number} of index bucket 480000 is damaged"):
+                decode(encoded, rows)
+
+
+def test_truncated_missing_swapped_and_foreign_rows_are_noticed() -> None:
+    encoded = encode_bucket(frozen_bucket({1: (5, LIVE)}, {1: 7}), keys_of([1]))
+    other = encode_bucket(frozen_bucket({1: (5, LIVE)}, {1: 8}), keys_of([1]))
+    first, second, third = encoded.rows
+    for rows, named in (
+        ([first, second], "has 2 rows, but 3 were written"),
+        ([first, second, third[:-1]], "row 2 of index bucket 480000 is damaged"),
+        ([first, second, b""], "row 2 of index bucket 480000 is damaged"),
+        ([first, third, second], "not those that its manifest row names"),
+        ([first, second, other.rows[2]], "not those that its manifest row names"),
+    ):
+        with pytest.raises(BucketDamaged, match=named):
+            decode(encoded, rows)
+    with pytest.raises(BucketDamaged, match="say bucket 480000"):
+        decode_bucket(480_001, encoded.rows, 3, encoded.checksum)
+
+
+def test_keys_of_other_records_are_refused() -> None:
+    with pytest.raises(ValueError, match="other part keys"):
+        encode_bucket(frozen_bucket({1: (5, LIVE)}, {}), keys_of([2]))
