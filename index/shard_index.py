@@ -13,6 +13,7 @@ from pyroaring import BitMap
 from strandline.index import bucket_rules
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.bucket_codec import EncodedBucket, encode_bucket
+from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.kernels.observe import observe
 from strandline.index.key_documents import KeyDocuments
 from strandline.index.key_table import MISSING, KeyTable, Rows
@@ -53,8 +54,9 @@ class ShardIndex:
         self._unstored: list[FrozenBucket] = []
         self._expiry: dict[int, int] = {}
         self._superseded: frozenset[int] = frozenset()
-        # Keys that are gone but for their documents, which a frozen bucket may still need.
-        self._forgotten = BitMap()
+        # By the bucket at whose cut they went: keys that are gone but for their documents. That bucket may name them,
+        # and the local copy of the bucket before has them; later buckets know nothing of them.
+        self._forgotten: dict[int, BitMap] = {}
 
     def take(self, batch: Columns) -> Taken:
         """Let the samples of a decoded batch count for their keys, in the open bucket."""
@@ -105,13 +107,28 @@ class ShardIndex:
         self._forget(going)
         return frozen
 
+    def snapshot(self) -> CutSnapshot:
+        """What the index knows as of the last cut, for the local copy: to be taken before the next batch is."""
+        if self.open.changed or self.open.active:
+            raise ValueError(f"bucket {self.open.bucket} has samples: it is too late for a snapshot of the one before")
+        bucket = self.open.bucket - 1
+        # Those that are left once the bucket is stored, whatever is still kept until then.
+        kept = {one: active for one, active in self._active.items() if one > bucket - self.policy.kept_buckets}
+        return CutSnapshot.of(
+            self.columns,
+            bucket=bucket,
+            next_part_id=self.next_part_id,
+            retention=self.policy.retention,
+            active=kept,
+        )
+
     def encode(self, frozen: FrozenBucket) -> EncodedBucket:
         """The rows of a frozen bucket. Its keys are still there: none that it names is purged before it is stored."""
         return encode_bucket(frozen, self._documents.fetch(to_bitmap(frozen.part_ids)))
 
     def stored(self, frozen: FrozenBucket, expires: int) -> None:
         """Say that a bucket is stored and when it expires. Buckets that are no longer needed are dropped, and the
-        documents of keys that are gone, unless a bucket that is not stored yet names them.
+        documents of keys that went at its cut.
         """
         if self._unstored[0] is not frozen:
             raise ValueError(f"bucket {frozen.bucket} was stored before bucket {self._unstored[0].bucket}")
@@ -119,7 +136,7 @@ class ShardIndex:
         self._expiry[frozen.bucket] = expires
         for bucket in [one for one in self._active if one <= frozen.bucket - self.policy.kept_buckets]:
             del self._active[bucket]
-        self._delete_forgotten()
+        self._delete_forgotten(frozen.bucket)
 
     def restore(self, table: KeyTable, columns: PartColumns, active: dict[int, BitMap], expiry: dict[int, int]) -> None:
         """Take over what was loaded, in place of the emptiness that a new index begins with; then purge as of the
@@ -127,7 +144,7 @@ class ShardIndex:
         """
         self.table, self.columns, self._active, self._expiry = table, columns, active, expiry
         self._forget(bucket_rules.keys_to_purge(columns, self.open.bucket - 1, self.policy))
-        self._delete_forgotten()
+        self._delete_forgotten(self.open.bucket - 1)
 
     def supersede(self, buckets: Iterable[int]) -> None:
         """Say that stored buckets were superseded by a rewind: records in them are written again at the next cut."""
@@ -148,19 +165,18 @@ class ShardIndex:
         return self._expiry.get(bucket, self.policy.expected_expiry(bucket))
 
     def _forget(self, going: BitMap) -> None:
-        """Let keys go: from now on a sample of theirs begins a new key. Their documents stay for a while."""
+        """Let keys go, as of the cut of the bucket before the open one: from now on a sample of theirs begins a new
+        key. Their documents stay for a while.
+        """
         ids = to_ids(going)
         self.table.remove(self.columns.key_low[ids], self.columns.key_high[ids])
         self.columns.forget(ids)
-        self._forgotten |= going
+        if going:
+            self._forgotten[self.open.bucket - 1] = going
 
-    def _delete_forgotten(self) -> None:
-        deletable = BitMap(self._forgotten)
-        for frozen in self._unstored:
-            deletable -= frozen.names()
-        if deletable:
-            self._documents.delete(deletable)
-            self._forgotten -= deletable
+    def _delete_forgotten(self, up_to: int) -> None:
+        for bucket in [one for one in self._forgotten if one <= up_to]:
+            self._documents.delete(self._forgotten.pop(bucket))
 
 
 def _least_and_greatest(batch: Columns, rows: Rows) -> tuple[I64s, I64s]:

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from pyroaring import BitMap
 
-from strandline.index.bitmaps import to_bitmap
 from strandline.index.part_columns import I64s, U32s
 
 
@@ -35,7 +34,3 @@ class FrozenBucket:
     end: I64s
     active_ids: U32s
     last: I64s
-
-    def names(self) -> BitMap:
-        """Every part id that occurs in it."""
-        return to_bitmap(self.part_ids) | to_bitmap(self.active_ids)

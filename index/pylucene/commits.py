@@ -1,0 +1,94 @@
+# ruff: noqa: N802 - the methods below have Java's names
+"""The last commit of an index that nobody has open: what it says of itself, and whether it is whole."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
+from strandline.index.pylucene.classes import Directory, Entry, java
+from strandline.index.pylucene.failures import java_failures
+
+
+class _Closeable(Protocol):
+    def close(self) -> None: ...
+
+
+class _Status(Protocol):
+    """org.apache.lucene.index.CheckIndex.Status."""
+
+    clean: bool
+
+
+class _CheckIndex(Protocol):
+    """org.apache.lucene.index.CheckIndex, which holds the writer's lock from its making until it is closed."""
+
+    def setChecksumsOnly(self, only: bool, /) -> None: ...
+    def checkIndex(self) -> _Status: ...
+    def close(self) -> None: ...
+
+
+class _UserData(Protocol):
+    """java.util.Map."""
+
+    def entrySet(self) -> Iterable[Entry]: ...
+
+
+class _IndexCommit(Protocol):
+    """org.apache.lucene.index.IndexCommit."""
+
+    def getUserData(self) -> _UserData: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Classes:
+    check_index: Callable[[Directory], _CheckIndex]
+    list_commits: Callable[[Directory], Iterable[object]]
+    commit: Callable[[object], _IndexCommit]
+
+
+@cache
+def _classes() -> _Classes:
+    index = import_module("org.apache.lucene.index")
+    return _Classes(index.CheckIndex, index.DirectoryReader.listCommits, index.IndexCommit.cast_)
+
+
+class ClosedIndex:
+    """An index that is kept closed for as long as this is held."""
+
+    def __init__(self, directory: Directory, check: _CheckIndex) -> None:
+        self._directory = directory
+        self._check = check
+
+    def user_data(self) -> dict[str, str]:
+        """The user data of the last commit. Raises `IndexDamaged` or `LuceneFailed` if there is none to be read."""
+        classes = java()
+        with java_failures():
+            *_, newest = _classes().list_commits(self._directory)
+            entries = [classes.map_entry(entry) for entry in _classes().commit(newest).getUserData().entrySet()]
+            return {str(entry.getKey()): str(entry.getValue()) for entry in entries}
+
+    def is_whole(self) -> bool:
+        """Whether every file of the last commit is there and agrees with the checksum that Lucene ended it with."""
+        with java_failures():
+            self._check.setChecksumsOnly(True)
+            return self._check.checkIndex().clean
+
+
+@contextmanager
+def held_closed(folder: Path) -> Iterator[ClosedIndex]:
+    """Keep writers away from the index in a folder. Raises `IndexInUse` if there is one, here or elsewhere."""
+    classes = java()
+    with java_failures():
+        directory = classes.open_directory(str(folder.absolute()))
+        try:
+            check = _classes().check_index(directory)
+            try:
+                yield ClosedIndex(directory, check)
+            finally:
+                check.close()
+        finally:
+            cast("_Closeable", directory).close()
