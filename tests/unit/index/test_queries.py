@@ -81,6 +81,14 @@ def test_expressions_have_re2s_syntax(full: PartKeyIndex, expression: str, found
     assert full.search(matching(expression)) == BitMap([VALUES.index(value) for value in found])
 
 
+@pytest.mark.parametrize("expression", [r".^", r".^.*", r".*\A.", r"(é|a)^.?", r".\b.*", r".*\B.", r"^.*b", r"[^é].*"])
+def test_anchors_behind_characters_of_several_bytes_are_not_the_start(full: PartKeyIndex, expression: str) -> None:
+    found = full.search(matching(expression))
+    # RE2's word boundary knows ASCII letters only.
+    wanted = re.compile(expression, re.DOTALL | re.ASCII)
+    assert found == BitMap([place for place, value in enumerate(VALUES) if wanted.fullmatch(value)])
+
+
 def test_a_known_prefix_spares_the_other_values(full: PartKeyIndex) -> None:
     starting = [i for i, value in enumerate(VALUES) if value.startswith("é")]
     assert full.search(matching("é.*", prefix="é", max_terms=len(starting))) == BitMap(starting)

@@ -40,7 +40,14 @@ public final class RegexQuery extends MultiTermQuery {
     /** Instructions times bytes for one term: matching can't be stopped inside a term, so none may take too long. */
     private static final long MAX_STEPS_A_TERM = 50_000_000;
 
+    /**
+     * What looks at the character before a place. Over bytes RE2/J takes the place behind a character of several bytes for
+     * the start of the text; over a String it does not. The other anchors look ahead and are right in both.
+     */
+    private static final String[] LOOKING_BACK = {"^", "\\A", "\\b", "\\B"};
+
     private final Pattern pattern;
+    private final boolean looksBack;
     private final BytesRef prefix;
     private final long maxTerms;
     private final long maxMillis;
@@ -60,6 +67,7 @@ public final class RegexQuery extends MultiTermQuery {
     public RegexQuery(String field, String expression, byte[] prefix, long maxTerms, long maxMillis) {
         super(field, CONSTANT_SCORE_BLENDED_REWRITE);
         this.pattern = compile(expression);
+        this.looksBack = Arrays.stream(LOOKING_BACK).anyMatch(expression::contains);
         this.prefix = new BytesRef(prefix.clone());
         this.maxTerms = maxTerms;
         this.maxMillis = maxMillis;
@@ -167,13 +175,19 @@ public final class RegexQuery extends MultiTermQuery {
                 return AcceptStatus.END;
             }
             countTerm(term.length);
-            byte[] text = Arrays.copyOfRange(term.bytes, term.offset, term.offset + term.length);
             try {
-                return matcher.reset(text).matches() ? AcceptStatus.YES : AcceptStatus.NO;
+                return matches(term) ? AcceptStatus.YES : AcceptStatus.NO;
             } catch (StackOverflowError tooDeep) {
                 // RE2/J follows empty alternatives by recursion; thousands in a row outgrow the stack.
                 throw tooCostly("too many optional parts in a row");
             }
+        }
+
+        private boolean matches(BytesRef term) {
+            if (looksBack) {
+                return matcher.reset(term.utf8ToString()).matches();
+            }
+            return matcher.reset(Arrays.copyOfRange(term.bytes, term.offset, term.offset + term.length)).matches();
         }
     }
 }
