@@ -8,7 +8,7 @@ keeps the number of rows and one checksum over all of them.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -27,6 +27,9 @@ from strandline.wire.kernels.xxh3 import hash_128
 MAX_ROW_BYTES = 1_000_000
 # What goes into a row before it is compressed; one that comes out too large all the same is split.
 RECORDS_A_ROW, KEY_BYTES_A_ROW, ACTIVE_A_ROW = 32_768, 6_000_000, 131_072
+KEYS_AT_A_TIME = 65_536
+
+FetchKeys = Callable[[U32s], PartKeyBatch]
 
 VERSION = 1
 _CHECKSUM = struct.Struct("<Q")
@@ -75,14 +78,14 @@ class StoredBucket:
     last: I64s
 
 
-def encode_bucket(frozen: FrozenBucket, keys: PartKeyBatch) -> EncodedBucket:
-    """Rows of a frozen bucket. `keys` has the part keys of its records, in any order."""
-    order = np.argsort(keys.part_ids)
-    if not np.array_equal(keys.part_ids[order], frozen.part_ids):
-        raise ValueError(f"bucket {frozen.bucket} has {len(frozen.part_ids)} records, and {len(keys)} other part keys")
+def encode_bucket(frozen: FrozenBucket, fetch: FetchKeys) -> EncodedBucket:
+    """Rows of a frozen bucket. `fetch` gives the part keys of some of its records, in any order. It is asked for a
+    bounded number at a time, so a bucket with every key of a shard needs no more memory than one with a few.
+    """
     totals = _TOTALS.pack(frozen.bucket, len(frozen.part_ids), len(frozen.active_ids))
     rows = [_row(RowKind.TOTALS, 0, [totals])]
-    rows += _record_rows(frozen, keys, order)
+    for first in range(0, len(frozen.part_ids), KEYS_AT_A_TIME):
+        rows += _record_rows(_slice(frozen, first, first + KEYS_AT_A_TIME), fetch)
     for first in range(0, len(frozen.active_ids), ACTIVE_A_ROW):
         part = slice(first, first + ACTIVE_A_ROW)
         ids, last = frozen.active_ids[part], frozen.last[part]
@@ -118,41 +121,61 @@ def decode_bucket(bucket: int, rows: Sequence[bytes], count: int, checksum: byte
     return StoredBucket(bucket, records, active_ids, last)
 
 
-def _record_rows(frozen: FrozenBucket, keys: PartKeyBatch, order: npt.NDArray[np.intp]) -> Iterator[bytes]:
-    lengths = np.diff(keys.offsets)[order]
-    ends = np.cumsum(lengths)
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """Some records with their keys, in the same order."""
+
+    part_ids: U32s
+    start: I64s
+    end: I64s
+    keys: PartKeyBatch
+
+    def part(self, first: int, behind: int) -> "_Records":
+        chosen = slice(first, behind)
+        keys = self.keys.take(np.arange(first, behind))
+        return _Records(self.part_ids[chosen], self.start[chosen], self.end[chosen], keys)
+
+
+def _slice(frozen: FrozenBucket, first: int, behind: int) -> tuple[U32s, I64s, I64s]:
+    return frozen.part_ids[first:behind], frozen.start[first:behind], frozen.end[first:behind]
+
+
+def _record_rows(records: tuple[U32s, I64s, I64s], fetch: FetchKeys) -> Iterator[bytes]:
+    part_ids, start, end = records
+    keys = fetch(part_ids)
+    order = np.argsort(keys.part_ids)
+    if not np.array_equal(keys.part_ids[order], part_ids):
+        raise ValueError(f"{len(part_ids)} records have {len(keys)} part keys, or others than theirs")
+    whole = _Records(part_ids, start, end, keys.take(order))
     first = 0
-    while first < len(order):
-        before = int(ends[first - 1]) if first else 0
-        fitting = int(np.searchsorted(ends, before + KEY_BYTES_A_ROW, side="right"))
-        behind = min(max(fitting, first + 1), first + RECORDS_A_ROW, len(order))
-        yield from _split_records(frozen, keys, order, first, behind)
+    while first < len(part_ids):
+        most = int(whole.keys.offsets[first]) + KEY_BYTES_A_ROW
+        fitting = int(np.searchsorted(whole.keys.offsets, most, side="right")) - 1
+        behind = min(max(fitting, first + 1), first + RECORDS_A_ROW, len(part_ids))
+        yield from _split(whole.part(first, behind))
         first = behind
 
 
-def _split_records(
-    frozen: FrozenBucket, keys: PartKeyBatch, order: npt.NDArray[np.intp], first: int, behind: int
-) -> Iterator[bytes]:
-    part = slice(first, behind)
-    chosen = keys.take(order[part])
+def _split(records: _Records) -> Iterator[bytes]:
+    """One row, or as many as it takes for each to be small enough."""
+    count = len(records.part_ids)
     row = _row(
         RowKind.RECORDS,
-        behind - first,
+        count,
         [
-            _pack(frozen.part_ids[part]),
-            _pack(frozen.start[part]),
-            _pack(frozen.end[part]),
-            np.ascontiguousarray(chosen.key_hashes).tobytes(),
-            _pack(np.diff(chosen.offsets).astype(np.uint32)),
-            bytes(cramjam.zstd.compress(chosen.keys.tobytes(), level=3)),
+            _pack(records.part_ids),
+            _pack(records.start),
+            _pack(records.end),
+            np.ascontiguousarray(records.keys.key_hashes).tobytes(),
+            _pack(np.diff(records.keys.offsets).astype(np.uint32)),
+            bytes(cramjam.zstd.compress(records.keys.keys.tobytes(), level=3)),
         ],
     )
-    if len(row) <= MAX_ROW_BYTES or behind - first == 1:
+    if len(row) <= MAX_ROW_BYTES or count == 1:
         yield row
     else:
-        middle = (first + behind) // 2
-        yield from _split_records(frozen, keys, order, first, middle)
-        yield from _split_records(frozen, keys, order, middle, behind)
+        yield from _split(records.part(0, count // 2))
+        yield from _split(records.part(count // 2, count))
 
 
 def _records(count: int, sections: list[bytes]) -> StoredRecords:

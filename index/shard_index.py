@@ -124,7 +124,7 @@ class ShardIndex:
 
     def encode(self, frozen: FrozenBucket) -> EncodedBucket:
         """The rows of a frozen bucket. Its keys are still there: none that it names is purged before it is stored."""
-        return encode_bucket(frozen, self._documents.fetch(to_bitmap(frozen.part_ids)))
+        return encode_bucket(frozen, lambda part_ids: self._documents.fetch(to_bitmap(part_ids)))
 
     def stored(self, frozen: FrozenBucket, expires: int) -> None:
         """Say that a bucket is stored and when it expires. Buckets that are no longer needed are dropped, and the

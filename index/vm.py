@@ -117,6 +117,14 @@ def to_python(array: JavaBytes) -> bytes:
     return data
 
 
+def java_heap_bytes() -> int:
+    """How much of the Java heap is in use, after a collection: for figures, not for hot paths."""
+    attach_thread()
+    runtime = import_module("java.lang").Runtime.getRuntime()
+    runtime.gc()
+    return int(runtime.totalMemory()) - int(runtime.freeMemory())
+
+
 def _arguments(heap_mb: int, extra: Sequence[str]) -> tuple[str, ...]:
     if heap_mb < 32:
         raise VmUnusable(f"a heap of {heap_mb} MB is too small for Lucene", remedy="Give it 32 MB or more")

@@ -19,6 +19,7 @@ from strandline.node.cli.context import Context
 from strandline.node.cli.options import Lazy, LazyGroup, help_with
 
 COMMANDS = {
+    "bench": Lazy("strandline.node.cli.bench", "Measure the real parts on this machine."),
     "check-config": Lazy("strandline.node.cli.check_config", "Check the settings and show where each one comes from."),
     "demo": Lazy("strandline.node.cli.demo", "Show all the parts at work on this machine."),
     "stack": Lazy("strandline.node.cli.stack", "Run Kafka and Cassandra on this machine."),

@@ -4,7 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.index import bucket_codec
-from strandline.index.bucket_codec import BucketDamaged, EncodedBucket, StoredBucket, decode_bucket, encode_bucket
+from strandline.index.bucket_codec import (
+    BucketDamaged,
+    EncodedBucket,
+    FetchKeys,
+    StoredBucket,
+    decode_bucket,
+    encode_bucket,
+)
 from strandline.index.documents import PartKeyBatch, encode_part_key
 from strandline.index.part_columns import LIVE
 from strandline.index.time_bucket import FrozenBucket
@@ -38,6 +45,15 @@ def keys_of(ids: list[int], length: int = 8) -> PartKeyBatch:
     )
 
 
+def fetching(keys: PartKeyBatch) -> FetchKeys:
+    """Give out keys as an index does: those that were asked for, in an order of its own."""
+
+    def fetch(part_ids: np.ndarray) -> PartKeyBatch:
+        return keys.take(np.flatnonzero(np.isin(keys.part_ids, part_ids)))
+
+    return fetch
+
+
 def decode(encoded: EncodedBucket, rows: list[bytes] | None = None) -> StoredBucket:
     return decode_bucket(480_000, encoded.rows if rows is None else rows, len(encoded.rows), encoded.checksum)
 
@@ -49,7 +65,7 @@ def test_a_bucket_comes_back_as_it_was(records: dict, active: dict, chance) -> N
     chance.shuffle(ids)
     keys = keys_of(ids)
     expected = {one: (keys.part_key(place), tuple(keys.key_hashes[place])) for place, one in enumerate(ids)}
-    stored = decode(encode_bucket(frozen, keys))
+    stored = decode(encode_bucket(frozen, fetching(keys)))
     found = {}
     for part in stored.records:
         for place, one in enumerate(part.keys.part_ids.tolist()):
@@ -63,7 +79,7 @@ def test_a_bucket_comes_back_as_it_was(records: dict, active: dict, chance) -> N
 def test_rows_stay_below_a_megabyte_however_long_or_random_the_keys_are() -> None:
     ids = list(range(300))
     frozen = frozen_bucket({one: (one, LIVE) for one in ids}, dict.fromkeys(range(200_000), 5))
-    encoded = encode_bucket(frozen, keys_of(ids, length=30_000))
+    encoded = encode_bucket(frozen, fetching(keys_of(ids, length=30_000)))
     assert len(encoded.rows) > 4
     assert max(map(len, encoded.rows)) <= bucket_codec.MAX_ROW_BYTES
     stored = decode(encoded)
@@ -72,7 +88,7 @@ def test_rows_stay_below_a_megabyte_however_long_or_random_the_keys_are() -> Non
 
 
 def test_every_flipped_bit_is_noticed() -> None:
-    encoded = encode_bucket(frozen_bucket({1: (5, LIVE), 9: (3, 4)}, {1: 7}), keys_of([1, 9]))
+    encoded = encode_bucket(frozen_bucket({1: (5, LIVE), 9: (3, 4)}, {1: 7}), fetching(keys_of([1, 9])))
     for number, row in enumerate(encoded.rows):
         for position in range(len(row)):
             damaged = bytearray(row)
@@ -83,8 +99,8 @@ def test_every_flipped_bit_is_noticed() -> None:
 
 
 def test_truncated_missing_swapped_and_foreign_rows_are_noticed() -> None:
-    encoded = encode_bucket(frozen_bucket({1: (5, LIVE)}, {1: 7}), keys_of([1]))
-    other = encode_bucket(frozen_bucket({1: (5, LIVE)}, {1: 8}), keys_of([1]))
+    encoded = encode_bucket(frozen_bucket({1: (5, LIVE)}, {1: 7}), fetching(keys_of([1])))
+    other = encode_bucket(frozen_bucket({1: (5, LIVE)}, {1: 8}), fetching(keys_of([1])))
     first, second, third = encoded.rows
     for rows, named in (
         ([first, second], "has 2 rows, but 3 were written"),
@@ -100,5 +116,21 @@ def test_truncated_missing_swapped_and_foreign_rows_are_noticed() -> None:
 
 
 def test_keys_of_other_records_are_refused() -> None:
-    with pytest.raises(ValueError, match="other part keys"):
-        encode_bucket(frozen_bucket({1: (5, LIVE)}, {}), keys_of([2]))
+    with pytest.raises(ValueError, match="1 records have 0 part keys"):
+        encode_bucket(frozen_bucket({1: (5, LIVE)}, {}), fetching(keys_of([2])))
+
+
+def test_a_bucket_of_many_keys_is_fetched_and_written_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_codec, "KEYS_AT_A_TIME", 7)
+    ids = list(range(100, 130))
+    keys = keys_of(ids[::-1])
+    asked: list[int] = []
+
+    def fetch(part_ids: np.ndarray) -> PartKeyBatch:
+        asked.append(len(part_ids))
+        return fetching(keys)(part_ids)
+
+    encoded = encode_bucket(frozen_bucket({one: (one, LIVE) for one in ids}, {}), fetch)
+    assert asked == [7, 7, 7, 7, 2]
+    found = [one for part in decode(encoded).records for one in part.keys.part_ids.tolist()]
+    assert found == ids

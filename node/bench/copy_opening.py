@@ -1,0 +1,32 @@
+"""Opening a local copy in a process of its own, as a restart does: with a cold JVM. Prints the seconds that it took."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from strandline.index.local_copy import open_copy
+from strandline.index.vm import start_vm
+from strandline.node.bench.index_policy import EXPIRY, IDENTITY, POLICY
+from strandline.node.bench.timing import Stopwatch
+
+
+def seconds_to_open(copy: Path, series: int, heap_mb: int) -> float:
+    """Run this module in a new process, and read what it says."""
+    command = [sys.executable, "-m", __name__, str(copy), str(series), str(heap_mb)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def main(copy: Path, series: int, heap_mb: int) -> None:
+    """Open the copy once, from a running JVM to a usable key table."""
+    start_vm(heap_mb)
+    opening = Stopwatch()
+    with opening.running():
+        lucene, index = open_copy(copy, IDENTITY, POLICY, EXPIRY, series_limit=series)
+    if len(index.table) != series:
+        raise ValueError(f"the copy has {len(index.table)} keys, not {series}")
+    lucene.close()
+    sys.stdout.write(f"{opening.seconds}\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

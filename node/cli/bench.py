@@ -1,0 +1,57 @@
+"""`strandline bench`: figures of this machine."""
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from strandline.node.bench.index_bench import IndexBench, IndexBenchReport
+from strandline.node.bench.plot import Bar, bar_chart
+from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.options import Group, help_with
+
+
+@click.group(
+    cls=Group,
+    help=help_with(
+        "Measure the real parts on this machine. Figures are of use only beside others of the same run or machine.",
+        "strandline bench index --series 1000000",
+    ),
+)
+def command() -> None:
+    """The group."""
+
+
+@command.command(
+    help=help_with(
+        "Measure the part-key index: adding keys, look-ups, a bucket's cut, storing and loading, the local copy, and "
+        "memory. It works in a temporary folder and takes about a minute for a million series.",
+        "strandline bench index --series 1000000",
+        "strandline bench index --series 100000 --output json",
+        "strandline bench index --series 1000000 --plot docs/bench-index.svg",
+    )
+)
+@click.option("--series", type=click.IntRange(min=1000), default=1_000_000, show_default=True, help="How many series.")
+@click.option("--heap", type=click.IntRange(min=64), default=512, show_default=True, help="MB of Java heap.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the look-ups into this SVG file.")
+@pass_context
+def index(context: Context, *, series: int, heap: int, plot: Path | None) -> None:
+    """Measure the index."""
+    with (
+        tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
+        context.output.steps(f"Measuring the index with {series:,} series") as steps,
+    ):
+        report = IndexBench(series, Path(folder), steps, heap).run()
+    if plot is not None:
+        plot.write_text(picture(report), encoding="utf-8")
+    context.output.result(report)
+
+
+def picture(report: IndexBenchReport) -> str:
+    """The look-ups and the stages of a run."""
+    stages = [Bar(stage.what, stage.seconds * 1000, f"{stage.keys_per_second:,.0f} keys/s") for stage in report.stages]
+    lookups = [Bar(one.what, one.p50_ms, f"{one.found:,} found") for one in report.lookups]
+    title = f"The part-key index at {report.series:,} series with {report.labels_a_series} labels"
+    return bar_chart(
+        title, f"look-ups: p50 of {report.lookups[0].runs} runs or fewer · {report.machine}", [*lookups, *stages]
+    )

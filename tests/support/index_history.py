@@ -1,0 +1,195 @@
+"""Random histories of a shard's index, with crashes, beside a model that never crashes.
+
+The model is told each sample and cut once. The index is told the same; now and then it crashes and is restored from
+what was stored, and what came after that is told to it again, as a replay does. By key, both must then agree.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from strandline.index.bitmaps import to_bitmap
+from strandline.index.bucket_codec import EncodedBucket, decode_bucket
+from strandline.index.bucket_load import load_index
+from strandline.index.documents import decode_part_key
+from strandline.index.key_documents import KeyDocuments
+from strandline.index.part_columns import LIVE
+from strandline.index.policy import BucketPolicy
+from strandline.index.shard_index import ShardIndex
+from strandline.index.time_bucket import FrozenBucket
+from strandline.wire.decode import Limits, decode_batch
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+from support.index_model import IndexModel, ModelBucket
+
+HOUR = 3_600_000
+FIRST = 1_000
+# Kafka keeps two hours and the margin is that and two buckets, so no more than two buckets may wait to be stored: what
+# lies further back could not be replayed anyway.
+KAFKA_KEEPS = 2
+LIMITS = Limits()
+NAMES = st.sampled_from("abcdef")
+
+# A sample: which key, how many hours before the open bucket's, and which minute of that hour.
+SAMPLES = st.lists(st.tuples(NAMES, st.sampled_from([0, 0, 0, 1, 2, 7]), st.integers(0, 59)), min_size=1, max_size=6)
+
+POLICIES = st.builds(
+    BucketPolicy,
+    flush_interval=st.just(HOUR),
+    retention=st.sampled_from([2 * HOUR, 3 * HOUR, 5 * HOUR - 1]),
+    margin=st.just((KAFKA_KEEPS + 2) * HOUR),
+    stale_after=st.sampled_from([HOUR, 2 * HOUR, 3 * HOUR]),
+)
+
+
+@dataclass
+class Stored:
+    """A stored bucket: its rows, the time at which it expires, and the next part id as of its cut."""
+
+    encoded: EncodedBucket
+    expires: int
+    next_part_id: int
+
+
+class IndexBesideModel(RuleBasedStateMachine):
+    """Whoever inherits says where documents are kept, and may say what else a store or a crash brings with it."""
+
+    def empty_documents(self) -> KeyDocuments:
+        """A keeper of documents that has none, for an index that begins anew."""
+        raise NotImplementedError
+
+    @initialize(policy=POLICIES)
+    def begin(self, policy: BucketPolicy) -> None:
+        self.policy = policy
+        self.model = IndexModel(policy, FIRST)
+        self.store: dict[int, Stored] = {}
+        self.log: list[list[tuple[str, int]] | None] = []  # A batch of samples, or None for a cut.
+        self.first_in_log = FIRST
+        self.unstored: list[tuple[FrozenBucket, int]] = []
+        self.index = self.empty_index(FIRST, 0)
+
+    def empty_index(self, open_bucket: int, next_part_id: int) -> ShardIndex:
+        self.documents = self.empty_documents()
+        return ShardIndex(
+            self.policy, self.documents, open_bucket=open_bucket, next_part_id=next_part_id, series_limit=1000
+        )
+
+    @rule(samples=SAMPLES)
+    def samples_come(self, samples: list[tuple[str, int, int]]) -> None:
+        hour = self.model.open_bucket
+        batch = [(name, (hour - late) * HOUR + minute * 60_000) for name, late, minute in samples]
+        for name, time in batch:
+            self.model.sample(name, time)
+        self.log.append(batch)
+        self.tell(batch)
+
+    def tell(self, batch: list[tuple[str, int]]) -> None:
+        series = [Series([("__name__", "m"), ("name", name)], [(time, 1.0)]) for name, time in batch]
+        self.index.take(decode_batch([compress(encode_request(series))], LIMITS))
+
+    @rule()
+    def the_bucket_is_cut(self) -> None:
+        if len(self.unstored) == KAFKA_KEEPS:
+            self.the_oldest_bucket_is_stored()
+        expected = self.model.cut()
+        self.log.append(None)
+        self.compare_bucket(self.cut_index(), expected)
+
+    def cut_index(self) -> FrozenBucket:
+        frozen = self.index.cut()
+        self.unstored.append((frozen, self.index.next_part_id))
+        return frozen
+
+    @rule()
+    def several_hours_pass_without_a_sample(self) -> None:
+        for _ in range(3):
+            self.the_bucket_is_cut()
+            self.the_oldest_bucket_is_stored()
+
+    @rule()
+    def the_oldest_bucket_is_stored(self) -> None:
+        if not self.unstored:
+            return
+        frozen, next_part_id = self.unstored.pop(0)
+        # Written now, by the wall clock, and kept from now on.
+        expires = self.policy.end_of(self.model.open_bucket - 1) + self.policy.time_to_live
+        self.store[frozen.bucket] = Stored(self.index.encode(frozen), expires, next_part_id)
+        self.index.stored(frozen, expires)
+        self.model.expiry[frozen.bucket] = expires
+        # What lies before the stored bucket's cut is never replayed.
+        del self.log[: self.log.index(None) + 1]
+        self.first_in_log = frozen.bucket + 1
+
+    @rule()
+    def a_crash(self) -> None:
+        now = self.policy.end_of(self.model.open_bucket)
+        self.store = {bucket: stored for bucket, stored in self.store.items() if stored.expires > now}
+        newest = self.store[max(self.store)] if self.store else None
+        self.index = self.restored_index(newest)
+        self.unstored = []
+        for entry in self.log:
+            if entry is None:
+                self.cut_index()
+            else:
+                self.tell(entry)
+
+    def restored_index(self, newest: Stored | None) -> ShardIndex:
+        """The index as of the newest stored bucket, from all stored buckets."""
+        self.documents = self.empty_documents()
+        return load_index(
+            self.policy,
+            self.documents,
+            [
+                decode_bucket(bucket, stored.encoded.rows, len(stored.encoded.rows), stored.encoded.checksum)
+                for bucket, stored in sorted(self.store.items(), reverse=True)
+            ],
+            {bucket: stored.expires for bucket, stored in self.store.items()},
+            open_bucket=self.first_in_log,
+            next_part_id=newest.next_part_id if newest else 0,
+            series_limit=1000,
+        )
+
+    def name_of(self, part_ids: np.ndarray) -> dict[int, str]:
+        batch = self.documents.fetch(to_bitmap(part_ids))
+        return {
+            part_id: decode_part_key(batch.part_key(place))["name"]
+            for place, part_id in enumerate(batch.part_ids.tolist())
+        }
+
+    def compare_bucket(self, frozen: FrozenBucket, expected: ModelBucket) -> None:
+        names = self.name_of(np.concatenate((frozen.part_ids, frozen.active_ids)))
+        records = zip(frozen.part_ids.tolist(), frozen.start.tolist(), frozen.end.tolist(), strict=True)
+        assert {
+            names[part_id]: (start, None if end == LIVE else end) for part_id, start, end in records
+        } == expected.records
+        active = zip(frozen.active_ids.tolist(), frozen.last.tolist(), strict=True)
+        assert {names[part_id]: last for part_id, last in active} == expected.active
+        assert frozen.bucket == expected.bucket
+
+    @invariant()
+    def both_know_the_same_keys(self) -> None:
+        columns = self.index.columns
+        present = np.flatnonzero(columns.present()).astype(np.uint32)
+        names = self.name_of(present)
+        assert len(set(names.values())) == len(names) == len(present), "a key has two part ids, or an id no key"
+        found = {
+            names[part_id]: (
+                int(columns.start[part_id]),
+                int(columns.last[part_id]),
+                None if columns.end[part_id] == LIVE else int(columns.end[part_id]),
+            )
+            for part_id in present.tolist()
+        }
+        assert found == {name: (key.start, key.last, key.end) for name, key in self.model.keys.items()}
+        low, high, part_ids = self.index.table.dump()
+        assert sorted(part_ids.tolist()) == present.tolist()
+        assert columns.key_low[part_ids].tolist() == low.tolist()
+        assert columns.key_high[part_ids].tolist() == high.tolist()
+
+    @invariant()
+    def the_open_bucket_names_the_same_keys(self) -> None:
+        names = self.name_of(np.flatnonzero(self.index.columns.present()).astype(np.uint32))
+        assert {names[part_id] for part_id in self.index.open.changed} == self.model.changed
+        assert {names[part_id] for part_id in self.index.open.active} == self.model.active

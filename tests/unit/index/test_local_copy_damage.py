@@ -1,0 +1,239 @@
+"""A local copy that is damaged, in use or half saved is never taken for a whole one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from strandline.index.local_copy import discard_copy, lucene_folder, open_copy, saved_identity
+from strandline.index.part_key_index import PartKeyIndex
+from strandline.index.pylucene.failures import IndexInUse
+from strandline.index.vm import start_vm
+from support.shard_with_copy import FIRST, POLICY, Shard, files_of, identity, opened, refused
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Iterator[Shard]:
+    start_vm()
+    shard = Shard(tmp_path / "copy")
+    yield shard
+    shard.lucene.close()
+
+
+KEPT = dict(enumerate("bcdefghij", start=1))
+
+
+@pytest.fixture
+def closed_copy(shard: Shard) -> Path:
+    """A copy with several segments, one of them with deleted documents, that nobody has open."""
+    shard.take("purged", late=3)
+    shard.take(*"bcdefghi")  # So many that Lucene does not write the segment anew for one that is deleted.
+    shard.pass_an_hour()
+    shard.take("j")
+    shard.pass_an_hour()
+    shard.lucene.close()
+    assert any(path.suffix == ".liv" for path in files_of(shard.folder))
+    return shard.folder
+
+
+def test_a_changed_byte_in_any_file_is_found(closed_copy: Path) -> None:
+    files = files_of(closed_copy)
+    for path in files:
+        content = path.read_bytes()
+        places = {*range(0, len(content), max(1, len(content) // 8)), len(content) - 1, len(content) - 12}
+        for place in sorted(places):
+            for change in (0x01, 0xFF):
+                damaged = bytearray(content)
+                damaged[place] ^= change
+                path.write_bytes(damaged)
+                assert refused(closed_copy, identity(FIRST + 1)), (path, place)
+        path.write_bytes(content)
+    assert files_of(closed_copy) == files
+    assert opened(closed_copy, identity(FIRST + 1)) == KEPT
+
+
+DAMAGES: dict[str, Callable[[Path, bytes], object]] = {
+    "missing": lambda path, _: path.unlink(),
+    "empty": lambda path, _: path.write_bytes(b""),
+    "a byte short": lambda path, content: path.write_bytes(content[:-1]),
+    "cut in half": lambda path, content: path.write_bytes(content[: len(content) // 2]),
+    "a byte longer": lambda path, content: path.write_bytes(content + b"\0"),
+    "twice": lambda path, content: path.write_bytes(content + content),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+def test_a_file_that_is_missing_or_of_another_length_is_found(
+    closed_copy: Path, damage: Callable[[Path, bytes], object]
+) -> None:
+    for path in files_of(closed_copy):
+        content = path.read_bytes()
+        damage(path, content)
+        assert refused(closed_copy, identity(FIRST + 1)), path
+        path.write_bytes(content)
+    assert opened(closed_copy, identity(FIRST + 1)) == KEPT
+
+
+def test_a_file_of_an_older_copy_in_the_place_of_its_own_is_found(shard: Shard, tmp_path: Path) -> None:
+    other = Shard(tmp_path / "other")
+    for one in (shard, other):
+        one.take("a")
+        one.pass_an_hour()
+        one.lucene.close()
+    for path in files_of(lucene_folder(shard.folder)):
+        content = path.read_bytes()
+        path.write_bytes((lucene_folder(other.folder) / path.name).read_bytes())
+        if path.read_bytes() != content:
+            assert refused(shard.folder), path
+        path.write_bytes(content)
+
+
+def test_what_the_commit_does_not_name_is_harmless_and_removed(closed_copy: Path) -> None:
+    belonging = files_of(closed_copy)
+    segment_file = next(path for path in belonging if path.suffix == ".fnm")
+    leftovers = [
+        lucene_folder(closed_copy) / "_9.fnm",
+        lucene_folder(closed_copy) / "pending_segments_9",
+        closed_copy / "columns-999-0123",
+        closed_copy / "columns-1002-4567.unfinished",
+    ]
+    for path in leftovers:
+        path.write_bytes(segment_file.read_bytes()[:20])
+    assert opened(closed_copy, identity(FIRST + 1)) == KEPT
+    assert files_of(closed_copy) == belonging
+
+
+def test_a_copy_that_is_open_here_is_neither_opened_nor_discarded(shard: Shard) -> None:
+    shard.take("a")
+    shard.pass_an_hour()
+    with pytest.raises(IndexInUse):
+        open_copy(shard.folder, identity(), POLICY, {}, series_limit=1000)
+    with pytest.raises(IndexInUse):
+        saved_identity(shard.folder)
+    with pytest.raises(IndexInUse):
+        discard_copy(shard.folder)
+    assert shard.documents() == {0: "a"}
+
+
+HOLDER = """
+import fcntl, sys
+with open(sys.argv[1], "r+") as lock:
+    fcntl.lockf(lock, fcntl.LOCK_EX)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_copy_that_another_process_has_open_is_neither_opened_nor_discarded(closed_copy: Path) -> None:
+    before = files_of(closed_copy)
+    lock = lucene_folder(closed_copy) / "write.lock"
+    command = [sys.executable, "-c", HOLDER, str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(IndexInUse):
+            open_copy(closed_copy, identity(FIRST + 1), POLICY, {}, series_limit=1000)
+        with pytest.raises(IndexInUse):
+            discard_copy(closed_copy)
+        holder.stdin.close()
+    assert files_of(closed_copy) == before
+    assert opened(closed_copy, identity(FIRST + 1)) == KEPT
+
+
+def test_a_discarded_copy_is_gone_and_another_can_be_built_in_its_place(shard: Shard) -> None:
+    shard.take("a")
+    shard.pass_an_hour()
+    shard.lucene.close()
+    next(lucene_folder(shard.folder).glob("segments_*")).write_bytes(b"damaged")
+    discard_copy(shard.folder)
+    discard_copy(shard.folder)
+    assert files_of(shard.folder) == []
+    assert refused(shard.folder) == "there is none"
+    again = Shard(shard.folder)
+    again.take("b")
+    again.pass_an_hour()
+    again.lucene.close()
+    assert opened(shard.folder, identity()) == {0: "b"}
+
+
+# The columns, their name, their folder; then the switch; then what is no longer needed.
+STEPS = ("fsync", "replace", "fsync", "commit", "unlink")
+
+
+class Images:
+    """Pictures of a folder, as a crash would leave it, before and after each step of a save."""
+
+    def __init__(self, folder: Path, to: Path, patch: pytest.MonkeyPatch) -> None:
+        self.folder, self.to = folder, to
+        self.taken: list[tuple[str, Path, bool]] = []
+        self.committed = False
+        for owner, name in ((os, "fsync"), (Path, "replace"), (Path, "unlink"), (PartKeyIndex, "commit")):
+            patch.setattr(owner, name, self.pictured(name, getattr(owner, name)))
+
+    def pictured(self, name: str, step: Callable[..., object]) -> Callable[..., object]:
+        def with_pictures(*arguments: object) -> object:
+            self.take(f"before {name}")
+            result = step(*arguments)
+            self.committed |= name == "commit"
+            self.take(f"after {name}")
+            return result
+
+        return with_pictures
+
+    def take(self, what: str) -> None:
+        image = self.to / str(len(self.taken))
+        shutil.copytree(self.folder, image, ignore=shutil.ignore_patterns("write.lock"))
+        self.taken.append((what, image, self.committed))
+
+
+def test_a_save_that_is_interrupted_leaves_the_copy_before_or_the_new_one(shard: Shard, tmp_path: Path) -> None:
+    shard.take("a")
+    shard.pass_an_hour()
+    shard.take("b")
+    frozen, snapshot = shard.cut()
+    shard.take("young")
+    shard.store(frozen)
+    with pytest.MonkeyPatch.context() as patch:
+        images = Images(shard.folder, tmp_path / "images", patch)
+        shard.save(snapshot)
+    steps = [what for what, _, _ in images.taken]
+    assert steps == [f"{when} {step}" for step in STEPS for when in ("before", "after")]
+    for _, image, committed in images.taken:
+        old, new = identity(FIRST), identity(FIRST + 1)
+        if committed:
+            assert "was expected" in refused(image, old)
+            assert opened(image, new) == {0: "a", 1: "b"}
+        else:
+            assert "was expected" in refused(image, new)
+            assert opened(image, old) == {0: "a"}
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_crash_inside_of_lucenes_own_commit_leaves_one_of_the_two(
+    shard: Shard, tmp_path: Path, renamed: bool
+) -> None:
+    shard.take("a")
+    shard.pass_an_hour()
+    before = tmp_path / "before"
+    shutil.copytree(shard.folder, before, ignore=shutil.ignore_patterns("write.lock"))
+    shard.take("b")
+    shard.pass_an_hour()
+    shard.lucene.close()
+    # Lucene writes its new files, then the list of them under a name that does not count, and renames that.
+    for path in files_of(shard.folder):
+        target = before / path.relative_to(shard.folder)
+        if not target.exists():
+            new_list = path.name.startswith("segments_") and not renamed
+            shutil.copy(path, target.with_name(f"pending_{path.name}") if new_list else target)
+    assert len(list(before.rglob("*segments_*"))) == 2
+    bucket, documents = (FIRST + 1, {0: "a", 1: "b"}) if renamed else (FIRST, {0: "a"})
+    assert saved_identity(before) == identity(bucket)
+    assert opened(before, identity(bucket)) == documents
+    assert len(list(before.rglob("*segments_*"))) == 1
