@@ -12,6 +12,17 @@ class BucketPolicy:
     margin: int
     stale_after: int
 
+    def __post_init__(self) -> None:
+        if not 0 < self.flush_interval <= self.retention or self.margin < 0:
+            raise ValueError(
+                f"no policy: a flush interval of {self.flush_interval} ms, a retention of {self.retention} ms"
+            )
+        # Who was active is remembered for the retention only, so nothing older can keep a key live.
+        if not 0 < self.stale_after <= self.retention:
+            raise ValueError(
+                f"stale_after = {self.stale_after} ms must lie between 1 and the retention, {self.retention} ms"
+            )
+
     @property
     def kept_buckets(self) -> int:
         """N: how many buckets back from the newest stored one a key's record may lie before it is rolled over."""

@@ -1,0 +1,128 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from strandline.index.catalogue import Catalogue, TimeRange
+from strandline.index.documents import decode_part_key
+from strandline.index.key_documents import LuceneDocuments
+from strandline.index.matchers import MatcherTooCostly, RegexBudget
+from strandline.index.part_columns import LIVE
+from strandline.index.part_key_index import PartKeyIndex
+from strandline.index.policy import BucketPolicy
+from strandline.index.selectors import parse_selector
+from strandline.index.shard_index import ShardIndex
+from strandline.index.vm import start_vm
+from strandline.wire.decode import Limits, decode_batch
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+
+pytestmark = pytest.mark.unit
+
+HOUR = 3_600_000
+POLICY = BucketPolicy(flush_interval=HOUR, retention=10 * HOUR, margin=4 * HOUR, stale_after=HOUR)
+
+
+class Shard:
+    """A shard's index whose samples are told by name and hour."""
+
+    def __init__(self, lucene: PartKeyIndex) -> None:
+        self.index = ShardIndex(POLICY, LuceneDocuments(lucene), open_bucket=100, next_part_id=0, series_limit=1000)
+        self.catalogue = Catalogue(lucene, self.index.columns, RegexBudget(max_terms=1000, max_ms=10_000))
+        self._lucene = lucene
+
+    def samples(self, *names: str) -> None:
+        time = self.index.open.bucket * HOUR + HOUR // 2
+        series = [Series([("__name__", "up"), ("name", name), ("zone", name[0])], [(time, 1.0)]) for name in names]
+        self.index.take(decode_batch([compress(encode_request(series))], Limits()))
+        self._lucene.refresh()
+
+    def cut(self) -> None:
+        frozen = self.index.cut()
+        self.index.encode(frozen)
+        self.index.stored(frozen, POLICY.expected_expiry(frozen.bucket))
+        self._lucene.refresh()
+
+    def found(self, selector: str, within: TimeRange | None = None, limit: int = 100) -> list[str]:
+        keys = self.catalogue.series(parse_selector(selector), within, limit=limit).keys
+        return [decode_part_key(keys.part_key(place))["name"] for place in range(len(keys))]
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Iterator[Shard]:
+    start_vm()
+    with PartKeyIndex.open(tmp_path / "lucene") as lucene:
+        yield Shard(lucene)
+
+
+def hours(first: int, last: int) -> TimeRange:
+    return TimeRange(first * HOUR, last * HOUR)
+
+
+def test_a_key_counts_for_the_hours_from_its_start_to_its_end(shard: Shard) -> None:
+    shard.samples("a1", "b1")  # at 100.5
+    shard.cut()
+    shard.samples("b1", "b2")  # at 101.5
+    shard.cut()
+    shard.cut()  # by now both have ended
+    shard.samples("a3")  # at 103.5, live
+    assert shard.found("up", hours(90, 100)) == []
+    assert shard.found("up", hours(100, 101)) == ["a1", "b1"]
+    assert shard.found("up", hours(101, 102)) == ["b1", "b2"]
+    assert shard.found("up", hours(102, 103)) == []
+    assert shard.found("up", hours(104, 200)) == ["a3"], "a live key goes on"
+    assert shard.found("up") == ["a1", "b1", "b2", "a3"]
+    assert shard.found('up{zone="b"}', hours(100, 101)) == ["b1"]
+    half = 100 * HOUR + HOUR // 2
+    assert shard.found("up", TimeRange(half, half)) == ["a1", "b1"], "both ends of a range are in it"
+    assert shard.found("up", TimeRange(half - 9, half - 1)) == []
+
+
+def test_series_come_with_their_times(shard: Shard) -> None:
+    shard.samples("a1")
+    shard.cut()
+    shard.samples("a2")
+    shard.cut()
+    found = shard.catalogue.series(parse_selector("up"), limit=10)
+    assert found.start.tolist() == [100 * HOUR + HOUR // 2, 101 * HOUR + HOUR // 2]
+    assert found.end.tolist() == [100 * HOUR + HOUR // 2, LIVE]
+    assert not found.more
+
+
+def test_a_limit_cuts_off_and_says_so(shard: Shard) -> None:
+    shard.samples("a1", "a2", "a3")
+    found = shard.catalogue.series(parse_selector("up"), limit=2)
+    assert (len(found.keys), found.more) == (2, True)
+    assert not shard.catalogue.series(parse_selector("up"), limit=3).more
+    assert len(shard.catalogue.series(parse_selector("down"), limit=3).keys) == 0
+
+
+def test_a_purged_key_is_found_no_more_even_before_its_document_goes(shard: Shard) -> None:
+    shard.samples("a1")
+    for _ in range(12):
+        shard.index.cut()  # frozen, and not stored: the document stays
+    assert shard.found("up") == []
+
+
+def test_label_names_and_values_follow_matchers_and_time(shard: Shard) -> None:
+    shard.samples("a1", "b1")
+    shard.cut()
+    shard.cut()
+    shard.samples("b2", "c1")
+    catalogue = shard.catalogue
+    assert catalogue.label_values("zone", limit=10).terms == ["a", "b", "c"]
+    assert catalogue.label_values("zone", limit=10).counts.tolist() == [1, 2, 1]
+    assert catalogue.label_values("zone", within=hours(100, 101), limit=10).terms == ["a", "b"]
+    assert catalogue.label_values("name", parse_selector('up{zone="b"}'), limit=10).terms == ["b1", "b2"]
+    assert catalogue.label_values("name", parse_selector('up{zone="b"}'), hours(102, 103), limit=10).terms == ["b2"]
+    assert catalogue.label_values("name", limit=3).terms == ["a1", "b1", "b2"]
+    assert catalogue.label_values("name", limit=3).more
+    assert catalogue.label_names(limit=10).terms == ["__name__", "name", "zone"]
+    assert catalogue.label_names(parse_selector("down"), limit=10).terms == []
+
+
+def test_a_matcher_that_is_too_costly_is_named(shard: Shard) -> None:
+    shard.samples(*(f"a{number}" for number in range(50)))
+    costly = Catalogue(shard._lucene, shard.index.columns, RegexBudget(max_terms=10, max_ms=10_000))
+    with pytest.raises(MatcherTooCostly, match=r'name=~"\.\*7"'):
+        costly.matching(parse_selector('up{name=~".*7"}'))
