@@ -19,10 +19,10 @@ import numpy.typing as npt
 from pcodec import ChunkConfig, standalone
 
 from strandline.errors import Fatal
+from strandline.index.arrays import I64s, U32s
+from strandline.index.digest import digest
 from strandline.index.documents import PartKeyBatch
-from strandline.index.part_columns import I64s, U32s
 from strandline.index.time_bucket import FrozenBucket
-from strandline.wire.kernels.xxh3 import hash_128
 
 MAX_ROW_BYTES = 1_000_000
 # What goes into a row before it is compressed; one that comes out too large all the same is split.
@@ -67,6 +67,10 @@ class StoredRecords:
     start: I64s
     end: I64s
 
+    def part(self, first: int, behind: int) -> "StoredRecords":
+        """Those at places from `first` up to, not including, `behind`."""
+        return StoredRecords(self.keys.part(first, behind), self.start[first:behind], self.end[first:behind])
+
 
 @dataclass(frozen=True, slots=True)
 class StoredBucket:
@@ -85,7 +89,7 @@ def encode_bucket(frozen: FrozenBucket, fetch: FetchKeys) -> EncodedBucket:
     totals = _TOTALS.pack(frozen.bucket, len(frozen.part_ids), len(frozen.active_ids))
     rows = [_row(RowKind.TOTALS, 0, [totals])]
     for first in range(0, len(frozen.part_ids), KEYS_AT_A_TIME):
-        rows += _record_rows(_slice(frozen, first, first + KEYS_AT_A_TIME), fetch)
+        rows += _record_rows(frozen, first, first + KEYS_AT_A_TIME, fetch)
     for first in range(0, len(frozen.active_ids), ACTIVE_A_ROW):
         part = slice(first, first + ACTIVE_A_ROW)
         ids, last = frozen.active_ids[part], frozen.last[part]
@@ -95,7 +99,7 @@ def encode_bucket(frozen: FrozenBucket, fetch: FetchKeys) -> EncodedBucket:
 
 def checksum_of(rows: Sequence[bytes]) -> bytes:
     """The checksum over all rows of a bucket, in order."""
-    return _digest(b"".join(_CHECKSUM.pack(_checksum(row)) for row in rows))
+    return digest(b"".join(_CHECKSUM.pack(_checksum(row)) for row in rows)).to_bytes(16, "little")
 
 
 def decode_bucket(bucket: int, rows: Sequence[bytes], count: int, checksum: bytes) -> StoredBucket:
@@ -121,54 +125,34 @@ def decode_bucket(bucket: int, rows: Sequence[bytes], count: int, checksum: byte
     return StoredBucket(bucket, records, active_ids, last)
 
 
-@dataclass(frozen=True, slots=True)
-class _Records:
-    """Some records with their keys, in the same order."""
-
-    part_ids: U32s
-    start: I64s
-    end: I64s
-    keys: PartKeyBatch
-
-    def part(self, first: int, behind: int) -> "_Records":
-        chosen = slice(first, behind)
-        keys = self.keys.take(np.arange(first, behind))
-        return _Records(self.part_ids[chosen], self.start[chosen], self.end[chosen], keys)
-
-
-def _slice(frozen: FrozenBucket, first: int, behind: int) -> tuple[U32s, I64s, I64s]:
-    return frozen.part_ids[first:behind], frozen.start[first:behind], frozen.end[first:behind]
-
-
-def _record_rows(records: tuple[U32s, I64s, I64s], fetch: FetchKeys) -> Iterator[bytes]:
-    part_ids, start, end = records
+def _record_rows(frozen: FrozenBucket, first: int, behind: int, fetch: FetchKeys) -> Iterator[bytes]:
+    part_ids = frozen.part_ids[first:behind]
     keys = fetch(part_ids)
     order = np.argsort(keys.part_ids)
     if not np.array_equal(keys.part_ids[order], part_ids):
         raise ValueError(f"{len(part_ids)} records have {len(keys)} part keys, or others than theirs")
-    whole = _Records(part_ids, start, end, keys.take(order))
-    first = 0
-    while first < len(part_ids):
-        most = int(whole.keys.offsets[first]) + KEY_BYTES_A_ROW
-        fitting = int(np.searchsorted(whole.keys.offsets, most, side="right")) - 1
-        behind = min(max(fitting, first + 1), first + RECORDS_A_ROW, len(part_ids))
-        yield from _split(whole.part(first, behind))
-        first = behind
+    records = StoredRecords(keys.take(order), frozen.start[first:behind], frozen.end[first:behind])
+    offsets, row = records.keys.offsets, 0
+    while row < len(part_ids):
+        fitting = int(np.searchsorted(offsets, int(offsets[row]) + KEY_BYTES_A_ROW, side="right")) - 1
+        next_row = min(max(fitting, row + 1), row + RECORDS_A_ROW, len(part_ids))
+        yield from _split(records.part(row, next_row))
+        row = next_row
 
 
-def _split(records: _Records) -> Iterator[bytes]:
+def _split(records: StoredRecords) -> Iterator[bytes]:
     """One row, or as many as it takes for each to be small enough."""
-    count = len(records.part_ids)
+    count, keys = len(records.keys), records.keys
     row = _row(
         RowKind.RECORDS,
         count,
         [
-            _pack(records.part_ids),
+            _pack(keys.part_ids),
             _pack(records.start),
             _pack(records.end),
-            np.ascontiguousarray(records.keys.key_hashes).tobytes(),
-            _pack(np.diff(records.keys.offsets).astype(np.uint32)),
-            bytes(cramjam.zstd.compress(records.keys.keys.tobytes(), level=3)),
+            keys.key_hashes.tobytes(),
+            _pack(np.diff(keys.offsets).astype(np.uint32)),
+            bytes(cramjam.zstd.compress(keys.keys[keys.offsets[0] : keys.offsets[-1]].tobytes(), level=3)),
         ],
     )
     if len(row) <= MAX_ROW_BYTES or count == 1:
@@ -221,12 +205,7 @@ def _checksum(row: bytes) -> int:
 
 
 def _low_word(data: bytes) -> int:
-    return int(hash_128(np.frombuffer(data, dtype=np.uint8), 0, len(data))[0])
-
-
-def _digest(data: bytes) -> bytes:
-    low, high = hash_128(np.frombuffer(data, dtype=np.uint8), 0, len(data))
-    return struct.pack("<QQ", int(low), int(high))
+    return digest(data) & 0xFFFF_FFFF_FFFF_FFFF
 
 
 def _pack(numbers: npt.NDArray[Any]) -> bytes:

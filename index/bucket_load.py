@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from pyroaring import BitMap
 
+from strandline.index.arrays import I64s
 from strandline.index.bitmaps import to_bitmap
 from strandline.index.bucket_codec import StoredBucket, StoredRecords
 from strandline.index.kernels.part_keys import hash_metrics
 from strandline.index.key_documents import KeyDocuments
 from strandline.index.key_table import KeyTable
-from strandline.index.part_columns import ABSENT, LIVE, I64s, PartColumns
+from strandline.index.part_columns import ABSENT, LIVE, PartColumns
 from strandline.index.policy import BucketPolicy
 from strandline.index.shard_index import ShardIndex
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from pyroaring import BitMap
 
+from strandline.index.arrays import I64s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.documents import PartKeyBatch, TermCounts
 from strandline.index.matchers import Matcher, RegexBudget, matchers_named, to_query
-from strandline.index.part_columns import ABSENT, I64s, PartColumns
+from strandline.index.part_columns import ABSENT, PartColumns
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.classes import Query
 from strandline.index.pylucene.queries import part_id_in

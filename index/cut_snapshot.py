@@ -13,8 +13,9 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from strandline.errors import Fatal
+from strandline.index.arrays import I64s, U32s, U64s
 from strandline.index.key_table import KeyTable
-from strandline.index.part_columns import I64s, PartColumns, U32s, U64s
+from strandline.index.part_columns import PartColumns
 
 # The last byte is the version.
 _MAGIC: Final = b"cut-key\x01"

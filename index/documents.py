@@ -106,6 +106,11 @@ class PartKeyBatch:
         """The bytes of one part key."""
         return self.keys[self.offsets[index] : self.offsets[index + 1]].tobytes()
 
+    def part(self, first: int, behind: int) -> Self:
+        """The keys at places from `first` up to, not including, `behind`: a view, without a copy of their bytes."""
+        places = slice(first, behind)
+        return type(self)(self.part_ids[places], self.key_hashes[places], self.offsets[first : behind + 1], self.keys)
+
     def take(self, places: NDArray[np.intp]) -> Self:
         """The batch of the keys at these places, in their order."""
         starts, ends = self.offsets[places].astype(np.int64), self.offsets[places + 1].astype(np.int64)

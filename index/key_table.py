@@ -9,11 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from strandline.errors import Fatal
+from strandline.index.arrays import Rows, U32s, U64s
 from strandline.index.kernels import key_table as kernels
-
-U32s = npt.NDArray[np.uint32]
-U64s = npt.NDArray[np.uint64]
-Rows = npt.NDArray[np.int64]
 
 MISSING = int(kernels.MISSING)
 FULLEST = 0.7  # Of the slots. Runs of linear probing stay short below that.

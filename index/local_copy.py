@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from strandline.errors import Fatal
 from strandline.index.bitmaps import to_bitmap
 from strandline.index.cut_snapshot import CutSnapshot, UnknownSnapshot, decode_snapshot, encode_snapshot
+from strandline.index.digest import digest
 from strandline.index.key_documents import LuceneDocuments
 from strandline.index.part_key_index import DEFAULT_RAM_BUFFER_MB, PartKeyIndex
 from strandline.index.policy import BucketPolicy
@@ -35,7 +35,6 @@ from strandline.index.pylucene.commits import ClosedIndex, held_closed
 from strandline.index.pylucene.failures import IndexDamaged, LuceneFailed
 from strandline.index.pylucene.queries import everything
 from strandline.index.shard_index import ShardIndex
-from strandline.wire.kernels.xxh3 import hash_128
 
 _COLUMNS, _DIGEST, _NEXT_PART_ID = "columns", "columns_xxh3", "next_part_id"
 _COLUMNS_FILES: Final = "columns-*"
@@ -79,13 +78,13 @@ def save_copy(folder: Path, index: PartKeyIndex, snapshot: CutSnapshot, identity
     if snapshot.bucket != identity.bucket:
         raise ValueError(f"a snapshot of bucket {snapshot.bucket} was to be saved as bucket {identity.bucket}")
     data = encode_snapshot(snapshot)
-    digest = _digest(np.frombuffer(data, dtype=np.uint8))
+    checksum = f"{digest(data):032x}"
     # By what it holds: a file that a commit names is never replaced by another.
-    name = f"columns-{snapshot.bucket}-{digest}"
+    name = f"columns-{snapshot.bucket}-{checksum}"
     _write_durably(folder / name, data)
     index.commit(
         {key: str(value) for key, value in asdict(identity).items()}
-        | {_COLUMNS: name, _DIGEST: digest, _NEXT_PART_ID: str(snapshot.next_part_id)}
+        | {_COLUMNS: name, _DIGEST: checksum, _NEXT_PART_ID: str(snapshot.next_part_id)}
     )
     _remove_columns_but(folder, name)
 
@@ -184,12 +183,12 @@ def _identity(folder: Path, user_data: Mapping[str, str]) -> CopyIdentity:
 
 
 def _read_columns(folder: Path, user_data: Mapping[str, str]) -> CutSnapshot:
-    name, digest = user_data.get(_COLUMNS, ""), user_data.get(_DIGEST, "")
+    name, checksum = user_data.get(_COLUMNS, ""), user_data.get(_DIGEST, "")
     try:
         data = np.fromfile(folder / name, dtype=np.uint8)
     except OSError as error:
         raise CopyUnusable(folder, f"its columns {name!r} can't be read: {error}") from error
-    if _digest(data) != digest:
+    if f"{digest(data):032x}" != checksum:
         raise CopyUnusable(folder, f"its columns {name} are damaged")
     try:
         snapshot = decode_snapshot(data)
@@ -236,8 +235,3 @@ def _remove_columns_but(folder: Path, name: str | None) -> None:
     for path in folder.glob(_COLUMNS_FILES):
         if path.name != name:
             path.unlink()
-
-
-def _digest(data: npt.NDArray[np.uint8]) -> str:
-    low, high = hash_128(data, 0, len(data))
-    return f"{int(high):016x}{int(low):016x}"

@@ -17,11 +17,10 @@ from strandline.index.pylucene import queries
 from strandline.index.pylucene.classes import Query
 from strandline.index.pylucene.failures import InvalidRegex, RegexTooCostly
 from strandline.index.regular_expressions import Alternatives, General, InvalidExpression, Shape, analyse
+from strandline.wire.kernels.labels import MAX_TEXT
 
 # Lucene takes 1,024 clauses in one query.
 _MAX_CLAUSES = 1000
-# Lucene's limit on a term, and so on the bytes of a value: what is longer is no key's.
-_LONGEST_VALUE = 32_766
 _LONGEST_SHOWN = 200
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -172,7 +171,7 @@ def _values(matcher: Matcher, shape: Shape, budget: RegexBudget) -> list[Query]:
         return [_expression(matcher, shape.prefix, budget)]
     if shape.matches_all_but_empty:
         return [queries.has_label(label)]
-    values = [value for value in shape.values if 0 < len(value.encode()) <= _LONGEST_VALUE]
+    values = [value for value in shape.values if 0 < len(value.encode()) <= MAX_TEXT]  # What is longer is no key's.
     found = [queries.label_starts_with(label, prefix) for prefix in shape.prefixes]
     found += [
         queries.all_of([queries.label_starts_with(label, prefix)], but_none_of=[queries.label_is(label, prefix)])

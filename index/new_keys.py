@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
+from strandline.index.arrays import Rows, U32s, U64s
 from strandline.index.documents import PartKeyBatch
 from strandline.index.kernels.part_keys import from_labels, hash_part_keys
-from strandline.index.key_table import Rows, U32s, U64s
 from strandline.wire.columns import Columns
 
 

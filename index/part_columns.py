@@ -9,9 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-I64s = npt.NDArray[np.int64]
-U32s = npt.NDArray[np.uint32]
-U64s = npt.NDArray[np.uint64]
+from strandline.index.arrays import I64s, U32s, U64s
 
 LIVE: Final = np.iinfo(np.int64).max
 ABSENT: Final = np.iinfo(np.int64).min

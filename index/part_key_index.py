@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from strandline.index.documents import PartKeyBatch, TermCounts, unpack_ids_and_hashes
-from strandline.index.pylucene.classes import IndexSearcher, IndexWriter, Query, SearcherManager, java
+from strandline.index.pylucene.classes import IndexSearcher, IndexWriter, Query, SearcherManager, java, strings_of
 from strandline.index.pylucene.failures import java_failures
 from strandline.index.pylucene.queries import part_id_in
 from strandline.index.vm import to_java, to_python
@@ -101,10 +101,8 @@ class PartKeyIndex:
 
     def user_data(self) -> dict[str, str]:
         """The user data of the last commit: this object's, or else the one that it was opened from."""
-        classes = java()
         with java_failures():
-            entries = [classes.map_entry(entry) for entry in self._writer.getLiveCommitData()]
-            return {str(entry.getKey()): str(entry.getValue()) for entry in entries}
+            return strings_of(self._writer.getLiveCommitData())
 
     def count(self) -> int:
         """How many part keys searches see."""

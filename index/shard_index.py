@@ -11,14 +11,15 @@ import numpy as np
 from pyroaring import BitMap
 
 from strandline.index import bucket_rules
+from strandline.index.arrays import I64s, Rows, U32s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.bucket_codec import EncodedBucket, encode_bucket
 from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.kernels.observe import observe
 from strandline.index.key_documents import KeyDocuments
-from strandline.index.key_table import MISSING, KeyTable, Rows
+from strandline.index.key_table import MISSING, KeyTable
 from strandline.index.new_keys import new_key_batch
-from strandline.index.part_columns import I64s, PartColumns, U32s
+from strandline.index.part_columns import PartColumns
 from strandline.index.policy import BucketPolicy
 from strandline.index.time_bucket import FrozenBucket, OpenBucket
 from strandline.wire.columns import Columns

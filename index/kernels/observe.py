@@ -3,8 +3,7 @@
 from numba import njit
 
 from strandline.index.kernels.key_table import MISSING
-
-LIVE = 0x7FFF_FFFF_FFFF_FFFF
+from strandline.index.part_columns import LIVE
 
 
 @njit(cache=True, nogil=True)

@@ -170,6 +170,12 @@ class JavaClasses:
     regex_too_costly: Callable[[JavaThrowable], "RegexTooCostlyException"]
 
 
+def strings_of(entries: Iterable[Entry]) -> dict[str, str]:
+    """The entries of a Java map of strings."""
+    pairs = [java().map_entry(entry) for entry in entries]
+    return {str(pair.getKey()): str(pair.getValue()) for pair in pairs}
+
+
 class MalformedBatchException(Protocol):
     """What the extension says of a malformed batch."""
 

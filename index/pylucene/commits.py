@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from strandline.index.pylucene.classes import Directory, Entry, java
+from strandline.index.pylucene.classes import Directory, Entry, java, strings_of
 from strandline.index.pylucene.failures import java_failures
 
 
@@ -65,11 +65,9 @@ class ClosedIndex:
 
     def user_data(self) -> dict[str, str]:
         """The user data of the last commit. Raises `IndexDamaged` or `LuceneFailed` if there is none to be read."""
-        classes = java()
         with java_failures():
             *_, newest = _classes().list_commits(self._directory)
-            entries = [classes.map_entry(entry) for entry in _classes().commit(newest).getUserData().entrySet()]
-            return {str(entry.getKey()): str(entry.getValue()) for entry in entries}
+            return strings_of(_classes().commit(newest).getUserData().entrySet())
 
     def is_whole(self) -> bool:
         """Whether every file of the last commit is there and agrees with the checksum that Lucene ended it with."""

@@ -1,5 +1,6 @@
 """`strandline bench index`: the part-key index at a given number of series."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from strandline.index.bucket_codec import EncodedBucket, decode_bucket
 from strandline.index.bucket_load import load_index
 from strandline.index.key_documents import LuceneDocuments
-from strandline.index.local_copy import save_copy
+from strandline.index.local_copy import lucene_folder, save_copy
 from strandline.index.matchers import RegexBudget, to_query
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.selectors import parse_selector
@@ -16,9 +17,10 @@ from strandline.index.vm import DEFAULT_HEAP_MB, java_heap_bytes, start_vm
 from strandline.node.bench.copy_opening import seconds_to_open
 from strandline.node.bench.fleet import SERIES_A_RECORD, labels_of, records
 from strandline.node.bench.index_policy import EXPIRY, HOUR, IDENTITY, NOW, POLICY
-from strandline.node.bench.machine import Machine, resident_bytes
+from strandline.node.bench.machine import Machine
 from strandline.node.bench.timing import Latency, Stopwatch, latency
 from strandline.node.output import Block, Table
+from strandline.node.stack.process import resident_bytes
 from strandline.node.steps import Steps
 from strandline.wire.decode import Limits, decode_batch
 
@@ -93,9 +95,9 @@ class IndexBench:
     def run(self) -> IndexBenchReport:
         """Add the series, look some up, store and load their bucket, save and open the local copy."""
         start_vm(self._heap_mb)
-        resident_before = resident_bytes()
+        resident_before = _own_memory()
         copy = self._folder / "copy"
-        with PartKeyIndex.open(copy / "lucene") as lucene:
+        with PartKeyIndex.open(lucene_folder(copy)) as lucene:
             index = self._add(lucene)
             lookups = self._look_up(lucene)
             memory = self._memory(index, resident_before)
@@ -139,8 +141,7 @@ class IndexBench:
         return index
 
     def _look_up(self, lucene: PartKeyIndex) -> tuple[Latency, ...]:
-        middle = labels_of(self._series // 2)
-        one = dict(middle)
+        one = dict(labels_of(self._series // 2))
         ten_hosts = "|".join(dict(labels_of(number * 1000))["instance"].replace(".", "\\\\.") for number in range(10))
         # Another one each time: Lucene remembers what an expression found.
         suffixes = (f'{{pod=~".*{dict(labels_of(number))["pod"][-9:]}"}}' for number in range(self._series))
@@ -187,7 +188,7 @@ class IndexBench:
             columns=index.columns.nbytes / self._series,
             bitmaps=bitmaps / self._series,
             java_heap=java_heap_bytes() / self._series,
-            resident=(resident_bytes() - resident_before) / self._series,
+            resident=(_own_memory() - resident_before) / self._series,
         )
 
     def _cut_and_copy(self, index: ShardIndex, lucene: PartKeyIndex, copy: Path) -> int:
@@ -231,3 +232,7 @@ class IndexBench:
         with self._steps.step("Opening the local copy in a new process"):
             seconds = seconds_to_open(copy, self._series, self._heap_mb)
         self._done("open the local copy in a new process, verified", seconds)
+
+
+def _own_memory() -> int:
+    return resident_bytes(os.getpid()) or 0

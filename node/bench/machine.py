@@ -1,4 +1,4 @@
-"""The machine that a figure was taken on, and what a process uses of it."""
+"""The machine that a figure was taken on."""
 
 import os
 import platform
@@ -33,9 +33,3 @@ class Machine:
 
     def __str__(self) -> str:
         return f"{self.cpu}, {self.cores} cores, {self.memory_mb} MB, Linux {self.kernel}, Python {self.python}"
-
-
-def resident_bytes() -> int:
-    """How much memory this process holds."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -14,22 +14,20 @@ from strandline.index.bitmaps import to_bitmap
 from strandline.index.bucket_codec import EncodedBucket, decode_bucket
 from strandline.index.bucket_load import load_index
 from strandline.index.documents import decode_part_key
-from strandline.index.key_documents import KeyDocuments
+from strandline.index.key_documents import DictDocuments, KeyDocuments
 from strandline.index.part_columns import LIVE
 from strandline.index.policy import BucketPolicy
 from strandline.index.shard_index import ShardIndex
 from strandline.index.time_bucket import FrozenBucket
-from strandline.wire.decode import Limits, decode_batch
-from strandline.wire.encoding import Series, encode_request
-from strandline.wire.snappy import compress
+from strandline.wire.encoding import Series
 from support.index_model import IndexModel, ModelBucket
+from support.records import decoded
 
 HOUR = 3_600_000
 FIRST = 1_000
 # Kafka keeps two hours and the margin is that and two buckets, so no more than two buckets may wait to be stored: what
 # lies further back could not be replayed anyway.
 KAFKA_KEEPS = 2
-LIMITS = Limits()
 NAMES = st.sampled_from("abcdef")
 
 # A sample: which key, how many hours before the open bucket's, and which minute of that hour.
@@ -50,11 +48,11 @@ class Stored:
 
 
 class IndexBesideModel(RuleBasedStateMachine):
-    """Whoever inherits says where documents are kept, and may say what else a store or a crash brings with it."""
+    """Documents are kept in memory. Whoever inherits may say otherwise, and what else a store or a crash brings."""
 
     def empty_documents(self) -> KeyDocuments:
         """A keeper of documents that has none, for an index that begins anew."""
-        raise NotImplementedError
+        return DictDocuments()
 
     @initialize(policy=POLICIES)
     def begin(self, policy: BucketPolicy) -> None:
@@ -83,7 +81,7 @@ class IndexBesideModel(RuleBasedStateMachine):
 
     def tell(self, batch: list[tuple[str, int]]) -> None:
         series = [Series([("__name__", "m"), ("name", name)], [(time, 1.0)]) for name, time in batch]
-        self.index.take(decode_batch([compress(encode_request(series))], LIMITS))
+        self.index.take(decoded(series))
 
     @rule()
     def the_bucket_is_cut(self) -> None:

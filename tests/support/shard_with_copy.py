@@ -14,9 +14,8 @@ from strandline.index.policy import BucketPolicy
 from strandline.index.pylucene.queries import everything
 from strandline.index.shard_index import ShardIndex
 from strandline.index.time_bucket import FrozenBucket
-from strandline.wire.decode import Limits, decode_batch
-from strandline.wire.encoding import Series, encode_request
-from strandline.wire.snappy import compress
+from strandline.wire.encoding import Series
+from support.records import decoded
 
 HOUR = 3_600_000
 FIRST = 1_000
@@ -49,7 +48,7 @@ class Shard:
         """A sample for each of these keys, at the beginning of the open bucket's hour or some hours before."""
         time = (self.index.open.bucket - late) * HOUR
         series = [Series([("__name__", "m"), ("name", name)], [(time, 1.0)]) for name in names]
-        self.index.take(decode_batch([compress(encode_request(series))], Limits()))
+        self.index.take(decoded(series))
 
     def cut(self) -> tuple[FrozenBucket, CutSnapshot]:
         return self.index.cut(), self.index.snapshot()

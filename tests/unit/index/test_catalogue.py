@@ -13,9 +13,8 @@ from strandline.index.policy import BucketPolicy
 from strandline.index.selectors import parse_selector
 from strandline.index.shard_index import ShardIndex
 from strandline.index.vm import start_vm
-from strandline.wire.decode import Limits, decode_batch
-from strandline.wire.encoding import Series, encode_request
-from strandline.wire.snappy import compress
+from strandline.wire.encoding import Series
+from support.records import decoded
 
 pytestmark = pytest.mark.unit
 
@@ -34,7 +33,7 @@ class Shard:
     def samples(self, *names: str) -> None:
         time = self.index.open.bucket * HOUR + HOUR // 2
         series = [Series([("__name__", "up"), ("name", name), ("zone", name[0])], [(time, 1.0)]) for name in names]
-        self.index.take(decode_batch([compress(encode_request(series))], Limits()))
+        self.index.take(decoded(series))
         self._lucene.refresh()
 
     def cut(self) -> None:

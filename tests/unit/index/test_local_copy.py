@@ -1,6 +1,5 @@
 """The local copy of a shard's index comes back just as the index was at its cut."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,18 +10,9 @@ from pyroaring import BitMap
 from strandline.index.cut_snapshot import CutSnapshot, UnknownSnapshot, decode_snapshot, encode_snapshot
 from strandline.index.local_copy import CopyUnusable, save_copy, saved_identity
 from strandline.index.part_columns import LIVE
-from strandline.index.vm import start_vm
 from support.shard_with_copy import FIRST, HOUR, POLICY, Shard, identity, opened, refused
 
 pytestmark = pytest.mark.unit
-
-
-@pytest.fixture
-def shard(tmp_path: Path) -> Iterator[Shard]:
-    start_vm()
-    shard = Shard(tmp_path / "copy")
-    yield shard
-    shard.lucene.close()
 
 
 def test_a_copy_comes_back_as_the_index_was_at_its_cut(shard: Shard) -> None:

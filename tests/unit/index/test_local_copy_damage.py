@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,18 +12,9 @@ import pytest
 from strandline.index.local_copy import discard_copy, lucene_folder, open_copy, saved_identity
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.failures import IndexInUse
-from strandline.index.vm import start_vm
 from support.shard_with_copy import FIRST, POLICY, Shard, files_of, identity, opened, refused
 
 pytestmark = pytest.mark.unit
-
-
-@pytest.fixture
-def shard(tmp_path: Path) -> Iterator[Shard]:
-    start_vm()
-    shard = Shard(tmp_path / "copy")
-    yield shard
-    shard.lucene.close()
 
 
 KEPT = dict(enumerate("bcdefghij", start=1))

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -37,13 +36,6 @@ def add(index: PartKeyIndex, keys: list[Labels], first_id: int = 0) -> None:
     ids = range(first_id, first_id + len(keys))
     index.add(PartKeyBatch.of(ids, [(0, i) for i in ids], map(encode_part_key, keys)))
     index.refresh()
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[PartKeyIndex]:
-    start_vm()
-    with PartKeyIndex.open(tmp_path / "index") as opened:
-        yield opened
 
 
 @dataclass(frozen=True, slots=True)

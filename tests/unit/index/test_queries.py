@@ -3,7 +3,6 @@
 import re
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -28,13 +27,6 @@ def fill(index: PartKeyIndex, values: list[str]) -> None:
     ids = range(len(values))
     index.add(PartKeyBatch.of(ids, [(0, i) for i in ids], [encode_part_key({"a": value}) for value in values]))
     index.refresh()
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[PartKeyIndex]:
-    start_vm()
-    with PartKeyIndex.open(tmp_path / "index") as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,8 @@ from strandline.index.part_columns import LIVE
 from strandline.index.policy import BucketPolicy
 from strandline.index.shard_index import ShardIndex
 from strandline.index.time_bucket import FrozenBucket
-from strandline.wire.decode import Limits, decode_batch
-from strandline.wire.encoding import Series, encode_request
-from strandline.wire.snappy import compress
+from strandline.wire.encoding import Series
+from support.records import decoded
 
 pytestmark = pytest.mark.unit
 
@@ -35,7 +34,7 @@ class Shard:
 
     def sample(self, name: str, hour: float) -> None:
         series = [Series([("name", name)], [(int(hour * HOUR), 1.0)])]
-        self.index.take(decode_batch([compress(encode_request(series))], Limits()))
+        self.index.take(decoded(series))
 
     def cut_and_store(self) -> FrozenBucket:
         frozen = self.index.cut()
@@ -232,7 +231,7 @@ def test_past_the_series_limit_new_keys_are_refused_and_known_ones_go_on() -> No
     limited = ShardIndex(POLICY, shard.documents, open_bucket=100, next_part_id=0, series_limit=2)
     names = ["a", "b", "c", "a"]
     series = [Series([("name", name)], [(100 * HOUR, 1.0)]) for name in names]
-    taken = limited.take(decode_batch([compress(encode_request(series))], Limits()))
+    taken = limited.take(decoded(series))
     assert (taken.new_keys, taken.refused) == (2, 1)
     assert taken.part_ids.tolist() == [0, 1, 2**32 - 1, 0]
     assert sorted(limited.open.active) == [0, 1]
@@ -241,6 +240,6 @@ def test_past_the_series_limit_new_keys_are_refused_and_known_ones_go_on() -> No
 def test_a_series_without_a_sample_makes_no_key() -> None:
     shard = Shard()
     series = [Series([("name", "a")], []), Series([("name", "b")], [(100 * HOUR, 1.0), (99 * HOUR, 2.0)])]
-    taken = shard.index.take(decode_batch([compress(encode_request(series))], Limits()))
+    taken = shard.index.take(decoded(series))
     assert taken.part_ids.tolist() == [2**32 - 1, 0]
     assert shard.keys() == {"b": (0, 99.0, None)}

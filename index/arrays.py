@@ -1,0 +1,9 @@
+"""Names for the arrays that columns are made of, as types."""
+
+import numpy as np
+import numpy.typing as npt
+
+I64s = npt.NDArray[np.int64]
+U32s = npt.NDArray[np.uint32]
+U64s = npt.NDArray[np.uint64]
+Rows = npt.NDArray[np.int64]  # Places in other arrays.
