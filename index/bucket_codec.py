@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from pcodec import ChunkConfig, standalone
 
+from strandline.arrays import I64s, U32s
+from strandline.digest import digest
 from strandline.errors import Fatal
-from strandline.index.arrays import I64s, U32s
-from strandline.index.digest import digest
 from strandline.index.documents import PartKeyBatch
 from strandline.index.time_bucket import FrozenBucket
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from pyroaring import BitMap
 
-from strandline.index.arrays import I64s
+from strandline.arrays import I64s
 from strandline.index.bitmaps import to_bitmap
 from strandline.index.bucket_codec import StoredBucket, StoredRecords
 from strandline.index.kernels.part_keys import hash_metrics

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from pyroaring import BitMap
 
-from strandline.index.arrays import I64s
+from strandline.arrays import I64s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.documents import PartKeyBatch, TermCounts
 from strandline.index.matchers import Matcher, RegexBudget, matchers_named, to_query

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from strandline.arrays import I64s, U32s, U64s
 from strandline.errors import Fatal
-from strandline.index.arrays import I64s, U32s, U64s
 from strandline.index.key_table import KeyTable
 from strandline.index.part_columns import PartColumns
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from strandline.arrays import Rows, U32s, U64s
 from strandline.errors import Fatal
-from strandline.index.arrays import Rows, U32s, U64s
 from strandline.index.kernels import key_table as kernels
 
 MISSING = int(kernels.MISSING)

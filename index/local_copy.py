@@ -24,10 +24,10 @@ from typing import Final
 
 import numpy as np
 
+from strandline.digest import digest
 from strandline.errors import Fatal
 from strandline.index.bitmaps import to_bitmap
 from strandline.index.cut_snapshot import CutSnapshot, UnknownSnapshot, decode_snapshot, encode_snapshot
-from strandline.index.digest import digest
 from strandline.index.key_documents import LuceneDocuments
 from strandline.index.part_key_index import DEFAULT_RAM_BUFFER_MB, PartKeyIndex
 from strandline.index.policy import BucketPolicy

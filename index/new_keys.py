@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from strandline.index.arrays import Rows, U32s, U64s
+from strandline.arrays import Rows, U32s, U64s
 from strandline.index.documents import PartKeyBatch
 from strandline.index.kernels.part_keys import from_labels, hash_part_keys
 from strandline.wire.columns import Columns

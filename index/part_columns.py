@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from strandline.index.arrays import I64s, U32s, U64s
+from strandline.arrays import I64s, U32s, U64s
 
 LIVE: Final = np.iinfo(np.int64).max
 ABSENT: Final = np.iinfo(np.int64).min

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from pyroaring import BitMap
 
+from strandline.arrays import I64s, Rows, U32s
 from strandline.index import bucket_rules
-from strandline.index.arrays import I64s, Rows, U32s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.bucket_codec import EncodedBucket, encode_bucket
 from strandline.index.cut_snapshot import CutSnapshot

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from pyroaring import BitMap
 
-from strandline.index.arrays import I64s, U32s
+from strandline.arrays import I64s, U32s
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@ the name, the value's length as u16, the value. Either follows from the other, b
 import numpy as np
 from numba import njit
 
+from strandline.kernels.machine import load_u8, load_u64
+from strandline.kernels.xxh3 import hash_at
 from strandline.wire.kernels.labels import METRIC_NAME
-from strandline.wire.kernels.machine import load_u8, load_u64
 from strandline.wire.kernels.protobuf import put_varint, read_length, varint_size
-from strandline.wire.kernels.xxh3 import hash_at
 
 TAG_LABEL, TAG_NAME, TAG_VALUE = 0x0A, 0x0A, 0x12
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 from numba import njit
 
-from strandline.wire.kernels.machine import load_u8, load_u64, store_u8
+from strandline.kernels.machine import load_u8, load_u64, store_u8
 from strandline.wire.kernels.protobuf import (
     compare_bytes,
     is_ascii,

@@ -7,7 +7,7 @@ there on. A position of `BAD` says that the bytes are not what they should be; w
 import numpy as np
 from numba import njit
 
-from strandline.wire.kernels.machine import load_u8, load_u64
+from strandline.kernels.machine import load_u8, load_u64
 
 U64 = np.uint64
 HIGH_BITS = U64(0x8080808080808080)

@@ -10,6 +10,8 @@ from enum import IntEnum
 import numpy as np
 from numba import njit
 
+from strandline.kernels.machine import load_f64, load_u8
+from strandline.kernels.xxh3 import hash_at
 from strandline.wire.kernels.labels import (
     CANONICAL,
     MALFORMED,
@@ -20,9 +22,7 @@ from strandline.wire.kernels.labels import (
     rewrite,
     scan_canonical,
 )
-from strandline.wire.kernels.machine import load_f64, load_u8
 from strandline.wire.kernels.protobuf import read_length, read_varint, skip_field
-from strandline.wire.kernels.xxh3 import hash_at
 
 TAG_SERIES, TAG_METADATA = 0x0A, 0x1A
 TAG_SAMPLE, TAG_EXEMPLAR, TAG_HISTOGRAM = 0x12, 0x1A, 0x22

@@ -4,7 +4,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.wire.kernels.xxh3 import hash_128
+from strandline.kernels.xxh3 import hash_128
 
 pytestmark = pytest.mark.unit
 

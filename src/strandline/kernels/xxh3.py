@@ -7,7 +7,7 @@ keys are hashed where they lie in a batch of messages, without a Python object o
 import numpy as np
 from numba import njit
 
-from strandline.wire.kernels.machine import load_u8, load_u32, load_u64, multiply_wide
+from strandline.kernels.machine import load_u8, load_u32, load_u64, multiply_wide
 
 U64 = np.uint64
 P32_1, P32_2, P32_3 = U64(0x9E3779B1), U64(0x85EBCA77), U64(0xC2B2AE3D)

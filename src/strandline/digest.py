@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from strandline.wire.kernels.xxh3 import hash_128
+from strandline.kernels.xxh3 import hash_128
 
 
 def digest(data: bytes | npt.NDArray[np.uint8]) -> int:
