@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+F64s = npt.NDArray[np.float64]
 I64s = npt.NDArray[np.int64]
 U32s = npt.NDArray[np.uint32]
 U64s = npt.NDArray[np.uint64]

@@ -1,0 +1,139 @@
+"""What a store does, whichever it is: Cassandra's or the one in a SQLite file. One contract suite holds both to it.
+
+Every call may be made from any thread. `Fenced` and `StoreRefused` are final; `StoreUnavailable` may pass.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from strandline.errors import Fatal, Retryable
+from strandline.store.jobs import Job, JobResultOf, ResultRow
+from strandline.store.rows import (
+    DatasetShape,
+    IndexBucketOf,
+    ManifestRows,
+    ManifestWrite,
+    Ownership,
+    Segment,
+    SegmentsOf,
+    ShardId,
+    ShardState,
+)
+
+
+class Fenced(Fatal):
+    """Somebody else has taken the shard. What the caller wanted to write was not written."""
+
+
+class StoreUnavailable(Retryable):
+    """The store did not answer in time, or not enough of it did. What was to be written may or may not be there."""
+
+
+class StoreRefused(Fatal):
+    """The store will not do this: another schema version, a value out of bounds, no such table."""
+
+
+class Store(Protocol):
+    """Manifest, segments, index buckets and jobs of any number of datasets.
+
+    What has an `expires` is gone from then on. A conditional write that timed out is resolved before the call returns:
+    by a serial read, which also completes what is under way. So a call either did what it says, or raised `Fenced`
+    knowing that it did nothing, or raised `StoreUnavailable` not knowing.
+    """
+
+    def close(self) -> None:
+        """Let go of connections or files. Closing twice does nothing."""
+        ...
+
+    # Datasets.
+
+    def create_dataset(self, shape: DatasetShape) -> DatasetShape:
+        """Make a dataset unless there is one by this name; the shape that is stored, whoever stored it."""
+        ...
+
+    def dataset(self, name: str) -> DatasetShape | None:
+        """The shape of a dataset, if it was made."""
+        ...
+
+    # Ownership.
+
+    def state(self, shard: ShardId) -> ShardState | None:
+        """Who owns a shard, by a serial read; None for a shard that nobody has ever taken."""
+        ...
+
+    def take(
+        self, shard: ShardId, owner: str, after: ShardState | None, *, now: int, topic_id: str
+    ) -> Ownership | None:
+        """Become the owner, if the state is still `after` (epoch and owner of it); None if somebody was faster.
+
+        The epoch rises by one and `seen_at` becomes `now`. `topic_id` counts for a shard without a state only; an
+        existing one keeps its own. `owner` must be new and random.
+        """
+        ...
+
+    def touch(self, ownership: Ownership, seen_at: int | None) -> None:
+        """Say that the owner lives (`seen_at`) or has left (None). Raises `Fenced`."""
+        ...
+
+    # The manifest.
+
+    def manifest(self, shard: ShardId, *, first: int | None = None, last: int | None = None) -> ManifestRows | None:
+        """The rows of buckets from `first` to `last`, both included, by a serial read; None without a state."""
+        ...
+
+    def commit(self, ownership: Ownership, write: ManifestWrite) -> None:
+        """Write rows into the manifest, all or none. Raises `Fenced` if the shard is not the caller's any more.
+
+        Committing the same again changes nothing.
+        """
+        ...
+
+    # Segments and index buckets: plain writes under an attempt, which nobody else writes.
+
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], expires: int) -> None:
+        """Write segments; all are there when this returns."""
+        ...
+
+    def segments(
+        self, where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
+    ) -> Iterator[Segment]:
+        """Segments in order; all, or those that may hold series from `first` to `last`, both included.
+
+        A series may begin in a row whose own first series is below it: so the range begins with the last row whose
+        first series is below `first`, and ends with the last row whose first series is not above `last`.
+        """
+        ...
+
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], expires: int) -> int:
+        """Write the rows of an index bucket in order; how many there were. All are there when this returns."""
+        ...
+
+    def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
+        """The rows of an index bucket, in order; none if it does not exist. Rows of 1 MB are read few at a time."""
+        ...
+
+    # Replay jobs and what they leave. Every change is a compare-and-set.
+
+    def add_job(self, job: Job) -> bool:
+        """Put a job in place, unless its shard has one for the bucket; whether it is there now as given."""
+        ...
+
+    def jobs(self, shard: ShardId) -> Sequence[Job]:
+        """A shard's jobs by a serial read, in order of their buckets."""
+        ...
+
+    def replace_job(self, before: Job, after: Job) -> bool:
+        """Put `after` in the place of `before`, if plan, state, epoch, worker and lease are still as in `before`."""
+        ...
+
+    def remove_job(self, job: Job) -> bool:
+        """Take a job away, under the condition of `replace_job`; whether it is gone by this call."""
+        ...
+
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], expires: int) -> None:
+        """Write rows of a job's result; all are there when this returns."""
+        ...
+
+    def result(self, where: JobResultOf, kind: str) -> Iterator[ResultRow]:
+        """The rows of one kind, in order."""
+        ...
