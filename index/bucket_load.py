@@ -1,17 +1,24 @@
-"""From stored buckets back to an index: the newest bucket first, and the first record of a key wins."""
+"""From stored buckets back to an index: the newest bucket first, and the first record of a key wins.
+
+A local copy stands for all buckets up to the one that it belongs to. It is loaded behind the buckets that are newer, as
+though it were one more, older bucket.
+"""
 
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap
 
-from strandline.arrays import I64s
-from strandline.index.bitmaps import to_bitmap
+from strandline.arrays import I64s, U32s
+from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.bucket_codec import StoredBucket, StoredRecords
+from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.kernels.part_keys import hash_metrics
+from strandline.index.kernels.rows import rows_of_ids
 from strandline.index.key_documents import KeyDocuments
-from strandline.index.key_table import KeyTable
-from strandline.index.part_columns import ABSENT, LIVE, PartColumns
+from strandline.index.key_table import MISSING, KeyTable
+from strandline.index.part_columns import LIVE, PartColumns, PartRows
 from strandline.index.policy import BucketPolicy
 from strandline.index.shard_index import ShardIndex
 
@@ -25,62 +32,124 @@ def load_index(
     open_bucket: int,
     next_part_id: int,
     series_limit: int,
+    copy: CutSnapshot | None = None,
 ) -> ShardIndex:
     """The index as it was when the newest of these buckets had been stored.
 
-    Every unexpired bucket has to be among them, not just as many as the retention of today asks for; `expiry` says when
-    each expires. `documents` is empty and gets the keys.
+    Every unexpired bucket has to be among them, not just as many as the retention of today asks for, or all that are
+    newer than the copy; `expiry` says when each expires. `documents` has those of the copy, or none, and gets the
+    others.
     """
-    load = _Load(documents)
+    load = _Load(documents, to_bitmap(copy.keys.part_id) if copy is not None else BitMap())
     for stored in newest_first:
         load.bucket(stored)
-    load.settle_last_samples()
+    if copy is not None:
+        load.copy(copy)
+    table, columns = load.finish()
     index = ShardIndex(policy, documents, open_bucket=open_bucket, next_part_id=next_part_id, series_limit=series_limit)
-    index.restore(load.table, load.columns, load.active, dict(expiry))
+    index.restore(table, columns, load.active, dict(expiry))
     return index
 
 
 class _Load:
     """What has been gathered so far."""
 
-    def __init__(self, documents: KeyDocuments) -> None:
-        self.table = KeyTable()
-        self.columns = PartColumns()
+    def __init__(self, documents: KeyDocuments, documented: BitMap) -> None:
+        """`documented` are the part ids that have a document already."""
         self.active: dict[int, BitMap] = {}
         self._documents = documents
-        self._last: I64s = np.empty(0, dtype=np.int64)
+        self._documented = documented
+        self._table = KeyTable(len(documented))
+        self._keys: list[PartRows] = []
+        self._activity = _Activity()
 
     def bucket(self, stored: StoredBucket) -> None:
         """Take what no newer bucket has said already."""
         for records in stored.records:
             self._records(stored.bucket, records)
         self.active[stored.bucket] = to_bitmap(stored.active_ids)
-        if len(stored.active_ids):
-            missing = int(stored.active_ids[-1]) + 1 - len(self._last)
-            if missing > 0:
-                self._last = np.pad(self._last, (0, missing), constant_values=ABSENT)
-            unknown = self._last[stored.active_ids] == ABSENT
-            self._last[stored.active_ids[unknown]] = stored.last[unknown]
+        newest = np.full(len(stored.active_ids), stored.bucket, dtype=np.int32)
+        self._activity.add(self.active[stored.bucket], stored.active_ids, stored.last, newest)
 
-    def settle_last_samples(self) -> None:
-        """Give each key its greatest sample time. One that no bucket names as active has its end or its start."""
-        columns = self.columns
-        columns.last[:] = np.where(columns.end == LIVE, columns.start, columns.end)
-        known = min(len(self._last), len(columns))
-        have = self._last[:known] != ABSENT
-        columns.last[:known][have] = self._last[:known][have]
+    def copy(self, copy: CutSnapshot) -> None:
+        """Take what the copy knows and no bucket has said. A key that has another id by now loses its document."""
+        keys = copy.keys
+        assigned = self._table.assign(keys.key_low, keys.key_high, next_row=self._length(), most=MISSING)
+        old = np.ones(len(keys), dtype=np.bool_)
+        old[assigned.new] = False
+        if self._keys and old.any():
+            self._keys = [PartRows.concatenated(self._keys)]
+            given_anew = self._keys[0].part_id[assigned.rows[old]] != keys.part_id[old]
+            self._documents.delete(to_bitmap(keys.part_id[old][given_anew]))
+        self._keys.append(keys.take(assigned.new) if len(assigned.new) < len(keys) else keys.take(slice(None)))
+        self._activity.add(self._documented, keys.part_id, keys.last, keys.active_in)
+        self.active = dict(copy.active) | self.active
+
+    def finish(self) -> tuple[KeyTable, PartColumns]:
+        """The key table and the columns, with the greatest sample time of each key. Those of a live key are named by
+        the newest bucket in which it was active; an ended one's is its end.
+        """
+        if not self._keys:
+            return self._table, PartColumns()
+        keys = PartRows.concatenated(self._keys)
+        if np.any(keys.part_id[1:] < keys.part_id[:-1]):
+            order = np.argsort(keys.part_id)
+            keys = keys.take(order)
+            rows = np.empty(len(order), dtype=np.uint32)
+            rows[order] = np.arange(len(order), dtype=np.uint32)
+            self._table.renumber(rows)
+        keys.last[:] = np.where(keys.end == LIVE, keys.start, keys.end)
+        self._activity.apply(keys)
+        return self._table, PartColumns(keys)
+
+    def _length(self) -> int:
+        return sum(len(part) for part in self._keys)
 
     def _records(self, bucket: int, records: StoredRecords) -> None:
         hashes = records.keys.key_hashes
         # By key, not by id: a key that was purged and came back has another id, and only its newer one counts.
-        new = self.table.insert(hashes[:, 0].copy(), hashes[:, 1].copy(), records.keys.part_ids)
-        keys = records.keys.take(np.flatnonzero(new))
+        assigned = self._table.assign(hashes[:, 0].copy(), hashes[:, 1].copy(), next_row=self._length(), most=MISSING)
+        new = assigned.new
+        keys = records.keys.take(new)
         if len(keys) == 0:
             return
         metric = np.empty(len(keys), dtype=np.uint64)
         hash_metrics(keys.keys, keys.offsets, metric)
-        self.columns.begin(keys.part_ids, hashes[new, 0], hashes[new, 1], metric)
-        self.columns.start[keys.part_ids] = records.start[new]
-        self.columns.end[keys.part_ids] = records.end[new]
-        self.columns.newest[keys.part_ids] = bucket
-        self._documents.add(keys)
+        rows = PartRows.begun(keys.part_ids, hashes[new, 0], hashes[new, 1], metric)
+        rows.start[:] = records.start[new]
+        rows.end[:] = records.end[new]
+        rows.newest[:] = bucket
+        self._keys.append(rows)
+        if self._documented:
+            undocumented = to_bitmap(keys.part_ids) - self._documented
+            keys = keys.take(np.flatnonzero(np.isin(keys.part_ids, to_ids(undocumented))))
+        if len(keys):
+            self._documents.add(keys)
+
+
+class _Activity:
+    """The greatest sample time of part ids and the newest bucket with a sample of theirs, from newest to oldest."""
+
+    def __init__(self) -> None:
+        self._known = BitMap()
+        self._ids: list[U32s] = []
+        self._last: list[I64s] = []
+        self._bucket: list[npt.NDArray[np.int32]] = []
+
+    def add(self, active: BitMap, ids: U32s, last: I64s, bucket: npt.NDArray[np.int32]) -> None:
+        """Take those that nothing newer has named. `ids` are those of `active`, rising."""
+        unknown = to_ids(active - self._known)
+        places = np.empty(len(unknown), dtype=np.int64)
+        rows_of_ids(ids, unknown, places)
+        self._known |= active
+        self._ids.append(unknown)
+        self._last.append(last[places])
+        self._bucket.append(bucket[places])
+
+    def apply(self, keys: PartRows) -> None:
+        """Fill in `last` and `active_in`; ids that are nobody's any more are left out."""
+        for ids, last, bucket in zip(self._ids, self._last, self._bucket, strict=True):
+            rows = keys.rows_of(ids)
+            there = rows >= 0
+            keys.last[rows[there]] = last[there]
+            keys.active_in[rows[there]] = bucket[there]

@@ -59,9 +59,11 @@ class Catalogue:
         chosen = found[:limit]
         keys = self._lucene.part_keys(part_id_in(chosen))
         keys = keys.take(np.argsort(keys.part_ids))
-        return SeriesFound(
-            keys, self._columns.start[keys.part_ids], self._columns.end[keys.part_ids], more=len(chosen) < len(found)
-        )
+        known = self._columns.rows
+        rows = known.rows_of(keys.part_ids)
+        # One that was purged just now has no row any more.
+        keys, rows = keys.take(np.flatnonzero(rows >= 0)), rows[rows >= 0]
+        return SeriesFound(keys, known.start[rows], known.end[rows], more=len(chosen) < len(found))
 
     def label_names(
         self, matchers: Sequence[Matcher] = (), within: TimeRange | None = None, *, limit: int
@@ -82,11 +84,12 @@ class Catalogue:
         return part_id_in(self.matching(matchers, within))
 
     def _present(self, found: BitMap, within: TimeRange | None) -> BitMap:
-        ids = to_ids(found)
-        # Lucene may be ahead of the columns or behind them by a batch: an id that they do not know is no key yet.
-        ids = ids[ids < len(self._columns)]
-        end = self._columns.end[ids]
+        known, ids = self._columns.rows, to_ids(found)
+        # Lucene may be ahead of the columns or behind them by a batch: an id that they do not know is no key.
+        rows = known.rows_of(ids)
+        ids, rows = ids[rows >= 0], rows[rows >= 0]
+        end = known.end[rows]
         there = end != ABSENT
         if within is not None:
-            there &= (self._columns.start[ids] <= within.last) & (end >= within.first)
+            there &= (known.start[rows] <= within.last) & (end >= within.first)
         return to_bitmap(ids[there])

@@ -12,13 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from strandline.arrays import I64s, U32s, U64s
 from strandline.errors import Fatal
-from strandline.index.key_table import KeyTable
-from strandline.index.part_columns import PartColumns
+from strandline.index.part_columns import PartRows
 
 # The last byte is the version.
-_MAGIC: Final = b"cut-key\x01"
+_MAGIC: Final = b"cut-key\x02"
 _HEADER: Final = struct.Struct("<8sqqqqq")
 _BITMAP: Final = struct.Struct("<qq")
 # Wide columns first, so that each of them lies where its numbers may be read in place.
@@ -30,7 +28,8 @@ _COLUMNS: Final[tuple[tuple[str, str], ...]] = (
     ("key_low", "<u8"),
     ("key_high", "<u8"),
     ("newest", "<i4"),
-    ("part_ids", "<u4"),
+    ("active_in", "<i4"),
+    ("part_id", "<u4"),
 )
 
 
@@ -42,61 +41,15 @@ class UnknownSnapshot(Fatal):
 class CutSnapshot:
     """The keys that were present once a bucket had been cut, and who was active in the buckets that are kept.
 
-    The columns are those of `PartColumns`, with a row for each present key, in rising order of `part_ids`. `retention`
-    is the one that keys were purged and buckets dropped by. Nothing in a snapshot changes: it may be written from
-    another thread.
+    `retention` is the one that keys were purged and buckets dropped by. Nothing in a snapshot changes: it may be
+    written from another thread. The keys' numbers within a bucket are no part of it.
     """
 
     bucket: int
     next_part_id: int
     retention: int
-    part_ids: U32s
-    start: I64s
-    last: I64s
-    end: I64s
-    newest: npt.NDArray[np.int32]
-    metric: U64s
-    key_low: U64s
-    key_high: U64s
+    keys: PartRows
     active: Mapping[int, BitMap]
-
-    @classmethod
-    def of(
-        cls, columns: PartColumns, *, bucket: int, next_part_id: int, retention: int, active: Mapping[int, BitMap]
-    ) -> "CutSnapshot":
-        """Copy what is present out of columns that go on changing. The bitmaps must not change any more."""
-        ids = np.flatnonzero(columns.present()).astype(np.uint32)
-        return cls(
-            bucket=bucket,
-            next_part_id=next_part_id,
-            retention=retention,
-            part_ids=ids,
-            start=columns.start[ids],
-            last=columns.last[ids],
-            end=columns.end[ids],
-            newest=columns.newest[ids],
-            metric=columns.metric[ids],
-            key_low=columns.key_low[ids],
-            key_high=columns.key_high[ids],
-            active=active,
-        )
-
-    def columns(self) -> PartColumns:
-        """Columns with these keys, for one writer to go on with."""
-        columns = PartColumns()
-        ids = self.part_ids
-        columns.begin(ids, self.key_low, self.key_high, self.metric)
-        columns.start[ids] = self.start
-        columns.last[ids] = self.last
-        columns.end[ids] = self.end
-        columns.newest[ids] = self.newest
-        return columns
-
-    def table(self) -> KeyTable:
-        """A key table with these keys."""
-        table = KeyTable(len(self.part_ids))
-        table.insert(self.key_low, self.key_high, self.part_ids)
-        return table
 
 
 def encode_snapshot(snapshot: CutSnapshot) -> bytes:
@@ -106,11 +59,11 @@ def encode_snapshot(snapshot: CutSnapshot) -> bytes:
         snapshot.bucket,
         snapshot.next_part_id,
         snapshot.retention,
-        len(snapshot.part_ids),
+        len(snapshot.keys),
         len(snapshot.active),
     )
     parts: list[Any] = [header]
-    parts += [np.ascontiguousarray(getattr(snapshot, name), dtype=kind).data for name, kind in _COLUMNS]
+    parts += [np.ascontiguousarray(getattr(snapshot.keys, name), dtype=kind).data for name, kind in _COLUMNS]
     for bucket, active in snapshot.active.items():
         serialised = active.serialize()
         parts += [_BITMAP.pack(bucket, len(serialised)), serialised]
@@ -137,4 +90,5 @@ def decode_snapshot(data: npt.NDArray[np.uint8]) -> CutSnapshot:
         at += _BITMAP.size
         active[active_bucket] = BitMap.deserialize(data[at : at + length].tobytes())
         at += length
-    return CutSnapshot(bucket, next_part_id, retention, active=active, **columns)
+    keys = PartRows(number=np.zeros(n_keys, dtype=np.uint32), **columns)
+    return CutSnapshot(bucket, next_part_id, retention, keys, active)

@@ -1,4 +1,4 @@
-"""From a part key's 128-bit hash to its part id, for millions of keys and whole batches at a time.
+"""From a part key's 128-bit hash to its row in the columns, for millions of keys and whole batches at a time.
 
 One writer and no locks: whoever else wants to look keys up asks the writer.
 """
@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from strandline.arrays import Rows, U32s, U64s
-from strandline.errors import Fatal
 from strandline.index.kernels import key_table as kernels
 
 MISSING = int(kernels.MISSING)
@@ -17,16 +16,12 @@ FULLEST = 0.7  # Of the slots. Runs of linear probing stay short below that.
 SMALLEST = 1024
 
 
-class OutOfPartIds(Fatal):
-    """A shard has given out every part id that there is."""
-
-
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Part ids of a batch, `MISSING` where a key was refused, and the rows of the keys that are new, in order."""
+    """The row of each key of a batch, `MISSING` where it was refused, and the places of the new keys, in order."""
 
-    part_ids: U32s
-    new_rows: Rows
+    rows: U32s
+    new: Rows
     refused: int
 
 
@@ -47,38 +42,37 @@ class KeyTable:
         return int(self._slots.nbytes)
 
     def find(self, low: U64s, high: U64s) -> U32s:
-        """The part id of each key, or `MISSING`."""
-        part_ids = np.empty(len(low), dtype=np.uint32)
-        kernels.find(self._slots, low, high, part_ids)
-        return part_ids
+        """The row of each key, or `MISSING`."""
+        rows = np.empty(len(low), dtype=np.uint32)
+        kernels.find(self._slots, low, high, rows)
+        return rows
 
-    def assign(self, low: U64s, high: U64s, *, next_id: int, most: int) -> Assigned:
-        """The part id of each key. Keys that are not there get the next ids, in the order of their first rows.
+    def assign(self, low: U64s, high: U64s, *, next_row: int, most: int) -> Assigned:
+        """The row of each key. Keys that are not there get the next rows, in the order in which they first come.
 
         At most `most` keys are ever in the table: past that new ones are refused, and those that are there go on.
         """
-        part_ids = np.empty(len(low), dtype=np.uint32)
-        if kernels.find(self._slots, low, high, part_ids) == 0:
-            return Assigned(part_ids, np.empty(0, dtype=np.int64), 0)
-        rows = np.flatnonzero(part_ids == MISSING)
-        room = max(0, min(len(rows), most - self._used))
-        if next_id + room > MISSING:
-            raise OutOfPartIds(
-                f"part id {next_id} and {room} more do not fit into 32 bits",
-                remedy="Move the dataset to more partitions: ids are never used again",
-            )
+        rows = np.empty(len(low), dtype=np.uint32)
+        if kernels.find(self._slots, low, high, rows) == 0:
+            return Assigned(rows, np.empty(0, dtype=np.int64), 0)
+        missing = np.flatnonzero(rows == MISSING)
+        room = max(0, min(len(missing), most - self._used))
         self.reserve(self._used + room)
-        first_rows = np.empty(room, dtype=np.int64)
-        new = kernels.assign(self._slots, low, high, rows, next_id, room, part_ids, first_rows)
-        self._used += new
-        return Assigned(part_ids, first_rows[:new], int(np.count_nonzero(part_ids[rows] == MISSING)))
+        new = np.empty(room, dtype=np.int64)
+        n_new = kernels.assign(self._slots, low, high, missing, next_row, room, rows, new)
+        self._used += n_new
+        return Assigned(rows, new[:n_new], int(np.count_nonzero(rows[missing] == MISSING)))
 
-    def insert(self, low: U64s, high: U64s, part_ids: U32s) -> npt.NDArray[np.bool_]:
-        """Put keys in under ids that were given before; which of them were new. A key that is there keeps its id."""
+    def insert(self, low: U64s, high: U64s, rows: U32s) -> npt.NDArray[np.bool_]:
+        """Put keys in with the rows that they have; which of them were new. A key that is there keeps its row."""
         self.reserve(self._used + len(low))
         new = np.empty(len(low), dtype=np.bool_)
-        self._used += int(kernels.insert(self._slots, low, high, part_ids, new))
+        self._used += int(kernels.insert(self._slots, low, high, rows, new))
         return new
+
+    def renumber(self, rows: U32s) -> None:
+        """Say that the columns were sorted or squeezed: what was row i is row `rows[i]` now."""
+        kernels.renumber(self._slots, rows)
 
     def remove(self, low: U64s, high: U64s) -> int:
         """Take keys out; how many were there."""
@@ -87,11 +81,11 @@ class KeyTable:
         return removed
 
     def dump(self) -> tuple[U64s, U64s, U32s]:
-        """Every key and its part id as columns, in no order: what a snapshot holds, and `insert` takes."""
+        """Every key and its row as columns, in no order: what `insert` takes."""
         low, high = np.empty(self._used, dtype=np.uint64), np.empty(self._used, dtype=np.uint64)
-        part_ids = np.empty(self._used, dtype=np.uint32)
-        kernels.dump(self._slots, low, high, part_ids)
-        return low, high, part_ids
+        rows = np.empty(self._used, dtype=np.uint32)
+        kernels.dump(self._slots, low, high, rows)
+        return low, high, rows
 
     def reserve(self, keys: int) -> None:
         """Make room for so many keys in all, so that nothing has to move until there are more."""

@@ -28,13 +28,10 @@ from strandline.digest import digest
 from strandline.errors import Fatal
 from strandline.index.bitmaps import to_bitmap
 from strandline.index.cut_snapshot import CutSnapshot, UnknownSnapshot, decode_snapshot, encode_snapshot
-from strandline.index.key_documents import LuceneDocuments
 from strandline.index.part_key_index import DEFAULT_RAM_BUFFER_MB, PartKeyIndex
-from strandline.index.policy import BucketPolicy
 from strandline.index.pylucene.commits import ClosedIndex, held_closed
 from strandline.index.pylucene.failures import IndexDamaged, LuceneFailed
 from strandline.index.pylucene.queries import everything
-from strandline.index.shard_index import ShardIndex
 
 _COLUMNS, _DIGEST, _NEXT_PART_ID = "columns", "columns_xxh3", "next_part_id"
 _COLUMNS_FILES: Final = "columns-*"
@@ -99,16 +96,14 @@ def saved_identity(folder: Path) -> CopyIdentity:
 def open_copy(
     folder: Path,
     expected: CopyIdentity,
-    policy: BucketPolicy,
-    expiry: Mapping[int, int],
+    retention: int,
     *,
-    series_limit: int,
     ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB,
-) -> tuple[PartKeyIndex, ShardIndex]:
-    """The index as it was right after the cut of the expected bucket, with the bucket behind it open.
+) -> tuple[PartKeyIndex, CutSnapshot]:
+    """The Lucene index and the columns as they were right after the cut of the expected bucket, for `load_index`.
 
-    `expected` is what the manifest names, and `expiry` says when each stored bucket expires. Raises `CopyUnusable`
-    unless the copy is just that one and every byte of it is right, and `IndexInUse` if somebody has it open.
+    `expected` is what the manifest names for that bucket, and `retention` is today's. Raises `CopyUnusable` unless the
+    copy is just that one and every byte of it is right, and `IndexInUse` if somebody has it open.
     """
     _check_commit_exists(folder)
     with held_closed(lucene_folder(folder)) as closed:
@@ -117,10 +112,10 @@ def open_copy(
         if found != expected:
             raise CopyUnusable(folder, f"it is {found}, and {expected} was expected")
         snapshot = _read_columns(folder, user_data)
-        if policy.retention > snapshot.retention:
+        if retention > snapshot.retention:
             raise CopyUnusable(
                 folder,
-                f"it was purged by a retention of {snapshot.retention} ms, and now {policy.retention} ms are kept",
+                f"it was purged by a retention of {snapshot.retention} ms, and now {retention} ms are kept",
             )
         if not closed.is_whole():
             raise CopyUnusable(folder, "a file of its Lucene index is missing or damaged")
@@ -132,19 +127,11 @@ def open_copy(
         if index.user_data() != user_data:
             raise CopyUnusable(folder, "it was changed while it was being opened")
         _keep_documents_of(folder, index, snapshot)
-        shard = ShardIndex(
-            policy,
-            LuceneDocuments(index),
-            open_bucket=snapshot.bucket + 1,
-            next_part_id=snapshot.next_part_id,
-            series_limit=series_limit,
-        )
-        shard.restore(snapshot.table(), snapshot.columns(), dict(snapshot.active), dict(expiry))
         _remove_columns_but(folder, user_data[_COLUMNS])
     except BaseException:
         index.close()
         raise
-    return index, shard
+    return index, snapshot
 
 
 def discard_copy(folder: Path) -> None:
@@ -201,7 +188,7 @@ def _read_columns(folder: Path, user_data: Mapping[str, str]) -> CutSnapshot:
 
 def _keep_documents_of(folder: Path, index: PartKeyIndex, snapshot: CutSnapshot) -> None:
     """Delete the documents of keys that were not there at the cut: those born since, and those purged before."""
-    present = to_bitmap(snapshot.part_ids)
+    present = to_bitmap(snapshot.keys.part_id)
     found = index.search(everything())
     if index.count() != len(found):
         raise CopyUnusable(folder, f"it has {index.count()} documents for {len(found)} part ids")

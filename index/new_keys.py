@@ -10,14 +10,14 @@ from strandline.wire.columns import Columns
 
 
 def new_key_batch(columns: Columns, rows: Rows, part_ids: U32s) -> PartKeyBatch:
-    """The part keys of some rows of a decoded batch, under the ids that those rows were given."""
+    """The part keys of some rows of a decoded batch, under these ids."""
     starts = columns.labels_start[rows]
     ends = starts + columns.labels_length[rows]
     offsets = np.zeros(len(rows) + 1, dtype=np.int64)
     keys = np.empty(int((ends - starts).sum()), dtype=np.uint8)
     from_labels(columns.data, starts, ends, keys, offsets)
     hashes = np.column_stack((columns.key_low[rows], columns.key_high[rows]))
-    return PartKeyBatch(part_ids[rows], hashes, offsets, keys[: offsets[-1]])
+    return PartKeyBatch(part_ids, hashes, offsets, keys[: offsets[-1]])
 
 
 def key_hashes(keys: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> tuple[U64s, U64s]:

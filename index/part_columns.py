@@ -1,121 +1,160 @@
-"""What changes about keys: columns by part id.
+"""What changes about keys: columns with a row a key.
 
-A key is *live* while samples come, *ended* once they have stopped for long enough, and *absent* before it has its part
-id and after it was purged. Times are sample times in milliseconds.
+A key is *live* while samples come, *ended* once they have stopped for long enough, and *absent* after it was purged.
+Times are sample times in milliseconds.
+
+Rows stand in rising order of part ids. Ids only rise, so that new keys go behind the others; the rows of purged ones
+stay until there are many of them, and are then squeezed out. So the columns are as long as there are keys, however many
+ids were ever given, and bitmaps of ids, which are sorted too, meet them in one pass.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import I64s, U32s, U64s
+from strandline.arrays import I64s, Rows, U32s, U64s
+from strandline.index.kernels.rows import rows_of_ids
 
 LIVE: Final = np.iinfo(np.int64).max
 ABSENT: Final = np.iinfo(np.int64).min
-NO_BUCKET: Final = -1  # A key whose record no bucket holds yet.
+NO_BUCKET: Final = -1
+# Rows of purged keys are squeezed out when they are so large a part of all, and not a handful.
+SPARSE: Final = 0.25
+SPARSE_ROWS: Final = 1024
+
+_TYPES: Final = {
+    "part_id": np.uint32,
+    "start": np.int64,
+    "last": np.int64,
+    "end": np.int64,
+    "newest": np.int32,
+    "active_in": np.int32,
+    "number": np.uint32,
+    "metric": np.uint64,
+    "key_low": np.uint64,
+    "key_high": np.uint64,
+}
+_ROW_BYTES: Final = sum(np.dtype(kind).itemsize for kind in _TYPES.values())
 
 
-class PartColumns:
-    """The columns of one shard. They have one writer; whoever reads beside it takes copies.
+@dataclass(frozen=True, slots=True)
+class PartRows:
+    """The columns of some keys.
 
     `start` is the least sample time, `last` the greatest, `end` is `LIVE`, `ABSENT` or the greatest sample time of a
-    key that ended, `newest` the newest bucket that holds the key's record, `metric` the hash of its metric's name,
+    key that ended, `newest` the newest bucket that holds the key's record, `active_in` the newest bucket in which it
+    had a sample, `number` its number among those that had one in that bucket, `metric` the hash of its metric's name,
     `key_low` and `key_high` the hash of the key.
     """
 
-    def __init__(self) -> None:
-        self._columns = _Arrays(0)
-        self._length = 0
+    part_id: U32s
+    start: I64s
+    last: I64s
+    end: I64s
+    newest: npt.NDArray[np.int32]
+    active_in: npt.NDArray[np.int32]
+    number: U32s
+    metric: U64s
+    key_low: U64s
+    key_high: U64s
+
+    @classmethod
+    def empty(cls, rows: int) -> "PartRows":
+        """So many rows with no meaning yet."""
+        return cls(**{name: np.zeros(rows, dtype=kind) for name, kind in _TYPES.items()})
+
+    @classmethod
+    def begun(cls, part_ids: U32s, key_low: U64s, key_high: U64s, metric: U64s) -> "PartRows":
+        """Keys that are live and have no sample yet."""
+        rows = len(part_ids)
+        return cls(
+            part_id=part_ids,
+            start=np.full(rows, LIVE),
+            last=np.full(rows, ABSENT),
+            end=np.full(rows, LIVE),
+            newest=np.full(rows, NO_BUCKET, dtype=np.int32),
+            active_in=np.full(rows, NO_BUCKET, dtype=np.int32),
+            number=np.zeros(rows, dtype=np.uint32),
+            metric=metric,
+            key_low=key_low,
+            key_high=key_high,
+        )
+
+    def take(self, rows: Rows | slice | npt.NDArray[np.bool_]) -> "PartRows":
+        """Some of the rows: copies, or views if they are a slice."""
+        return PartRows(**{name: getattr(self, name)[rows] for name in _TYPES})
+
+    @staticmethod
+    def concatenated(parts: list["PartRows"]) -> "PartRows":
+        """Several one behind the other."""
+        return PartRows(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _TYPES})
 
     def __len__(self) -> int:
-        """One more than the greatest part id that was ever here."""
+        return len(self.part_id)
+
+    def present(self) -> npt.NDArray[np.bool_]:
+        """Which rows have a key now."""
+        present: npt.NDArray[np.bool_] = self.end != ABSENT
+        return present
+
+    def rows_of(self, part_ids: U32s) -> Rows:
+        """The row of each part id, -1 where there is none. The ids rise, as a bitmap's do."""
+        rows = np.empty(len(part_ids), dtype=np.int64)
+        rows_of_ids(self.part_id, part_ids, rows)
+        return rows
+
+
+class PartColumns:
+    """The columns of one shard, which grow. They have one writer; whoever reads beside it asks for `rows` once, and
+    sees the keys of that moment and their times as they become.
+    """
+
+    def __init__(self, rows: PartRows | None = None) -> None:
+        """Empty, or with these rows, which rise by part id and are the columns' own from now on."""
+        self._arrays = rows if rows is not None else PartRows.empty(0)
+        self._length = len(self._arrays)
+        self._absent = int(np.count_nonzero(~self._arrays.present()))
+        self.rows = self._arrays
+
+    def __len__(self) -> int:
         return self._length
-
-    @property
-    def start(self) -> I64s:
-        return self._columns.start[: self._length]
-
-    @property
-    def last(self) -> I64s:
-        return self._columns.last[: self._length]
-
-    @property
-    def end(self) -> I64s:
-        return self._columns.end[: self._length]
-
-    @property
-    def newest(self) -> npt.NDArray[np.int32]:
-        return self._columns.newest[: self._length]
-
-    @property
-    def metric(self) -> U64s:
-        return self._columns.metric[: self._length]
-
-    @property
-    def key_low(self) -> U64s:
-        return self._columns.key_low[: self._length]
-
-    @property
-    def key_high(self) -> U64s:
-        return self._columns.key_high[: self._length]
 
     @property
     def nbytes(self) -> int:
         """The memory that the columns take."""
-        return self._columns.nbytes
+        return len(self._arrays) * _ROW_BYTES
 
-    def reserve(self, length: int) -> None:
-        """Have columns for every part id below `length`; those that are new are absent."""
-        if length > self._columns.capacity:
-            self._columns = self._columns.grown(max(length, self._columns.capacity * 3 // 2, 1024))
-        self._length = max(self._length, length)
+    def append(self, rows: PartRows) -> None:
+        """Put rows behind the others; their ids rise and are greater."""
+        length = self._length + len(rows)
+        if length > len(self._arrays):
+            larger = PartRows.empty(max(length, len(self._arrays) * 5 // 4, 1024))
+            _copy(self.rows, larger, 0)
+            self._arrays = larger
+        _copy(rows, self._arrays, self._length)
+        self._length = length
+        self.rows = self._arrays.take(slice(0, length))
 
-    def begin(self, part_ids: U32s, key_low: U64s, key_high: U64s, metric: U64s) -> None:
-        """Make keys live that have no sample yet: `observe` follows."""
-        if len(part_ids) == 0:
-            return
-        self.reserve(int(part_ids.max()) + 1)
-        self.start[part_ids] = LIVE
-        self.last[part_ids] = ABSENT
-        self.end[part_ids] = LIVE
-        self.newest[part_ids] = NO_BUCKET
-        self.metric[part_ids] = metric
-        self.key_low[part_ids] = key_low
-        self.key_high[part_ids] = key_high
-
-    def forget(self, part_ids: U32s) -> None:
+    def forget(self, rows: Rows) -> None:
         """Make keys absent. Their ids are never used again."""
-        self.end[part_ids] = ABSENT
-        self.newest[part_ids] = NO_BUCKET
+        self.rows.end[rows] = ABSENT
+        self.rows.newest[rows] = NO_BUCKET
+        self._absent += len(rows)
 
-    def present(self) -> npt.NDArray[np.bool_]:
-        """Which part ids have a key now."""
-        present: npt.NDArray[np.bool_] = self.end != ABSENT
-        return present
+    def squeeze(self) -> U32s | None:
+        """Drop the rows of absent keys if they are many: the new row of each old one, None if nothing moved."""
+        if self._absent < max(SPARSE_ROWS, SPARSE * self._length):
+            return None
+        present = self.rows.present()
+        moved = (np.cumsum(present) - 1).astype(np.uint32)
+        # New arrays: somebody may be reading the old ones.
+        self._arrays = self.rows = self.rows.take(present)
+        self._length, self._absent = len(self._arrays), 0
+        return moved
 
 
-class _Arrays:
-    """The arrays themselves, longer than what is in use."""
-
-    NAMES = ("start", "last", "end", "newest", "metric", "key_low", "key_high")
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.start = np.zeros(capacity, dtype=np.int64)
-        self.last = np.zeros(capacity, dtype=np.int64)
-        self.end = np.full(capacity, ABSENT, dtype=np.int64)
-        self.newest = np.full(capacity, NO_BUCKET, dtype=np.int32)
-        self.metric = np.zeros(capacity, dtype=np.uint64)
-        self.key_low = np.zeros(capacity, dtype=np.uint64)
-        self.key_high = np.zeros(capacity, dtype=np.uint64)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(getattr(self, name).nbytes for name in self.NAMES)
-
-    def grown(self, capacity: int) -> "_Arrays":
-        larger = _Arrays(capacity)
-        for name in self.NAMES:
-            getattr(larger, name)[: self.capacity] = getattr(self, name)
-        return larger
+def _copy(source: PartRows, target: PartRows, first: int) -> None:
+    for name in _TYPES:
+        getattr(target, name)[first : first + len(source)] = getattr(source, name)

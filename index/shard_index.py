@@ -11,6 +11,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from strandline.arrays import I64s, Rows, U32s
+from strandline.errors import Fatal
 from strandline.index import bucket_rules
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.bucket_codec import EncodedBucket, encode_bucket
@@ -19,19 +20,27 @@ from strandline.index.kernels.observe import observe
 from strandline.index.key_documents import KeyDocuments
 from strandline.index.key_table import MISSING, KeyTable
 from strandline.index.new_keys import new_key_batch
-from strandline.index.part_columns import PartColumns
+from strandline.index.part_columns import PartColumns, PartRows
 from strandline.index.policy import BucketPolicy
 from strandline.index.time_bucket import FrozenBucket, OpenBucket
 from strandline.wire.columns import Columns
 
 
+class OutOfPartIds(Fatal):
+    """A shard has given out every part id that there is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of a decoded batch: the part id of each series row (`MISSING` if refused or without a sample), how
-    many keys are new, and how many rows the series limit refused.
+    """What became of a decoded batch.
+
+    `numbers` has for each series row its key's number among the keys with a sample in the open bucket, `MISSING` if the
+    series was refused or has no sample. `newly_active` are the rows whose keys got the next numbers, in their order.
+    Beside that, how many keys are new to the index, and how many rows the series limit refused.
     """
 
-    part_ids: U32s
+    numbers: U32s
+    newly_active: Rows
     new_keys: int
     refused: int
 
@@ -61,51 +70,60 @@ class ShardIndex:
 
     def take(self, batch: Columns) -> Taken:
         """Let the samples of a decoded batch count for their keys, in the open bucket."""
-        part_ids = np.full(len(batch.record), MISSING, dtype=np.uint32)
-        rows = np.flatnonzero(np.diff(batch.first_sample))  # A series without a sample is no key.
-        if len(rows) == 0:
-            return Taken(part_ids, 0, 0)
-        low, high = batch.key_low[rows], batch.key_high[rows]
-        assigned = self.table.assign(low, high, next_id=self.next_part_id, most=self._series_limit)
-        part_ids[rows] = assigned.part_ids
-        if len(assigned.new_rows):
-            new_rows = rows[assigned.new_rows]
-            new_ids = part_ids[new_rows]
-            self._documents.add(new_key_batch(batch, new_rows, part_ids))
-            self.columns.begin(new_ids, batch.key_low[new_rows], batch.key_high[new_rows], batch.metric[new_rows])
-            self.next_part_id += len(new_rows)
-            self.open.changed |= to_bitmap(new_ids)
-        self._observe(assigned.part_ids, *_least_and_greatest(batch, rows))
-        return Taken(part_ids, len(assigned.new_rows), assigned.refused)
+        numbers = np.full(len(batch.record), MISSING, dtype=np.uint32)
+        given = np.flatnonzero(np.diff(batch.first_sample))  # A series without a sample is no key.
+        if len(given) == 0:
+            return Taken(numbers, given, 0, 0)
+        columns = self.columns
+        assigned = self.table.assign(
+            batch.key_low[given], batch.key_high[given], next_row=len(columns), most=self._series_limit
+        )
+        if n_new := len(assigned.new):
+            self._begin(batch, given[assigned.new])
+        rows, keys = assigned.rows, columns.rows
+        given_numbers, changed = np.empty(len(rows), dtype=np.uint32), np.empty(len(rows), dtype=np.uint32)
+        newly_active = np.empty(len(rows), dtype=np.int64)
+        n_active, n_changed = observe(
+            rows,
+            *_least_and_greatest(batch, given),
+            self.open.bucket,
+            len(self.open.active),
+            (keys.start, keys.last, keys.end, keys.active_in, keys.number),
+            given_numbers,
+            changed,
+            newly_active,
+        )
+        numbers[given] = given_numbers
+        newly_active = newly_active[:n_active]
+        self.open.changed |= to_bitmap(keys.part_id[changed[:n_changed]])
+        self.open.active |= to_bitmap(keys.part_id[rows[newly_active]])
+        return Taken(numbers, given[newly_active], n_new, assigned.refused)
 
     def cut(self) -> FrozenBucket:
         """Close the open bucket and open the next one; what is to be stored of the closed one, as of now."""
         closed = self.open
-        self.open = OpenBucket(closed.bucket + 1)
-        self._active[closed.bucket] = closed.active
-        columns = self.columns
-        newest = range(closed.bucket - self.policy.live_buckets + 1, closed.bucket + 1)
-        ended = bucket_rules.ended_keys(columns, [self._active[one] for one in newest if one in self._active])
-        ended_ids = to_ids(ended)
-        columns.end[ended_ids] = columns.last[ended_ids]
-        going = bucket_rules.keys_to_purge(columns, closed.bucket, self.policy)
-        rolled_over = bucket_rules.keys_to_roll_over(
-            columns, closed.bucket, self.policy, self._expires_at, self._superseded
-        )
+        bucket, keys, policy = closed.bucket, self.columns.rows, self.policy
+        self.open = OpenBucket(bucket + 1)
+        self._active[bucket] = closed.active
+        ended = bucket_rules.ended_keys(keys, bucket, policy)
+        keys.end[ended] = keys.last[ended]
+        going = bucket_rules.keys_to_purge(keys, bucket, policy)
+        rolled_over = bucket_rules.keys_to_roll_over(keys, bucket, policy, self._expires_at, self._superseded)
         self._superseded = frozenset()
-        changed_ids = to_ids(closed.changed | ended | (rolled_over - going))
-        columns.newest[changed_ids] = closed.bucket
-        active_ids = to_ids(closed.active)
+        changed = ended | (rolled_over & ~going)
+        changed[keys.rows_of(to_ids(closed.changed))] = True
+        keys.newest[changed] = bucket
+        active = keys.active_in == bucket
         frozen = FrozenBucket(
-            closed.bucket,
-            changed_ids,
-            columns.start[changed_ids],
-            columns.end[changed_ids],
-            active_ids,
-            columns.last[active_ids],
+            bucket,
+            keys.part_id[changed],
+            keys.start[changed],
+            keys.end[changed],
+            keys.part_id[active],
+            keys.last[active],
         )
         self._unstored.append(frozen)
-        self._forget(going)
+        self._forget(np.flatnonzero(going))
         return frozen
 
     def snapshot(self) -> CutSnapshot:
@@ -115,13 +133,8 @@ class ShardIndex:
         bucket = self.open.bucket - 1
         # Those that are left once the bucket is stored, whatever is still kept until then.
         kept = {one: active for one, active in self._active.items() if one > bucket - self.policy.kept_buckets}
-        return CutSnapshot.of(
-            self.columns,
-            bucket=bucket,
-            next_part_id=self.next_part_id,
-            retention=self.policy.retention,
-            active=kept,
-        )
+        keys = self.columns.rows
+        return CutSnapshot(bucket, self.next_part_id, self.policy.retention, keys.take(keys.present()), kept)
 
     def encode(self, frozen: FrozenBucket) -> EncodedBucket:
         """The rows of a frozen bucket. Its keys are still there: none that it names is purged before it is stored."""
@@ -135,8 +148,7 @@ class ShardIndex:
             raise ValueError(f"bucket {frozen.bucket} was stored before bucket {self._unstored[0].bucket}")
         del self._unstored[0]
         self._expiry[frozen.bucket] = expires
-        for bucket in [one for one in self._active if one <= frozen.bucket - self.policy.kept_buckets]:
-            del self._active[bucket]
+        self._drop_buckets(frozen.bucket)
         self._delete_forgotten(frozen.bucket)
 
     def restore(self, table: KeyTable, columns: PartColumns, active: dict[int, BitMap], expiry: dict[int, int]) -> None:
@@ -144,8 +156,10 @@ class ShardIndex:
         bucket before the open one.
         """
         self.table, self.columns, self._active, self._expiry = table, columns, active, expiry
-        self._forget(bucket_rules.keys_to_purge(columns, self.open.bucket - 1, self.policy))
-        self._delete_forgotten(self.open.bucket - 1)
+        bucket = self.open.bucket - 1
+        self._forget(np.flatnonzero(bucket_rules.keys_to_purge(columns.rows, bucket, self.policy)))
+        self._drop_buckets(bucket)
+        self._delete_forgotten(bucket)
 
     def supersede(self, buckets: Iterable[int]) -> None:
         """Say that stored buckets were superseded by a rewind: records in them are written again at the next cut."""
@@ -155,25 +169,37 @@ class ShardIndex:
         """Who had a sample in a bucket that is kept, or in the open one."""
         return BitMap(self.open.active if bucket == self.open.bucket else self._active.get(bucket, BitMap()))
 
-    def _observe(self, part_ids: U32s, least: I64s, greatest: I64s) -> None:
-        columns = self.columns
-        changed = np.empty(len(part_ids), dtype=np.uint32)
-        n_changed = observe(part_ids, least, greatest, columns.start, columns.last, columns.end, changed)
-        self.open.changed |= to_bitmap(changed[:n_changed])
-        self.open.active |= to_bitmap(part_ids[part_ids != MISSING])
+    def _begin(self, batch: Columns, rows: Rows) -> None:
+        """Give new keys their ids, in the order of these rows of a batch, and find them from now on."""
+        if self.next_part_id + len(rows) > MISSING:
+            raise OutOfPartIds(
+                f"part id {self.next_part_id} and {len(rows)} more do not fit into 32 bits",
+                remedy="Move the dataset to more partitions: ids are never used again",
+            )
+        part_ids = np.arange(self.next_part_id, self.next_part_id + len(rows), dtype=np.uint32)
+        self._documents.add(new_key_batch(batch, rows, part_ids))
+        self.columns.append(PartRows.begun(part_ids, batch.key_low[rows], batch.key_high[rows], batch.metric[rows]))
+        self.next_part_id += len(rows)
+        self.open.changed |= to_bitmap(part_ids)
 
     def _expires_at(self, bucket: int) -> int:
         return self._expiry.get(bucket, self.policy.expected_expiry(bucket))
 
-    def _forget(self, going: BitMap) -> None:
+    def _forget(self, going: Rows) -> None:
         """Let keys go, as of the cut of the bucket before the open one: from now on a sample of theirs begins a new
         key. Their documents stay for a while.
         """
-        ids = to_ids(going)
-        self.table.remove(self.columns.key_low[ids], self.columns.key_high[ids])
-        self.columns.forget(ids)
-        if going:
-            self._forgotten[self.open.bucket - 1] = going
+        if len(going) == 0:
+            return
+        keys = self.columns.rows
+        self._forgotten[self.open.bucket - 1] = to_bitmap(keys.part_id[going])
+        self.table.remove(keys.key_low[going], keys.key_high[going])
+        self.columns.forget(going)
+        if (moved := self.columns.squeeze()) is not None:
+            self.table.renumber(moved)
+
+    def _drop_buckets(self, newest: int) -> None:
+        self._active = {one: who for one, who in self._active.items() if one > newest - self.policy.kept_buckets}
 
     def _delete_forgotten(self, up_to: int) -> None:
         for bucket in [one for one in self._forgotten if one <= up_to]:

@@ -1,4 +1,4 @@
-"""Open addressing with linear probing, over one array of three words a slot: key hash low, key hash high, part id.
+"""Open addressing with linear probing, over one array of three words a slot: key hash low, key hash high, row.
 
 A slot whose third word is `EMPTY` is free. There are no tombstones: a removal moves the rest of its run up, so the
 table never grows slower with age. The number of slots is a power of two, and at least one is always free.
@@ -9,7 +9,7 @@ from numba import njit
 
 WORDS = 3
 EMPTY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-MISSING = np.uint32(0xFFFF_FFFF)  # No part id: ids stay below it.
+MISSING = np.uint32(0xFFFF_FFFF)  # No row, and no part id: both stay below it.
 
 
 @njit(cache=True)
@@ -25,58 +25,66 @@ def _slot_of(slots, mask, low, high):
 
 @njit(cache=True, nogil=True)
 def find(slots, low, high, out):
-    """Fill `out` with the part id of each key, `MISSING` where there is none; how many are missing."""
+    """Fill `out` with the row of each key, `MISSING` where there is none; how many are missing."""
     mask = np.uint64(len(slots) // WORDS - 1)
     missing = 0
-    for row in range(len(low)):
-        part_id = slots[_slot_of(slots, mask, low[row], high[row]) * WORDS + 2]
-        if part_id == EMPTY:
-            out[row] = MISSING
+    for place in range(len(low)):
+        row = slots[_slot_of(slots, mask, low[place], high[place]) * WORDS + 2]
+        if row == EMPTY:
+            out[place] = MISSING
             missing += 1
         else:
-            out[row] = np.uint32(part_id)
+            out[place] = np.uint32(row)
     return missing
 
 
 @njit(cache=True, nogil=True)
-def assign(slots, low, high, rows, next_id, room, out, first_rows):
-    """Give the keys of `rows` part ids from `next_id` on, in order of rows; a key that repeats keeps its first.
+def assign(slots, low, high, places, next_row, room, out, first_places):
+    """Give the keys at `places` rows from `next_row` on, in order of places; a key that repeats keeps its first.
 
-    Fills `out` at those rows; `first_rows` gets the row of each new key. Past `room` new keys the others stay
+    Fills `out` at those places; `first_places` gets the place of each new key. Past `room` new keys the others stay
     `MISSING`. How many keys are new.
     """
     mask = np.uint64(len(slots) // WORDS - 1)
     new = 0
-    for row in rows:
-        slot = _slot_of(slots, mask, low[row], high[row])
+    for place in places:
+        slot = _slot_of(slots, mask, low[place], high[place])
         if slots[slot * WORDS + 2] == EMPTY:
             if new == room:
                 continue
-            slots[slot * WORDS] = low[row]
-            slots[slot * WORDS + 1] = high[row]
-            slots[slot * WORDS + 2] = np.uint64(next_id + new)
-            first_rows[new] = row
+            slots[slot * WORDS] = low[place]
+            slots[slot * WORDS + 1] = high[place]
+            slots[slot * WORDS + 2] = np.uint64(next_row + new)
+            first_places[new] = place
             new += 1
-        out[row] = np.uint32(slots[slot * WORDS + 2])
+        out[place] = np.uint32(slots[slot * WORDS + 2])
     return new
 
 
 @njit(cache=True, nogil=True)
-def insert(slots, low, high, part_ids, new):
-    """Put keys in under the ids that they have. `new` gets whether each was not there before; how many were not. A key
-    that is there keeps its id.
+def insert(slots, low, high, rows, new):
+    """Put keys in with the rows that they have. `new` gets whether each was not there before; how many were not. A key
+    that is there keeps its row.
     """
     mask = np.uint64(len(slots) // WORDS - 1)
     n_new = 0
-    for row in range(len(low)):
-        slot = _slot_of(slots, mask, low[row], high[row])
-        new[row] = slots[slot * WORDS + 2] == EMPTY
-        if new[row]:
-            slots[slot * WORDS] = low[row]
-            slots[slot * WORDS + 1] = high[row]
-            slots[slot * WORDS + 2] = np.uint64(part_ids[row])
+    for place in range(len(low)):
+        slot = _slot_of(slots, mask, low[place], high[place])
+        new[place] = slots[slot * WORDS + 2] == EMPTY
+        if new[place]:
+            slots[slot * WORDS] = low[place]
+            slots[slot * WORDS + 1] = high[place]
+            slots[slot * WORDS + 2] = np.uint64(rows[place])
             n_new += 1
     return n_new
+
+
+@njit(cache=True, nogil=True)
+def renumber(slots, rows):
+    """Put `rows[row]` in the place of each row."""
+    for slot in range(len(slots) // WORDS):
+        if slots[slot * WORDS + 2] != EMPTY:
+            slots[slot * WORDS + 2] = np.uint64(rows[slots[slot * WORDS + 2]])
 
 
 @njit(cache=True, nogil=True)
@@ -95,8 +103,8 @@ def remove(slots, low, high):
     """Take keys out; how many were there."""
     mask = np.uint64(len(slots) // WORDS - 1)
     removed = 0
-    for row in range(len(low)):
-        hole = _slot_of(slots, mask, low[row], high[row])
+    for place in range(len(low)):
+        hole = _slot_of(slots, mask, low[place], high[place])
         if slots[hole * WORDS + 2] == EMPTY:
             continue
         removed += 1
@@ -116,13 +124,13 @@ def remove(slots, low, high):
 
 
 @njit(cache=True, nogil=True)
-def dump(slots, low, high, part_ids):
-    """Fill the arrays with every key and its id, in no order; how many there are."""
+def dump(slots, low, high, rows):
+    """Fill the arrays with every key and its row, in no order; how many there are."""
     found = 0
     for slot in range(len(slots) // WORDS):
         if slots[slot * WORDS + 2] != EMPTY:
             low[found] = slots[slot * WORDS]
             high[found] = slots[slot * WORDS + 1]
-            part_ids[found] = np.uint32(slots[slot * WORDS + 2])
+            rows[found] = np.uint32(slots[slot * WORDS + 2])
             found += 1
     return found

@@ -7,26 +7,38 @@ from strandline.index.part_columns import LIVE
 
 
 @njit(cache=True, nogil=True)
-def observe(part_ids, least, greatest, start, last, end, changed):
-    """Apply rows of (part id, least sample time, greatest sample time) to the columns.
+def observe(rows, least, greatest, bucket, next_number, columns, numbers, changed, newly_active):
+    """Let samples count: `rows` of the columns (`MISSING` for none), the least and the greatest sample time of each.
 
-    `changed` is as long as the rows and gets the ids of keys whose record is another now: their start was lowered, or
-    they had ended and are live again. How many it got; an id may be among them twice.
+    `columns` are start, last, end, active_in and number. `numbers`, `changed` and `newly_active` are as long as
+    `rows`. `numbers` gets each one's number among the keys with a sample in the bucket; those that have their first
+    there get the numbers from `next_number` on, and their places in `rows` go to `newly_active`. `changed` gets the
+    rows whose record is another now: their start was lowered, or they had ended and are live again; one may be among
+    them twice. How many newly active and how many changed there are.
     """
+    start, last, end, active_in, number = columns
     n_changed = 0
-    for row in range(len(part_ids)):
-        part_id = part_ids[row]
-        if part_id == MISSING:
+    n_active = 0
+    for place in range(len(rows)):
+        row = rows[place]
+        if row == MISSING:
+            numbers[place] = MISSING
             continue
         is_changed = False
-        if least[row] < start[part_id]:
-            start[part_id] = least[row]
+        if least[place] < start[row]:
+            start[row] = least[place]
             is_changed = True
-        last[part_id] = max(last[part_id], greatest[row])
-        if end[part_id] != LIVE:
-            end[part_id] = LIVE
+        last[row] = max(last[row], greatest[place])
+        if end[row] != LIVE:
+            end[row] = LIVE
             is_changed = True
+        if active_in[row] != bucket:
+            active_in[row] = bucket
+            number[row] = next_number + n_active
+            newly_active[n_active] = place
+            n_active += 1
+        numbers[place] = number[row]
         if is_changed:
-            changed[n_changed] = part_id
+            changed[n_changed] = row
             n_changed += 1
-    return n_changed
+    return n_active, n_changed

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from strandline.index.bucket_load import load_index
+from strandline.index.key_documents import LuceneDocuments
 from strandline.index.local_copy import open_copy
 from strandline.index.vm import start_vm
 from strandline.node.bench.index_policy import EXPIRY, IDENTITY, POLICY
@@ -21,7 +23,17 @@ def main(copy: Path, series: int, heap_mb: int) -> None:
     start_vm(heap_mb)
     opening = Stopwatch()
     with opening.running():
-        lucene, index = open_copy(copy, IDENTITY, POLICY, EXPIRY, series_limit=series)
+        lucene, snapshot = open_copy(copy, IDENTITY, POLICY.retention)
+        index = load_index(
+            POLICY,
+            LuceneDocuments(lucene),
+            [],
+            EXPIRY,
+            open_bucket=snapshot.bucket + 1,
+            next_part_id=snapshot.next_part_id,
+            series_limit=series,
+            copy=snapshot,
+        )
     if len(index.table) != series:
         raise ValueError(f"the copy has {len(index.table)} keys, not {series}")
     lucene.close()

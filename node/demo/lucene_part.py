@@ -28,10 +28,10 @@ def index_and_find(bodies: Sequence[bytes], folder: Path) -> KeysFound:
     """Give every series of these records a part id, index the keys in `folder`, and look some of them up."""
     start_vm()
     columns = decode_batch(bodies, Limits())
-    assigned = KeyTable().assign(columns.key_low, columns.key_high, next_id=0, most=MOST_KEYS)
+    assigned = KeyTable().assign(columns.key_low, columns.key_high, next_row=0, most=MOST_KEYS)
     first = dict(series_labels(0))
     with PartKeyIndex.open(folder / "lucene") as index:
-        index.add(new_key_batch(columns, assigned.new_rows, assigned.part_ids))
+        index.add(new_key_batch(columns, assigned.new, assigned.rows[assigned.new]))
         index.refresh()
         return KeysFound(
             keys=index.count(),

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from strandline.index.bitmaps import to_bitmap
 from strandline.index.bucket_codec import EncodedBucket, decode_bucket
 from strandline.index.bucket_load import load_index
+from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.documents import decode_part_key
 from strandline.index.key_documents import DictDocuments, KeyDocuments
 from strandline.index.part_columns import LIVE
@@ -132,18 +133,7 @@ class IndexBesideModel(RuleBasedStateMachine):
     def restored_index(self, newest: Stored | None) -> ShardIndex:
         """The index as of the newest stored bucket, from all stored buckets."""
         self.documents = self.empty_documents()
-        return load_index(
-            self.policy,
-            self.documents,
-            [
-                decode_bucket(bucket, stored.encoded.rows, len(stored.encoded.rows), stored.encoded.checksum)
-                for bucket, stored in sorted(self.store.items(), reverse=True)
-            ],
-            {bucket: stored.expires for bucket, stored in self.store.items()},
-            open_bucket=self.first_in_log,
-            next_part_id=newest.next_part_id if newest else 0,
-            series_limit=1000,
-        )
+        return load_stored(self, newest, None)
 
     def name_of(self, part_ids: np.ndarray) -> dict[int, str]:
         batch = self.documents.fetch(to_bitmap(part_ids))
@@ -164,26 +154,46 @@ class IndexBesideModel(RuleBasedStateMachine):
 
     @invariant()
     def both_know_the_same_keys(self) -> None:
-        columns = self.index.columns
-        present = np.flatnonzero(columns.present()).astype(np.uint32)
-        names = self.name_of(present)
+        keys = self.index.columns.rows
+        present = np.flatnonzero(keys.present())
+        names = self.name_of(keys.part_id[present])
         assert len(set(names.values())) == len(names) == len(present), "a key has two part ids, or an id no key"
         found = {
-            names[part_id]: (
-                int(columns.start[part_id]),
-                int(columns.last[part_id]),
-                None if columns.end[part_id] == LIVE else int(columns.end[part_id]),
+            names[int(keys.part_id[row])]: (
+                int(keys.start[row]),
+                int(keys.last[row]),
+                None if keys.end[row] == LIVE else int(keys.end[row]),
             )
-            for part_id in present.tolist()
+            for row in present.tolist()
         }
         assert found == {name: (key.start, key.last, key.end) for name, key in self.model.keys.items()}
-        low, high, part_ids = self.index.table.dump()
-        assert sorted(part_ids.tolist()) == present.tolist()
-        assert columns.key_low[part_ids].tolist() == low.tolist()
-        assert columns.key_high[part_ids].tolist() == high.tolist()
+        low, high, rows = self.index.table.dump()
+        assert sorted(rows.tolist()) == present.tolist()
+        assert keys.key_low[rows].tolist() == low.tolist()
+        assert keys.key_high[rows].tolist() == high.tolist()
 
     @invariant()
     def the_open_bucket_names_the_same_keys(self) -> None:
-        names = self.name_of(np.flatnonzero(self.index.columns.present()).astype(np.uint32))
+        keys = self.index.columns.rows
+        names = self.name_of(keys.part_id[keys.present()])
         assert {names[part_id] for part_id in self.index.open.changed} == self.model.changed
         assert {names[part_id] for part_id in self.index.open.active} == self.model.active
+
+
+def load_stored(machine: IndexBesideModel, newest: Stored | None, copy: CutSnapshot | None) -> ShardIndex:
+    """The index from all stored buckets, or from a copy and those that are newer."""
+    oldest = copy.bucket + 1 if copy is not None else 0
+    return load_index(
+        machine.policy,
+        machine.documents,
+        [
+            decode_bucket(bucket, stored.encoded.rows, len(stored.encoded.rows), stored.encoded.checksum)
+            for bucket, stored in sorted(machine.store.items(), reverse=True)
+            if bucket >= oldest
+        ],
+        {bucket: stored.expires for bucket, stored in machine.store.items()},
+        open_bucket=machine.first_in_log,
+        next_part_id=newest.next_part_id if newest else 0,
+        series_limit=1000,
+        copy=copy,
+    )

@@ -1,10 +1,12 @@
 """A shard's index with the folder of its local copy, as its owner holds them, in few words."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from strandline.index.bucket_codec import StoredBucket, decode_bucket
+from strandline.index.bucket_load import load_index
 from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.documents import decode_part_key
 from strandline.index.key_documents import LuceneDocuments
@@ -37,11 +39,19 @@ class Shard:
         )
         self.expiry: dict[int, int] = {}
 
-    def reopen(self, bucket: int = FIRST, policy: BucketPolicy = POLICY) -> None:
-        """Crash, and go on from the copy."""
+    def reopen(self, bucket: int = FIRST, policy: BucketPolicy = POLICY, newer: Sequence[StoredBucket] = ()) -> None:
+        """Crash, and go on from the copy and buckets that are newer, the newest first."""
         self.lucene.close()
-        self.lucene, self.index = open_copy(
-            self.folder, identity(bucket), policy, self.expiry, series_limit=1000, ram_buffer_mb=1
+        self.lucene, copy = open_copy(self.folder, identity(bucket), policy.retention, ram_buffer_mb=1)
+        self.index = load_index(
+            policy,
+            LuceneDocuments(self.lucene),
+            newer,
+            self.expiry,
+            open_bucket=bucket + len(newer) + 1,
+            next_part_id=self.index.next_part_id if newer else copy.next_part_id,
+            series_limit=1000,
+            copy=copy,
         )
 
     def take(self, *names: str, late: int = 0) -> None:
@@ -66,22 +76,25 @@ class Shard:
         self.store(frozen)
         self.save(snapshot)
 
+    def next_bucket(self, *names: str) -> StoredBucket:
+        """An hour with a sample of each of these keys, stored, without a copy."""
+        self.take(*names)
+        frozen = self.index.cut()
+        encoded = self.index.encode(frozen)
+        self.store(frozen)
+        return decode_bucket(frozen.bucket, encoded.rows, len(encoded.rows), encoded.checksum)
+
     def documents(self) -> dict[int, str]:
         return documents_of(self.lucene)
 
     def state(self) -> dict[str, object]:
         """All that the index knows, by part id."""
-        columns = self.index.columns
-        ids = np.flatnonzero(columns.present()).astype(np.uint32)
-        rows = zip(
-            ids.tolist(),
-            *(
-                getattr(columns, name)[ids].tolist()
-                for name in ("start", "last", "end", "newest", "metric", "key_low", "key_high")
-            ),
-            strict=True,
-        )
-        low, high, part_ids = self.index.table.dump()
+        keys = self.index.columns.rows
+        keys = keys.take(keys.present())
+        names = ("part_id", "start", "last", "end", "newest", "active_in", "metric", "key_low", "key_high")
+        rows = zip(*(getattr(keys, name).tolist() for name in names), strict=True)
+        low, high, places = self.index.table.dump()
+        part_ids = self.index.columns.rows.part_id[places]
         kept = range(FIRST, self.index.open.bucket)
         return {
             "columns": list(rows),
@@ -95,13 +108,13 @@ class Shard:
 def refused(folder: Path, expected: CopyIdentity | None = None, policy: BucketPolicy = POLICY) -> str:
     """Why a copy can't be used."""
     with pytest.raises(CopyUnusable) as caught:
-        open_copy(folder, expected or identity(), policy, {}, series_limit=1000)
+        open_copy(folder, expected or identity(), policy.retention)
     return caught.value.reason
 
 
 def opened(folder: Path, expected: CopyIdentity) -> dict[int, str]:
     """The documents of a copy that must be usable."""
-    lucene, _ = open_copy(folder, expected, POLICY, {}, series_limit=1000)
+    lucene, _ = open_copy(folder, expected, POLICY.retention)
     with lucene:
         return documents_of(lucene)
 

@@ -1,7 +1,7 @@
 """Random histories of a shard's index on a real Lucene that crashes and goes on from its local copy, beside a model.
 
 After a bucket is stored its copy is saved, unless the crash comes in between: then the copy is of an older bucket than
-the newest stored one, must be refused, and the index is loaded from the buckets instead.
+the newest stored one, and the newer buckets are applied onto it. Without a copy the index is loaded from the buckets.
 """
 
 import shutil
@@ -21,13 +21,14 @@ from strandline.index.local_copy import (
     lucene_folder,
     open_copy,
     save_copy,
+    saved_identity,
 )
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.queries import everything
 from strandline.index.shard_index import ShardIndex
 from strandline.index.time_bucket import FrozenBucket
 from strandline.index.vm import start_vm
-from support.index_history import IndexBesideModel, Stored
+from support.index_history import IndexBesideModel, Stored, load_stored
 
 pytestmark = pytest.mark.simulation
 
@@ -85,18 +86,19 @@ class RestartFromLocalCopy(IndexBesideModel):
 
     def restored_index(self, newest: Stored | None) -> ShardIndex:
         self.close()
-        bucket = max(self.store, default=-1)
-        expiry = {bucket: stored.expires for bucket, stored in self.store.items()}
         try:
-            self.lucene, index = open_copy(
-                self.folder, self.identity(bucket), self.policy, expiry, series_limit=1000, ram_buffer_mb=1
-            )
+            found = saved_identity(self.folder)
         except CopyUnusable:
-            assert self.copy_of is None or self.copy_of != bucket, "a sound copy of the right bucket was refused"
+            found = None
+        assert (found.bucket if found else None) == self.copy_of, "a sound copy was not known again"
+        if found is None or found.bucket not in self.store:
             return super().restored_index(newest)
-        assert self.copy_of == bucket, "a copy of another bucket was taken"
-        assert saved_documents(self.lucene) == set(index.table.dump()[2].tolist())
+        self.lucene, copy = open_copy(self.folder, found, self.policy.retention, ram_buffer_mb=1)
         self.documents = LuceneDocuments(self.lucene)
+        index = load_stored(self, newest, copy)
+        keys = index.columns.rows
+        self.lucene.refresh()
+        assert saved_documents(self.lucene) == set(keys.part_id[keys.present()].tolist())
         return index
 
     @invariant()

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from strandline.index.key_table import MISSING, KeyTable, OutOfPartIds
+from strandline.index.key_table import MISSING, KeyTable
 
 pytestmark = pytest.mark.unit
 
@@ -23,24 +23,24 @@ class TableBesideADict(RuleBasedStateMachine):
         super().__init__()
         self.table = KeyTable()
         self.model: dict[tuple[int, int], int] = {}
-        self.next_id = 0
+        self.next_row = 0
 
     @rule(keys=KEYS, most=st.integers(0, 60))
     def assign(self, keys: list[tuple[int, int]], most: int) -> None:
-        assigned = self.table.assign(*columns(keys), next_id=self.next_id, most=most)
-        expected, new_rows, refused = [], [], 0
+        assigned = self.table.assign(*columns(keys), next_row=self.next_row, most=most)
+        expected, new, refused = [], [], 0
         for row, key in enumerate(keys):
             if key not in self.model:
                 if len(self.model) >= most:
                     expected.append(MISSING)
                     refused += 1
                     continue
-                self.model[key] = self.next_id + len(new_rows)
-                new_rows.append(row)
+                self.model[key] = self.next_row + len(new)
+                new.append(row)
             expected.append(self.model[key])
-        self.next_id += len(new_rows)
-        assert assigned.part_ids.tolist() == expected
-        assert assigned.new_rows.tolist() == new_rows
+        self.next_row += len(new)
+        assert assigned.rows.tolist() == expected
+        assert assigned.new.tolist() == new
         assert assigned.refused == refused
 
     @rule(keys=KEYS)
@@ -52,13 +52,13 @@ class TableBesideADict(RuleBasedStateMachine):
 
     @rule(keys=KEYS)
     def insert(self, keys: list[tuple[int, int]]) -> None:
-        part_ids = np.arange(self.next_id, self.next_id + len(keys), dtype=np.uint32)
+        rows = np.arange(self.next_row, self.next_row + len(keys), dtype=np.uint32)
         new = []
-        for key, part_id in zip(keys, part_ids.tolist(), strict=True):
+        for key, part_id in zip(keys, rows.tolist(), strict=True):
             new.append(key not in self.model)
             self.model.setdefault(key, part_id)
-        self.next_id += len(keys)
-        assert self.table.insert(*columns(keys), part_ids).tolist() == new
+        self.next_row += len(keys)
+        assert self.table.insert(*columns(keys), rows).tolist() == new
 
     @invariant()
     def every_key_is_found_and_no_other(self) -> None:
@@ -66,8 +66,8 @@ class TableBesideADict(RuleBasedStateMachine):
         asked = [(low, high) for low in (0, 1, 2, 1022, 1023, 1024, 2047, 2**64 - 1) for high in range(7)]
         found = self.table.find(*columns(asked)).tolist()
         assert found == [self.model.get(key, MISSING) for key in asked]
-        low, high, part_ids = self.table.dump()
-        assert dict(zip(zip(low.tolist(), high.tolist(), strict=True), part_ids.tolist(), strict=True)) == self.model
+        low, high, rows = self.table.dump()
+        assert dict(zip(zip(low.tolist(), high.tolist(), strict=True), rows.tolist(), strict=True)) == self.model
 
 
 TestTableBesideADict = TableBesideADict.TestCase
@@ -83,7 +83,7 @@ def test_growth_keeps_every_key() -> None:
     low, high = random_keys(100_000)
     for start in range(0, 100_000, 700):
         part = slice(start, start + 700)
-        table.assign(low[part], high[part], next_id=start, most=2**32)
+        table.assign(low[part], high[part], next_row=start, most=2**32)
     assert np.array_equal(table.find(low, high), np.arange(100_000, dtype=np.uint32))
     assert (table.find(high, low) == MISSING).all()
 
@@ -91,23 +91,24 @@ def test_growth_keeps_every_key() -> None:
 def test_a_dump_loads_into_the_same_table() -> None:
     table = KeyTable()
     low, high = random_keys(5_000)
-    table.assign(low, high, next_id=17, most=2**32)
+    table.assign(low, high, next_row=17, most=2**32)
     loaded = KeyTable(keys=5_000)
     assert loaded.insert(*table.dump()).all()
     assert np.array_equal(loaded.find(low, high), table.find(low, high))
 
 
-def test_the_last_part_id_is_given_and_none_after_it() -> None:
+def test_renumbered_keys_are_found_in_their_new_rows() -> None:
     table = KeyTable()
-    low, high = random_keys(3)
-    last = MISSING - 1
-    assert table.assign(low[:1], high[:1], next_id=last, most=10).part_ids.tolist() == [last]
-    with pytest.raises(OutOfPartIds, match=str(MISSING)):
-        table.assign(low[1:], high[1:], next_id=MISSING, most=10)
+    low, high = random_keys(3_000)
+    table.assign(low, high, next_row=0, most=2**32)
+    table.remove(low[:1_000], high[:1_000])
+    table.renumber(np.arange(3_000, dtype=np.uint32)[::-1].copy())
+    assert (table.find(low[:1_000], high[:1_000]) == MISSING).all()
+    assert table.find(low[1_000:], high[1_000:]).tolist() == list(range(1_999, -1, -1))
 
 
 def test_reserved_room_is_used_without_growing() -> None:
     table = KeyTable(keys=10_000)
     before = table.nbytes
-    table.assign(*random_keys(10_000), next_id=0, most=2**32)
+    table.assign(*random_keys(10_000), next_row=0, most=2**32)
     assert table.nbytes == before

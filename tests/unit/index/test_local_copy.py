@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from pyroaring import BitMap
 
-from strandline.index.cut_snapshot import CutSnapshot, UnknownSnapshot, decode_snapshot, encode_snapshot
+from strandline.index.cut_snapshot import UnknownSnapshot, decode_snapshot, encode_snapshot
 from strandline.index.local_copy import CopyUnusable, save_copy, saved_identity
-from strandline.index.part_columns import LIVE
+from strandline.index.part_columns import LIVE, PartRows
 from support.shard_with_copy import FIRST, HOUR, POLICY, Shard, identity, opened, refused
 
 pytestmark = pytest.mark.unit
@@ -24,7 +24,7 @@ def test_a_copy_comes_back_as_the_index_was_at_its_cut(shard: Shard) -> None:
     shard.reopen(FIRST + 1)
     assert shard.state() == before
     assert shard.documents() == {0: "a", 1: "b", 2: "c", 3: "d"}
-    assert shard.index.columns.end.tolist() == [FIRST * HOUR, LIVE, FIRST * HOUR, LIVE]
+    assert shard.index.columns.rows.end.tolist() == [FIRST * HOUR, LIVE, FIRST * HOUR, LIVE]
 
 
 def test_a_copy_and_what_came_after_it_give_what_never_crashed(shard: Shard) -> None:
@@ -59,8 +59,10 @@ def test_a_snapshot_survives_as_bytes(shard: Shard) -> None:
     shard.take("c")
     _, snapshot = shard.cut()
     read = decode_snapshot(np.frombuffer(encode_snapshot(snapshot), dtype=np.uint8))
-    for name in CutSnapshot.__slots__:
-        assert np.array_equal(getattr(read, name), getattr(snapshot, name)), name
+    for name in set(PartRows.__slots__) - {"number"}:
+        assert np.array_equal(getattr(read.keys, name), getattr(snapshot.keys, name)), name
+    assert (read.bucket, read.next_part_id, read.retention) == (FIRST + 1, 3, POLICY.retention)
+    assert read.active == snapshot.active == {FIRST: BitMap([0, 1]), FIRST + 1: BitMap([2])}
     assert read.active == {FIRST: BitMap([0, 1]), FIRST + 1: BitMap([2])}
 
 
@@ -149,7 +151,7 @@ def test_a_purged_key_does_not_come_back_with_its_document(shard: Shard) -> None
     shard.take("a")
     shard.pass_an_hour()
     _, snapshot = shard.cut()
-    assert shard.index.columns.present().tolist() == [False, True]
+    assert shard.index.columns.rows.present().tolist() == [False, True]
     shard.save(snapshot)  # Its document is still there: nobody has said that the bucket is stored.
     assert shard.documents() == {0: "gone", 1: "a"}
     shard.reopen(FIRST + 1)
@@ -180,7 +182,7 @@ def test_a_key_that_was_purged_at_a_later_cut_still_has_its_document(shard: Shar
     first = shard.cut()
     shard.take("a")
     second = shard.cut()
-    assert shard.index.columns.present().tolist() == [True, False]
+    assert shard.index.columns.rows.present().tolist() == [True, False]
     shard.store(first[0])
     shard.save(first[1])
     shard.reopen()
@@ -207,3 +209,20 @@ def test_a_retention_made_shorter_purges_and_one_made_longer_wants_the_store(sha
     assert "purged by a retention" in refused(shard.folder, identity(FIRST + 1), replace(POLICY, retention=4 * HOUR))
     shard.reopen(FIRST + 1, replace(POLICY, retention=2 * HOUR))
     assert shard.documents() == {1: "a"}
+
+
+def test_newer_buckets_are_applied_onto_a_copy(shard: Shard) -> None:
+    shard.take("gone", late=3)
+    shard.take("stays", "ends", "changes id", late=2)
+    shard.take("stays", "ends")
+    shard.pass_an_hour()
+    newer = [
+        shard.next_bucket("stays", "new", "ends"),
+        shard.next_bucket("stays"),
+        shard.next_bucket("stays", "changes id"),
+    ]
+    before = shard.state()
+    assert shard.documents() == {1: "stays", 2: "ends", 4: "new", 5: "changes id"}
+    shard.reopen(FIRST, newer=newer[::-1])
+    assert shard.documents() == {1: "stays", 2: "ends", 4: "new", 5: "changes id"}
+    assert shard.state() == before

@@ -104,7 +104,7 @@ def test_a_copy_that_is_open_here_is_neither_opened_nor_discarded(shard: Shard) 
     shard.take("a")
     shard.pass_an_hour()
     with pytest.raises(IndexInUse):
-        open_copy(shard.folder, identity(), POLICY, {}, series_limit=1000)
+        open_copy(shard.folder, identity(), POLICY.retention)
     with pytest.raises(IndexInUse):
         saved_identity(shard.folder)
     with pytest.raises(IndexInUse):
@@ -130,7 +130,7 @@ def test_a_copy_that_another_process_has_open_is_neither_opened_nor_discarded(cl
         assert holder.stdin is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(IndexInUse):
-            open_copy(closed_copy, identity(FIRST + 1), POLICY, {}, series_limit=1000)
+            open_copy(closed_copy, identity(FIRST + 1), POLICY.retention)
         with pytest.raises(IndexInUse):
             discard_copy(closed_copy)
         holder.stdin.close()

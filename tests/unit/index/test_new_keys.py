@@ -27,7 +27,7 @@ def test_a_new_keys_part_key_has_the_series_labels_and_hashes_as_the_record_did(
     columns = decode_batch([compress(encode_request(series))], LIMITS)
     part_ids = np.arange(100, 100 + len(series), dtype=np.uint32)
     rows = np.arange(len(series))[::-1].copy()
-    batch = new_key_batch(columns, rows, part_ids)
+    batch = new_key_batch(columns, rows, part_ids[rows])
     assert batch.part_ids.tolist() == part_ids[rows].tolist()
     for place, row in enumerate(rows):
         assert decode_part_key(batch.part_key(place)) == label_sets[row]

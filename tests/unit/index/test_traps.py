@@ -12,7 +12,7 @@ from strandline.index.documents import decode_part_key
 from strandline.index.key_documents import DictDocuments
 from strandline.index.part_columns import LIVE
 from strandline.index.policy import BucketPolicy
-from strandline.index.shard_index import ShardIndex
+from strandline.index.shard_index import OutOfPartIds, ShardIndex
 from strandline.index.time_bucket import FrozenBucket
 from strandline.wire.encoding import Series
 from support.records import decoded
@@ -68,15 +68,17 @@ class Shard:
 
     def keys(self) -> dict[str, tuple[int, float, float | None]]:
         """Of each key that is there: part id, start and end in hours, None while live."""
-        columns = self.index.columns
-        ids = np.flatnonzero(columns.present()).astype(np.uint32)
-        batch = self.documents.fetch(to_bitmap(ids))
-        found = {}
-        for place, part_id in enumerate(batch.part_ids.tolist()):
-            end = int(columns.end[part_id])
-            name = decode_part_key(batch.part_key(place))["name"]
-            found[name] = (part_id, int(columns.start[part_id]) / HOUR, None if end == LIVE else end / HOUR)
-        return found
+        keys = self.index.columns.rows
+        keys = keys.take(keys.present())
+        batch = self.documents.fetch(to_bitmap(keys.part_id))
+        names = {
+            part_id: decode_part_key(batch.part_key(place))["name"]
+            for place, part_id in enumerate(batch.part_ids.tolist())
+        }
+        rows = zip(keys.part_id.tolist(), keys.start.tolist(), keys.end.tolist(), strict=True)
+        return {
+            names[part_id]: (part_id, start / HOUR, None if end == LIVE else end / HOUR) for part_id, start, end in rows
+        }
 
 
 def test_the_oldest_bucket_is_loaded_too() -> None:
@@ -233,7 +235,7 @@ def test_past_the_series_limit_new_keys_are_refused_and_known_ones_go_on() -> No
     series = [Series([("name", name)], [(100 * HOUR, 1.0)]) for name in names]
     taken = limited.take(decoded(series))
     assert (taken.new_keys, taken.refused) == (2, 1)
-    assert taken.part_ids.tolist() == [0, 1, 2**32 - 1, 0]
+    assert taken.numbers.tolist() == [0, 1, 2**32 - 1, 0]
     assert sorted(limited.open.active) == [0, 1]
 
 
@@ -241,5 +243,44 @@ def test_a_series_without_a_sample_makes_no_key() -> None:
     shard = Shard()
     series = [Series([("name", "a")], []), Series([("name", "b")], [(100 * HOUR, 1.0), (99 * HOUR, 2.0)])]
     taken = shard.index.take(decoded(series))
-    assert taken.part_ids.tolist() == [2**32 - 1, 0]
+    assert taken.numbers.tolist() == [2**32 - 1, 0]
     assert shard.keys() == {"b": (0, 99.0, None)}
+
+
+def test_the_last_part_id_is_given_and_none_after_it() -> None:
+    index = ShardIndex(POLICY, DictDocuments(), open_bucket=100, next_part_id=2**32 - 2, series_limit=1000)
+    index.take(decoded([Series([("name", "a")], [(100 * HOUR, 1.0)])]))
+    assert list(index.open.active) == [2**32 - 2]
+    with pytest.raises(OutOfPartIds, match="part id 4294967295 and 1 more"):
+        index.take(decoded([Series([("name", "b")], [(100 * HOUR, 1.0)])]))
+
+
+def test_keys_that_come_and_go_for_ever_leave_no_rows_behind() -> None:
+    shard = Shard()
+    for hour in range(100, 140):
+        passing = [f"{hour}-{number}" for number in range(240)]
+        staying = [f"stays since {born}" for born in range(100, hour + 1)]
+        series = [Series([("name", name)], [(hour * HOUR, 1.0)]) for name in passing + staying]
+        shard.index.take(decoded(series))
+        shard.cut_and_store()
+    assert shard.index.next_part_id == 40 * 241
+    kept = len(shard.index.table)
+    assert kept == 3 * 240 + 40, "of those that passed, three hours are kept"
+    assert len(shard.index.columns) < 3 * kept, "and nearly ten thousand had a row"
+    keys = shard.keys()
+    assert len(keys) == kept
+    for born in range(100, 140):
+        assert keys[f"stays since {born}"] == (240 + (born - 100) * 241, born, None)
+
+
+def test_numbers_count_the_keys_with_a_sample_in_the_open_bucket() -> None:
+    shard = Shard()
+    for name in "abc":
+        shard.sample(name, 100.5)
+    shard.cut_and_store()
+    names = ["c", "new", "a", "c"]
+    taken = shard.index.take(decoded([Series([("name", name)], [(101 * HOUR, 1.0)]) for name in names]))
+    assert taken.numbers.tolist() == [0, 1, 2, 0]
+    assert taken.newly_active.tolist() == [0, 1, 2]
+    again = shard.index.take(decoded([Series([("name", name)], [(101 * HOUR, 1.0)]) for name in ["b", "new"]]))
+    assert (again.numbers.tolist(), again.newly_active.tolist()) == ([3, 1], [0])
