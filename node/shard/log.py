@@ -1,0 +1,115 @@
+"""The log that a shard reads: one partition of a topic, by offset.
+
+Offsets have holes: transaction markers and aborted records take offsets that no reader sees. So the end of a range is
+reached when the *position* has reached it, not when its last record was seen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from strandline.arrays import I64s
+from strandline.errors import Fatal, Retryable
+
+
+class LogUnreachable(Retryable):
+    """The brokers did not answer in time."""
+
+
+class OffsetGone(Fatal):
+    """The position lies below what the log still has, or behind its end."""
+
+
+class TopicUnfit(Fatal):
+    """There is no such topic or partition, or its settings would break what a shard promises."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """Where a log begins and ends: the first offset that is there, the one behind the last record that committed
+    readers may see, and the one behind the last record of all.
+    """
+
+    start: int
+    last_stable: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records in order of their offsets, with their record times in milliseconds, and the position behind them."""
+
+    offsets: I64s
+    times: I64s
+    values: Sequence[bytes] = field(repr=False)
+    position: int
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def part(self, first: int, behind: int) -> "Records":
+        """Those at places from `first` up to, not including, `behind`; the position is behind the last of them or, of
+        all that are left, as it was.
+        """
+        position = self.position if behind >= len(self) else int(self.offsets[behind])
+        return Records(self.offsets[first:behind], self.times[first:behind], self.values[first:behind], position)
+
+    @classmethod
+    def none(cls, position: int) -> "Records":
+        """No record."""
+        empty = np.empty(0, dtype=np.int64)
+        return cls(empty, empty, (), position)
+
+
+class PartitionLog(Protocol):
+    """One partition, read by one thread. Only committed records are seen."""
+
+    def topic_id(self) -> str:
+        """The identity of the topic: another one after it was deleted and made again."""
+        ...
+
+    def ends(self) -> LogEnds:
+        """Where the log begins and ends now, asked of the brokers. Raises `LogUnreachable`."""
+        ...
+
+    def offset_at(self, time: int) -> int | None:
+        """The first offset whose record time is at least `time`; None if there is none up to now."""
+        ...
+
+    def seek(self, offset: int) -> None:
+        """Go on from this offset."""
+        ...
+
+    def poll(self, most: int, timeout: float) -> Records:
+        """At most so many records, as soon as there are some; none after `timeout` seconds without any.
+
+        Raises `OffsetGone` if the log no longer has the position, and `LogUnreachable` if the brokers are known to be
+        out of reach.
+        """
+        ...
+
+    def mirror(self, offset: int) -> None:
+        """Commit an offset for the consumer group `strandline-<dataset>`, so that ordinary lag tools see it. It steers
+        nothing; what can't be committed is logged and left.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection. Closing twice does nothing."""
+        ...
+
+
+class DeadLetters(Protocol):
+    """Where records go that can't be decoded."""
+
+    def send(self, *, shard: int, offset: int, time: int, reason: str, value: bytes) -> None:
+        """Put a record aside, with headers that say why and where it came from. Never blocks and never fails: what
+        can't be delivered is counted, and its place is logged.
+        """
+        ...
+
+    def close(self, timeout: float) -> None:
+        """Wait so many seconds at the most until all are delivered."""
+        ...
