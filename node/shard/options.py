@@ -1,0 +1,75 @@
+"""All that a shard is told, as one value. Times are in milliseconds, sizes in bytes, unless a name says otherwise."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from strandline.index.policy import BucketPolicy
+from strandline.recovery.offset_policy import FirstStart
+from strandline.store.rows import DatasetShape, ShardId
+from strandline.wire.decode import Limits
+
+KEY_HASH = "xxh3-128"
+
+
+@dataclass(frozen=True, slots=True)
+class SampleLimits:
+    """How far a sample's time may lie from the time of its record; None for as far as it likes.
+
+    Compared with the record and never with the clock, so that a replay takes what live ingestion took.
+    """
+
+    behind: int | None
+    ahead: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FlushTiming:
+    """When what is closed is stored: spread over this much of the flush interval, group by group.
+
+    A group that failed is tried again after `retry_least`, doubling up to `retry_most`.
+    """
+
+    spread: float
+    retry_least: int = 1_000
+    retry_most: int = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class ShardOptions:
+    """One shard of a dataset, on this node.
+
+    `history` is how long manifest rows outlive the data at least. `folder` holds the local copy of the index and the
+    spilled pages. The lag in records below which a shard that catches up counts as active is `active_lag`.
+    """
+
+    shard: ShardId
+    policy: BucketPolicy
+    groups: int
+    partitions: int
+    grace: int
+    history: int
+    first_start: FirstStart
+    record_limits: Limits
+    sample_limits: SampleLimits
+    series_limit: int
+    flush: FlushTiming
+    folder: Path
+    buffer_bytes: int
+    spill_bytes: int
+    poll_records: int = 64
+    poll_timeout_s: float = 0.5
+    seal_rows: int = 1 << 20
+    active_lag: int = 1_000
+    refresh_s: float = 1.0
+    lucene_ram_mb: float = 64
+    owner_name: str = ""
+
+    @property
+    def shape(self) -> DatasetShape:
+        """What belongs to the dataset for good."""
+        return DatasetShape(self.shard.dataset, self.policy.flush_interval, self.groups, KEY_HASH, self.partitions)
+
+    @property
+    def row_life(self) -> int:
+        """How long a manifest row lives."""
+        return self.policy.retention + max(self.history, self.policy.margin)

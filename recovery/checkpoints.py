@@ -1,0 +1,87 @@
+"""What the manifest says of how far a shard is stored: pure functions over its rows.
+
+A group's checkpoint is the end of the newest bucket up to which its rows have no hole. The index's checkpoint is that
+of the designated group, whose rows name the index buckets. Neither is stored anywhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strandline.digest import digest
+from strandline.errors import Fatal
+from strandline.store.rows import CutRow, GroupRow, ManifestRows, ShardId
+
+
+class ManifestTorn(Fatal):
+    """The cut rows of a shard do not join: one is missing, or two overlap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a shard is stored.
+
+    `cuts` are the rows that count, oldest first: from the newest reset on, or all. `missing` are the groups without a
+    row, by bucket, of every bucket that has a cut. `stored_up_to` is by group the newest bucket without a hole.
+    """
+
+    cuts: Sequence[CutRow]
+    checkpoints: Sequence[int]
+    stored_up_to: Sequence[int]
+    missing: dict[int, frozenset[int]]
+
+    @property
+    def lowest(self) -> int:
+        """The offset from which on something is not stored."""
+        return min(self.checkpoints)
+
+
+def designated_group(shard: ShardId, groups: int) -> int:
+    """The group whose rows name the index buckets; another one for each shard, so that not all write at one time."""
+    return digest(str(shard).encode()) % groups
+
+
+def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | None:
+    """How far a shard is stored; None if it has no cut row, and so was never read."""
+    cuts = _since_reset(sorted(manifest.cuts, key=lambda cut: cut.bucket))
+    if not cuts:
+        return None
+    check_joins(cuts, shard)
+    stored = {(row.bucket, row.group) for row in manifest.groups if not row.superseded}
+    checkpoints, stored_up_to = [], []
+    for group in range(groups):
+        checkpoint, newest = cuts[0].start, cuts[0].bucket - 1
+        for cut in cuts:
+            # A reset is no bucket: nothing of it was to be stored.
+            if not cut.reset and (cut.bucket, group) not in stored:
+                break
+            checkpoint, newest = cut.end, cut.bucket
+        checkpoints.append(checkpoint)
+        stored_up_to.append(newest)
+    missing = {
+        cut.bucket: frozenset(group for group in range(groups) if (cut.bucket, group) not in stored)
+        for cut in cuts
+        if not cut.reset
+    }
+    return Progress(cuts, checkpoints, stored_up_to, missing)
+
+
+def check_joins(cuts: Sequence[CutRow], shard: ShardId) -> None:
+    """Raise `ManifestTorn` unless each bucket begins where the one before ended."""
+    for before, after in zip(cuts, cuts[1:], strict=False):
+        if after.bucket != before.bucket + 1 or after.start != before.end:
+            raise ManifestTorn(
+                f"the manifest of {shard} has bucket {before.bucket} up to offset {before.end}, and then bucket"
+                f" {after.bucket} from offset {after.start}",
+                remedy="Restore the missing rows of the manifest: they were not removed by Strandline",
+            )
+
+
+def index_rows(manifest: ManifestRows, designated: int) -> Sequence[GroupRow]:
+    """The rows that name index buckets, newest first, superseded ones too: keys and ids in them still count."""
+    rows = [row for row in manifest.groups if row.group == designated and row.index is not None]
+    return sorted(rows, key=lambda row: row.bucket, reverse=True)
+
+
+def _since_reset(cuts: Sequence[CutRow]) -> Sequence[CutRow]:
+    newest = max((place for place, cut in enumerate(cuts) if cut.reset), default=0)
+    return cuts[newest:]

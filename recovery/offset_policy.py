@@ -1,0 +1,145 @@
+"""Where a shard goes on reading after a start: one decision over values, for each case that offsets can be in.
+
+S is the lowest checkpoint, L the first offset that the log still has, E the one behind the last that may be read.
+Nothing is guessed: where data is lost or the log is another one, a person has to accept that first.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from strandline.errors import ExitCode, Fatal
+
+
+class StartAt(StrEnum):
+    """Where a partition is read from that nobody has read before."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    LOOK_BACK = "look-back"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStart:
+    """The policy for a first start. `look_back` is in milliseconds, and counts only for that choice."""
+
+    at: StartAt = StartAt.EARLIEST
+    look_back: int = 0
+
+
+class DataLost(Fatal):
+    """The log has dropped records that were not stored yet."""
+
+    exit_code = ExitCode.DATA_LOST
+
+    def __init__(self, where: str, first: int, behind: int) -> None:
+        super().__init__(
+            f"{where} has lost the records from offset {first} up to {behind}: its checkpoint is {first}, and the log"
+            f" begins with {behind}",
+            remedy=f"Accept the loss of [{first}, {behind}) if it can't be undone, and start again",
+        )
+        self.first, self.behind = first, behind
+
+
+class AnotherLog(Fatal):
+    """What is in the store does not belong to this log."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogNow:
+    """What the log says of itself. `look_back` is the offset that the look-back policy asks for, None if behind it
+    there is no record.
+    """
+
+    topic_id: str
+    start: int
+    end: int
+    look_back: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What a person has accepted: the loss up to an offset, or that the topic is another one."""
+
+    loss_to: int | None = None
+    another_topic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """Read from the checkpoint."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Commit a first cut row with from = to = this offset, then read from it."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLoss:
+    """Commit `[first, behind)` as lost, then read from `behind`."""
+
+    first: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Commit the new topic id and a reset at this offset, in one batch, then read from it."""
+
+    offset: int
+
+
+Decision = GoOn | Begin | RecordLoss | Reset
+
+
+def decide(
+    where: str,
+    checkpoint: int | None,
+    stored_topic_id: str,
+    log: LogNow,
+    *,
+    in_dataset: bool,
+    first_start: FirstStart,
+    accepted: Accepted,
+) -> Decision:
+    """The one thing to do. Raises `DataLost` or `AnotherLog` where a person has to decide.
+
+    `where` names the partition in errors; `in_dataset` says whether it existed when the dataset was made: one that did
+    not is new, and is read from its beginning whatever the policy.
+    """
+    if checkpoint is None:
+        return Begin(_first_offset(log, first_start) if in_dataset else log.start)
+    if stored_topic_id != log.topic_id:
+        if accepted.another_topic:
+            return Reset(log.start)
+        raise AnotherLog(
+            f"{where} is another topic than the one that was read: its id is {log.topic_id}, and {stored_topic_id} is"
+            " stored",
+            remedy="If the topic was deleted and made again, accept that, and reading starts at its beginning",
+        )
+    if checkpoint > log.end:
+        if accepted.another_topic:
+            return Reset(log.start)
+        raise AnotherLog(
+            f"{where} ends at offset {log.end}, before the checkpoint {checkpoint}",
+            remedy="The log was truncated or restored from an older copy: accept a new beginning, or restore it",
+        )
+    if checkpoint < log.start:
+        if accepted.loss_to is not None and accepted.loss_to >= log.start:
+            return RecordLoss(checkpoint, log.start)
+        raise DataLost(where, checkpoint, log.start)
+    return GoOn(checkpoint)
+
+
+def _first_offset(log: LogNow, first_start: FirstStart) -> int:
+    match first_start.at:
+        case StartAt.EARLIEST:
+            return log.start
+        case StartAt.LATEST:
+            return log.end
+        case StartAt.LOOK_BACK:
+            return log.end if log.look_back is None else log.look_back
