@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
+from strandline.index.cardinality import DEFAULT_LIMIT, METRIC_NAME, Cardinality, ValueCardinality, unpack_values
 from strandline.index.documents import PartKeyBatch, TermCounts, unpack_ids_and_hashes
 from strandline.index.pylucene.classes import IndexSearcher, IndexWriter, Query, SearcherManager, java, strings_of
 from strandline.index.pylucene.failures import java_failures
@@ -52,7 +53,12 @@ class PartKeyIndex:
             # Compound files would be a second copy of each new segment.
             config = config.setUseCompoundFile(False).setCommitOnClose(False)
             writer = classes.writer(classes.open_directory(str(folder.absolute())), config)
-            searchers = classes.searcher_manager(writer, True, False, classes.searcher_factory())
+            try:
+                searchers = classes.searcher_manager(writer, True, False, classes.searcher_factory())
+            except BaseException:
+                # The writer opens without a look into the segments. Left open it would keep the folder locked.
+                writer.close()
+                raise
         return cls(writer, searchers)
 
     def __enter__(self) -> Self:
@@ -66,8 +72,10 @@ class PartKeyIndex:
     def close(self) -> None:
         """Let go of the folder. What was not committed is gone. Closing twice does nothing."""
         with java_failures():
-            self._searchers.close()
-            self._writer.close()
+            try:
+                self._searchers.close()
+            finally:
+                self._writer.close()
 
     def add(self, batch: PartKeyBatch) -> int:
         """Add each part key of a batch as a document, and say how many there were.
@@ -155,6 +163,21 @@ class PartKeyIndex:
                     )
                 )
             )
+
+    def cardinality(self, query: Query | None = None, *, limit: int = DEFAULT_LIMIT) -> Cardinality:
+        """Which labels and values make the index large: of all keys, or of those that a query matches.
+
+        The extension walks past every value of every label for it, once, and keeps no more than `limit` of them.
+        """
+        with self._searcher() as searcher:
+            return Cardinality.unpack(to_python(java().cardinality.labels(searcher, query, METRIC_NAME, limit)))
+
+    def top_values_by_series(
+        self, label: str, query: Query | None = None, *, limit: int = DEFAULT_LIMIT
+    ) -> list[ValueCardinality]:
+        """The values of a label that the most keys have, under the rules of `cardinality`."""
+        with self._searcher() as searcher:
+            return unpack_values(to_python(java().cardinality.values(searcher, query, label, limit)))
 
     @contextmanager
     def _searcher(self) -> Iterator[IndexSearcher]:

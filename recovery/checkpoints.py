@@ -6,6 +6,7 @@ of the designated group, whose rows name the index buckets. Neither is stored an
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from strandline.digest import digest
 from strandline.errors import Fatal
@@ -67,7 +68,7 @@ def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | 
 
 def check_joins(cuts: Sequence[CutRow], shard: ShardId) -> None:
     """Raise `ManifestTorn` unless each bucket begins where the one before ended."""
-    for before, after in zip(cuts, cuts[1:], strict=False):
+    for before, after in pairwise(cuts):
         if after.bucket != before.bucket + 1 or after.start != before.end:
             raise ManifestTorn(
                 f"the manifest of {shard} has bucket {before.bucket} up to offset {before.end}, and then bucket"

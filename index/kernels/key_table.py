@@ -89,13 +89,15 @@ def renumber(slots, rows):
 
 @njit(cache=True, nogil=True)
 def rehash(old, new):
-    """Move every key of one array of slots into another, empty one."""
-    mask = np.uint64(len(new) // WORDS - 1)
-    for slot in range(len(old) // WORDS):
-        if old[slot * WORDS + 2] != EMPTY:
-            place = _slot_of(new, mask, old[slot * WORDS], old[slot * WORDS + 1])
+    """Move every key of one array of slots into another, empty one. No key is there twice, so none is compared."""
+    mask = np.int64(len(new) // WORDS - 1)
+    for start in range(0, len(old), WORDS):
+        if old[start + 2] != EMPTY:
+            place = np.int64(old[start]) & mask
+            while new[place * WORDS + 2] != EMPTY:
+                place = (place + 1) & mask
             for word in range(WORDS):
-                new[place * WORDS + word] = old[slot * WORDS + word]
+                new[place * WORDS + word] = old[start + word]
 
 
 @njit(cache=True, nogil=True)

@@ -128,6 +128,13 @@ class TermCounts(Protocol):
     ) -> JavaBytes: ...
 
 
+class Cardinality(Protocol):
+    """Counts labels and their values."""
+
+    def labels(self, searcher: IndexSearcher, query: Query | None, ranked: str, limit: int) -> JavaBytes: ...
+    def values(self, searcher: IndexSearcher, query: Query | None, label: str, limit: int) -> JavaBytes: ...
+
+
 class TermSets(Protocol):
     """Makes queries for lists of values."""
 
@@ -162,6 +169,7 @@ class JavaClasses:
     part_id_bitmaps: PartIdBitmaps
     part_key_columns: PartKeyColumns
     term_counts: TermCounts
+    cardinality: Cardinality
     term_sets: TermSets
     part_id_query: Callable[[JavaBytes], Query]
     has_label_query: Callable[[str], Query]
@@ -227,6 +235,7 @@ def _load(error: type[Exception]) -> JavaClasses:
         part_id_bitmaps=ours.PartIdBitmaps,
         part_key_columns=ours.PartKeyColumns,
         term_counts=ours.TermCounts,
+        cardinality=ours.Cardinality,
         term_sets=ours.TermSets,
         part_id_query=ours.PartIdQuery,
         has_label_query=ours.HasLabelQuery,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from strandline.index.bucket_codec import EncodedBucket, decode_bucket
 from strandline.index.bucket_load import load_index
+from strandline.index.cardinality import METRIC_NAME
 from strandline.index.key_documents import LuceneDocuments
 from strandline.index.local_copy import lucene_folder, save_copy
 from strandline.index.matchers import RegexBudget, to_query
@@ -18,6 +19,7 @@ from strandline.node.bench.copy_opening import seconds_to_open
 from strandline.node.bench.fleet import SERIES_A_RECORD, labels_of, records
 from strandline.node.bench.index_policy import EXPIRY, HOUR, IDENTITY, NOW, POLICY
 from strandline.node.bench.machine import Machine
+from strandline.node.bench.table_growth import KEYS_A_BATCH, TableGrowth, grow_table
 from strandline.node.bench.timing import Latency, Stopwatch, latency
 from strandline.node.output import Block, Table
 from strandline.node.stack.process import resident_bytes
@@ -58,6 +60,7 @@ class IndexBenchReport:
     machine: Machine
     stages: tuple[Stage, ...]
     lookups: tuple[Latency, ...]
+    table_growth: TableGrowth
     memory: Memory
     bucket_bytes_a_key: float
 
@@ -74,6 +77,21 @@ class IndexBenchReport:
         yield Table(
             ("look-up", "found", "p50 ms", "p99 ms"),
             tuple((one.what, f"{one.found:,}", f"{one.p50_ms:.3f}", f"{one.p99_ms:.3f}") for one in self.lookups),
+        )
+        yield ""
+        growth = self.table_growth
+        yield Table(
+            ("longest pause of a growing key table", "keys then", "ms", "ms of CPU", "ms a million keys", "bound"),
+            (
+                (
+                    f"the longest of {growth.growths}, with {KEYS_A_BATCH:,} new keys a batch",
+                    f"{growth.keys:,}",
+                    f"{growth.pause_ms:.1f}",
+                    f"{growth.cpu_ms:.1f}",
+                    f"{growth.pause_ms_a_million_keys:.1f}",
+                    f"{growth.bound_ms_a_million_keys:.0f}",
+                ),
+            ),
         )
         yield ""
         parts = (("key table", self.memory.table), ("columns", self.memory.columns), ("bitmaps", self.memory.bitmaps))
@@ -93,7 +111,7 @@ class IndexBench:
         self._stages: list[Stage] = []
 
     def run(self) -> IndexBenchReport:
-        """Add the series, look some up, store and load their bucket, save and open the local copy."""
+        """Add the series, look some up, store and load their bucket, save and open the local copy, grow a key table."""
         start_vm(self._heap_mb)
         resident_before = _own_memory()
         copy = self._folder / "copy"
@@ -103,6 +121,8 @@ class IndexBench:
             memory = self._memory(index, resident_before)
             bucket_bytes = self._cut_and_copy(index, lucene, copy)
         self._open_copy(copy)
+        with self._steps.step("Growing a key table"):
+            table_growth = grow_table(self._series)
         return IndexBenchReport(
             series=self._series,
             labels_a_series=len(labels_of(0)),
@@ -110,6 +130,7 @@ class IndexBench:
             machine=Machine.this(),
             stages=tuple(self._stages),
             lookups=lookups,
+            table_growth=table_growth,
             memory=memory,
             bucket_bytes_a_key=bucket_bytes / self._series,
         )
@@ -170,6 +191,12 @@ class IndexBench:
                     runs=10,
                 ),
                 latency("label names", lambda: len(lucene.label_names().terms), runs=50),
+                latency("cardinality of every label", lambda: lucene.cardinality().pairs, runs=5),
+                latency(
+                    "top 10 metric names by series", lambda: len(lucene.top_values_by_series(METRIC_NAME)), runs=50
+                ),
+                latency("top 10 of every pod by series", lambda: len(lucene.top_values_by_series("pod")), runs=5),
+                latency("cardinality under a matcher", lambda: lucene.cardinality(query).pairs, runs=5),
             ]
         return tuple(found)
 

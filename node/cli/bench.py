@@ -24,8 +24,9 @@ def command() -> None:
 
 @command.command(
     help=help_with(
-        "Measure the part-key index: adding keys, look-ups, a bucket's cut, storing and loading, the local copy, and "
-        "memory. It works in a temporary folder and takes about a minute for a million series.",
+        "Measure the part-key index: adding keys, look-ups, cardinality, a bucket's cut, storing and loading, the "
+        "local copy, the key table's growth, and memory. It works in a temporary folder and takes about a minute for "
+        "a million series.",
         "strandline bench index --series 1000000",
         "strandline bench index --series 100000 --output json",
         "strandline bench index --series 1000000 --plot docs/bench-index.svg",

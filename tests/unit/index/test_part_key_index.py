@@ -283,6 +283,22 @@ def test_an_index_whose_commit_is_cut_off_is_damaged(folder: Path) -> None:
         PartKeyIndex.open(folder)
 
 
+def test_an_index_that_could_not_be_opened_does_not_keep_its_folder(folder: Path) -> None:
+    with PartKeyIndex.open(folder) as index:
+        index.add(batch_of({"a": "1"}))
+        index.commit({})
+    # The writer does not look into a segment; the first view of it does.
+    (terms,) = folder.glob("*.tim")
+    whole = terms.read_bytes()
+    terms.write_bytes(whole[:-9])
+    for _ in range(2):
+        with pytest.raises(IndexDamaged, match="the index is damaged"):
+            PartKeyIndex.open(folder)
+    terms.write_bytes(whole)
+    with PartKeyIndex.open(folder) as index:
+        assert index.search(everything()) == BitMap([0])
+
+
 def test_threads_add_and_search_at_the_same_time(index: PartKeyIndex) -> None:
     together = threading.Barrier(4)
 

@@ -1,11 +1,14 @@
 import io
+from itertools import count
 
 import pytest
 
 from strandline.clock import SystemClock
 from strandline.node.bench.fleet import labels_of, records
 from strandline.node.bench.index_bench import IndexBench, IndexBenchReport
+from strandline.node.bench.table_growth import grow_table
 from strandline.node.cli.bench import picture
+from strandline.node.output import Table
 from strandline.node.steps import LineSteps
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.snappy import decompress
@@ -41,6 +44,10 @@ def test_every_look_up_finds_what_the_fleet_has(report: IndexBenchReport) -> Non
     assert found["negation"] == 0
     assert found["label values under a matcher"] == 3_000
     assert found["label names"] == 10
+    assert found["cardinality of every label"] == 3_000 + 500 + 4 + 1 + 3 + 1 + 5 + 1 + 3 + 8
+    assert found["cardinality under a matcher"] == found["cardinality of every label"], "all are in one namespace"
+    assert found["top 10 metric names by series"] == 10
+    assert found["top 10 of every pod by series"] == 10
 
 
 def test_every_figure_is_there_and_positive(report: IndexBenchReport) -> None:
@@ -50,6 +57,27 @@ def test_every_figure_is_there_and_positive(report: IndexBenchReport) -> None:
     assert report.memory.table >= 24
     assert report.memory.columns >= 52
     assert report.bucket_bytes_a_key > 16, "a key's hash alone takes as much"
+
+
+def test_the_report_says_how_long_the_key_table_paused_and_the_bound_for_it(report: IndexBenchReport) -> None:
+    growth = report.table_growth
+    assert (growth.growths, growth.keys) == (1, 3_000)
+    assert growth.pause_ms_a_million_keys == pytest.approx(growth.pause_ms / 0.003)
+    assert growth.bound_ms_a_million_keys == 50
+    shown = [block for block in report.blocks() if isinstance(block, Table) and "pause" in block.columns[0]]
+    (row,) = shown[0].rows
+    assert row[1:3] == ("3,000", f"{growth.pause_ms:.1f}")
+    assert row[-1] == "50"
+
+
+def test_the_longest_pause_is_that_of_a_call_which_grew_the_table() -> None:
+    # Each call takes longer than the one before: 1 s, 5 s, 9 s and so on.
+    seconds = (float(tick**2) for tick in count())
+    # The slots of an empty table, and twice as many each time, are too few at 20, 40, 60, 100 and 200 thousand keys.
+    growth = grow_table(250_000, clock=lambda: next(seconds))
+    assert growth.growths == 5
+    assert (growth.keys, growth.pause_ms) == (200_000, 37_000), "the tenth call, though three longer ones followed"
+    assert growth.pause_ms_a_million_keys == 185_000
 
 
 def test_the_picture_has_a_bar_for_each_figure(report: IndexBenchReport) -> None:

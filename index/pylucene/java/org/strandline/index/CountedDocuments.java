@@ -2,6 +2,7 @@ package org.strandline.index;
 
 import java.io.IOException;
 import java.util.List;
+import org.apache.lucene.index.IndexReader;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.search.DocIdSetIterator;
 import org.apache.lucene.search.IndexSearcher;
@@ -13,12 +14,14 @@ import org.apache.lucene.util.FixedBitSet;
 /** Which documents count when terms are counted: every live one, or the live ones that a query matches. */
 final class CountedDocuments {
     private final List<LeafReaderContext> leaves;
+    private final int liveCount;
     /** By segment; null if every live document counts. */
     private final FixedBitSet[] matching;
-    private long matchCount = 0;
+    private int matchCount = 0;
 
-    private CountedDocuments(List<LeafReaderContext> leaves, FixedBitSet[] matching) {
-        this.leaves = leaves;
+    private CountedDocuments(IndexReader reader, FixedBitSet[] matching) {
+        this.leaves = reader.leaves();
+        this.liveCount = reader.numDocs();
         this.matching = matching;
     }
 
@@ -26,15 +29,15 @@ final class CountedDocuments {
      * @param query null for every live document
      */
     static CountedDocuments of(IndexSearcher searcher, Query query) throws IOException {
-        List<LeafReaderContext> leaves = searcher.getIndexReader().leaves();
+        IndexReader reader = searcher.getIndexReader();
         if (query == null) {
-            return new CountedDocuments(leaves, null);
+            return new CountedDocuments(reader, null);
         }
-        FixedBitSet[] matching = new FixedBitSet[leaves.size()];
-        for (LeafReaderContext leaf : leaves) {
+        FixedBitSet[] matching = new FixedBitSet[reader.leaves().size()];
+        for (LeafReaderContext leaf : reader.leaves()) {
             matching[leaf.ord] = new FixedBitSet(leaf.reader().maxDoc());
         }
-        CountedDocuments counted = new CountedDocuments(leaves, matching);
+        CountedDocuments counted = new CountedDocuments(reader, matching);
         Matches.visit(searcher, query, leaf -> {
             FixedBitSet segment = matching[leaf.ord];
             return doc -> {
@@ -45,9 +48,14 @@ final class CountedDocuments {
         return counted;
     }
 
-    /** Whether it is known that no more than so many documents count. */
-    boolean fewerThan(long terms) {
-        return matching != null && matchCount <= terms;
+    /** How many documents count. */
+    int count() {
+        return matching == null ? liveCount : matchCount;
+    }
+
+    /** Whether a query picked the documents, and no more than so many. */
+    boolean fewerThan(long documents) {
+        return matching != null && matchCount <= documents;
     }
 
     List<LeafReaderContext> leaves() {

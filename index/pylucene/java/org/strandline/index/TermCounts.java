@@ -1,15 +1,12 @@
 package org.strandline.index;
 
 import java.io.IOException;
-import java.util.List;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.Terms;
 import org.apache.lucene.search.IndexSearcher;
 import org.apache.lucene.search.Query;
 import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
-import org.apache.lucene.util.BytesRefBuilder;
-import org.apache.lucene.util.PriorityQueue;
 
 /**
  * Lists labels' names and values with the number of documents that have them. On this side of the border because a
@@ -36,16 +33,8 @@ public final class TermCounts {
     public static byte[] values(
             IndexSearcher searcher, Query query, String label, byte[] prefix, byte[] after, int limit)
             throws IOException {
-        String field = Fields.ofLabel(label);
         TermPage page = new TermPage(new BytesRef(prefix), new BytesRef(after), limit);
-        CountedDocuments counted = CountedDocuments.of(searcher, query);
-        if (counted.fewerThan(termCount(searcher, field))) {
-            TermTally tally = new TermTally(page);
-            tally.addValues(counted, new BytesRef(label));
-            tally.fillPage();
-        } else {
-            merge(counted, field, page);
-        }
+        LabelValues.visit(CountedDocuments.of(searcher, query), new BytesRef(label), page, page::add);
         return page.pack();
     }
 
@@ -57,9 +46,14 @@ public final class TermCounts {
     public static byte[] names(IndexSearcher searcher, Query query, byte[] prefix, byte[] after, int limit)
             throws IOException {
         TermPage page = new TermPage(new BytesRef(prefix), new BytesRef(after), limit);
-        CountedDocuments counted = CountedDocuments.of(searcher, query);
+        tallyNames(CountedDocuments.of(searcher, query), page).visit(page::add);
+        return page.pack();
+    }
+
+    /** Count the names of labels that belong on a page; they are not put onto it. */
+    static TermTally tallyNames(CountedDocuments counted, TermPage page) throws IOException {
         TermTally tally = new TermTally(page);
-        if (counted.fewerThan(termCount(searcher, Fields.LABEL_SET))) {
+        if (counted.fewerThan(setCount(counted))) {
             tally.addNames(counted);
         } else {
             for (LeafReaderContext leaf : counted.leaves()) {
@@ -69,8 +63,7 @@ public final class TermCounts {
                 }
             }
         }
-        tally.fillPage();
-        return page.pack();
+        return tally;
     }
 
     private static void addNames(Terms sets, Bits docs, TermTally tally) throws IOException {
@@ -85,48 +78,12 @@ public final class TermCounts {
         }
     }
 
-    private static long termCount(IndexSearcher searcher, String field) throws IOException {
+    private static long setCount(CountedDocuments counted) throws IOException {
         long count = 0;
-        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
-            Terms terms = leaf.reader().terms(field);
-            count += terms == null ? 0 : terms.size();
+        for (LeafReaderContext leaf : counted.leaves()) {
+            Terms sets = leaf.reader().terms(Fields.LABEL_SET);
+            count += sets == null ? 0 : sets.size();
         }
         return count;
-    }
-
-    /** Walk the segments' terms side by side, each in order, until the page is full. */
-    private static void merge(CountedDocuments counted, String field, TermPage page) throws IOException {
-        List<LeafReaderContext> leaves = counted.leaves();
-        PriorityQueue<SegmentTerms> segments = new PriorityQueue<>(Math.max(1, leaves.size())) {
-            @Override
-            protected boolean lessThan(SegmentTerms one, SegmentTerms other) {
-                return one.term.compareTo(other.term) < 0;
-            }
-        };
-        for (LeafReaderContext leaf : leaves) {
-            Terms terms = leaf.reader().terms(field);
-            if (terms != null) {
-                SegmentTerms segment = new SegmentTerms(terms.iterator(), counted.bits(leaf), page);
-                if (segment.first()) {
-                    segments.add(segment);
-                }
-            }
-        }
-        BytesRefBuilder term = new BytesRefBuilder();
-        while (segments.size() > 0) {
-            term.copyBytes(segments.top().term);
-            int count = 0;
-            while (segments.size() > 0 && segments.top().term.equals(term.get())) {
-                count += segments.top().count();
-                if (segments.top().next()) {
-                    segments.updateTop();
-                } else {
-                    segments.pop();
-                }
-            }
-            if (count > 0 && !page.add(term.get(), count)) {
-                return;
-            }
-        }
     }
 }

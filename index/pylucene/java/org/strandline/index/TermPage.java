@@ -61,7 +61,7 @@ final class TermPage {
         return true;
     }
 
-    /** The layout that {@link TermCounts#list} returns. */
+    /** The layout that {@link TermCounts} returns. */
     byte[] pack() {
         int countsStart = 2 * Integer.BYTES;
         int offsetsStart = countsStart + count * Integer.BYTES;

@@ -10,9 +10,9 @@ import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.BytesRefHash;
 
 /**
- * Counts terms that come in no order, and puts them onto a page in theirs. It can take them from the part keys of
- * documents: the way round when the documents are fewer than the terms, where walking a million terms to count ten
- * documents would be the wrong one.
+ * Counts those terms that belong on a page, which come in no order, and hands them on in theirs. It can take them from
+ * the part keys of documents: the way round when the documents are fewer than the terms, where walking a million terms
+ * to count ten documents would be the wrong one.
  */
 final class TermTally {
     private final BytesRefHash terms = new BytesRefHash();
@@ -36,7 +36,7 @@ final class TermTally {
 
     /** Count the names of the documents' labels. */
     void addNames(CountedDocuments counted) throws IOException {
-        visit(counted, labels -> {
+        visitPartKeys(counted, labels -> {
             while (labels.next()) {
                 add(labels.name, 1);
             }
@@ -45,7 +45,7 @@ final class TermTally {
 
     /** Count the documents' values of one label. */
     void addValues(CountedDocuments counted, BytesRef label) throws IOException {
-        visit(counted, labels -> {
+        visitPartKeys(counted, labels -> {
             while (labels.next()) {
                 int order = labels.name.compareTo(label);
                 if (order == 0) {
@@ -62,7 +62,7 @@ final class TermTally {
         void visit(PartKeyCursor labels);
     }
 
-    private static void visit(CountedDocuments counted, PartKeyVisitor visitor) throws IOException {
+    private static void visitPartKeys(CountedDocuments counted, PartKeyVisitor visitor) throws IOException {
         PartKeyCursor labels = new PartKeyCursor();
         for (LeafReaderContext leaf : counted.leaves()) {
             BinaryDocValues partKeys = DocValues.getBinary(leaf.reader(), Fields.PART_KEY);
@@ -76,13 +76,18 @@ final class TermTally {
         }
     }
 
-    /** Put the terms onto the page until it is full. The tally is used up by it. */
-    void fillPage() {
+    /** How many different terms have come. */
+    int size() {
+        return terms.size();
+    }
+
+    /** Visit the terms in order, until the visitor has enough. The tally is used up by it. */
+    void visit(TermVisitor visitor) throws IOException {
         BytesRef term = new BytesRef();
         int size = terms.size();
         int[] sorted = terms.sort();
         for (int i = 0; i < size; i++) {
-            if (!page.add(terms.get(sorted[i], term), counts[sorted[i]])) {
+            if (!visitor.visit(terms.get(sorted[i], term), counts[sorted[i]])) {
                 return;
             }
         }
