@@ -14,15 +14,17 @@ from strandline.store.rows import CutRow, GroupRow, ManifestRows, ShardId
 
 
 class ManifestTorn(Fatal):
-    """The cut rows of a shard do not join: one is missing, or two overlap."""
+    """The cut rows of a shard do not join: one is missing, two overlap, or one ends before it begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a shard is stored.
 
-    `cuts` are the rows that count, oldest first: from the newest reset on, or all. `missing` are the groups without a
-    row, by bucket, of every bucket that has a cut. `stored_up_to` is by group the newest bucket without a hole.
+    `cuts` are the rows that count, oldest first: from the newest reset on, or all. A first start's row is a reset too:
+    no bucket, but an offset that all groups count as stored. `missing` are the groups without a row, by bucket, of
+    every bucket that has a cut. `stored_up_to` is by group the newest bucket up to which there is no hole, which is the
+    one before the oldest if that is a hole.
     """
 
     cuts: Sequence[CutRow]
@@ -42,7 +44,11 @@ def designated_group(shard: ShardId, groups: int) -> int:
 
 
 def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | None:
-    """How far a shard is stored; None if it has no cut row, and so was never read."""
+    """How far a shard is stored; None if it has no cut row, and so was never read. Raises `ManifestTorn`.
+
+    What has expired is taken for stored: it relies on rows that expire in the order of their buckets, and on group rows
+    that do not expire before their cut.
+    """
     cuts = _since_reset(sorted(manifest.cuts, key=lambda cut: cut.bucket))
     if not cuts:
         return None
@@ -67,13 +73,20 @@ def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | 
 
 
 def check_joins(cuts: Sequence[CutRow], shard: ShardId) -> None:
-    """Raise `ManifestTorn` unless each bucket begins where the one before ended."""
+    """Raise `ManifestTorn` unless each bucket begins where the one before ended, and ends no sooner than that."""
+    remedy = "Restore the manifest from a copy: Strandline itself neither removes nor changes such rows"
+    for cut in cuts:
+        if cut.end < cut.start:
+            raise ManifestTorn(
+                f"the manifest of {shard} has bucket {cut.bucket} from offset {cut.start} up to {cut.end}",
+                remedy=remedy,
+            )
     for before, after in pairwise(cuts):
         if after.bucket != before.bucket + 1 or after.start != before.end:
             raise ManifestTorn(
                 f"the manifest of {shard} has bucket {before.bucket} up to offset {before.end}, and then bucket"
                 f" {after.bucket} from offset {after.start}",
-                remedy="Restore the missing rows of the manifest: they were not removed by Strandline",
+                remedy=remedy,
             )
 
 

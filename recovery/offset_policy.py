@@ -73,7 +73,9 @@ class GoOn:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Commit a first cut row with from = to = this offset, then read from it."""
+    """Commit a first cut row with from = to = this offset, marked as a reset, and the log's topic id, in one batch,
+    then read from it. The id too, since another one may be stored from a start that got no further.
+    """
 
     offset: int
 
@@ -117,16 +119,18 @@ def decide(
         if accepted.another_topic:
             return Reset(log.start)
         raise AnotherLog(
-            f"{where} is another topic than the one that was read: its id is {log.topic_id}, and {stored_topic_id} is"
-            " stored",
-            remedy="If the topic was deleted and made again, accept that, and reading starts at its beginning",
+            f"{where} is another topic than the one that was read up to offset {checkpoint}: its id is {log.topic_id},"
+            f" and {stored_topic_id} is stored",
+            remedy="If the topic was deleted and made again, accept that, and reading starts at its beginning, offset"
+            f" {log.start}",
         )
     if checkpoint > log.end:
         if accepted.another_topic:
             return Reset(log.start)
         raise AnotherLog(
             f"{where} ends at offset {log.end}, before the checkpoint {checkpoint}",
-            remedy="The log was truncated or restored from an older copy: accept a new beginning, or restore it",
+            remedy="The log was truncated or restored from an older copy: restore it, or accept a new beginning at"
+            f" offset {log.start}",
         )
     if checkpoint < log.start:
         if accepted.loss_to is not None and accepted.loss_to >= log.start:
@@ -142,4 +146,5 @@ def _first_offset(log: LogNow, first_start: FirstStart) -> int:
         case StartAt.LATEST:
             return log.end
         case StartAt.LOOK_BACK:
-            return log.end if log.look_back is None else log.look_back
+            # The log moves on between the questions, and a checkpoint outside of it would be refused at the next start.
+            return log.end if log.look_back is None else max(log.start, min(log.look_back, log.end))

@@ -19,6 +19,7 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import (
     EXEC_PROFILE_DEFAULT,
     Cluster,
+    DefaultConnection,
     ExecutionProfile,
     NoHostAvailable,
     Session,
@@ -30,6 +31,23 @@ from strandline.errors import Fatal, Retryable
 # 5 since Cassandra 4.0, 4 before. Said outright, because the driver's own search begins with versions that no Cassandra
 # speaks and warns of each.
 _PROTOCOL_VERSIONS = (5, 4)
+
+
+class QueueingConnection(DefaultConnection):  # type: ignore[misc] # the driver carries no types
+    """A connection that queues what its socket can't take yet.
+
+    The driver's own refuses requests while the socket's buffer is full, which rows of 1 MB fill at once; each refusal
+    costs it one of the connection's request numbers for good. Nothing is refused here: how much may be queued is up to
+    whoever writes.
+    """
+
+    @property
+    def _socket_writable(self) -> bool:
+        return True
+
+    @_socket_writable.setter
+    def _socket_writable(self, _: bool) -> None:
+        """What the driver notes here is only used to refuse."""
 
 
 class CassandraUnreachable(Retryable):
@@ -149,6 +167,7 @@ def _cluster(connection: CassandraConnection, version: int) -> Cluster:
         ssl_context=connection.tls.context() if connection.tls is not None else None,
         connect_timeout=connection.connect_timeout,
         control_connection_timeout=connection.request_timeout,
+        connection_class=QueueingConnection,
         # Reports of use to a server of another make.
         monitor_reporting_enabled=False,
     )

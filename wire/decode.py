@@ -21,9 +21,6 @@ SERIES_TYPES = ("i4", "i8", "i4", "u8", "u8", "u8", "i8")
 SAMPLE_TYPES = ("i8", "f8")
 Arrays = tuple[npt.NDArray[Any], ...]
 
-# What a row takes of a message, roughly. Only a first guess: arrays that prove too short are made longer.
-BYTES_A_SERIES, BYTES_A_SAMPLE = 128, 64
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -40,69 +37,101 @@ class Limits:
                 raise ValueError(f"the limit {name} = {getattr(self, name)} must lie between 1 and {most}")
 
 
-def decode_batch(bodies: Sequence[bytes], limits: Limits) -> Columns:
-    """Decode the values of a batch of Kafka records: remote-write 1.0 requests as snappy blocks."""
-    reasons: dict[int, str] = {}
-    bounds = np.zeros(len(bodies) + 1, dtype=np.int64)
-    for record, body in enumerate(bodies):
-        try:
-            bounds[record + 1] = unpacked_length(body, limit=limits.record_bytes)
-        except BadBlock as error:
-            reasons[record] = error.message
-    np.cumsum(bounds, out=bounds)
-    data = np.empty(bounds[-1], dtype=np.uint8)
-    for record, body in enumerate(bodies):
-        if record not in reasons:
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """Records that are no longer compressed: record i is `data[bounds[i] : bounds[i + 1]]`, empty if it could not be
+    unpacked, and then `reasons` says why.
+    """
+
+    data: npt.NDArray[np.uint8]
+    bounds: npt.NDArray[np.int64]
+    reasons: dict[int, str]
+
+
+class Decoder:
+    """Decodes batch after batch in the same memory: what it gives holds until it is called again.
+
+    Fresh memory for each batch would cost about as much as unpacking into it, since the system clears every page.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._data = np.empty(0, dtype=np.uint8)
+        self._series: Arrays = tuple(np.empty(16, dtype=kind) for kind in SERIES_TYPES)
+        self._samples: Arrays = tuple(np.empty(16, dtype=kind) for kind in SAMPLE_TYPES)
+
+    def decode(self, bodies: Sequence[bytes]) -> Columns:
+        """Decode the values of a batch of Kafka records: remote-write 1.0 requests as snappy blocks."""
+        return self.decode_unpacked(self.unpack(bodies))
+
+    def unpack(self, bodies: Sequence[bytes]) -> Unpacked:
+        """The first half of it: undo the compression."""
+        reasons: dict[int, str] = {}
+        bounds = np.zeros(len(bodies) + 1, dtype=np.int64)
+        for record, body in enumerate(bodies):
             try:
-                decompress_into(body, data[bounds[record] : bounds[record + 1]])
+                bounds[record + 1] = unpacked_length(body, limit=self._limits.record_bytes)
             except BadBlock as error:
                 reasons[record] = error.message
-    return _decode_unpacked(data, bounds, limits, reasons)
+        np.cumsum(bounds, out=bounds)
+        if bounds[-1] > len(self._data):
+            self._data = np.empty(bounds[-1] * 5 // 4, dtype=np.uint8)
+        data = self._data[: bounds[-1]]
+        for record, body in enumerate(bodies):
+            if record not in reasons:
+                try:
+                    decompress_into(body, data[bounds[record] : bounds[record + 1]])
+                except BadBlock as error:
+                    reasons[record] = error.message
+        return Unpacked(data, bounds, reasons)
 
-
-def _decode_unpacked(
-    data: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64], limits: Limits, reasons: dict[int, str]
-) -> Columns:
-    records = len(bounds) - 1
-    fault_at = np.full(records, -1, dtype=np.int64)
-    fault_at[list(reasons)] = 0
-    counts = np.zeros(COUNTS, dtype=np.int64)
-    bounded = (limits.labels, limits.label_name, limits.label_value)
-    series: Arrays = tuple(np.empty(len(data) // BYTES_A_SERIES + 16, dtype=kind) for kind in SERIES_TYPES)
-    samples: Arrays = tuple(np.empty(len(data) // BYTES_A_SAMPLE + 16, dtype=kind) for kind in SAMPLE_TYPES)
-    done = n_series = n_samples = 0
-    while True:
-        done, n_series, n_samples = walk_records(
-            data, bounds, done, fault_at, bounded, series, n_series, samples, n_samples, counts
+    def decode_unpacked(self, unpacked: Unpacked) -> Columns:
+        """The second half of it: find series and samples."""
+        data, limits, reasons = unpacked.data, self._limits, dict(unpacked.reasons)
+        records = len(unpacked.bounds) - 1
+        fault_at = np.full(records, -1, dtype=np.int64)
+        fault_at[list(reasons)] = 0
+        counts = np.zeros(COUNTS, dtype=np.int64)
+        bounded = (limits.labels, limits.label_name, limits.label_value)
+        done = n_series = n_samples = 0
+        while True:
+            done, n_series, n_samples = walk_records(
+                data, unpacked.bounds, done, fault_at, bounded, self._series, n_series, self._samples, n_samples, counts
+            )
+            if done == records:
+                break
+            self._series = _twice_as_long(self._series, n_series)
+            self._samples = _twice_as_long(self._samples, n_samples)
+        for record in np.flatnonzero(fault_at >= 0).tolist():
+            reasons.setdefault(record, f"no remote-write request: malformed in the field at byte {fault_at[record]}")
+        record_of, labels_start, labels_length, key_low, key_high, metric, first_sample = (
+            column[:n_series] for column in self._series
         )
-        if done == records:
-            break
-        series, samples = _twice_as_long(series, n_series), _twice_as_long(samples, n_samples)
-    for record in np.flatnonzero(fault_at >= 0).tolist():
-        reasons.setdefault(record, f"no remote-write request: malformed in the field at byte {fault_at[record]}")
-    record_of, labels_start, labels_length, key_low, key_high, metric, first_sample = (
-        column[:n_series] for column in series
-    )
-    time, value = (column[:n_samples] for column in samples)
-    return Columns(
-        data=data,
-        record=record_of,
-        labels_start=labels_start,
-        labels_length=labels_length,
-        key_low=key_low,
-        key_high=key_high,
-        metric=metric,
-        first_sample=np.append(first_sample, n_samples),
-        time=time,
-        value=value,
-        faults=tuple(Fault(record, reasons[record]) for record in sorted(reasons)),
-        skipped=Skipped(
-            exemplars=int(counts[Count.EXEMPLARS]),
-            histograms=int(counts[Count.HISTOGRAMS]),
-            metadata=int(counts[Count.METADATA]),
-            series={verdict: int(counts[verdict]) for verdict in Verdict if counts[verdict]},
-        ),
-    )
+        time, value = (column[:n_samples] for column in self._samples)
+        return Columns(
+            data=data,
+            record=record_of,
+            labels_start=labels_start,
+            labels_length=labels_length,
+            key_low=key_low,
+            key_high=key_high,
+            metric=metric,
+            first_sample=np.append(first_sample, n_samples),
+            time=time,
+            value=value,
+            faults=tuple(Fault(record, reasons[record]) for record in sorted(reasons)),
+            skipped=Skipped(
+                exemplars=int(counts[Count.EXEMPLARS]),
+                histograms=int(counts[Count.HISTOGRAMS]),
+                metadata=int(counts[Count.METADATA]),
+                series={verdict: int(counts[verdict]) for verdict in Verdict if counts[verdict]},
+            ),
+        )
+
+
+def decode_batch(bodies: Sequence[bytes], limits: Limits) -> Columns:
+    """Decode one batch, in memory of its own."""
+    return Decoder(limits).decode(bodies)
 
 
 def _twice_as_long(columns: Arrays, used: int) -> Arrays:

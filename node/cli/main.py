@@ -22,6 +22,7 @@ COMMANDS = {
     "bench": Lazy("strandline.node.cli.bench", "Measure the real parts on this machine."),
     "check-config": Lazy("strandline.node.cli.check_config", "Check the settings and show where each one comes from."),
     "demo": Lazy("strandline.node.cli.demo", "Show all the parts at work on this machine."),
+    "shard": Lazy("strandline.node.cli.shard", "Run one shard in the foreground."),
     "stack": Lazy("strandline.node.cli.stack", "Run Kafka and Cassandra on this machine."),
 }
 
@@ -31,6 +32,7 @@ EXIT_CODES = {
     ExitCode.USAGE: "wrong command line or settings; nothing was done",
     ExitCode.DATA_LOST: "data is lost: the message names the range",
     ExitCode.VERIFY_FAILED: "a verification found differences",
+    ExitCode.FENCED: "another node has taken the shard",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 

@@ -6,6 +6,7 @@ a list or as text with commas.
 
 import ipaddress
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar, get_args
 
 from pydantic import PlainValidator
@@ -35,6 +36,37 @@ def choice(literal: Any) -> PlainValidator:
 
 def between(kind: type[Quantity], low: str, high: str | None = None) -> PlainValidator:
     """A duration or a size within bounds."""
+    return PlainValidator(_bounds(kind, low, high))
+
+
+def between_or_none(kind: type[Quantity], low: str, high: str | None = None) -> PlainValidator:
+    """The same, or nothing for the empty text."""
+    within = _bounds(kind, low, high)
+    return PlainValidator(lambda value: None if value is None or value == "" else within(value))
+
+
+def word_or_between(literal: Any, kind: type[Quantity], low: str, high: str | None = None) -> PlainValidator:
+    """One of the words of a `Literal`, in any case, or else a duration or a size within bounds."""
+    words: tuple[str, ...] = get_args(literal)
+    within = _bounds(kind, low, high)
+
+    def check(value: object) -> str | Quantity:
+        if isinstance(value, kind):
+            return within(value)
+        if isinstance(value, str) and value.strip().lower() in words:
+            return value.strip().lower()
+        try:
+            kind.parse(value)
+        except ValueError:
+            near = suggestion(value, words) if isinstance(value, str) else ""
+            remedy = f"One of {', '.join(words)}; or: {kind.hint()}. {near}".strip()
+            raise nonsense(f"is neither one of the known words nor a {kind.WHAT}", remedy) from None
+        return within(value)
+
+    return PlainValidator(check)
+
+
+def _bounds(kind: type[Quantity], low: str, high: str | None) -> Callable[[object], Quantity]:
     least = kind.parse(low)
     most = kind.parse(high) if high is not None else None
 
@@ -49,7 +81,7 @@ def between(kind: type[Quantity], low: str, high: str | None = None) -> PlainVal
             raise nonsense(f"is above {most}", f"At most {most}")
         return quantity
 
-    return PlainValidator(check)
+    return check
 
 
 def whole_number(low: int, high: int) -> PlainValidator:
@@ -65,6 +97,23 @@ def whole_number(low: int, high: int) -> PlainValidator:
         if not low <= value <= high:
             raise nonsense(f"is not between {low} and {high}", right)
         return value
+
+    return PlainValidator(check)
+
+
+def fraction(low: float, high: float) -> PlainValidator:
+    """A number within bounds, which may have a fraction."""
+    right = f"A number from {low:g} to {high:g}"
+
+    def check(value: object) -> float:
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value.strip(), re.ASCII):
+            value = float(value)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise nonsense("is not a number", right)
+        # TOML has nan, which lies between nothing.
+        if not low <= value <= high:
+            raise nonsense(f"is not between {low:g} and {high:g}", right)
+        return float(value)
 
     return PlainValidator(check)
 

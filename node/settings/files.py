@@ -8,6 +8,7 @@ shows itself to nobody.
 import errno
 import os
 import stat
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,14 @@ from strandline.node.settings.findings import nonsense
 
 # No key, certificate bundle or password is near this; a mistaken path such as a device or a log may be far beyond.
 _LARGEST = 4 << 20
+
+
+def user_state(environ: Mapping[str, str]) -> Path:
+    """Our folder at the place where the XDG rules put a user's state."""
+    state = Path(environ.get("XDG_STATE_HOME", ""))
+    # The rules say that a relative path there is to be ignored.
+    base = state if state.is_absolute() else Path("~/.local/state").expanduser()
+    return base / "strandline"
 
 
 class PathSetting:
@@ -177,20 +186,29 @@ def _credentials(value: object) -> CredentialsFile | None:
     return CredentialsFile(written.path, lines[0], SecretStr(lines[1]))
 
 
-def _folder(value: object) -> Path | None:
-    """A folder that may be made later, but can't be something else."""
+def _to_be_made(value: object, is_kind: Callable[[int], bool], kind: str) -> Path | None:
+    """The path of something that may be made later, but can't be something else."""
     written = _written(value, secret=False)
     if written is None:
         return None
+    remedy = f"The path of a {kind}, or of one to be made"
     try:
-        in_the_way = not stat.S_ISDIR(written.path.stat().st_mode)
+        in_the_way = not is_kind(written.path.stat().st_mode)
     except FileNotFoundError:
         return written.path
     except (OSError, ValueError, RuntimeError):
-        raise nonsense("is no usable path", "The path of a folder, or of one to be made") from None
+        raise nonsense("is no usable path", remedy) from None
     if in_the_way:
-        raise nonsense("is not a folder", "The path of a folder, or of one to be made")
+        raise nonsense(f"is not a {kind}", remedy)
     return written.path
+
+
+def _folder(value: object) -> Path | None:
+    return _to_be_made(value, stat.S_ISDIR, "folder")
+
+
+def _own_file(value: object) -> Path | None:
+    return _to_be_made(value, stat.S_ISREG, "file")
 
 
 def _java_home(value: object) -> Path | None:
@@ -205,4 +223,5 @@ private_key = PlainValidator(_private_key)
 password_file = PlainValidator(_password)
 credentials_file = PlainValidator(_credentials)
 folder = PlainValidator(_folder)
+own_file = PlainValidator(_own_file)
 java_home = PlainValidator(_java_home)

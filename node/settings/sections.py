@@ -1,4 +1,5 @@
-"""Every setting: its name, its default, what it is for and what makes sense for it.
+"""Every setting: its name, its default, what it is for and what makes sense for it. Those of the dataset and its shards
+stand in `dataset` and `shard_sections`.
 
 A model that exists is a valid one: each value has been checked alone and together with the others of its section, and
 the files that it names have been read. `conf/strandline.toml` documents the same settings for operators, and a test
@@ -7,15 +8,18 @@ holds the two together.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import Field
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from strandline.node.settings import fields, files, security
+from strandline.node.settings.dataset import DatasetSettings
 from strandline.node.settings.files import CertificateFile, CredentialsFile, PathSetting, SecretFile
-from strandline.node.settings.findings import Finding, raised
+from strandline.node.settings.findings import Finding
 from strandline.node.settings.properties import kafka_properties, spark_properties
+from strandline.node.settings.section import AS_LIST, AS_WRITTEN, Section
+from strandline.node.settings.shard_sections import ShardSettings, StoreSettings
 from strandline.node.settings.units import ByteSize, Duration
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -23,37 +27,10 @@ LogFormat = Literal["auto", "console", "json"]
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
-# A model dumps each value as the settings file would have it; of a file that is its path alone.
-_AS_WRITTEN = PlainSerializer(lambda value: "" if value is None else str(value), return_type=str)
-_AS_LIST = PlainSerializer(list, return_type=list[str])
-
-Certificates = Annotated[CertificateFile | None, files.certificates, PathSetting(), _AS_WRITTEN]
-PrivateKey = Annotated[SecretFile | None, files.private_key, PathSetting(), _AS_WRITTEN]
-KeyPassword = Annotated[SecretFile | None, files.password_file, PathSetting(), _AS_WRITTEN]
-Credentials = Annotated[CredentialsFile | None, files.credentials_file, PathSetting(), _AS_WRITTEN]
-
-
-class Section(BaseModel):
-    """One table of the settings file. Wrong values are never echoed by pydantic, since one may be a secret."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    def findings(self) -> Iterator[Finding]:
-        """What is wrong with values that are right one by one."""
-        return iter(())
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        if found := tuple(self.findings()):
-            raise raised(found)
-        return self
-
-    def secrets(self) -> Iterator[str]:
-        """Every secret that the section's files held."""
-        for name in type(self).model_fields:
-            match getattr(self, name):
-                case SecretFile(content=secret) | CredentialsFile(password=secret):
-                    yield secret.get_secret_value()
+Certificates = Annotated[CertificateFile | None, files.certificates, PathSetting(), AS_WRITTEN]
+PrivateKey = Annotated[SecretFile | None, files.private_key, PathSetting(), AS_WRITTEN]
+KeyPassword = Annotated[SecretFile | None, files.password_file, PathSetting(), AS_WRITTEN]
+Credentials = Annotated[CredentialsFile | None, files.credentials_file, PathSetting(), AS_WRITTEN]
 
 
 class LogSettings(Section):
@@ -70,7 +47,7 @@ class LogSettings(Section):
 class KafkaSettings(Section):
     """Where Kafka is and how to prove who we are."""
 
-    bootstrap_servers: Annotated[tuple[str, ...], fields.addresses(default_port=False), _AS_LIST] = Field(
+    bootstrap_servers: Annotated[tuple[str, ...], fields.addresses(default_port=False), AS_LIST] = Field(
         default=("localhost:9092",), description="Brokers to ask first; the others are learnt from them."
     )
     security_protocol: Annotated[SecurityProtocol, fields.choice(SecurityProtocol)] = Field(
@@ -93,7 +70,7 @@ class KafkaSettings(Section):
     tls_key_password_file: KeyPassword = Field(
         default=None, description="A file whose line is the private key's password."
     )
-    request_timeout: Annotated[Duration, fields.between(Duration, "2s", "5m"), _AS_WRITTEN] = Field(
+    request_timeout: Annotated[Duration, fields.between(Duration, "2s", "5m"), AS_WRITTEN] = Field(
         default=Duration.parse("30s"), description="How long to wait for the answer to one request."
     )
     client: Annotated[dict[str, str | int | bool], kafka_properties] = Field(
@@ -140,7 +117,7 @@ class KafkaSettings(Section):
 class CassandraSettings(Section):
     """Where Cassandra is and how to prove who we are."""
 
-    contact_points: Annotated[tuple[str, ...], fields.addresses(default_port=True), _AS_LIST] = Field(
+    contact_points: Annotated[tuple[str, ...], fields.addresses(default_port=True), AS_LIST] = Field(
         default=("localhost",), description="Servers to ask first; the others are learnt from them."
     )
     port: Annotated[int, fields.whole_number(1, 65535)] = Field(
@@ -173,10 +150,10 @@ class CassandraSettings(Section):
     tls_check_hostname: Annotated[bool, fields.yes_or_no] = Field(
         default=True, description="Whether a server's certificate must name the address that was connected to."
     )
-    request_timeout: Annotated[Duration, fields.between(Duration, "500ms", "10m"), _AS_WRITTEN] = Field(
+    request_timeout: Annotated[Duration, fields.between(Duration, "500ms", "10m"), AS_WRITTEN] = Field(
         default=Duration.parse("10s"), description="How long to wait for the answer to one request."
     )
-    connect_timeout: Annotated[Duration, fields.between(Duration, "500ms", "5m"), _AS_WRITTEN] = Field(
+    connect_timeout: Annotated[Duration, fields.between(Duration, "500ms", "5m"), AS_WRITTEN] = Field(
         default=Duration.parse("5s"), description="How long to wait for a connection to one server."
     )
 
@@ -198,7 +175,7 @@ class SparkSettings(Section):
             'Such as "local[*]", "local[4]", "spark://host:7077", "yarn" or "k8s://https://host:443"',
         ),
     ] = Field(default="local[*]", description="The cluster, or this machine and how many of its cores.")
-    driver_memory: Annotated[ByteSize, fields.between(ByteSize, "512m"), _AS_WRITTEN] = Field(
+    driver_memory: Annotated[ByteSize, fields.between(ByteSize, "512m"), AS_WRITTEN] = Field(
         default=ByteSize.parse("1g"), description="The heap of the driver; with a local master, of everything."
     )
     properties: Annotated[dict[str, str], spark_properties] = Field(
@@ -209,7 +186,7 @@ class SparkSettings(Section):
 class StackSettings(Section):
     """The Kafka and Cassandra that `strandline stack` runs on this machine."""
 
-    state_dir: Annotated[Path | None, files.folder, PathSetting(), _AS_WRITTEN] = Field(
+    state_dir: Annotated[Path | None, files.folder, PathSetting(), AS_WRITTEN] = Field(
         default=None, description="Where their data and logs lie; empty for a folder of the user's own."
     )
     kafka_port: Annotated[int, fields.whole_number(0, 65535)] = Field(
@@ -218,19 +195,19 @@ class StackSettings(Section):
     cassandra_port: Annotated[int, fields.whole_number(0, 65535)] = Field(
         default=0, description="Cassandra's loopback port; 0 for any free one."
     )
-    kafka_heap: Annotated[ByteSize, fields.between(ByteSize, "256m"), _AS_WRITTEN] = Field(
+    kafka_heap: Annotated[ByteSize, fields.between(ByteSize, "256m"), AS_WRITTEN] = Field(
         default=ByteSize.parse("512m"), description="Kafka's heap."
     )
-    cassandra_heap: Annotated[ByteSize, fields.between(ByteSize, "512m"), _AS_WRITTEN] = Field(
+    cassandra_heap: Annotated[ByteSize, fields.between(ByteSize, "512m"), AS_WRITTEN] = Field(
         default=ByteSize.parse("1g"), description="Cassandra's heap."
     )
-    java_home: Annotated[Path | None, files.java_home, PathSetting(), _AS_WRITTEN] = Field(
+    java_home: Annotated[Path | None, files.java_home, PathSetting(), AS_WRITTEN] = Field(
         default=None, description="The JDK that runs them; empty for the one that set-up found."
     )
-    start_timeout: Annotated[Duration, fields.between(Duration, "5s", "1h"), _AS_WRITTEN] = Field(
+    start_timeout: Annotated[Duration, fields.between(Duration, "5s", "1h"), AS_WRITTEN] = Field(
         default=Duration.parse("60s"), description="How long a server may take until it answers."
     )
-    min_free_disk: Annotated[ByteSize, fields.between(ByteSize, "100m"), _AS_WRITTEN] = Field(
+    min_free_disk: Annotated[ByteSize, fields.between(ByteSize, "100m"), AS_WRITTEN] = Field(
         default=ByteSize.parse("1g"), description="How much free disk there must be before they are started."
     )
 
@@ -241,12 +218,7 @@ class StackSettings(Section):
 
     def state_folder(self, environ: Mapping[str, str]) -> Path:
         """`state_dir`, or the place where the XDG rules put a user's state."""
-        if self.state_dir is not None:
-            return self.state_dir
-        state = Path(environ.get("XDG_STATE_HOME", ""))
-        # The rules say that a relative path there is to be ignored.
-        base = state if state.is_absolute() else Path("~/.local/state").expanduser()
-        return base / "strandline" / "stack"
+        return self.state_dir or files.user_state(environ) / "stack"
 
 
 class Settings(BaseSettings):
@@ -255,6 +227,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     log: LogSettings = LogSettings()
+    dataset: DatasetSettings = DatasetSettings()
+    shard: ShardSettings = ShardSettings()
+    store: StoreSettings = StoreSettings()
     kafka: KafkaSettings = KafkaSettings()
     cassandra: CassandraSettings = CassandraSettings()
     spark: SparkSettings = SparkSettings()

@@ -17,7 +17,8 @@ from pydantic_settings import PydanticBaseSettingsSource
 from strandline.node.settings.files import PathSetting, WrittenPath
 from strandline.node.settings.location import key_lines
 from strandline.node.settings.properties import flattened
-from strandline.node.settings.sections import Section, Settings
+from strandline.node.settings.section import Section
+from strandline.node.settings.sections import Settings
 
 PREFIX = "STRANDLINE_"
 NOT_SETTINGS = ("STRANDLINE_CONFIG", "STRANDLINE_INSTALLATION", "STRANDLINE_CACHE")

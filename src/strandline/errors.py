@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     DATA_LOST = 3
     VERIFY_FAILED = 4
+    FENCED = 5
     INTERRUPTED = 130
 
 

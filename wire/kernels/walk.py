@@ -43,9 +43,12 @@ EXEMPLARS, HISTOGRAMS, METADATA = int(Count.EXEMPLARS), int(Count.HISTOGRAMS), i
 # How the walk over a part of a message ended, if not well.
 BROKEN, NO_ROOM = -1, -2
 
+# The least that a row takes of a message: a tag and a length, and for a series a label of eight bytes.
+SHORTEST_SERIES, SHORTEST_SAMPLE = 10, 2
+
 
 @njit(cache=True)
-def _read_sample(at, end):
+def read_sample(at, end):
     """One sample's content: (time, value, whether it is sound). Fields in any order, the last of a kind counts."""
     time, value = np.int64(0), 0.0
     # The form that every client sends: the value, then the time, and nothing else.
@@ -92,7 +95,7 @@ def _walk_unusual(at, end, limits, spans, times, values, n_samples, counts):
             length, field = read_length(field, end)
             if n_samples == len(times):
                 return NO_ROOM, verdict, at, at, 0
-            times[n_samples], values[n_samples], sound = _read_sample(field, field + length)
+            times[n_samples], values[n_samples], sound = read_sample(field, field + length)
             if not sound:
                 return BROKEN, verdict, at, at, 0
             n_samples += 1
@@ -148,12 +151,17 @@ def _walk_record(base, at, end, limits, spans, series, n_series, samples, n_samp
                 return BROKEN, n_series, n_samples, field
             if n_samples == len(times):
                 return NO_ROOM, n_series, n_samples, field
-            times[n_samples], values[n_samples], sound = _read_sample(here, here + length)
+            times[n_samples], values[n_samples], sound = read_sample(here, here + length)
             if not sound:
                 return BROKEN, n_series, n_samples, field
             n_samples += 1
             here += length
         if unusual:
+            # A record whose labels were written over can't be walked again with longer arrays, so before the first
+            # time there has to be room for whatever the rest of it may hold.
+            rest = end - field
+            if (len(labels_start) - n_series) * SHORTEST_SERIES < rest or (len(times) - first) * SHORTEST_SAMPLE < rest:
+                return NO_ROOM, n_series, n_samples, field
             n_samples, verdict, labels_end, metric, metric_length = _walk_unusual(
                 start, at, limits, spans, times, values, first, counts
             )

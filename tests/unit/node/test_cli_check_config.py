@@ -85,6 +85,12 @@ def test_right_settings_are_shown_with_where_each_comes_from(
         ["setting", "value", "from"],
         ["log.level", "warning", "environment variable STRANDLINE_LOG__LEVEL"],
         ["log.format", "auto", "default"],
+        ["dataset.name", "metrics", "default"],
+        ["dataset.retention", "7d", "default"],
+        ["dataset.margin", "(none)", "default"],
+        ["shard.first_start", "earliest", "default"],
+        ["shard.flush_spread", "0.8", "default"],
+        ["store.kind", "cassandra", "default"],
         ["kafka.bootstrap_servers", "localhost:9092", "default"],
         ["kafka.sasl_mechanism", "SCRAM-SHA-512", "strandline.toml line 3"],
         ["kafka.credentials_file", str(secure.parent / "kafka-login"), "strandline.toml line 4"],
@@ -116,6 +122,7 @@ def test_right_settings_are_one_json_document(
     assert settings["kafka.client.fetch.min.bytes"]["value"] == 65536
     assert settings["kafka.bootstrap_servers"] == {"value": ["localhost:9092"], "origin": "default", "where": "default"}
     assert settings["cassandra.tls"] == {"value": True, "origin": "file", "where": "strandline.toml line 15"}
+    assert settings["shard.flush_spread"]["value"] == 0.8
     assert settings["stack.start_timeout"]["value"] == "1m"
     assert settings["stack.java_home"]["value"] == ""
 
@@ -212,3 +219,21 @@ def test_a_file_that_is_not_toml_is_told_with_its_place(tmp_path: Path, capsys: 
     assert code == 2
     assert "strandline.toml line 2, column 27" in err
     assert "is not TOML: Illegal character" in err
+
+
+def test_lengths_of_time_that_do_not_fit_together_are_told_with_what_to_change(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRANDLINE_DATASET__RETENTION", "3650d")
+    monkeypatch.setenv("STRANDLINE_SHARD__JAVA_HEAP", "64m")
+    code, _, err = check(capsys)
+    assert code == 2
+    assert [row[:3] for row in rows(err)[4:]] == [
+        ["dataset.retention", '"3650d"', "environment variable STRANDLINE_DATASET__RETENTION"],
+        [
+            "shard.lucene_buffer",
+            "environment variable STRANDLINE_SHARD__JAVA_HEAP",
+            "is more than half of java_heap, 32m",
+        ],
+    ]
+    assert "Raise flush_interval, or lower groups, retention or history" in err

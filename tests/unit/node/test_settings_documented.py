@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from strandline.node.settings import Settings, load_settings
+from strandline.node.settings import Duration, Settings, SettingsError, load_settings
+from strandline.node.settings.dataset import MOST_ROWS
 from strandline.node.settings.location import key_lines
 from strandline.node.settings.sources import is_table, section_models
 
@@ -14,6 +15,7 @@ pytestmark = pytest.mark.unit
 
 FILE = Path(__file__).parents[3] / "conf" / "strandline.toml"
 TEXT = FILE.read_text(encoding="utf-8")
+LINES = TEXT.splitlines()
 NAMES = [(section, name) for section, model in section_models().items() for name in model.model_fields]
 
 
@@ -28,32 +30,79 @@ def test_the_file_has_every_setting_in_order_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(("section", "name"), NAMES)
 def test_every_setting_has_a_comment_of_its_own(section: str, name: str) -> None:
-    lines = TEXT.splitlines()
     at = key_lines(TEXT)[f"{section}.{name}"] - 1
     expected = f"[{section}.{name}]" if is_table(section, name) else f"{name} = "
-    assert lines[at].startswith(expected)
-    assert lines[at - 1].startswith("# ")
-    comment = " ".join(re.findall(r"^# (.*)$", "\n".join(_comment_above(lines, at)), re.MULTILINE))
-    assert comment.endswith(".")
-    assert len(comment) > 20
+    assert LINES[at].startswith(expected)
+    assert LINES[at - 1].startswith("# ")
+    assert comment(section, name).endswith(".")
+    assert len(comment(section, name)) > 20
 
 
-def _comment_above(lines: list[str], at: int) -> list[str]:
-    begin = at
-    while lines[begin - 1].startswith("#"):
+def comment(section: str, name: str) -> str:
+    """What stands above a setting, as one line."""
+    at = begin = key_lines(TEXT)[f"{section}.{name}"] - 1
+    while LINES[begin - 1].startswith("#"):
         begin -= 1
-    return lines[begin:at]
+    return " ".join(line.removeprefix("# ") for line in LINES[begin:at])
 
 
 def test_no_line_is_too_long_for_a_terminal() -> None:
-    assert max(len(line) for line in TEXT.splitlines()) <= 120
+    assert max(len(line) for line in LINES) <= 120
 
 
-def test_the_bounds_that_comments_name_are_those_that_hold() -> None:
-    for server in ("kafka", "cassandra"):
-        bound = re.search(rf"{server.title()}'s heap, at least (\d+)m", TEXT)
-        assert bound is not None
-        least = int(bound[1])
-        load_settings(None, {f"STRANDLINE_STACK__{server.upper()}_HEAP": f"{least}m"})
-        with pytest.raises(Exception, match=f"At least {least}m"):
-            load_settings(None, {f"STRANDLINE_STACK__{server.upper()}_HEAP": f"{least - 1}m"})
+def load_one(section: str, name: str, value: str) -> object:
+    return getattr(getattr(load_settings(None, {f"STRANDLINE_{section}__{name}".upper(): value}), section), name)
+
+
+@pytest.mark.parametrize(
+    ("section", "name"), [("stack", "kafka_heap"), ("stack", "cassandra_heap"), ("shard", "java_heap")]
+)
+def test_the_least_heap_that_a_comment_names_is_the_one_that_holds(section: str, name: str) -> None:
+    bound = re.search(r"at least (\d+)m", comment(section, name))
+    assert bound is not None
+    least = int(bound[1])
+    environ = {f"STRANDLINE_{section}__{name}".upper(): f"{least}m", "STRANDLINE_SHARD__LUCENE_BUFFER": "1m"}
+    load_settings(None, environ)
+    with pytest.raises(SettingsError, match=f"At least {least}m"):
+        load_one(section, name, f"{least - 1}m")
+
+
+BOUNDED = [
+    (section, name, found[1], found[2])
+    for section, name in NAMES
+    if (found := re.search(r"from ([\d.]*\d) to ([\d.]*\d)", comment(section, name)))
+]
+
+
+@pytest.mark.parametrize(("section", "name", "least", "most"), BOUNDED)
+def test_the_range_that_a_comment_names_is_the_one_that_holds(section: str, name: str, least: str, most: str) -> None:
+    step = 1 if "." not in most else 0.01
+    for bound in (least, most):
+        assert load_one(section, name, bound) == float(bound)
+    with pytest.raises(SettingsError, match=f" from {least} to {most}"):
+        load_one(section, name, str(float(most) + step) if step < 1 else str(int(most) + 1))
+
+
+def test_ranges_are_found_in_comments() -> None:
+    assert [f"{section}.{name}" for section, name, _, _ in BOUNDED] == [
+        "dataset.groups",
+        "shard.max_labels",
+        "shard.max_label_name",
+        "shard.flush_spread",
+    ]
+
+
+def test_the_intervals_that_the_comment_names_are_those_that_hold() -> None:
+    named = comment("dataset", "flush_interval").split("one of ")[1].split(".")[0]
+    intervals = set(re.findall(r"\d+[hd]", named))
+    for hours in range(1, 25):
+        written = str(Duration(hours * 3_600_000))
+        if written in intervals:
+            load_one("dataset", "flush_interval", written)
+        else:
+            with pytest.raises(SettingsError, match="nor is it whole hours that divide a day"):
+                load_one("dataset", "flush_interval", written)
+
+
+def test_the_most_rows_that_a_comment_names_are_those_that_hold() -> None:
+    assert f"{MOST_ROWS:,} rows" in comment("dataset", "history")

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from strandline.node.settings import CassandraSettings, KafkaSettings, Settings, SparkSettings, StackSettings
 from strandline.node.settings.findings import names_secret
 from strandline.node.settings.problems import located
-from strandline.node.settings.sections import Section
+from strandline.node.settings.section import Section
 from strandline.node.settings.units import ByteSize, Duration
 from support import pem_samples
 

@@ -1,0 +1,58 @@
+"""`strandline shard`: one shard in the foreground."""
+
+import signal
+from contextlib import nullcontext
+from pathlib import Path
+
+import click
+
+from strandline.errors import ExitCode
+from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.options import Command, help_with
+from strandline.node.shard.assembling import assembled
+from strandline.node.shard.running import RunningShard
+from strandline.node.shard.status_file import StatusFile
+from strandline.recovery.offset_policy import Accepted
+
+
+@click.command(
+    cls=Command,
+    help=help_with(
+        "Run one shard: read its partition, keep its index, and store what is due. It ends on SIGTERM or Ctrl-C within "
+        "seconds, and loses nothing by that or by being killed.",
+        "strandline shard 0",
+        "strandline shard 3 --config /etc/strandline/strandline.toml --status-file /run/strandline/shard-3.json",
+        "strandline shard 0 --accept-loss 120034",
+    ),
+)
+@click.argument("shard", type=click.IntRange(min=0))
+@click.option(
+    "--status-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what the shard is doing into this file, as JSON, twice a second.",
+)
+@click.option(
+    "--accept-loss",
+    metavar="OFFSET",
+    type=click.IntRange(min=1),
+    help="Go on though Kafka has deleted records below this offset that were not stored. What is lost is recorded.",
+)
+@click.option(
+    "--accept-new-topic",
+    is_flag=True,
+    help="Go on though the topic was deleted and made again, or cut short. It is read from its beginning.",
+)
+@pass_context
+def command(
+    context: Context, *, shard: int, status_file: Path | None, accept_loss: int | None, accept_new_topic: bool
+) -> ExitCode:
+    """Run a shard."""
+    settings = context.settings()
+    accepted = Accepted(loss_to=accept_loss, another_topic=accept_new_topic)
+    with assembled(settings, shard, context.environ, context.clock) as parts:
+        running = RunningShard(parts, accepted=accepted)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: running.stop())
+        with StatusFile(status_file, context.clock).kept_of(running) if status_file is not None else nullcontext():
+            running.run()
+    return ExitCode.OK

@@ -1,0 +1,65 @@
+"""From settings to the parts of a shard: Kafka's partition, the store, the folder, with everything checked that can be
+checked before the shard is taken.
+"""
+
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from strandline.clock import Clock
+from strandline.index.vm import start_vm
+from strandline.node.settings.clients import cassandra_connection, librdkafka_options
+from strandline.node.settings.sections import Settings
+from strandline.node.settings.shards import shard_options
+from strandline.node.shard.documents_home import LuceneHome
+from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
+from strandline.node.shard.kafka_log import KafkaLog
+from strandline.node.shard.kafka_topics import check_topic, create_dead_topic
+from strandline.node.shard.parts import ShardParts
+from strandline.store.cassandra.store import open_cassandra_store
+from strandline.store.protocol import Store
+from strandline.store.sqlite import open_sqlite_store
+
+AS_BROKERS_SAY = -1  # Kafka's own word for the number of copies that its settings name.
+
+
+@contextmanager
+def assembled(settings: Settings, shard: int, environment: Mapping[str, str], clock: Clock) -> Iterator[ShardParts]:
+    """The parts of one shard, open. Starts the JVM of this process."""
+    kafka, dataset = librdkafka_options(settings.kafka), settings.dataset
+    facts = check_topic(kafka, dataset.topic_name, dataset.flush_interval.milliseconds)
+    data_folder = settings.shard.data_folder(environment)
+    options = shard_options(
+        settings,
+        shard=shard,
+        partitions=facts.partitions,
+        topic_retention_ms=facts.retention_ms,
+        data_folder=data_folder,
+    )
+    options = replace(options, owner_name=f"{socket.gethostname()}:{os.getpid()}")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    create_dead_topic(kafka, dataset.topic_name, replication=AS_BROKERS_SAY, retention_ms=facts.retention_ms)
+    start_vm(settings.shard.java_heap.bytes >> 20)
+    home = LuceneHome(
+        options.shard,
+        options.folder / "index",
+        options.policy.retention,
+        options.lucene_ram_mb,
+        options.refresh_s,
+        clock,
+    )
+    with closing(open_store(settings, data_folder, clock)) as store, closing(home):
+        log = KafkaLog(kafka, dataset=dataset.name, topic=dataset.topic_name, partition=shard)
+        yield ShardParts(options, log, store, home, KafkaDeadLetters(kafka, dataset.topic_name), clock)
+
+
+def open_store(settings: Settings, data_folder: Path, clock: Clock) -> Store:
+    """The store that the settings name."""
+    if settings.store.kind == "sqlite":
+        path = settings.store.sqlite_path(data_folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return open_sqlite_store(path, clock)
+    return open_cassandra_store(cassandra_connection(settings.cassandra), clock)

@@ -1,0 +1,124 @@
+"""Where a shard's part keys are found while it runs: in Lucene, with its local copy, or in memory in simulations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from strandline.clock import Clock
+from strandline.index.cut_snapshot import CutSnapshot
+from strandline.index.key_documents import DictDocuments, KeyDocuments, LuceneDocuments
+from strandline.index.local_copy import (
+    CopyIdentity,
+    CopyUnusable,
+    discard_copy,
+    lucene_folder,
+    open_copy,
+    save_copy,
+    saved_identity,
+)
+from strandline.index.part_key_index import PartKeyIndex
+from strandline.index.refreshing import BoundedRefresh
+from strandline.store.rows import GroupRow, ShardId
+
+_LOG = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedDocuments:
+    """Documents, and the columns of the local copy that they belong to, if there is one that can be used."""
+
+    documents: KeyDocuments
+    copy: CutSnapshot | None
+
+
+class DocumentsHome(Protocol):
+    """Opens a shard's documents at its start, and saves its local copy."""
+
+    def open(self, topic_id: str, index_rows: Sequence[GroupRow]) -> OpenedDocuments:
+        """The documents of the local copy, if the manifest names its bucket with its attempt, or none at all.
+        `index_rows` are the manifest's rows that name index buckets.
+        """
+        ...
+
+    def save(self, topic_id: str, snapshot: CutSnapshot, attempt: str) -> None:
+        """Make the local copy that of a bucket whose index the manifest names under this attempt."""
+        ...
+
+    def refresh(self, *, changed: bool) -> None:
+        """Let searches see what was added or deleted, within a bound; `changed` says that there is something new."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all. Closing twice does nothing."""
+        ...
+
+
+@dataclass(slots=True)
+class LuceneHome:
+    """A folder with a Lucene index and the columns beside it."""
+
+    shard: ShardId
+    folder: Path
+    retention: int
+    ram_buffer_mb: float
+    refresh_s: float
+    clock: Clock
+    index: PartKeyIndex | None = field(default=None)
+    _refreshing: BoundedRefresh | None = field(default=None)
+
+    def open(self, topic_id: str, index_rows: Sequence[GroupRow]) -> OpenedDocuments:
+        self.close()
+        try:
+            expected = self._expected(topic_id, saved_identity(self.folder), index_rows)
+            self.index, copy = open_copy(self.folder, expected, self.retention, ram_buffer_mb=self.ram_buffer_mb)
+        except CopyUnusable as error:
+            _LOG.info("the index is loaded from the store", shard=str(self.shard), since=error.message)
+            discard_copy(self.folder)
+            self.index, copy = PartKeyIndex.open(lucene_folder(self.folder), ram_buffer_mb=self.ram_buffer_mb), None
+        self._refreshing = BoundedRefresh(self.index, self.clock, self.refresh_s)
+        return OpenedDocuments(LuceneDocuments(self.index), copy)
+
+    def save(self, topic_id: str, snapshot: CutSnapshot, attempt: str) -> None:
+        if self.index is None:
+            raise ValueError(f"the index of {self.shard} is not open")
+        save_copy(self.folder, self.index, snapshot, self._identity(topic_id, snapshot.bucket, attempt))
+
+    def refresh(self, *, changed: bool) -> None:
+        if self._refreshing is not None:
+            if changed:
+                self._refreshing.changed()
+            self._refreshing.refresh_if_due()
+
+    def close(self) -> None:
+        if self.index is not None:
+            self.index.close()
+            self.index = None
+
+    def _expected(self, topic_id: str, found: CopyIdentity, index_rows: Sequence[GroupRow]) -> CopyIdentity:
+        """What the copy has to be: of its own bucket, under the attempt that the manifest names for it."""
+        named = {row.bucket: row.attempt for row in index_rows if not row.superseded}
+        if found.bucket not in named:
+            raise CopyUnusable(self.folder, f"the manifest has no index bucket {found.bucket}")
+        return self._identity(topic_id, found.bucket, named[found.bucket])
+
+    def _identity(self, topic_id: str, bucket: int, attempt: str) -> CopyIdentity:
+        return CopyIdentity(self.shard.dataset, topic_id, self.shard.shard, bucket, attempt)
+
+
+class DictHome:
+    """The twin in memory, without a local copy: each start loads all from the store."""
+
+    def open(self, *_: object) -> OpenedDocuments:
+        return OpenedDocuments(DictDocuments(), None)
+
+    def save(self, *_: object) -> None:
+        pass
+
+    def refresh(self, *, changed: bool) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,224 @@
+"""Storing closed buckets, one piece at a time: cut rows, segments group by group, index buckets, and the rows that
+name them.
+
+The order is the promise. A cut row is committed before anything of its bucket is stored; a group's row after every
+segment that it names; a group's rows in the order of their buckets. Each piece is tried until it works, and the same
+piece written twice changes nothing. One thread calls `step`, and it alone writes the manifest.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from strandline.errors import Retryable, StrandlineError
+from strandline.index.bucket_codec import EncodedBucket
+from strandline.index.time_bucket import FrozenBucket
+from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
+from strandline.node.shard.flush_schedule import Backoff, FlushSchedule
+from strandline.node.shard.group_write import GroupWrite, encode_group
+from strandline.node.shard.manifest_view import ManifestView
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.stages import Stage, Stages
+from strandline.node.shard.status import Counters
+from strandline.recovery.checkpoints import designated_group
+from strandline.store.rows import IndexBucketOf, IndexBucketRows, ManifestWrite, Ownership, SegmentsOf
+
+HEARTBEAT_MS = 10_000
+_LOG = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIndexBucket:
+    """An index bucket that is in the manifest now, and when it expires."""
+
+    bucket: FrozenBucket
+    expires: int
+
+
+class Flusher:
+    """The writing side of one owner of a shard."""
+
+    def __init__(
+        self,
+        parts: ShardParts,
+        ownership: Ownership,
+        view: ManifestView,
+        counters: Counters,
+        stages: Stages,
+        *,
+        encode_index: Callable[[FrozenBucket], EncodedBucket],
+    ) -> None:
+        """`encode_index` gives a frozen bucket's rows."""
+        options = parts.options
+        self._store, self._ownership, self._options = parts.store, ownership, options
+        self._view, self._counters, self._stages, self._clock = view, counters, stages, parts.clock
+        self._encode_index, self._home = encode_index, parts.home
+        self._designated = designated_group(options.shard, options.groups)
+        timing = options.flush
+        self._backoff = Backoff(timing.retry_least, timing.retry_most)
+        self._schedule = FlushSchedule(
+            options.groups,
+            int(options.policy.flush_interval * timing.spread),
+            self._designated,
+            self._backoff,
+        )
+        self._lock = threading.Lock()
+        self._arrived: deque[ClosedBucket] = deque()
+        self._closed: dict[int, ClosedBucket] = {}
+        self._uncommitted_cuts: deque[ClosedBucket] = deque()
+        self._cut_failures = 0
+        self._cut_not_before = 0
+        self._written: dict[tuple[int, int], GroupWrite] = {}
+        self._stored: deque[StoredIndexBucket] = deque()
+        self._attempts = 0
+        self._seen_at = parts.clock.now_ms()
+
+    def add(self, closed: ClosedBucket) -> None:
+        """Hand a closed bucket over, in the order of buckets. Any thread may."""
+        with self._lock:
+            self._arrived.append(closed)
+            self._closed[closed.bucket] = closed
+
+    def closed_buckets(self) -> list[ClosedBucket]:
+        """Those of which something is not stored yet, oldest first. Any thread may ask."""
+        with self._lock:
+            return [self._closed[bucket] for bucket in sorted(self._closed)]
+
+    def take_stored(self) -> list[StoredIndexBucket]:
+        """Index buckets that have been stored since the last call, for the thread that keeps the index."""
+        with self._lock:
+            stored = list(self._stored)
+            self._stored.clear()
+            return stored
+
+    def step(self) -> float:
+        """Do one piece of work that is due; seconds until the next one is. Raises `Fenced` and what else is final."""
+        now = self._clock.now_ms()
+        self._accept()
+        if now - self._seen_at >= HEARTBEAT_MS:
+            self._touch(now)
+        if self._uncommitted_cuts and now >= self._cut_not_before:
+            self._commit_cut(now)
+            return 0.0
+        # Until its cut is committed nothing of a bucket is stored.
+        uncut = self._uncommitted_cuts[0].bucket if self._uncommitted_cuts else None
+        upcoming = self._schedule.next_due(below=uncut)
+        if upcoming is not None and upcoming[0] <= now:
+            self._store_group(upcoming[1], upcoming[2], now)
+            return 0.0
+        due = [self._seen_at + HEARTBEAT_MS]
+        due += [self._cut_not_before] if self._uncommitted_cuts else []
+        due += [upcoming[0]] if upcoming is not None else []
+        return max(0.0, (min(due) - now) / 1000)
+
+    def leave(self) -> None:
+        """Say that the owner has left; what is not stored will be read again."""
+        self._store.touch(self._ownership, None)
+
+    def _accept(self) -> None:
+        with self._lock:
+            arrived = list(self._arrived)
+            self._arrived.clear()
+        for closed in arrived:
+            if not closed.cut_committed:
+                self._uncommitted_cuts.append(closed)
+            self._schedule.add(closed.bucket, closed.groups, closed.closed_at, urgent=closed.urgent)
+            self._drop_if_stored(closed)
+
+    def _touch(self, now: int) -> None:
+        self._seen_at = now
+        try:
+            self._store.touch(self._ownership, now)
+        except Retryable as error:
+            self._counters.store_retries += 1
+            _LOG.warning("the owner could not say that it lives", shard=str(self._options.shard), error=str(error))
+
+    def _commit_cut(self, now: int) -> None:
+        write = ManifestWrite(cuts=(self._uncommitted_cuts[0].cut,))
+        try:
+            self._store.commit(self._ownership, write)
+        except Retryable as error:
+            self._cut_failures += 1
+            wait = self._backoff.after(self._cut_failures)
+            self._cut_not_before = now + wait
+            self._say_retry(f"the cut of bucket {write.cuts[0].bucket}", error, wait)
+            return
+        self._cut_failures = self._cut_not_before = 0
+        self._uncommitted_cuts.popleft()
+        self._view.committed(write)
+
+    def _store_group(self, bucket: int, group: int, now: int) -> None:
+        closed = self._closed[bucket]
+        try:
+            with self._stages.timing(Stage.ENCODE):
+                written = self._written.get((bucket, group)) or self._encode(closed, group)
+            self._written[bucket, group] = written
+            with self._stages.timing(Stage.STORE):
+                self._write(closed, group, written)
+        except Retryable as error:
+            self._say_retry(f"group {group} of bucket {bucket}", error, self._schedule.failed(group, now))
+            return
+        del self._written[bucket, group]
+        self._schedule.done(group)
+        closed.buffer.release(group)
+        self._drop_if_stored(closed)
+
+    def _encode(self, closed: ClosedBucket, group: int) -> GroupWrite:
+        self._attempts += 1
+        attempt = f"{self._ownership.owner}.{self._ownership.epoch}.{self._attempts}"
+        return encode_group(
+            closed.buffer.run(group), closed.bucket, group, attempt, self._options.policy.flush_interval
+        )
+
+    def _write(self, closed: ClosedBucket, group: int, written: GroupWrite) -> None:
+        """Segments, then the index bucket, then the row that names both."""
+        options, attempt = self._options, written.attempt
+        now = self._clock.now_ms()
+        expires = now + options.policy.time_to_live
+        where = SegmentsOf(options.shard, closed.bucket, group, attempt)
+        self._store.write_segments(where, written.segments, expires)
+        index = closed.index if group == self._designated else None
+        index_rows = self._write_index(index, closed.bucket, attempt, expires) if index is not None else None
+        row = written.row(
+            expires=now + options.row_life, written_by=options.owner_name, written_at=now, index=index_rows
+        )
+        write = ManifestWrite(groups=(row,), next_part_id=index.next_part_id if index is not None else None)
+        self._store.commit(self._ownership, write)
+        self._view.committed(write)
+        self._count(written)
+        if index is not None:
+            self._copy(index, attempt)
+            with self._lock:
+                self._stored.append(StoredIndexBucket(index.bucket, expires))
+
+    def _write_index(self, index: ClosedIndex, bucket: int, attempt: str, expires: int) -> IndexBucketRows:
+        with self._stages.timing(Stage.ENCODE):
+            encoded = self._encode_index(index.bucket)
+        self._store.write_index_bucket(IndexBucketOf(self._options.shard, bucket, attempt), encoded.rows, expires)
+        self._counters.index_bytes += sum(len(row) for row in encoded.rows)
+        return IndexBucketRows(len(encoded.rows), encoded.checksum)
+
+    def _copy(self, index: ClosedIndex, attempt: str) -> None:
+        """The copy makes a restart quick and nothing else: without it the store is read."""
+        try:
+            self._home.save(self._view.topic_id, index.snapshot, attempt)
+        except (StrandlineError, OSError) as error:
+            _LOG.warning("the local copy could not be saved", shard=str(self._options.shard), error=str(error))
+
+    def _count(self, written: GroupWrite) -> None:
+        self._counters.stored_segments += len(written.segments)
+        self._counters.stored_series += written.series
+        self._counters.stored_samples += written.samples
+        self._counters.stored_bytes += sum(len(segment.data) for segment in written.segments)
+
+    def _drop_if_stored(self, closed: ClosedBucket) -> None:
+        if not self._schedule.waiting(closed.bucket):
+            with self._lock:
+                self._closed.pop(closed.bucket, None)
+
+    def _say_retry(self, what: str, error: Retryable, wait: int) -> None:
+        self._counters.store_retries += 1
+        _LOG.warning("not stored yet", what=what, shard=str(self._options.shard), again_in_ms=wait, error=str(error))

@@ -1,0 +1,79 @@
+"""One group of one bucket, encoded: its segments and what the manifest will say of them. Pure functions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from strandline.arrays import I64s
+from strandline.store.rows import GroupRow, IndexBucketRows, LateSamples, Segment
+from strandline.store.segment_codec import VERSION, encode_run, runs_checksum
+from strandline.store.series_run import SeriesRun
+
+HOUR = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWrite:
+    """Segments under an attempt, and their sums."""
+
+    bucket: int
+    group: int
+    attempt: str
+    segments: Sequence[Segment] = field(repr=False)
+    checksum: bytes
+    series: int
+    samples: int
+    least_time: int | None
+    greatest_time: int | None
+    late: tuple[LateSamples, ...]
+
+    def row(self, *, expires: int, written_by: str, written_at: int, index: IndexBucketRows | None) -> GroupRow:
+        """The manifest's row."""
+        return GroupRow(
+            bucket=self.bucket,
+            group=self.group,
+            attempt=self.attempt,
+            segments=len(self.segments),
+            series=self.series,
+            samples=self.samples,
+            least_time=self.least_time,
+            greatest_time=self.greatest_time,
+            checksum=self.checksum,
+            codec_version=VERSION,
+            expires=expires,
+            written_by=written_by,
+            written_at=written_at,
+            late=self.late,
+            index=index,
+        )
+
+
+def encode_group(run: SeriesRun, bucket: int, group: int, attempt: str, flush_interval: int) -> GroupWrite:
+    """Encode a group's run. The same run gives the same segments."""
+    segments = encode_run(run)
+    return GroupWrite(
+        bucket=bucket,
+        group=group,
+        attempt=attempt,
+        segments=segments,
+        checksum=runs_checksum(segments),
+        series=len(run),
+        samples=run.samples,
+        least_time=int(run.time.min()) if run.samples else None,
+        greatest_time=int(run.time.max()) if run.samples else None,
+        late=late_samples(run.time, bucket, flush_interval),
+    )
+
+
+def late_samples(times: I64s, bucket: int, flush_interval: int) -> tuple[LateSamples, ...]:
+    """The samples of hours that counted as complete with an earlier bucket: how many of each such hour.
+
+    An hour is complete with the bucket that holds its last millisecond.
+    """
+    hours = times // HOUR
+    late = ((hours + 1) * HOUR - 1) // flush_interval < bucket
+    if not late.any():
+        return ()
+    counted = np.unique(hours[late], return_counts=True)
+    return tuple(LateSamples(hour, count) for hour, count in zip(*(one.tolist() for one in counted), strict=True))

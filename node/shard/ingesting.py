@@ -1,0 +1,109 @@
+"""From records to the write buffer: decode, keep to the limits, know the keys, append. One batch of records at a time.
+
+An `Ingest` belongs to one open bucket. Whether the index takes part is for the shard to say: below the index's
+checkpoint it does not.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strandline.arrays import Rows, U32s
+from strandline.index.key_table import MISSING
+from strandline.index.shard_index import ShardIndex
+from strandline.node.shard.log import Records
+from strandline.node.shard.numbering import BucketNumbering
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.sample_limits import keep_timely
+from strandline.node.shard.stages import Stage, Stages
+from strandline.node.shard.status import Counters
+from strandline.store.buffer.write_buffer import WriteBuffer
+from strandline.wire.columns import Columns
+from strandline.wire.decode import Decoder
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one bucket's ingest hands on to the next one's."""
+
+    counters: Counters
+    stages: Stages
+    decoder: Decoder
+
+
+class Ingest:
+    """Takes the records of one bucket into its buffer.
+
+    `stored_groups` have their rows already: their samples count for their keys and are not kept.
+    """
+
+    def __init__(
+        self,
+        parts: ShardParts,
+        buffer: WriteBuffer,
+        index: ShardIndex | None,
+        reading: Reading,
+        *,
+        stored_groups: frozenset[int] = frozenset(),
+    ) -> None:
+        """`index` is None where the index bucket is stored: there records only supply samples."""
+        self.buffer = buffer
+        self.index = index
+        self._parts, self._counters, self._stages = parts, reading.counters, reading.stages
+        self._decoder = reading.decoder
+        self._numbering = BucketNumbering()
+        self._stored_groups = np.array(sorted(stored_groups), dtype=np.uint64)
+
+    def take(self, records: Records) -> None:
+        """Take records of the bucket, in the order of their offsets."""
+        options, counters, stages = self._parts.options, self._counters, self._stages
+        with stages.timing(Stage.SNAPPY):
+            unpacked = self._decoder.unpack(records.values)
+        with stages.timing(Stage.DECODE):
+            columns = self._decoder.decode_unpacked(unpacked)
+            self._count(records, columns)
+            kept = keep_timely(columns, records.times, options.sample_limits)
+        counters.too_old += kept.too_old
+        counters.too_far_ahead += kept.too_far_ahead
+        columns = kept.columns
+        with stages.timing(Stage.LOOK_UP):
+            numbers, newly_active = self._number(columns)
+        with stages.timing(Stage.APPEND):
+            self.buffer.define(
+                columns.metric[newly_active], columns.key_high[newly_active], columns.key_low[newly_active]
+            )
+            self.buffer.append(self._wanted(columns, numbers), columns.first_sample, columns.time, columns.value)
+
+    def _number(self, columns: Columns) -> tuple[U32s, Rows]:
+        if self.index is None:
+            return self._numbering.take(columns)
+        taken = self.index.take(columns)
+        self._counters.new_keys += taken.new_keys
+        self._counters.refused_rows += taken.refused
+        return taken.numbers, taken.newly_active
+
+    def _wanted(self, columns: Columns, numbers: U32s) -> U32s:
+        if len(self._stored_groups) == 0:
+            return numbers
+        group = columns.metric % np.uint64(self._parts.options.groups)
+        return np.where(np.isin(group, self._stored_groups), np.uint32(MISSING), numbers)
+
+    def _count(self, records: Records, columns: Columns) -> None:
+        counters, skipped = self._counters, columns.skipped
+        counters.records += len(records)
+        counters.bytes += sum(map(len, records.values))
+        counters.samples += len(columns.time)
+        counters.skipped_exemplars += skipped.exemplars
+        counters.skipped_histograms += skipped.histograms
+        counters.skipped_metadata += skipped.metadata
+        for verdict, count in skipped.series.items():
+            counters.dropped_series[verdict.name] = counters.dropped_series.get(verdict.name, 0) + count
+        for fault in columns.faults:
+            counters.dead_letters += 1
+            self._parts.dead_letters.send(
+                shard=self._parts.options.shard.shard,
+                offset=int(records.offsets[fault.record]),
+                time=int(records.times[fault.record]),
+                reason=fault.reason,
+                value=records.values[fault.record],
+            )

@@ -1,0 +1,156 @@
+"""Questions to the brokers about one topic, on a connection of their own: on a consumer's they would wait behind its
+fetches, each of which may take as long as `fetch.wait.max.ms`.
+"""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+# Where they are defined: the public module imports them, but does not say that it passes them on.
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewTopic
+
+from strandline.node.shard.kafka_clients import ClientOptions, made
+from strandline.node.shard.kafka_errors import NO_LEADER, error_of, meaning
+from strandline.node.shard.log import LogUnreachable, TopicUnfit
+
+_DEFAULT_TIMEOUT_MS = 30_000
+
+# Any, because those that make its values have no annotations.
+_SPEC: Any = OffsetSpec
+
+
+@dataclass(frozen=True, slots=True)
+class TopicIdentity:
+    """Which topic goes by a name now, and how many partitions it has."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+
+    def require(self, partition: int) -> None:
+        """Raises `TopicUnfit` if the topic lacks the partition."""
+        if partition >= self.partitions:
+            raise TopicUnfit(
+                f"topic {self.topic} has no partition {partition}, only {self.partitions} of them",
+                remedy=f"`kafka-topics.sh --alter --topic {self.topic} --partitions {partition + 1}` adds it; or leave "
+                "this shard out",
+            )
+
+
+class KafkaAdmin:
+    """One topic, as the brokers know it. May be used by several threads; whoever made it closes it.
+
+    That is not left to the garbage collector: a client that is destroyed by one of its own threads, say because a
+    question's callback held the last reference to it, ends the process.
+
+    Each question raises `LogUnreachable` if the brokers don't answer within `socket.timeout.ms`, `KafkaRefused` if they
+    won't, and `TopicUnfit` if they know no such topic.
+    """
+
+    def __init__(self, options: ClientOptions, topic: str) -> None:
+        self.topic = topic
+        self._timeout = int(options.get("socket.timeout.ms", _DEFAULT_TIMEOUT_MS)) / 1000
+        self._client = made(AdminClient, options)
+
+    def identity(self) -> TopicIdentity:
+        """The topic as it is now."""
+        return self.identity_in(self.ask_identity())
+
+    def ask_identity(self) -> "Future[Any]":
+        """Ask without waiting; `identity_in` reads the answer."""
+        return self._client.describe_topics(TopicCollection([self.topic]), request_timeout=self._timeout)[self.topic]
+
+    def identity_in(self, answer: "Future[Any]") -> TopicIdentity:
+        """The answer, waiting for it if need be."""
+        with self._explained(f"topic {self.topic} can't be looked up"):
+            description = answer.result()
+        # The library writes the id with + and /, Kafka's own tools and logs with - and _.
+        topic_id = str(description.topic_id).translate(str.maketrans("+/", "-_"))
+        return TopicIdentity(self.topic, topic_id, len(description.partitions))
+
+    def settings(self) -> Mapping[str, str]:
+        """Every setting of the topic, those that it inherits included."""
+        resource = ConfigResource(ResourceType.TOPIC, self.topic)
+        with self._explained(f"the settings of topic {self.topic} can't be read"):
+            entries = self._client.describe_configs([resource], request_timeout=self._timeout)[resource].result()
+        return {name: entry.value for name, entry in entries.items() if entry.value is not None}
+
+    def start(self, partition: int) -> int:
+        """The first offset that is there."""
+        return self._offset(partition, _SPEC.earliest(), IsolationLevel.READ_UNCOMMITTED)
+
+    def end(self, partition: int, isolation: IsolationLevel) -> int:
+        """The offset behind the last record that such a reader may see."""
+        return self._offset(partition, _SPEC.latest(), isolation)
+
+    def at(self, partition: int, time: int) -> int | None:
+        """The first stable offset with this time or a later one."""
+        # Kafka takes a time below zero for a name: -1 is the end, -2 the start.
+        offset = self._offset(partition, _SPEC.for_timestamp(max(0, time)), IsolationLevel.READ_COMMITTED)
+        return offset if offset >= 0 else None
+
+    def create(self, partitions: int, replication: int, settings: Mapping[str, str]) -> bool:
+        """Make the topic; False if there is one by that name."""
+        new = NewTopic(self.topic, num_partitions=partitions, replication_factor=replication, config=dict(settings))
+        answer = self._client.create_topics([new], request_timeout=self._timeout)[self.topic]
+        with self._explained(f"topic {self.topic} can't be made ({partitions} partitions, {replication} replicas)"):
+            try:
+                answer.result()
+            except KafkaException as failure:
+                if error_of(failure).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+                return False
+        return True
+
+    def ask_commit(self, group: str, partition: int, offset: int) -> "Future[ConsumerGroupTopicPartitions]":
+        """Commit an offset for a consumer group that has no members, without waiting. A callback on the answer must
+        not lead back to this object.
+
+        Not through a consumer: its `close` would then wait for the answer, for as long as a broker hangs.
+        """
+        wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(self.topic, partition, offset)])
+        return self._client.alter_consumer_group_offsets([wanted], request_timeout=self._timeout)[group]
+
+    def close(self) -> None:
+        """Let go of the connection, at once; questions that are under way are never answered. May be called twice."""
+        self._client.__exit__(None, None, None)
+
+    def serve(self) -> None:
+        """Take what the library has to tell; otherwise that piles up while the brokers are away."""
+        self._client.poll(0)
+
+    def _offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
+        """-1 if there is none. Raises `TopicUnfit` if there is no such partition."""
+        place = TopicPartition(self.topic, partition)
+        what = f"the offsets of partition {partition} of topic {self.topic} can't be read"
+        answers = self._client.list_offsets({place: wanted}, isolation_level=isolation, request_timeout=self._timeout)
+        with self._explained(what):
+            try:
+                return int(answers[place].result().offset)
+            except KafkaException as failure:
+                if error_of(failure).code() != NO_LEADER:
+                    raise
+        self.identity().require(partition)
+        raise LogUnreachable(f"{what}: no broker leads it now", remedy="Check that the brokers with its replicas run")
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as failure:
+            raise meaning(error_of(failure), what, self.topic) from failure

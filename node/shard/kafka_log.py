@@ -1,0 +1,235 @@
+"""A partition of a real Kafka topic.
+
+What holds, tried with committed, aborted and open transactions:
+
+- All visible records below the position were returned. It moves behind each record that is returned, and, where no
+  visible record follows, to the last stable offset: the library tells with an event that the end is reached, even if
+  only markers and aborted records lie before it. That event comes with the answer to the next fetch, so within
+  `fetch.wait.max.ms`. So once everything visible was read, a poll returns the position == the last stable offset.
+- At an open transaction the position stays in front of its first record until the transaction ends.
+- A look-up by time sees whatever is stable: an aborted record or a transaction's marker may be the first offset with
+  such a time. No visible record lies between it and the first visible one.
+"""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import cast
+
+import numpy as np
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    Message,
+    TopicPartition,
+)
+
+from strandline.clock import SystemClock
+from strandline.node.shard.kafka_admin import KafkaAdmin
+from strandline.node.shard.kafka_clients import ClientOptions, made
+from strandline.node.shard.kafka_errors import DAMAGED, END_REACHED, OUT_OF_RANGE, LogDamaged, meaning
+from strandline.node.shard.kafka_watch import EVERY_S, TopicWatch
+from strandline.node.shard.log import LogEnds, OffsetGone, Records
+
+_LOG = logging.getLogger(__name__)
+
+# An operator may choose otherwise, in kafka.client.
+_TUNING: ClientOptions = {
+    # Some forty records of 100 KB at a time. A larger record comes all the same.
+    "fetch.message.max.bytes": 4 << 20,
+    # What lies ready while a batch is being decoded, for each shard. With one fetch more it is all that the library
+    # holds: about 36 MB, some 0.3 s of reading at full speed.
+    "queued.max.messages.kbytes": 32 << 10,
+    # When that is full. The library's own choice, a second, leaves a fast reader waiting for most of it: 45 MB/s
+    # instead of 130 with the queue above.
+    "fetch.queue.backoff.ms": 20,
+    # How long a broker holds a fetch for which there is nothing. A seek and the news that the end is reached wait for
+    # it, so it is short; ten requests a second from a shard without traffic are nothing to a broker.
+    "fetch.wait.max.ms": 100,
+    # The library tries again twenty times a second while a broker is away.
+    "reconnect.backoff.ms": 500,
+    # A flipped bit on a broker's disk would otherwise end up as samples. What it costs could not be measured.
+    "check.crcs": True,
+}
+
+_OWN: ClientOptions = {
+    "isolation.level": "read_committed",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    # The position is ours: where it can't be read from, somebody has to decide.
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,
+}
+
+
+class KafkaLog:
+    """The `PartitionLog` of one partition. Nothing is asked of the brokers before the first call.
+
+    `seek` comes before the first `poll`. While it reads, it also finds out, within seconds, if the topic was deleted,
+    or made again since `topic_id` was last called: `poll` then raises `TopicUnfit`.
+    """
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        *,
+        dataset: str,
+        topic: str,
+        partition: int,
+        watch_every: float = EVERY_S,
+    ) -> None:
+        """`options` are those of `librdkafka_options`. Raises `KafkaFailed` if the library won't have them."""
+        self._topic, self._partition = topic, partition
+        self._group = f"strandline-{dataset}"
+        self._clock = SystemClock()
+        self._admin = KafkaAdmin(options, topic)
+        self._watch = TopicWatch(self._admin, partition, self._clock, watch_every)
+        own = {**_OWN, "group.id": self._group, "client.id": f"{self._group}-{partition}"}
+        self._consumer = made(Consumer, {**_TUNING, **options, **own, "error_cb": self._watch.heard})
+        self._position: int | None = None
+        self._astray = False
+        """Whether the consumer has to be sent to the position before it may be asked for anything."""
+        self._failure: KafkaError | None = None
+        """What came behind records that had to be returned first."""
+        self._closed = False
+
+    def topic_id(self) -> str:
+        identity = self._admin.identity()
+        identity.require(self._partition)
+        self._watch.expect(identity.topic_id)
+        return identity.topic_id
+
+    def ends(self) -> LogEnds:
+        # One after the other and in this order, so that start <= last_stable <= high however fast the log moves; and
+        # last_stable == high means that no transaction was open.
+        start = self._admin.start(self._partition)
+        last_stable = self._admin.end(self._partition, IsolationLevel.READ_COMMITTED)
+        high = self._admin.end(self._partition, IsolationLevel.READ_UNCOMMITTED)
+        return LogEnds(start, last_stable, high)
+
+    def offset_at(self, time: int) -> int | None:
+        return self._admin.at(self._partition, time)
+
+    def seek(self, offset: int) -> None:
+        self._position, self._failure = offset, None
+        self._astray = True
+
+    def poll(self, most: int, timeout: float) -> Records:
+        if self._closed or self._position is None:
+            raise RuntimeError("the log is closed" if self._closed else "seek comes before the first poll")
+        self._admin.serve()
+        self._watch.look()
+        self._raise_failure()
+        if self._astray:
+            # Not the consumer's own seek: that fails right after an assignment, and where a partition has stopped for
+            # an error.
+            self._consumer.assign([TopicPartition(self._topic, self._partition, self._position)])
+            self._astray = False
+        deadline = self._clock.monotonic() + timeout
+        while True:
+            left = max(0.0, deadline - self._clock.monotonic())
+            if taken := self._taken(self._fetched(most, left)):
+                return _records(taken, self._position)
+            self._raise_failure()
+            if self._clock.monotonic() >= deadline:
+                break
+        self._watch.require_alive()
+        return Records.none(self._position)
+
+    def mirror(self, offset: int) -> None:
+        told = partial(_log_if_refused, self._group)
+        self._admin.ask_commit(self._group, self._partition, offset).add_done_callback(told)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._consumer.close()
+            self._admin.close()
+
+    def _fetched(self, most: int, timeout: float) -> Sequence[Message]:
+        """What has come: records, and what else the library has to tell. None only after the time is over."""
+        # Waiting for one and taking what lies behind it: a wait for a whole batch ends only when the batch is full or
+        # the time over, even if there are records.
+        first = self._consumer.poll(timeout)
+        if first is None:
+            return ()
+        return [first, *self._consumer.consume(most - 1, 0)] if most > 1 else [first]
+
+    def _taken(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The records among them, up to the first failure; the position moves behind them."""
+        if messages:
+            self._watch.alive()
+        records: list[Message] = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                records.append(message)
+                self._position = _offset(message) + 1
+            elif error.code() == END_REACHED:
+                self._position = _offset(message)
+            else:
+                # Whatever follows is fetched again, once somebody has heard of this.
+                self._failure, self._astray = error, True
+                break
+        return records
+
+    def _raise_failure(self) -> None:
+        error, self._failure = self._failure, None
+        if error is None:
+            return
+        where = f"partition {self._partition} of topic {self._topic}"
+        if error.code() in OUT_OF_RANGE:
+            # A topic that was made again is the likeliest cause, and says more than two offsets.
+            self._watch.compare(self._admin.identity())
+            raise _gone(where, self._position or 0, self.ends(), error)
+        if error.code() in DAMAGED:
+            raise LogDamaged(
+                f"{where} can't be read at offset {self._position}: {error.str()}",
+                remedy="The broker's disk or network damages data: let another replica lead the partition",
+            )
+        raise meaning(error, f"{where} can't be read at offset {self._position}", self._topic)
+
+
+def _records(messages: Sequence[Message], position: int) -> Records:
+    count = len(messages)
+    return Records(
+        np.fromiter(map(_offset, messages), dtype=np.int64, count=count),
+        np.fromiter((message.timestamp()[1] for message in messages), dtype=np.int64, count=count),
+        # A record without a value is one that can't be decoded.
+        [message.value() or b"" for message in messages],
+        position,
+    )
+
+
+def _offset(message: Message) -> int:
+    # Only a message that was made by hand has none.
+    return cast("int", message.offset())
+
+
+def _gone(where: str, position: int, ends: LogEnds, error: KafkaError) -> OffsetGone:
+    if position < ends.start:
+        return OffsetGone(
+            f"{where}: offset {position} is gone, the log begins at {ends.start}",
+            remedy=f"Kafka has deleted the records of [{position}, {ends.start}), as its retention says. To go on "
+            "without them, that loss has to be accepted",
+        )
+    if position > ends.high:
+        return OffsetGone(
+            f"{where}: offset {position} lies behind the end of the log, {ends.high}",
+            remedy="The topic was made again, or brokers have lost records. To go on, a reset has to be accepted",
+        )
+    return OffsetGone(
+        f"{where}: offset {position} can't be read from, though the log has [{ends.start}, {ends.high}): {error.str()}",
+        remedy="Brokers have lost records and taken others in their place. To go on, a reset has to be accepted",
+    )
+
+
+def _log_if_refused(group: str, answer: "Future[ConsumerGroupTopicPartitions]") -> None:
+    """Called by a thread of the library. A function without a log: it may outlive the log, and must not end it."""
+    failure = answer.exception()
+    refused = [] if failure else [place.error for place in answer.result().topic_partitions or () if place.error]
+    if failure or refused:
+        _LOG.warning("the offset of group %s could not be committed: %s", group, failure or refused[0])

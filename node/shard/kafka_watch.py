@@ -1,0 +1,123 @@
+"""What is known about the brokers while a partition is read, beyond the records themselves.
+
+A reader hears nothing when its topic is deleted, and reads on in one that was made again under the same name; and after
+brokers were away it hears nothing of their return until a record comes. So they are asked, now and then, without
+waiting for the answer.
+"""
+
+import logging
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError
+
+from strandline.clock import Clock
+from strandline.errors import Fatal, Retryable, StrandlineError
+from strandline.node.shard.kafka_admin import TopicIdentity
+from strandline.node.shard.kafka_clients import BrokerErrors
+from strandline.node.shard.kafka_errors import ALL_DOWN, KafkaRefused, meaning
+from strandline.node.shard.log import TopicUnfit
+
+EVERY_S = 5.0
+_SOON_S = 1.0
+# A broker that has only just started may not know of a topic yet.
+_ANSWERS_TO_BELIEVE = 2
+
+_LOG = logging.getLogger(__name__)
+
+
+class AsksIdentity(Protocol):
+    """The part of `KafkaAdmin` that is needed here."""
+
+    topic: str
+
+    def ask_identity(self) -> "Future[Any]": ...
+
+    def identity_in(self, answer: "Future[Any]") -> TopicIdentity: ...
+
+
+class TopicWatch:
+    """Used by the thread that reads, which calls `look` each time. Nothing here waits."""
+
+    def __init__(self, admin: AsksIdentity, partition: int, clock: Clock, every: float = EVERY_S) -> None:
+        self._admin, self._partition, self._clock, self._every = admin, partition, clock, every
+        self._topic_id = ""
+        self._asked: Future[Any] | None = None
+        self._ask_at = clock.monotonic() + every
+        self._missed = 0
+        self._trouble: StrandlineError | None = None
+        self._errors = BrokerErrors(admin.topic, clock)
+
+    def expect(self, topic_id: str) -> None:
+        """From now on the topic is the one with this id. An answer that is under way may still be about another."""
+        self._topic_id, self._asked = topic_id, None
+
+    def look(self) -> None:
+        """Take in an answer that has come, ask again when it is time. Raises `TopicUnfit` if the topic is gone, is
+        another one, or lacks the partition.
+        """
+        now = self._clock.monotonic()
+        if self._asked is not None and self._asked.done():
+            answer, self._asked = self._asked, None
+            self._ask_at = now + self._every
+            self._take(answer)
+        if self._asked is None and now >= self._ask_at:
+            self._asked = self._admin.ask_identity()
+
+    def alive(self) -> None:
+        """A broker has sent something."""
+        if self._trouble is not None:
+            _LOG.info("topic %s: the brokers answer again", self._admin.topic)
+            self._trouble = None
+
+    def heard(self, error: KafkaError) -> None:
+        """The library tells of an error that belongs to no request. It goes on trying by itself."""
+        told = meaning(error, f"topic {self._admin.topic} can't be read", self._admin.topic)
+        if error.code() == ALL_DOWN or isinstance(told, KafkaRefused):
+            self._troubled(told)
+        self._errors.heard(error)
+
+    def require_alive(self) -> None:
+        """Raise what keeps the brokers from sending anything, as far as it is known."""
+        if self._trouble is not None:
+            raise _afresh(self._trouble)
+
+    def compare(self, identity: TopicIdentity) -> None:
+        """Raises `TopicUnfit` if this is another topic than the one expected, or lacks the partition."""
+        self._topic_id = self._topic_id or identity.topic_id
+        if identity.topic_id != self._topic_id:
+            raise TopicUnfit(
+                f"topic {identity.topic} was deleted and made again: its id was {self._topic_id} and is now "
+                f"{identity.topic_id}",
+                remedy="Start the node again: it says what a reset would mean before it reads the new topic",
+            )
+        identity.require(self._partition)
+
+    def _take(self, answer: "Future[Any]") -> None:
+        try:
+            identity = self._admin.identity_in(answer)
+        except TopicUnfit:
+            self._missed += 1
+            self._ask_soon()
+            if self._missed >= _ANSWERS_TO_BELIEVE:
+                raise
+        except (Retryable, Fatal) as error:
+            self._troubled(error)
+        else:
+            self._missed = 0
+            self.alive()
+            self.compare(identity)
+
+    def _troubled(self, error: StrandlineError) -> None:
+        # A refusal says more than the silence of all brokers that follows it.
+        if not isinstance(self._trouble, Fatal):
+            self._trouble = _afresh(error)
+        self._ask_soon()
+
+    def _ask_soon(self) -> None:
+        self._ask_at = min(self._ask_at, self._clock.monotonic() + _SOON_S)
+
+
+def _afresh(error: StrandlineError) -> StrandlineError:
+    """The same without its trace, which would hold on to everything that was in use when it was raised."""
+    return type(error)(error.message, remedy=error.remedy)

@@ -1,0 +1,79 @@
+"""The manifest as its owner knows it: read once at the start, and kept up with what the owner commits."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from strandline.recovery.checkpoints import Progress, progress
+from strandline.store.rows import CutRow, GroupRow, ManifestRows, ManifestWrite, ShardId, ShardState
+
+
+class ManifestView:
+    """Rows by bucket and group. The owner's one writing thread adds to it; any thread may read."""
+
+    def __init__(self, shard: ShardId, groups: int, rows: ManifestRows) -> None:
+        self._shard, self._groups = shard, groups
+        self._lock = threading.Lock()
+        self._state: ShardState = rows.state
+        self._cuts = {row.bucket: row for row in rows.cuts}
+        self._rows = {(row.bucket, row.group): row for row in rows.groups}
+        self._progress: Progress | None = None
+
+    @property
+    def topic_id(self) -> str:
+        """The topic that the offsets belong to."""
+        return self._state.topic_id
+
+    @property
+    def next_part_id(self) -> int:
+        """The next part id as of the newest index bucket when the manifest was read."""
+        return self._state.next_part_id
+
+    def committed(self, write: ManifestWrite) -> None:
+        """Take over what was committed."""
+        with self._lock:
+            self._cuts.update({row.bucket: row for row in write.cuts})
+            self._rows.update({(row.bucket, row.group): row for row in write.groups})
+            if write.topic_id is not None:
+                self._state = replace(self._state, topic_id=write.topic_id)
+            self._progress = None
+
+    def expire(self, now: int) -> None:
+        """Leave out rows whose time has come."""
+        with self._lock:
+            self._cuts = {bucket: row for bucket, row in self._cuts.items() if row.expires > now}
+            self._rows = {place: row for place, row in self._rows.items() if row.expires > now}
+            self._progress = None
+
+    def rows(self) -> ManifestRows:
+        """All rows, as of now."""
+        with self._lock:
+            cuts: Sequence[CutRow] = sorted(self._cuts.values(), key=lambda row: -row.bucket)
+            groups: Sequence[GroupRow] = sorted(self._rows.values(), key=lambda row: (-row.bucket, row.group))
+            return ManifestRows(self._state, tuple(cuts), tuple(groups))
+
+    def progress(self) -> Progress | None:
+        """How far the shard is stored; None if it was never read."""
+        if self._progress is None:
+            self._progress = progress(self.rows(), self._groups, self._shard)
+        return self._progress
+
+    @property
+    def lowest_checkpoint(self) -> int:
+        """The offset from which on something is not stored; -1 if the shard was never read."""
+        done = self.progress()
+        return done.lowest if done is not None else -1
+
+    def overlapping(self, first_time: int, last_time: int) -> list[GroupRow]:
+        """The rows with samples in a range of sample times, both included, oldest bucket first."""
+        with self._lock:
+            found = [
+                row
+                for row in self._rows.values()
+                if not row.superseded
+                and row.least_time is not None
+                and row.greatest_time is not None
+                and row.least_time <= last_time
+                and row.greatest_time >= first_time
+            ]
+        return sorted(found, key=lambda row: (row.bucket, row.group))

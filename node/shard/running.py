@@ -1,0 +1,96 @@
+"""A shard that runs: one thread reads, another stores and merges, until it is told to stop or must.
+
+Stopping stores nothing that is not due. What is not stored lies in Kafka and is read again, so a stop takes as long as
+one poll and one piece of storing at the most, and nothing is lost by it, nor by being killed.
+"""
+
+import threading
+
+import structlog
+
+from strandline.errors import ExitCode, Fatal, StrandlineError
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.shard import Shard
+from strandline.node.shard.stages import Stage
+from strandline.node.shard.status import Phase, Status
+from strandline.recovery.offset_policy import Accepted
+from strandline.store.protocol import Fenced
+
+_LOG = structlog.get_logger(__name__)
+# The storing thread looks for work at least this often.
+_LOOK_S = 0.2
+
+
+class ShardFenced(Fatal):
+    """Another owner has taken the shard."""
+
+    exit_code = ExitCode.FENCED
+
+
+class RunningShard:
+    """One shard's life in a process. `run` is its main thread; `stop` may be called from a signal handler."""
+
+    def __init__(self, parts: ShardParts, *, accepted: Accepted) -> None:
+        self.status = Status()
+        self.shard: Shard | None = None
+        self._parts, self._accepted = parts, accepted
+        self._stopping = threading.Event()
+        self._failure: BaseException | None = None
+
+    def stop(self) -> None:
+        """End soon."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Start, read until told to stop, and leave. Raises what ended it; the status has said so by then."""
+        try:
+            self.shard = Shard.start(self._parts, self.status, accepted=self._accepted)
+            self._read(self.shard)
+        except Fenced as error:
+            self.status.phase, self.status.reason = Phase.FENCED, str(error)
+            raise ShardFenced(
+                f"shard {self._parts.options.shard} belongs to another owner now: {error.message}",
+                remedy="It goes on there. Don't start it here again unless that node is gone",
+            ) from error
+        except BaseException as error:
+            self.status.phase, self.status.reason = Phase.FAILED, str(error)
+            raise
+        finally:
+            self._parts.dead_letters.close(timeout=5)
+            self._parts.log.close()
+        self.status.phase = Phase.STOPPED
+
+    def _read(self, shard: Shard) -> None:
+        storing = threading.Thread(target=self._store, args=(shard,), name="storing")
+        storing.start()
+        phase = None
+        try:
+            while not self._stopping.is_set():
+                shard.step()
+                if shard.status.phase is not phase:
+                    phase = shard.status.phase
+                    _LOG.info("phase", shard=str(self._parts.options.shard), phase=phase.value)
+        finally:
+            self._stopping.set()
+            storing.join()
+            # Whoever was fenced must not say that it left: it is another's shard.
+            if not isinstance(self._failure, Fenced):
+                shard.close()
+        if self._failure is not None:
+            raise self._failure
+
+    def _store(self, shard: Shard) -> None:
+        stages = shard.stages
+        try:
+            while not self._stopping.is_set():
+                wait = shard.flusher.step()
+                if wait > 0:
+                    with stages.timing(Stage.MERGE):
+                        merged = shard.buffer.maintain()
+                    if not merged:
+                        self._stopping.wait(min(wait, _LOOK_S))
+        except BaseException as error:  # noqa: BLE001 - told to the thread that can tell it on
+            self._failure = error
+            if not isinstance(error, StrandlineError):
+                _LOG.exception("storing has failed", shard=str(self._parts.options.shard))
+            self._stopping.set()

@@ -1,0 +1,266 @@
+"""A shard: it reads its partition, keeps index and buffer, closes buckets, and has them stored.
+
+`start` takes the shard and brings back what was known; then `step` is called again and again by one thread, and
+`Flusher.step` by another. Nothing here sleeps but the log's poll, so a simulation can drive both by hand.
+"""
+
+from collections import deque
+from dataclasses import replace
+
+import structlog
+
+from strandline.errors import Retryable
+from strandline.index.shard_index import ShardIndex
+from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
+from strandline.node.shard.cutting import Cutting
+from strandline.node.shard.flusher import Flusher
+from strandline.node.shard.ingesting import Ingest, Reading
+from strandline.node.shard.log import LogEnds, LogUnreachable, Records
+from strandline.node.shard.manifest_view import ManifestView
+from strandline.node.shard.ownership import Taker, agree_on_shape, take_shard
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.stages import Stage, Stages
+from strandline.node.shard.starting import ReadingPlan, load_shard_index, read_manifest, settle_offsets
+from strandline.node.shard.status import Phase, Status
+from strandline.recovery.offset_policy import Accepted
+from strandline.store.buffer.memory import MemoryBudget
+from strandline.store.buffer.spill import SpillFolder
+from strandline.store.buffer.write_buffer import WriteBuffer
+from strandline.store.rows import CutRow, Ownership
+from strandline.wire.decode import Decoder
+
+_LOG = structlog.get_logger(__name__)
+_NOTHING = Accepted()
+# While records come, the brokers are asked where the log ends no more often than this.
+_ASK_AGAIN_MS = 1_000
+
+
+class Shard:
+    """One shard that has been taken. Made by `start`."""
+
+    def __init__(
+        self,
+        parts: ShardParts,
+        ownership: Ownership,
+        view: ManifestView,
+        index: ShardIndex,
+        status: Status,
+        *,
+        plan: ReadingPlan,
+    ) -> None:
+        """A shard that reads on as planned. `index` is as of its checkpoint."""
+        options = parts.options
+        self.parts, self.ownership, self.view, self.index, self.status = parts, ownership, view, index, status
+        self.stages = Stages()
+        spill = SpillFolder(options.folder / "spill", options.spill_bytes)
+        spill.clear()
+        self.memory = MemoryBudget(options.buffer_bytes, spill)
+        self.flusher = Flusher(parts, ownership, view, status.counters, self.stages, encode_index=index.encode)
+        self._reading = Reading(status.counters, self.stages, Decoder(options.record_limits))
+        self.position = plan.position
+        self._plan = plan
+        self._cutting = Cutting(options.policy.flush_interval, options.grace)
+        self._known_cuts = deque(plan.known_cuts)
+        self._urgent_up_to = plan.known_cuts[-1].bucket if plan.known_cuts else plan.bucket - 1
+        self._asked_at = 0
+        self._mirrored = -1
+        self._current = self._open(plan.bucket)
+        self._bucket_start = plan.bucket_start
+        status.phase, status.fraction = (Phase.REPLAYING, 0.0) if plan.known_cuts else (Phase.CATCHING_UP, None)
+        parts.log.seek(plan.position)
+        # Buckets that end where reading begins hold nothing to wait for.
+        self._ingest(Records.none(plan.position))
+
+    @classmethod
+    def start(
+        cls, parts: ShardParts, status: Status, *, taker: Taker = Taker.NODE, accepted: Accepted = _NOTHING
+    ) -> "Shard":
+        """Take the shard and load its index; from then on `step` reads.
+
+        Raises what a person has to decide (`DataLost`, `AnotherLog`, `AnotherShape`, `StillOwned`) and whatever keeps
+        the store or the log from being read.
+        """
+        options = parts.options
+        status.phase = Phase.ACQUIRING
+        shape = agree_on_shape(parts.store, options.shape)
+        ownership = take_shard(parts.store, options.shard, taker, parts.log.topic_id(), parts.clock)
+        view = read_manifest(parts.store, ownership, options.groups)
+        plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
+        status.phase, status.fraction = Phase.RECOVERING_INDEX, 0.0
+
+        def heard(fraction: float) -> None:
+            status.fraction = fraction
+
+        return cls(parts, ownership, view, load_shard_index(parts, view, heard), status, plan=plan)
+
+    @property
+    def bucket(self) -> int:
+        """The bucket that is open."""
+        return self._current.buffer.bucket
+
+    @property
+    def buffer(self) -> WriteBuffer:
+        """The open bucket's buffer."""
+        return self._current.buffer
+
+    def step(self) -> int:
+        """Read once, and do what follows from it; how many records came.
+
+        Raises what is final. While Kafka is out of reach nothing is cut, and the next step tries again.
+        """
+        options = self.parts.options
+        try:
+            with self.stages.timing(Stage.CONSUME):
+                records = self.parts.log.poll(options.poll_records, options.poll_timeout_s)
+        except LogUnreachable as error:
+            self._unreachable(error)
+            return 0
+        known = self.status.counters.new_keys
+        self._ingest(records)
+        idle = len(records) == 0
+        self._cut_if_time_is_over(idle=idle)
+        gone = self._settle_stored()
+        self.parts.home.refresh(changed=gone or self.status.counters.new_keys > known)
+        self._move_on(idle=idle)
+        return len(records)
+
+    def close(self) -> None:
+        """Leave the shard: say so, and let go of the index. What is not stored lies in Kafka."""
+        try:
+            self.flusher.leave()
+        except Retryable as error:
+            _LOG.warning(
+                "the owner could not say that it leaves", shard=str(self.parts.options.shard), error=str(error)
+            )
+        self.parts.home.close()
+
+    def _ingest(self, records: Records) -> None:
+        """Take records, closing buckets where they end."""
+        rest = records
+        while (cut := self._next_cut(rest)) is not None:
+            place, offset = cut
+            if place:
+                self._current.take(rest.part(0, place))
+            self._close_bucket(offset)
+            rest = rest.part(place, len(rest))
+        if len(rest):
+            self._current.take(rest)
+        self.position = records.position
+
+    def _next_cut(self, records: Records) -> tuple[int, int] | None:
+        """The place in a batch where the open bucket ends, and the offset; None if it goes on behind the batch.
+
+        A cut that was committed counts, whatever the records' times would say now.
+        """
+        if self._known_cuts:
+            end = self._known_cuts[0].end
+            place = int(records.offsets.searchsorted(end))
+            return (place, end) if records.position >= end else None
+        found = self._cutting.place_of_cut(self.bucket, records.times)
+        return (found, int(records.offsets[found])) if found is not None else None
+
+    def _cut_if_time_is_over(self, *, idle: bool) -> None:
+        """Close buckets whose time is over though no record came to say so."""
+        now = self.parts.clock.now_ms()
+        if self._known_cuts or now < self._cutting.deadline(self.bucket):
+            return
+        if not idle and now - self._asked_at < _ASK_AGAIN_MS:
+            return
+        self._asked_at = now
+        ends = self._ends()
+        while ends is not None and self._cutting.closes_idle(self.bucket, self.position, ends, now):
+            self._close_bucket(ends.last_stable)
+
+    def _ends(self) -> LogEnds | None:
+        try:
+            return self.parts.log.ends()
+        except LogUnreachable as error:
+            self._unreachable(error)
+            return None
+
+    def _unreachable(self, error: LogUnreachable) -> None:
+        self.status.counters.log_retries += 1
+        _LOG.warning("the log is out of reach", shard=str(self.parts.options.shard), error=str(error))
+
+    def _close_bucket(self, end: int) -> None:
+        with self.stages.timing(Stage.CUT):
+            bucket, options, now = self.bucket, self.parts.options, self.parts.clock.now_ms()
+            known = self._known_cuts.popleft() if self._known_cuts else None
+            cut = known or self._with_loss(CutRow(bucket, self._bucket_start, end, now + options.row_life))
+            closed = ClosedBucket(
+                cut,
+                self.buffer.freeze(),
+                self._close_index(),
+                self._missing(bucket),
+                cut_committed=known is not None,
+                urgent=self.status.phase is not Phase.ACTIVE,
+                closed_at=now,
+            )
+            for group in frozenset(range(options.groups)) - closed.groups:
+                closed.buffer.release(group)
+            if closed.urgent:
+                self._urgent_up_to = bucket
+            self.flusher.add(closed)
+            self.status.counters.cuts += 1
+            self._current = self._open(bucket + 1)
+            self._bucket_start = end
+
+    def _with_loss(self, cut: CutRow) -> CutRow:
+        lost_to = self._plan.lost_to
+        return cut if lost_to is None or lost_to <= cut.start else replace(cut, lost_to=min(lost_to, cut.end))
+
+    def _close_index(self) -> ClosedIndex | None:
+        if self._current.index is None:
+            return None
+        frozen = self.index.cut()
+        return ClosedIndex(frozen, self.index.snapshot(), self.index.next_part_id)
+
+    def _missing(self, bucket: int) -> frozenset[int]:
+        """The groups of a bucket that have no row yet."""
+        return self._plan.missing.get(bucket, frozenset(range(self.parts.options.groups)))
+
+    def _open(self, bucket: int) -> Ingest:
+        options = self.parts.options
+        self.status.bucket = bucket
+        return Ingest(
+            self.parts,
+            WriteBuffer(bucket, options.groups, self.memory, seal_rows=options.seal_rows),
+            # Below the index's checkpoint the stored buckets are the truth about keys.
+            self.index if bucket == self.index.open.bucket else None,
+            self._reading,
+            stored_groups=frozenset(range(options.groups)) - self._missing(bucket),
+        )
+
+    def _settle_stored(self) -> bool:
+        """Let the index know which of its buckets are stored; whether there were some."""
+        taken = self.flusher.take_stored()
+        for stored in taken:
+            self.index.stored(stored.bucket, stored.expires)
+            self.view.expire(self.parts.clock.now_ms())
+        lowest = self.view.lowest_checkpoint
+        if lowest != self._mirrored:
+            self._mirrored = lowest
+            self.parts.log.mirror(lowest)
+        return bool(taken)
+
+    def _move_on(self, *, idle: bool) -> None:
+        """Go on towards ACTIVE: all that was closed on the way is stored, and what is left to read is little."""
+        status = self.status
+        if status.phase is Phase.ACTIVE:
+            return
+        if self._known_cuts:
+            first, behind = self._plan.position, self._plan.known_cuts[-1].end
+            status.fraction = min(1.0, (self.position - first) / max(1, behind - first))
+            return
+        status.phase, status.fraction = Phase.CATCHING_UP, None
+        now = self.parts.clock.now_ms()
+        if not idle and now - self._asked_at < _ASK_AGAIN_MS:
+            return
+        self._asked_at = now
+        ends = self._ends()
+        if ends is None:
+            return
+        status.lag = max(0, ends.last_stable - self.position)
+        unstored = any(closed.bucket <= self._urgent_up_to for closed in self.flusher.closed_buckets())
+        if status.lag <= self.parts.options.active_lag and not unstored:
+            status.phase = Phase.ACTIVE

@@ -1,0 +1,179 @@
+"""A shard's start, up to the point where it reads: what the manifest says, and the index as of its checkpoint.
+
+What a person must decide is raised as an error; whatever else has to be in the manifest before the first record is read
+is committed here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from strandline.errors import Fatal
+from strandline.index.bucket_codec import StoredBucket, decode_bucket
+from strandline.index.bucket_load import load_index
+from strandline.index.shard_index import ShardIndex
+from strandline.node.shard.cutting import Cutting
+from strandline.node.shard.log import LogEnds
+from strandline.node.shard.manifest_view import ManifestView
+from strandline.node.shard.parts import ShardParts
+from strandline.recovery.checkpoints import Progress, designated_group, index_rows
+from strandline.recovery.offset_policy import (
+    Accepted,
+    Begin,
+    Decision,
+    GoOn,
+    LogNow,
+    RecordLoss,
+    Reset,
+    StartAt,
+    decide,
+)
+from strandline.store.protocol import Store
+from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite, Ownership
+
+_LOG = structlog.get_logger(__name__)
+_PEEK_S = 5.0
+
+
+class ManifestUnread(Fatal):
+    """A shard that was just taken has no manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingPlan:
+    """Where reading begins: the bucket, the offset, and the cuts that are committed ahead, oldest first.
+
+    `missing` are the groups of each of those buckets that have no row yet. Up to `lost_to` the log has nothing any
+    more, and a person has accepted that.
+    """
+
+    bucket: int
+    bucket_start: int
+    position: int
+    known_cuts: Sequence[CutRow]
+    missing: Mapping[int, frozenset[int]]
+    lost_to: int | None = None
+
+
+def read_manifest(store: Store, ownership: Ownership, groups: int) -> ManifestView:
+    """The manifest of a shard that we own."""
+    rows = store.manifest(ownership.shard)
+    if rows is None:
+        raise ManifestUnread(f"the manifest of {ownership.shard} is gone, though the shard was just taken")
+    return ManifestView(ownership.shard, groups, rows)
+
+
+def settle_offsets(
+    parts: ShardParts, ownership: Ownership, view: ManifestView, *, partitions: int, accepted: Accepted
+) -> ReadingPlan:
+    """Decide where to read from, and commit what that takes. `partitions` is how many the dataset was made with."""
+    options, log = parts.options, parts.log
+    ends, topic_id, done = log.ends(), log.topic_id(), view.progress()
+    decision = decide(
+        f"partition {options.shard}",
+        done.lowest if done is not None else None,
+        view.topic_id,
+        LogNow(topic_id, ends.start, ends.last_stable, _look_back(parts)),
+        in_dataset=options.shard.shard < partitions,
+        first_start=options.first_start,
+        accepted=accepted,
+    )
+    write = _write_of(decision, parts, ends, topic_id, done)
+    if write is not None:
+        parts.store.commit(ownership, write)
+        view.committed(write)
+    lost_to = None
+    if isinstance(decision, RecordLoss):
+        lost_to = decision.behind
+        _LOG.warning("a loss is recorded", shard=str(options.shard), first=decision.first, behind=decision.behind)
+    done = view.progress()
+    if done is None:
+        raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
+    return _plan(done, lost_to)
+
+
+def load_shard_index(parts: ShardParts, view: ManifestView, progress: Callable[[float], None]) -> ShardIndex:
+    """The index as of its checkpoint, from the local copy and newer buckets, or from all of them. `progress` hears how
+    much is done.
+    """
+    options = parts.options
+    designated = designated_group(options.shard, options.groups)
+    rows = index_rows(view.rows(), designated)
+    done = view.progress()
+    if done is None:
+        raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
+    opened = parts.home.open(view.topic_id, rows)
+    copied = opened.copy.bucket if opened.copy is not None else None
+    wanted = [row for row in rows if copied is None or row.bucket > copied]
+    index = load_index(
+        options.policy,
+        opened.documents,
+        _stored_buckets(parts, wanted, progress),
+        {row.bucket: row.expires for row in rows},
+        open_bucket=done.stored_up_to[designated] + 1,
+        next_part_id=view.next_part_id,
+        series_limit=options.series_limit,
+        copy=opened.copy,
+    )
+    index.supersede(row.bucket for row in rows if row.superseded)
+    return index
+
+
+def _stored_buckets(
+    parts: ShardParts, rows: Sequence[GroupRow], progress: Callable[[float], None]
+) -> Iterator[StoredBucket]:
+    for done, row in enumerate(rows):
+        if row.index is not None:
+            where = IndexBucketOf(parts.options.shard, row.bucket, row.attempt)
+            data = tuple(parts.store.index_bucket(where))
+            yield decode_bucket(row.bucket, data, row.index.rows, row.index.checksum)
+        progress((done + 1) / len(rows))
+
+
+def _look_back(parts: ShardParts) -> int | None:
+    first_start = parts.options.first_start
+    if first_start.at is not StartAt.LOOK_BACK:
+        return None
+    return parts.log.offset_at(parts.clock.now_ms() - first_start.look_back)
+
+
+def _write_of(
+    decision: Decision, parts: ShardParts, ends: LogEnds, topic_id: str, done: Progress | None
+) -> ManifestWrite | None:
+    """What has to be in the manifest before the first record is read."""
+    match decision:
+        case GoOn():
+            return None
+        case Begin(offset):
+            return ManifestWrite(cuts=(_first_cut(parts, ends, offset),), topic_id=topic_id)
+        case Reset(offset):
+            cut = _first_cut(parts, ends, offset)
+            # Behind every bucket that has rows, so that none of those is touched.
+            least = (done.cuts[-1].bucket + 1) if done is not None else cut.bucket
+            return ManifestWrite(cuts=(replace(cut, bucket=max(cut.bucket, least)),), topic_id=topic_id)
+        case RecordLoss(first, behind):
+            cuts = done.cuts if done is not None else ()
+            lost = [cut for cut in cuts if cut.end > first and cut.start < behind and not cut.reset]
+            return ManifestWrite(cuts=tuple(replace(cut, lost_to=min(behind, cut.end)) for cut in lost))
+
+
+def _first_cut(parts: ShardParts, ends: LogEnds, offset: int) -> CutRow:
+    """The row for the bucket before that of the record at the offset, or before that of now if there is none."""
+    options, time = parts.options, parts.clock.now_ms()
+    expires = time + options.row_life
+    if offset < ends.last_stable:
+        parts.log.seek(offset)
+        first = parts.log.poll(1, _PEEK_S)
+        time = int(first.times[0]) if len(first) else time
+    bucket = Cutting(options.policy.flush_interval, options.grace).bucket_of(time) - 1
+    return CutRow(bucket, offset, offset, expires, reset=True)
+
+
+def _plan(done: Progress, lost_to: int | None) -> ReadingPlan:
+    first = min(done.stored_up_to) + 1
+    known = [cut for cut in done.cuts if cut.bucket >= first]
+    start = known[0].start if known else done.cuts[-1].end
+    position = max(start, lost_to) if lost_to is not None else start
+    missing = {cut.bucket: done.missing[cut.bucket] for cut in known}
+    return ReadingPlan(first, start, position, known, missing, lost_to)

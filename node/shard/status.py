@@ -1,0 +1,60 @@
+"""What a shard is doing, for whoever asks: phases and counters."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """The states of a shard, in the order of a start; then the two that end it. Only ACTIVE is ready."""
+
+    ACQUIRING = "acquiring"
+    RECOVERING_INDEX = "recovering-index"
+    REPLAYING = "replaying"
+    CATCHING_UP = "catching-up"
+    ACTIVE = "active"
+    FENCED = "fenced"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a shard has done since it started. Written by the shard's own threads, each field by one of them.
+
+    `dropped_series` counts series that are no part key or break a limit, by reason; `refused_rows` those over the
+    series limit; `too_old` and `too_far_ahead` samples whose time is too far from their record's.
+    """
+
+    records: int = 0
+    bytes: int = 0
+    samples: int = 0
+    new_keys: int = 0
+    refused_rows: int = 0
+    too_old: int = 0
+    too_far_ahead: int = 0
+    dead_letters: int = 0
+    dropped_series: dict[str, int] = field(default_factory=dict)
+    skipped_histograms: int = 0
+    skipped_exemplars: int = 0
+    skipped_metadata: int = 0
+    cuts: int = 0
+    stored_segments: int = 0
+    stored_samples: int = 0
+    stored_series: int = 0
+    stored_bytes: int = 0
+    index_bytes: int = 0
+    store_retries: int = 0
+    log_retries: int = 0
+    spilled_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Status:
+    """Where a shard stands. `fraction` is how much of the phase is done, None where that has no meaning."""
+
+    phase: Phase = Phase.ACQUIRING
+    fraction: float | None = None
+    reason: str = ""
+    lag: int | None = None
+    bucket: int | None = None
+    counters: Counters = field(default_factory=Counters)

@@ -1,0 +1,74 @@
+"""What a shard is doing, in a file, for whoever watches its process."""
+
+import json
+import os
+import resource
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from strandline.clock import Clock
+from strandline.node.shard.running import RunningShard
+
+_EVERY_S = 0.5
+
+
+def status_of(running: RunningShard) -> dict[str, Any]:
+    """A shard's status as a document: phase, counters, buffer, CPU seconds by stage and of the process."""
+    shard = running.shard
+    document: dict[str, Any] = asdict(running.status) | {
+        "pid": os.getpid(),
+        "cpu_seconds": time.process_time(),
+        "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "resident_bytes": _resident_bytes(),
+    }
+    if shard is not None:
+        document |= {
+            "position": shard.position,
+            "checkpoint": shard.view.lowest_checkpoint,
+            "keys": len(shard.index.table),
+            "buffer": asdict(shard.buffer.status()) | {"budget_used": shard.memory.used},
+            "unstored_buckets": len(shard.flusher.closed_buckets()),
+            "stages": {stage.value: seconds for stage, seconds in shard.stages.seconds.items()},
+        }
+    return document
+
+
+class StatusFile:
+    """A file with a shard's status, written whole or not at all."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path, self._clock = path, clock
+
+    @contextmanager
+    def kept_of(self, running: RunningShard) -> Iterator[None]:
+        """Keep the file true while the shard runs, by a thread of its own, and once more at the end."""
+        ended = threading.Event()
+
+        def keep() -> None:
+            while not ended.wait(_EVERY_S):
+                self.write(running)
+
+        keeper = threading.Thread(target=keep, name="status", daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            keeper.join()
+            self.write(running)
+
+    def write(self, running: RunningShard) -> None:
+        """Write it now."""
+        unfinished = self._path.with_name(self._path.name + ".unfinished")
+        unfinished.write_text(json.dumps(status_of(running) | {"written_at": self._clock.now_ms()}), encoding="utf-8")
+        unfinished.replace(self._path)
+
+
+def _resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()

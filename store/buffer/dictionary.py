@@ -1,0 +1,138 @@
+"""The series of a bucket: number -> key, in order of first appearance."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.arrays import I64s, U32s, U64s
+from strandline.store.buffer.kernels.series_order import find_numbers, order_by_group
+
+MOST_SERIES = 0xFFFF_FFFF  # The number that would come next means "refused".
+MOST_GROUPS = 1 << 16
+_SMALLEST = 1024
+_GROWTH = 1.25
+_Number = TypeVar("_Number", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesKeys:
+    """Keys of series as columns."""
+
+    metric: U64s
+    key_high: U64s
+    key_low: U64s
+
+    def __len__(self) -> int:
+        return len(self.metric)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOrder:
+    """Series by (group, number): the place of each number, the number at each place, the first place of each group."""
+
+    place: I64s
+    number: U32s
+    group_first: I64s
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSeries:
+    """The series that there were at some moment. `group` is each one's metric modulo the number of groups."""
+
+    keys: SeriesKeys
+    group: npt.NDArray[np.uint16]
+    groups: int
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def by_group(self) -> GroupOrder:
+        """The order in which rows are sealed."""
+        place, number = np.empty(len(self), dtype=np.int64), np.empty(len(self), dtype=np.uint32)
+        group_first = np.empty(self.groups + 1, dtype=np.int64)
+        order_by_group(self.group, place, number, group_first)
+        return GroupOrder(place, number, group_first)
+
+    def of_group(self, group: int) -> U32s:
+        """The numbers of one group's series, rising."""
+        return np.flatnonzero(self.group == group).astype(np.uint32)
+
+    def find(self, wanted: SeriesKeys) -> U32s:
+        """The numbers of those keys that have one, rising, each once."""
+        slots = np.full(1 << (2 * len(wanted)).bit_length(), -1, dtype=np.int64)
+        numbers = np.empty(len(self), dtype=np.uint32)
+        mine = self.keys
+        found = find_numbers(
+            mine.metric,
+            mine.key_high,
+            mine.key_low,
+            wanted.metric,
+            wanted.key_high,
+            wanted.key_low,
+            slots,
+            numbers,
+        )
+        return numbers[:found].copy()
+
+    def sorted_by_key(self, numbers: U32s) -> U32s:
+        """These numbers in the order of their keys."""
+        keys = self.keys
+        order = np.lexsort((keys.key_low[numbers], keys.key_high[numbers], keys.metric[numbers]))
+        return numbers[order]
+
+
+class Dictionary:
+    """The growing list of series. One thread defines; what `known` gave before never changes."""
+
+    def __init__(self, groups: int) -> None:
+        if not 0 < groups <= MOST_GROUPS:
+            raise ValueError(f"{groups} groups: there must be 1 to {MOST_GROUPS}")
+        self._groups = groups
+        self._used = 0
+        self._metric, self._key_high, self._key_low = (np.empty(0, dtype=np.uint64) for _ in range(3))
+        self._group = np.empty(0, dtype=np.uint16)
+
+    def __len__(self) -> int:
+        return self._used
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the columns take."""
+        return sum(column.nbytes for column in (self._metric, self._key_high, self._key_low, self._group))
+
+    def define(self, keys: SeriesKeys) -> None:
+        """Give these keys the next numbers."""
+        behind = self._used + len(keys)
+        if behind > MOST_SERIES:
+            raise ValueError(f"{behind} series in one bucket: numbers go up to {MOST_SERIES}")
+        if behind > len(self._metric):
+            self._make_room(max(behind, _SMALLEST, int(len(self._metric) * _GROWTH)))
+        part = slice(self._used, behind)
+        self._metric[part] = keys.metric
+        self._key_high[part] = keys.key_high
+        self._key_low[part] = keys.key_low
+        self._group[part] = keys.metric % np.uint64(self._groups)
+        self._used = behind
+
+    def known(self) -> KnownSeries:
+        """The series as of now."""
+        used = self._used
+        keys = SeriesKeys(self._metric[:used], self._key_high[:used], self._key_low[:used])
+        return KnownSeries(keys, self._group[:used], self._groups)
+
+    def _make_room(self, series: int) -> None:
+        """Move to larger columns; the old ones stay with whoever was given them."""
+        used = self._used
+        self._metric, self._key_high, self._key_low = (
+            _copied(column[:used], series) for column in (self._metric, self._key_high, self._key_low)
+        )
+        self._group = _copied(self._group[:used], series)
+
+
+def _copied(column: npt.NDArray[_Number], length: int) -> npt.NDArray[_Number]:
+    """A longer column that begins like this one."""
+    longer = np.empty(length, dtype=column.dtype)
+    longer[: len(column)] = column
+    return longer

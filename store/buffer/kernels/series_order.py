@@ -1,0 +1,58 @@
+"""Orders of a dictionary's series: by group, and by whether a query asks for them."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def order_by_group(group, place, numbers, group_first):
+    """The order by (group, number): `place[number]`, its inverse `numbers[place]`, and the first place of each group.
+
+    `group_first` has one more entry than there are groups.
+    """
+    group_first[:] = 0
+    for number in range(len(group)):
+        group_first[group[number] + 1] += 1
+    for one in range(1, len(group_first)):
+        group_first[one] += group_first[one - 1]
+    cursor = group_first.copy()
+    for number in range(len(group)):
+        at = cursor[group[number]]
+        cursor[group[number]] = at + 1
+        place[number] = at
+        numbers[at] = number
+
+
+@njit(cache=True)
+def _slot_of(slots, metric, high, low, wanted_metric, wanted_high, wanted_low):
+    """The slot of a key among those that are asked for, or the free one where it would lie."""
+    mask = np.uint64(len(slots) - 1)
+    slot = np.int64((low ^ metric) & mask)
+    while True:
+        asked = slots[slot]
+        if asked < 0:
+            return slot
+        if wanted_low[asked] == low and wanted_high[asked] == high and wanted_metric[asked] == metric:
+            return slot
+        slot = (slot + 1) & np.int64(mask)
+
+
+@njit(cache=True, nogil=True)
+def find_numbers(metric, high, low, wanted_metric, wanted_high, wanted_low, slots, numbers):
+    """The numbers of the series that are asked for, rising; how many there are.
+
+    `slots` is full of -1, its length a power of two greater than the number of wanted keys. There is no table of all
+    series: one look at each of a million costs a query a few milliseconds, a table would cost ingestion for ever.
+    """
+    for asked in range(len(wanted_low)):
+        slot = _slot_of(
+            slots, wanted_metric[asked], wanted_high[asked], wanted_low[asked], wanted_metric, wanted_high, wanted_low
+        )
+        slots[slot] = asked
+    found = 0
+    for number in range(len(low)):
+        slot = _slot_of(slots, metric[number], high[number], low[number], wanted_metric, wanted_high, wanted_low)
+        if slots[slot] >= 0:
+            numbers[found] = number
+            found += 1
+    return found

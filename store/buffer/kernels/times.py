@@ -1,0 +1,72 @@
+"""Times of runs as numbers that compress, and back.
+
+Series of one target are scraped together and lie side by side, so most runs have the very times of the run before
+them: those are marked, and store nothing. The others store their first time as the difference from the run before that
+stored one, their first step likewise, and from there on how much each step differs from the one before.
+"""
+
+from numba import njit
+
+
+@njit(cache=True)
+def _same_times(time, before, start, end):
+    at = start
+    while at < end and time[at] == time[at - start + before]:
+        at += 1
+    return at == end
+
+
+@njit(cache=True, nogil=True)
+def split_times(first, time, same, starts, steps, turns):
+    """Fill `same` with which runs repeat the times of the run before, and the three streams with those of the others;
+    how many went into each.
+    """
+    n_starts, n_steps, n_turns = 0, 0, 0
+    last_start, last_step = 0, 0
+    for run in range(len(first) - 1):
+        start, end = first[run], first[run + 1]
+        same[run] = run > 0 and start - first[run - 1] == end - start and _same_times(time, first[run - 1], start, end)
+        if same[run]:
+            continue
+        starts[n_starts] = time[start] - last_start
+        last_start = time[start]
+        n_starts += 1
+        if end - start == 1:
+            continue
+        step = time[start + 1] - time[start]
+        steps[n_steps] = step - last_step
+        last_step = step
+        n_steps += 1
+        for sample in range(start + 2, end):
+            next_step = time[sample] - time[sample - 1]
+            turns[n_turns] = next_step - step
+            step = next_step
+            n_turns += 1
+    return n_starts, n_steps, n_turns
+
+
+@njit(cache=True, nogil=True)
+def join_times(counts, same, starts, steps, turns, time):
+    """Fill `time` from what `split_times` gave; `counts` is the length of each run."""
+    at, n_starts, n_steps, n_turns = 0, 0, 0, 0
+    last_start, last_step = 0, 0
+    for run in range(len(counts)):
+        count = counts[run]
+        if same[run]:
+            for sample in range(at, at + count):
+                time[sample] = time[sample - count]
+            at += count
+            continue
+        last_start += starts[n_starts]
+        n_starts += 1
+        time[at] = last_start
+        if count > 1:
+            last_step += steps[n_steps]
+            n_steps += 1
+            step = last_step
+            time[at + 1] = time[at] + step
+            for sample in range(at + 2, at + count):
+                step += turns[n_turns]
+                n_turns += 1
+                time[sample] = time[sample - 1] + step
+        at += count

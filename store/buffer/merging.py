@@ -1,0 +1,47 @@
+"""Which pages are merged, and merging them.
+
+A series costs its page some bytes whatever the number of its samples; so pages with short runs are merged into pages
+with longer ones. Pages whose runs are long enough stay as they are: to write them again would save little.
+"""
+
+from collections.abc import Sequence
+
+from strandline.store.buffer.dictionary import KnownSeries
+from strandline.store.buffer.gathering import gather, places_of
+from strandline.store.buffer.page import Page, page_of
+from strandline.store.buffer.page_codec import Runs
+
+PAGES_A_MERGE = 8
+LONG_RUN = 4  # Samples a series, on average over a page: from here on a merge saves less than a third.
+MOST_SAMPLES = 1 << 23  # In one merge: bounds the time and the memory that it takes.
+
+
+def next_merge(pages: Sequence[Page]) -> tuple[Page, ...]:
+    """The oldest pages of a group that are worth a merge: neighbours, `PAGES_A_MERGE` of them, of one level; or none.
+
+    A merge raises the level of its samples, and it takes that many pages of a level to make one of the next: so a
+    sample is written again at most log(pages) times. Pages on disk stay there: to fetch them would cost the memory
+    that they were moved for.
+    """
+    for first in range(len(pages) - PAGES_A_MERGE + 1):
+        some = tuple(pages[first : first + PAGES_A_MERGE])
+        if (
+            all(_is_short(page) and page.level == some[0].level for page in some)
+            and sum(page.samples for page in some) <= MOST_SAMPLES
+        ):
+            return some
+    return ()
+
+
+def merge(pages: Sequence[Page], known: KnownSeries, group: int) -> tuple[Page, int]:
+    """One page in the place of several neighbours of one group, and how many samples a later one replaced. `known` has
+    the series of all of them.
+    """
+    numbers = known.of_group(group)
+    gathered = gather(pages, None, places_of(numbers, len(known)), len(numbers))
+    runs = Runs(numbers[gathered.place], gathered.first_sample, gathered.time, gathered.value)
+    return page_of(runs, seal=pages[0].seal, level=pages[0].level + 1), gathered.dropped
+
+
+def _is_short(page: Page) -> bool:
+    return page.samples < LONG_RUN * page.series and page.stored.in_memory > 0

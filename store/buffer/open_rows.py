@@ -1,0 +1,125 @@
+"""Rows that are not sealed yet: preallocated columns, filled from the front."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strandline.arrays import F64s, I64s, U32s
+from strandline.store.buffer.kernels.rows import append_rows, one_sample_each
+
+BYTES_A_ROW = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Samples in order of arrival, one a row."""
+
+    series: U32s
+    time: I64s
+    value: F64s
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """Decoded rows: row i is `series[i]` with the samples `first_sample[i]` up to, not including, the next row's.
+
+    `defined` is how many series there are. `plain` says that each row has one sample, and none is refused.
+    """
+
+    series: U32s
+    first_sample: I64s
+    time: I64s
+    value: F64s
+    defined: int
+    plain: bool
+
+    @classmethod
+    def of(cls, series: U32s, first_sample: I64s, time: I64s, value: F64s, defined: int) -> "Arriving":
+        """Check that the columns fit together, and see whether the rows are plain."""
+        if len(first_sample) != len(series) + 1 or not first_sample[-1] <= len(time) == len(value):
+            raise ValueError(
+                f"{len(series)} rows with {len(first_sample)} bounds up to {first_sample[-1:]}, for {len(time)} times "
+                f"and {len(value)} values"
+            )
+        return cls(series, first_sample, time, value, defined, one_sample_each(series, first_sample, defined))
+
+
+class OpenRows:
+    """Columns of a fixed number of rows. One thread appends; whoever took a look keeps what there was.
+
+    A row is never written twice while somebody may be looking: `emptied` gives the same columns again only if nobody
+    took a look at them, and new ones otherwise. So a look costs no copy, and ingestion pays for it by one allocation.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._series = np.empty(capacity, dtype=np.uint32)
+        self._time = np.empty(capacity, dtype=np.int64)
+        self._value = np.empty(capacity, dtype=np.float64)
+        self._used = 0
+        self._looked_at = False
+
+    def __len__(self) -> int:
+        return self._used
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further row fits."""
+        return self._used == len(self._series)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the columns take, filled or not."""
+        return len(self._series) * BYTES_A_ROW
+
+    def fill(self, arriving: Arriving, row: int, sample: int) -> tuple[int, int]:
+        """Take samples from a row and sample on, until all are in or no further one fits; where to go on."""
+        if arriving.plain:
+            return self._fill_plain(arriving, row), 0
+        row, sample, used = append_rows(
+            arriving.series,
+            arriving.first_sample,
+            arriving.time,
+            arriving.value.view(np.int64),
+            row,
+            sample,
+            arriving.defined,
+            self._series,
+            self._time,
+            self._value.view(np.int64),
+            self._used,
+        )
+        if used < 0:
+            raise ValueError(f"row {row} names series {arriving.series[row]}, and {arriving.defined} are defined")
+        self._used = used
+        return row, sample
+
+    def _fill_plain(self, arriving: Arriving, row: int) -> int:
+        """The same for rows of one sample each, which most records have: whole columns are copied."""
+        behind = min(len(arriving.series), row + len(self._series) - self._used)
+        first = int(arriving.first_sample[0])
+        used = self._used + behind - row
+        to = slice(self._used, used)
+        self._series[to] = arriving.series[row:behind]
+        self._time[to] = arriving.time[first + row : first + behind]
+        self._value[to] = arriving.value[first + row : first + behind]
+        self._used = used
+        return behind
+
+    def rows(self) -> Rows:
+        """What is there now, for the writer itself."""
+        return Rows(self._series[: self._used], self._time[: self._used], self._value[: self._used])
+
+    def look(self) -> Rows:
+        """What is there now, for anybody to keep."""
+        self._looked_at |= self._used > 0
+        return self.rows()
+
+    def emptied(self) -> "OpenRows":
+        """Columns to go on with once these rows are sealed."""
+        if self._looked_at:
+            return OpenRows(len(self._series))
+        self._used = 0
+        return self

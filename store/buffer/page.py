@@ -1,0 +1,72 @@
+"""A page: some runs of one group, compressed, in memory or on disk."""
+
+from dataclasses import dataclass
+
+from strandline.store.buffer.page_codec import Frame, Runs, encode
+from strandline.store.buffer.spill import SpilledPage
+
+
+class PageBytes:
+    """The bytes of a page. They never change, but may move to disk, whoever holds the page."""
+
+    __slots__ = ("_at",)
+
+    def __init__(self, data: bytes) -> None:
+        self._at: bytes | SpilledPage = data
+
+    @property
+    def in_memory(self) -> int:
+        """How much memory they take."""
+        at = self._at
+        return len(at) if isinstance(at, bytes) else 0
+
+    @property
+    def on_disk(self) -> int:
+        """How much room on disk they take."""
+        at = self._at
+        return 0 if isinstance(at, bytes) else at.length
+
+    def load(self) -> bytes:
+        """The bytes, wherever they are. Raises `SpillDamaged`."""
+        at = self._at
+        return at if isinstance(at, bytes) else at.load()
+
+    def move_to(self, page: SpilledPage) -> None:
+        """From now on they are on disk. A load that is under way ends with what it began with."""
+        self._at = page
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Page:
+    """Runs of one group. `level` counts how often its samples were merged; `seal` is that of its oldest samples.
+
+    The frames' places stay in memory when the bytes move to disk. Two pages are never equal, only the same.
+    """
+
+    seal: int
+    level: int
+    series: int
+    samples: int
+    first_time: int
+    last_time: int
+    frames: tuple[Frame, ...]
+    stored: PageBytes
+
+    def overlaps(self, first_time: int, last_time: int) -> bool:
+        """Whether a sample in it may lie in the range, both ends included."""
+        return self.first_time <= last_time and first_time <= self.last_time
+
+
+def page_of(runs: Runs, *, seal: int, level: int) -> Page:
+    """Compress runs, at least one, into a page in memory."""
+    data, frames = encode(runs)
+    return Page(
+        seal=seal,
+        level=level,
+        series=len(runs),
+        samples=len(runs.time),
+        first_time=int(runs.time.min()),
+        last_time=int(runs.time.max()),
+        frames=frames,
+        stored=PageBytes(data),
+    )

@@ -1,0 +1,174 @@
+"""Runs of samples as compressed frames, and back.
+
+A frame holds some tens of thousands of samples of series with rising numbers, and can be read by itself: whoever wants
+one series of a page opens one frame of it. Kernels turn times and values into streams of mostly small numbers, pcodec
+compresses each stream. Its own search for modes and deltas is switched off: the kernels have done that better, because
+they know where a series begins.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pcodec import ChunkConfig, DeltaSpec, ModeSpec, standalone
+
+from strandline.arrays import F64s, I64s, U32s
+from strandline.store.buffer.kernels.times import join_times, split_times
+from strandline.store.buffer.kernels.values import join_values, split_values
+
+SAMPLES_A_FRAME = 1 << 16
+_SAME_TIMES = 32  # Beside the kind of a run's values, in one byte a series.
+_CONFIG = ChunkConfig(
+    compression_level=8, mode_spec=ModeSpec.classic(), delta_spec=DeltaSpec.no_op(), enable_8_bit=True
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Series by rising number, each with the samples `first_sample[i]` up to, not including, `first_sample[i + 1]`, at
+    least one, of rising times.
+    """
+
+    number: U32s
+    first_sample: I64s
+    time: I64s
+    value: F64s
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def part(self, first: int, behind: int) -> "Runs":
+        """The series at places from `first` up to, not including, `behind`."""
+        start, end = int(self.first_sample[first]), int(self.first_sample[behind])
+        return Runs(
+            self.number[first:behind],
+            self.first_sample[first : behind + 1] - start,
+            self.time[start:end],
+            self.value[start:end],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where a frame's streams lie in its page's bytes, and what they hold."""
+
+    start: int
+    lengths: tuple[int, ...]
+    first_number: int
+    last_number: int
+    series: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSeries:
+    """Which series a frame has, how many samples of each, and the shape of each run: what is read first, and is often
+    enough to see that nothing in the frame is wanted.
+    """
+
+    number: U32s
+    counts: U32s
+    shapes: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class _Streams:
+    """The streams of a frame, in the order in which they lie in it."""
+
+    gaps: U32s
+    counts: U32s
+    shapes: npt.NDArray[np.uint8]
+    time_starts: I64s
+    time_steps: I64s
+    time_turns: I64s
+    whole_starts: I64s
+    whole_steps: I64s
+    raw_starts: I64s
+    raw_steps: I64s
+
+
+_STREAMS = tuple(field.name for field in fields(_Streams))
+_TYPES = (np.uint32, np.uint32, np.uint8) + (np.int64,) * 7
+_FIRST_SAMPLE_STREAM = 3
+
+
+def encode(runs: Runs) -> tuple[bytes, tuple[Frame, ...]]:
+    """Compress runs into frames, one behind the other."""
+    frames, pieces, start, first = [], [], 0, 0
+    while first < len(runs):
+        enough = int(np.searchsorted(runs.first_sample, runs.first_sample[first] + SAMPLES_A_FRAME, side="right")) - 1
+        behind = min(max(enough, first + 1), len(runs))
+        part = runs.part(first, behind)
+        streams = _split(part)
+        packed = [_pack(getattr(streams, name)) for name in _STREAMS]
+        lengths = tuple(map(len, packed))
+        frames.append(Frame(start, lengths, int(part.number[0]), int(part.number[-1]), len(part), len(part.time)))
+        pieces += packed
+        start += sum(lengths)
+        first = behind
+    return b"".join(pieces), tuple(frames)
+
+
+def decode_series(frame: Frame, data: bytes) -> FrameSeries:
+    """The series of a frame in `data`, the bytes of its page."""
+    gaps, counts, shapes = _unpack(frame, data, 0, _FIRST_SAMPLE_STREAM)
+    return FrameSeries(np.cumsum(gaps, dtype=np.uint32), counts, shapes)
+
+
+def decode_samples(frame: Frame, data: bytes, series: FrameSeries) -> tuple[I64s, F64s]:
+    """Times and values of a frame, run by run, in the order of its series."""
+    starts, steps, turns, whole_starts, whole_steps, raw_starts, raw_steps = _unpack(
+        frame, data, _FIRST_SAMPLE_STREAM, len(_STREAMS)
+    )
+    time, value = np.empty(frame.samples, dtype=np.int64), np.empty(frame.samples, dtype=np.float64)
+    same, kinds = series.shapes & _SAME_TIMES, series.shapes & ~np.uint8(_SAME_TIMES)
+    join_times(series.counts, same, starts, steps, turns, time)
+    join_values(series.counts, kinds, whole_starts, whole_steps, raw_starts, raw_steps, value, value.view(np.int64))
+    return time, value
+
+
+def _split(runs: Runs) -> _Streams:
+    series, samples = len(runs), len(runs.time)
+    same, kinds = np.empty(series, dtype=np.uint8), np.empty(series, dtype=np.uint8)
+    time_starts, time_steps, whole_starts, raw_starts = (np.empty(series, dtype=np.int64) for _ in range(4))
+    time_turns, whole_steps, raw_steps = (np.empty(samples, dtype=np.int64) for _ in range(3))
+    n_starts, n_steps, n_turns = split_times(runs.first_sample, runs.time, same, time_starts, time_steps, time_turns)
+    n_whole_starts, n_whole_steps, n_raw_starts, n_raw_steps = split_values(
+        runs.first_sample,
+        runs.value,
+        runs.value.view(np.int64),
+        kinds,
+        whole_starts,
+        whole_steps,
+        raw_starts,
+        raw_steps,
+    )
+    return _Streams(
+        gaps=np.diff(runs.number, prepend=np.uint32(0)),
+        counts=np.diff(runs.first_sample).astype(np.uint32),
+        shapes=kinds + same * np.uint8(_SAME_TIMES),
+        time_starts=time_starts[:n_starts],
+        time_steps=time_steps[:n_steps],
+        time_turns=time_turns[:n_turns],
+        whole_starts=whole_starts[:n_whole_starts],
+        whole_steps=whole_steps[:n_whole_steps],
+        raw_starts=raw_starts[:n_raw_starts],
+        raw_steps=raw_steps[:n_raw_steps],
+    )
+
+
+def _pack(numbers: npt.NDArray[Any]) -> bytes:
+    # pcodec has no way to say "none of them".
+    return bytes(standalone.simple_compress(numbers, _CONFIG)) if len(numbers) else b""
+
+
+def _unpack(frame: Frame, data: bytes, first: int, behind: int) -> list[npt.NDArray[Any]]:
+    """The streams from `first` up to, not including, `behind`."""
+    start = frame.start + sum(frame.lengths[:first])
+    streams: list[npt.NDArray[Any]] = []
+    for length, kind in zip(frame.lengths[first:behind], _TYPES[first:behind], strict=True):
+        packed = data[start : start + length]
+        streams.append(standalone.simple_decompress(packed) if packed else np.empty(0, dtype=kind))
+        start += length
+    return streams

@@ -1,0 +1,106 @@
+"""The buffer of the bucket that is being filled."""
+
+from strandline.arrays import F64s, I64s, U32s, U64s
+from strandline.store.buffer.contents import Contents
+from strandline.store.buffer.dictionary import SeriesKeys
+from strandline.store.buffer.frozen_buffer import FrozenBuffer
+from strandline.store.buffer.kernels.rows import REFUSED as _REFUSED
+from strandline.store.buffer.memory import MemoryBudget
+from strandline.store.buffer.merging import merge, next_merge
+from strandline.store.buffer.open_rows import Arriving
+from strandline.store.buffer.sealing import seal
+from strandline.store.buffer.status import BufferStatus
+from strandline.store.buffer.view import BufferView
+
+REFUSED = int(_REFUSED)
+SEAL_ROWS = 1 << 20
+
+
+class WriteBuffer:
+    """Samples of one bucket. One thread writes; who else may call what stands at the package's beginning."""
+
+    def __init__(self, bucket: int, groups: int, memory: MemoryBudget, *, seal_rows: int = SEAL_ROWS) -> None:
+        """An empty buffer. Rows are sealed whenever there are `seal_rows` of them."""
+        if seal_rows < 1:
+            raise ValueError(f"seal_rows is {seal_rows}, and must be 1 at least")
+        self._contents = Contents(bucket, groups, memory, seal_rows)
+        self._memory = memory
+        self._seals = 0
+
+    @property
+    def bucket(self) -> int:
+        """The bucket that the samples belong to."""
+        return self._contents.bucket
+
+    @property
+    def series(self) -> int:
+        """How many series are defined; the next one gets this number."""
+        return self._contents.series
+
+    def define(self, metric: U64s, key_high: U64s, key_low: U64s) -> None:
+        """Give keys the next numbers, in order. The caller sees to it that no key gets two."""
+        self._check_open()
+        if not len(metric) == len(key_high) == len(key_low):
+            raise ValueError(f"{len(metric)} metrics, {len(key_high)} and {len(key_low)} halves of keys")
+        self._contents.define(SeriesKeys(metric, key_high, key_low))
+
+    def append(self, series: U32s, first_sample: I64s, time: I64s, value: F64s) -> None:
+        """Take a record's samples, and seal and spill when it is time to.
+
+        Row i is `series[i]` with the samples `first_sample[i]` up to, not including, `first_sample[i + 1]`; a row whose
+        series is `REFUSED` is left out. Of two samples of one series and time the later one counts. Nothing of what is
+        given is kept. Raises `SpillFull` or `SpillFailed` when memory has no room and disk has none either; the samples
+        are in the buffer all the same.
+        """
+        self._check_open()
+        contents, sealed = self._contents, False
+        arriving = Arriving.of(series, first_sample, time, value, contents.series)
+        row, sample = contents.rows.fill(arriving, 0, 0)
+        while contents.rows.is_full:
+            self._seal()
+            sealed = True
+            row, sample = contents.rows.fill(arriving, row, sample)
+        if sealed:
+            self._memory.relieve()
+
+    def maintain(self) -> bool:
+        """Merge some pages of one group, if there are enough that are worth it; whether there was something to do.
+
+        For a thread of its own, which calls it again until there is nothing to do. The writer never waits for it, and
+        nothing breaks if it is not called: pages take more memory then.
+        """
+        contents = self._contents
+        if contents.is_frozen:
+            return False
+        for group in contents.groups_left:
+            old = next_merge(contents.pages(group))
+            if old:
+                new, replaced = merge(old, contents.known(), group)
+                contents.replace(group, old, new, replaced)
+                return True
+        return False
+
+    def freeze(self) -> FrozenBuffer:
+        """End the bucket: seal what is left, at once, which takes no longer than any other seal."""
+        self._check_open()
+        self._seal()
+        self._contents.freeze()
+        return FrozenBuffer(self._contents)
+
+    def snapshot(self) -> BufferView:
+        """What there is now, for a query. Any thread may ask, and it costs no copy."""
+        return self._contents.view()
+
+    def status(self) -> BufferStatus:
+        """Numbers for metrics."""
+        return self._contents.status()
+
+    def _seal(self) -> None:
+        contents = self._contents
+        pages, replaced = seal(contents.rows.rows(), contents.known(), self._seals)
+        contents.add_sealed(pages, replaced)
+        self._seals += 1
+
+    def _check_open(self) -> None:
+        if self._contents.is_frozen:
+            raise ValueError(f"the buffer of bucket {self.bucket} is frozen")

@@ -1,0 +1,121 @@
+"""Rows of the manifest as values for its columns, and back.
+
+No column of a row is ever null: that would be a tombstone, of which a read takes only so many. What a value lacks is a
+number that it can't be otherwise, or a tuple without parts.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from strandline.store.cassandra.expiry import seconds_to_live
+from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples, ShardState
+
+LEFT: Final = -1
+"""Stands for the time at which an owner was seen that has left."""
+
+_NOTHING_LOST: Final = -1
+_CUT_GROUP: Final = -1
+
+Place = tuple[int, int]
+Values = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A row, and the epoch of the owner that wrote it."""
+
+    row: CutRow | GroupRow
+    epoch: int
+
+
+def place_of(row: CutRow | GroupRow) -> Place:
+    """Where a row stands in its shard's partition: its bucket and its group."""
+    return row.bucket, row.group if isinstance(row, GroupRow) else _CUT_GROUP
+
+
+def cut_values(shard: Values, epoch: int, row: CutRow, now: int) -> Values:
+    """For `WRITE_CUT`."""
+    return (
+        *shard,
+        *place_of(row),
+        epoch,
+        row.expires,
+        row.start,
+        row.end,
+        _NOTHING_LOST if row.lost_to is None else row.lost_to,
+        row.reset,
+        seconds_to_live(row.expires, now),
+    )
+
+
+def group_values(shard: Values, epoch: int, row: GroupRow, now: int) -> Values:
+    """For `WRITE_GROUP`."""
+    return (
+        *shard,
+        *place_of(row),
+        epoch,
+        row.expires,
+        row.attempt,
+        row.segments,
+        row.series,
+        row.samples,
+        (row.least_time, row.greatest_time),
+        row.checksum,
+        row.codec_version,
+        row.written_by,
+        row.written_at,
+        [(late.hour, late.samples) for late in row.late],
+        row.superseded,
+        (None, None) if row.index is None else (row.index.rows, row.index.checksum),
+        seconds_to_live(row.expires, now),
+    )
+
+
+def state_from(row: Any) -> ShardState:
+    """The state in a row of `STATE` or `MANIFEST`."""
+    return ShardState(
+        epoch=row.epoch,
+        owner=row.owner,
+        seen_at=None if row.seen_at == LEFT else row.seen_at,
+        topic_id=row.topic_id,
+        next_part_id=row.next_part_id,
+    )
+
+
+def stored_from(row: Any) -> StoredRow:
+    """A row of `MANIFEST`."""
+    return StoredRow(_cut_from(row) if row.group == _CUT_GROUP else _group_from(row), row.written_epoch)
+
+
+def _cut_from(row: Any) -> CutRow:
+    return CutRow(
+        bucket=row.bucket,
+        start=row.start_offset,
+        end=row.end_offset,
+        expires=row.expires,
+        lost_to=None if row.lost_to == _NOTHING_LOST else row.lost_to,
+        reset=row.reset,
+    )
+
+
+def _group_from(row: Any) -> GroupRow:
+    least_time, greatest_time = row.sample_times
+    index_rows, index_checksum = row.index_bucket
+    return GroupRow(
+        bucket=row.bucket,
+        group=row.group,
+        attempt=row.attempt,
+        segments=row.segments,
+        series=row.series,
+        samples=row.samples,
+        least_time=least_time,
+        greatest_time=greatest_time,
+        checksum=row.checksum,
+        codec_version=row.codec_version,
+        expires=row.expires,
+        written_by=row.written_by,
+        written_at=row.written_at,
+        late=tuple(LateSamples(hour, samples) for hour, samples in row.late),
+        superseded=row.superseded,
+        index=None if index_rows is None else IndexBucketRows(index_rows, index_checksum),
+    )

@@ -1,0 +1,184 @@
+"""Every statement that is sent to Cassandra, and how each is sent.
+
+Names of tables stand without their keyspace, behind `IN.`: it is put in when a statement is prepared. Statements of one
+kind are alike in what may be done with them, so that nobody has to remember it where they are used.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+
+class Kind(Enum):
+    """What may be done with a statement."""
+
+    CONDITIONAL = auto()
+    """A compare-and-set. It is sent once: only who knows what it means can tell what came of it."""
+    BESIDE_CONDITION = auto()
+    """A write that is only sent in one batch with a compare-and-set, and done only if that is."""
+    SERIAL_READ = auto()
+    """A read of what compare-and-sets wrote. It completes what is under way, and sees all that came before it."""
+    PLAIN_WRITE = auto()
+    """A write that may be sent any number of times."""
+    PLAIN_READ = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement in CQL. `page` is how many rows are read at once."""
+
+    kind: Kind
+    cql: str
+    page: int = 5_000
+
+
+# Datasets and the version of the tables.
+
+CREATE_DATASET: Final = Statement(
+    Kind.CONDITIONAL,
+    "INSERT INTO IN.datasets (dataset, flush_interval, groups, key_hash, partitions)"
+    " VALUES (?, ?, ?, ?, ?) IF NOT EXISTS",
+)
+DATASET: Final = Statement(
+    Kind.SERIAL_READ,
+    "SELECT dataset, flush_interval, groups, key_hash, partitions FROM IN.datasets WHERE dataset = ?",
+)
+CREATE_VERSION: Final = Statement(
+    Kind.CONDITIONAL, "INSERT INTO IN.schema_version (product, version) VALUES (?, ?) IF NOT EXISTS"
+)
+VERSION: Final = Statement(Kind.SERIAL_READ, "SELECT version FROM IN.schema_version WHERE product = ?")
+
+# The manifest. Each commit and each taking writes `epoch`, a touch does not: so the time at which it was written tells
+# which revision of the rows was read.
+
+STATE: Final = Statement(
+    Kind.SERIAL_READ,
+    "SELECT DISTINCT epoch, owner, seen_at, topic_id, next_part_id, WRITETIME(epoch) AS revision"
+    " FROM IN.manifest WHERE dataset = ? AND shard = ?",
+)
+TAKE_FIRST: Final = Statement(
+    Kind.CONDITIONAL,
+    "UPDATE IN.manifest SET epoch = ?, owner = ?, seen_at = ?, topic_id = ?, next_part_id = 0"
+    " WHERE dataset = ? AND shard = ? IF epoch = NULL AND owner = NULL",
+)
+TAKE: Final = Statement(
+    Kind.CONDITIONAL,
+    "UPDATE IN.manifest SET epoch = ?, owner = ?, seen_at = ?"
+    " WHERE dataset = ? AND shard = ? IF epoch = ? AND owner = ?",
+)
+TOUCH: Final = Statement(
+    Kind.CONDITIONAL,
+    "UPDATE IN.manifest SET seen_at = ? WHERE dataset = ? AND shard = ? IF epoch = ? AND owner = ?",
+)
+COMMIT: Final = Statement(
+    Kind.CONDITIONAL,
+    "UPDATE IN.manifest SET epoch = ? WHERE dataset = ? AND shard = ? IF epoch = ? AND owner = ?",
+)
+COMMIT_RAISING: Final = Statement(
+    Kind.CONDITIONAL,
+    "UPDATE IN.manifest SET epoch = ?, next_part_id = ?"
+    " WHERE dataset = ? AND shard = ? IF epoch = ? AND owner = ? AND next_part_id <= ?",
+)
+SET_TOPIC: Final = Statement(
+    Kind.BESIDE_CONDITION, "UPDATE IN.manifest SET topic_id = ? WHERE dataset = ? AND shard = ?"
+)
+WRITE_CUT: Final = Statement(
+    Kind.BESIDE_CONDITION,
+    'INSERT INTO IN.manifest (dataset, shard, bucket, "group", written_epoch, expires,'
+    " start_offset, end_offset, lost_to, reset) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
+)
+WRITE_GROUP: Final = Statement(
+    Kind.BESIDE_CONDITION,
+    'INSERT INTO IN.manifest (dataset, shard, bucket, "group", written_epoch, expires,'
+    " attempt, segments, series, samples, sample_times, checksum, codec_version, written_by, written_at, late,"
+    " superseded, index_bucket) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
+)
+MANIFEST: Final = Statement(
+    Kind.SERIAL_READ,
+    "SELECT epoch, owner, seen_at, topic_id, next_part_id, WRITETIME(epoch) AS revision,"
+    ' bucket, "group", written_epoch, expires, start_offset, end_offset, lost_to, reset,'
+    " attempt, segments, series, samples, sample_times, checksum, codec_version, written_by, written_at, late,"
+    " superseded, index_bucket FROM IN.manifest WHERE dataset = ? AND shard = ? AND bucket >= ? AND bucket <= ?",
+)
+
+# Large values. The pages that they are read in have a few megabytes.
+
+WRITE_SEGMENT: Final = Statement(
+    Kind.PLAIN_WRITE,
+    'INSERT INTO IN.segments (dataset, shard, bucket, "group", attempt, first, seq, expires, data)'
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
+)
+SEGMENTS_FROM: Final = Statement(
+    Kind.PLAIN_READ,
+    "SELECT first, seq, expires, data FROM IN.segments"
+    ' WHERE dataset = ? AND shard = ? AND bucket = ? AND "group" = ? AND attempt = ? AND first >= ?',
+    page=64,
+)
+SEGMENTS_BETWEEN: Final = Statement(
+    Kind.PLAIN_READ,
+    "SELECT first, seq, expires, data FROM IN.segments"
+    ' WHERE dataset = ? AND shard = ? AND bucket = ? AND "group" = ? AND attempt = ? AND first >= ? AND first <= ?',
+    page=64,
+)
+SEGMENT_BELOW: Final = Statement(
+    Kind.PLAIN_READ,
+    "SELECT first, seq, expires, data FROM IN.segments"
+    ' WHERE dataset = ? AND shard = ? AND bucket = ? AND "group" = ? AND attempt = ? AND first < ?'
+    " ORDER BY first DESC, seq DESC LIMIT 1",
+)
+
+WRITE_INDEX_ROW: Final = Statement(
+    Kind.PLAIN_WRITE,
+    "INSERT INTO IN.index_buckets (dataset, shard, bucket, attempt, seq, expires, data)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?",
+)
+INDEX_ROWS: Final = Statement(
+    Kind.PLAIN_READ,
+    "SELECT seq, expires, data FROM IN.index_buckets WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ?",
+    page=4,
+)
+WRITE_RESULT_ROW: Final = Statement(
+    Kind.PLAIN_WRITE,
+    "INSERT INTO IN.job_results (dataset, shard, bucket, attempt, kind, seq, expires, data)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
+)
+RESULT_ROWS: Final = Statement(
+    Kind.PLAIN_READ,
+    "SELECT kind, seq, expires, data FROM IN.job_results"
+    " WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ? AND kind = ?",
+    page=4,
+)
+
+# Jobs. None is ever inserted, only updated: so a job is there exactly as long as its values are.
+
+PUT_JOB: Final = Statement(
+    Kind.CONDITIONAL,
+    "UPDATE IN.jobs USING TTL ? SET stamp = ?, plan = ?, start_offset = ?, end_offset = ?, groups = ?, wants_keys = ?,"
+    " expires = ?, state = ?, epoch = ?, worker = ?, leased_until = ?, failures = ?, reason = ?"
+    " WHERE dataset = ? AND shard = ? AND bucket = ? IF stamp = ?",
+)
+REPLACE_JOB: Final = Statement(
+    Kind.CONDITIONAL,
+    "UPDATE IN.jobs USING TTL ? SET stamp = ?, plan = ?, start_offset = ?, end_offset = ?, groups = ?, wants_keys = ?,"
+    " expires = ?, state = ?, epoch = ?, worker = ?, leased_until = ?, failures = ?, reason = ?"
+    " WHERE dataset = ? AND shard = ? AND bucket = ?"
+    " IF plan = ? AND state = ? AND epoch = ? AND worker = ? AND leased_until = ? AND expires > ?",
+)
+REMOVE_JOB: Final = Statement(
+    Kind.CONDITIONAL,
+    "DELETE FROM IN.jobs WHERE dataset = ? AND shard = ? AND bucket = ?"
+    " IF plan = ? AND state = ? AND epoch = ? AND worker = ? AND leased_until = ? AND expires > ?",
+)
+JOBS: Final = Statement(
+    Kind.SERIAL_READ,
+    "SELECT bucket, stamp, plan, start_offset, end_offset, groups, wants_keys, expires, state, epoch, worker,"
+    " leased_until, failures, reason FROM IN.jobs WHERE dataset = ? AND shard = ?",
+)
+JOB: Final = Statement(
+    Kind.SERIAL_READ,
+    "SELECT bucket, stamp, plan, start_offset, end_offset, groups, wants_keys, expires, state, epoch, worker,"
+    " leased_until, failures, reason FROM IN.jobs WHERE dataset = ? AND shard = ? AND bucket = ?",
+)
+
+ALL: Final = tuple(value for value in list(globals().values()) if isinstance(value, Statement))
+"""All of them: they are prepared when a store is opened, so that one which does not fit the tables is found then."""

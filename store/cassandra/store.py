@@ -1,0 +1,140 @@
+"""The store in Cassandra, as one object."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from cassandra.cluster import Session
+
+from strandline.clock import Clock
+from strandline.store.cassandra.blobs import Blobs
+from strandline.store.cassandra.datasets import Datasets
+from strandline.store.cassandra.jobs import Jobs
+from strandline.store.cassandra.manifest import Manifest
+from strandline.store.cassandra.ownership import Owners
+from strandline.store.cassandra.requests import Requests
+from strandline.store.cassandra.retries import Patience, Retries
+from strandline.store.cassandra.schema import create_keyspace, ensure_schema
+from strandline.store.connection import CassandraConnection, connect
+from strandline.store.jobs import Job, JobResultOf, ResultRow
+from strandline.store.rows import (
+    DatasetShape,
+    IndexBucketOf,
+    ManifestRows,
+    ManifestWrite,
+    Ownership,
+    Segment,
+    SegmentsOf,
+    ShardId,
+    ShardState,
+)
+
+
+class CassandraStore:
+    """A `Store` in one keyspace of a cluster."""
+
+    def __init__(self, requests: Requests, clock: Clock) -> None:
+        """Every statement must be prepared."""
+        self._requests = requests
+        self._datasets = Datasets(requests)
+        self._owners = Owners(requests)
+        self._manifest = Manifest(requests, clock)
+        self._blobs = Blobs(requests, clock)
+        self._jobs = Jobs(requests, clock)
+
+    def close(self) -> None:
+        self._requests.close()
+
+    def create_dataset(self, shape: DatasetShape) -> DatasetShape:
+        return self._datasets.create(shape)
+
+    def dataset(self, name: str) -> DatasetShape | None:
+        return self._datasets.read(name)
+
+    def state(self, shard: ShardId) -> ShardState | None:
+        return self._owners.state(shard)
+
+    def take(
+        self, shard: ShardId, owner: str, after: ShardState | None, *, now: int, topic_id: str
+    ) -> Ownership | None:
+        return self._owners.take(shard, owner, after, now=now, topic_id=topic_id)
+
+    def touch(self, ownership: Ownership, seen_at: int | None) -> None:
+        self._owners.touch(ownership, seen_at)
+
+    def manifest(self, shard: ShardId, *, first: int | None = None, last: int | None = None) -> ManifestRows | None:
+        return self._manifest.read(shard, first=first, last=last)
+
+    def commit(self, ownership: Ownership, write: ManifestWrite) -> None:
+        self._manifest.commit(ownership, write)
+
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], expires: int) -> None:
+        self._blobs.write_segments(where, segments, expires)
+
+    def segments(
+        self, where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
+    ) -> Iterator[Segment]:
+        return self._blobs.segments(where, first=first, last=last)
+
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], expires: int) -> int:
+        return self._blobs.write_index_bucket(where, rows, expires)
+
+    def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
+        return self._blobs.index_bucket(where)
+
+    def add_job(self, job: Job) -> bool:
+        return self._jobs.add(job)
+
+    def jobs(self, shard: ShardId) -> Sequence[Job]:
+        return self._jobs.read(shard)
+
+    def replace_job(self, before: Job, after: Job) -> bool:
+        return self._jobs.replace(before, after)
+
+    def remove_job(self, job: Job) -> bool:
+        return self._jobs.remove(job)
+
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], expires: int) -> None:
+        self._blobs.write_result(where, rows, expires)
+
+    def result(self, where: JobResultOf, kind: str) -> Iterator[ResultRow]:
+        return self._blobs.result(where, kind)
+
+
+def open_cassandra_store(
+    connection: CassandraConnection,
+    clock: Clock,
+    *,
+    copies: Mapping[str, int] | None = None,
+    patience: Patience | None = None,
+) -> CassandraStore:
+    """Connect, make the tables that are missing, check their version.
+
+    The keyspace must be there, because how often data is copied is an operator's choice; with `copies`, a number for
+    each data centre, it is made if it is not. Raises `CassandraUnreachable` or `CassandraRefused` if there is no
+    connection, `StoreRefused` for tables of another version and `StoreUnavailable` if the servers don't answer.
+    """
+    session = connect(connection, require_keyspace=copies is None)
+    try:
+        return store_over(session, connection, clock, copies=copies, patience=patience)
+    except BaseException:
+        session.cluster.shutdown()
+        raise
+
+
+def store_over(
+    session: Session,
+    connection: CassandraConnection,
+    clock: Clock,
+    *,
+    copies: Mapping[str, int] | None = None,
+    patience: Patience | None = None,
+) -> CassandraStore:
+    """The store over a session that is there already, which belongs to it from then on."""
+    # The servers give writes their times. A client's clock that runs ahead could hide what others write later.
+    session.use_client_timestamp = False
+    retries = Retries(clock, patience or Patience())
+    keyspace, hosts = connection.keyspace, connection.hosts
+    if copies is not None:
+        create_keyspace(session, keyspace, hosts, retries, copies=copies)
+    requests = Requests(session, keyspace, hosts, retries)
+    ensure_schema(session, keyspace, hosts, requests)
+    return CassandraStore(requests, clock)

@@ -1,0 +1,121 @@
+"""Writing many rows: several at once, not more than fit, and again those that were not answered.
+
+How much is under way is bounded for a whole store, by bytes and by number, whichever thread it came from: the servers
+hold back a client that sends more, and what is sent must be kept until it is acknowledged.
+"""
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from cassandra.query import BoundStatement
+
+from strandline.store.cassandra.failures import Unanswered
+from strandline.store.cassandra.requests import Requests
+from strandline.store.protocol import StoreRefused
+
+MOST_BYTES: Final = 4 * 2**20
+MOST_WRITES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RowWrite:
+    """One row on its way."""
+
+    statement: BoundStatement
+    size: int
+
+
+class Room:
+    """What may be under way at once."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES, most_writes: int = MOST_WRITES) -> None:
+        self._most_bytes = most_bytes
+        self._most_writes = most_writes
+        self._bytes = 0
+        self._writes = 0
+        self._changed = threading.Condition()
+
+    def enter(self, size: int) -> None:
+        """Wait until there is room. A row that is larger than all of it goes alone."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._fits(size))
+            self._bytes += size
+            self._writes += 1
+
+    def leave(self, size: int) -> None:
+        """Make room again."""
+        with self._changed:
+            self._bytes -= size
+            self._writes -= 1
+            # All: whoever is woken may have a row that still does not fit, when another's would.
+            self._changed.notify_all()
+
+    def _fits(self, size: int) -> bool:
+        return self._writes == 0 or (self._writes < self._most_writes and self._bytes + size <= self._most_bytes)
+
+
+@dataclass(slots=True)
+class _Flight:
+    """The writes of one call: how many are under way, which came to nothing, and which are to be sent again."""
+
+    requests: Requests
+    room: Room
+    what: str
+    under_way: int = 0
+    failed: list[tuple[RowWrite, Exception]] = field(default_factory=list)
+    again: list[RowWrite] = field(default_factory=list)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def send(self, write: RowWrite) -> None:
+        """Send a write as soon as there is room for it."""
+        self.room.enter(write.size)
+        with self.changed:
+            self.under_way += 1
+        try:
+            self.requests.write(
+                self.what, write.statement, lambda _: self._landed(write), lambda error: self._landed(write, error)
+            )
+        except (Unanswered, StoreRefused) as error:
+            self._landed(write, error)
+
+    def land(self) -> None:
+        """Send what is to be sent again, and wait for all that is under way. Raises what it came to, if it came to
+        nothing: after `Unanswered` this may be called again.
+        """
+        again, self.again = self.again, []
+        for write in again:
+            self.send(write)
+        with self.changed:
+            self.changed.wait_for(lambda: self.under_way == 0)
+        failed, self.failed = self.failed, []
+        if failed:
+            self.again = [write for write, _ in failed]
+            # A refusal is final, so it goes before all others.
+            raise next((error for _, error in failed if not isinstance(error, Unanswered)), failed[0][1])
+
+    def _landed(self, write: RowWrite, error: Exception | None = None) -> None:
+        self.room.leave(write.size)
+        with self.changed:
+            self.under_way -= 1
+            if error is not None:
+                self.failed.append((write, error))
+            self.changed.notify_all()
+
+
+def write_all(requests: Requests, room: Room, what: str, writes: Iterable[RowWrite]) -> int:
+    """Write rows; all are there when this returns. How many there were.
+
+    Raises `StoreUnavailable` if some were not answered for longer than patience allows; the others may be there.
+    """
+    flight = _Flight(requests, room, what)
+    count = 0
+    for write in writes:
+        flight.send(write)
+        count += 1
+        # Rows that can't be written now are not heaped up behind those that could not.
+        if flight.failed:
+            requests.retries.run(flight.land)
+    requests.retries.run(flight.land)
+    return count

@@ -1,0 +1,98 @@
+"""Values that are decimal numbers as whole numbers of their last digit, and back, bit for bit.
+
+Most values of metrics are counts, or numbers that somebody rounded to a few digits. As whole numbers they have small
+steps from one to the next; as doubles they have not.
+"""
+
+import numpy as np
+from numba import njit
+
+MOST_DIGITS = 9
+# Instead of a number of digits: the values of this series stay doubles.
+RAW = 15
+POWERS = 10.0 ** np.arange(MOST_DIGITS + 1)
+# Adding this to a double and taking it away again rounds it to a whole number, if that is below the limit.
+ROUNDER, LIMIT = 1.5 * 2.0**52, 2.0**51
+# A series may have one value in so many that is no such number, a staleness marker for instance.
+ODD_ONE_IN = 16
+
+
+@njit(cache=True, nogil=True)
+def _scaled(value, power):
+    return (value * power + ROUNDER) - ROUNDER
+
+
+@njit(cache=True, nogil=True)
+def _is_exact(value, bits, whole, power):
+    """Whether dividing gives every bit of the value again. Zero with a sign does not; NaN compares with nothing."""
+    return abs(whole) < LIMIT and whole / power == value and (whole != 0.0 or bits == 0)
+
+
+@njit(cache=True, nogil=True)
+def _digits(value, bits, start, end):
+    """The digits that all but a few values of a series need, or RAW."""
+    digits, odd = 0, 0
+    for at in range(start, end):
+        if _is_exact(value[at], bits[at], _scaled(value[at], POWERS[digits]), POWERS[digits]):
+            continue
+        more = digits + 1
+        while more <= MOST_DIGITS and not _is_exact(
+            value[at], bits[at], _scaled(value[at], POWERS[more]), POWERS[more]
+        ):
+            more += 1
+        if more <= MOST_DIGITS:
+            digits = more
+        else:
+            odd += 1
+            if odd * ODD_ONE_IN > end - start:
+                return RAW
+    return digits
+
+
+@njit(cache=True, nogil=True)
+def to_whole(value, first, digits, whole, raw, odd_at, odd_bits):
+    """Split series into those of whole numbers (packed into `whole`), those that stay doubles (packed into `raw`),
+    and single odd values of the former, at `odd_at` among all samples; in their place the number before them stands.
+
+    All outputs are as long as the values, `digits` as the series; how many of `whole`, `raw` and odd ones there are.
+    """
+    bits = value.view(np.uint64)
+    n_whole = n_raw = n_odd = 0
+    for series in range(len(first) - 1):
+        start, end = first[series], first[series + 1]
+        digits[series] = _digits(value, bits, start, end)
+        if digits[series] == RAW:
+            raw[n_raw : n_raw + end - start] = value[start:end]
+            n_raw += end - start
+            continue
+        power, last = POWERS[digits[series]], np.int64(0)
+        for at in range(start, end):
+            scaled = _scaled(value[at], power)
+            if _is_exact(value[at], bits[at], scaled, power):
+                last = np.int64(scaled)
+            else:
+                odd_at[n_odd], odd_bits[n_odd] = at, bits[at]
+                n_odd += 1
+            whole[n_whole] = last
+            n_whole += 1
+    return n_whole, n_raw, n_odd
+
+
+@njit(cache=True, nogil=True)
+def to_values(digits, first, wanted, whole, raw, value):
+    """The opposite of `to_whole` but for the odd values; `value` gets the wanted series, one behind the other."""
+    n_whole = n_raw = at = 0
+    for series in range(len(first) - 1):
+        count = first[series + 1] - first[series]
+        if digits[series] == RAW:
+            if wanted[series]:
+                value[at : at + count] = raw[n_raw : n_raw + count]
+            n_raw += count
+        else:
+            if wanted[series]:
+                power = POWERS[digits[series]]
+                for sample in range(count):
+                    value[at + sample] = whole[n_whole + sample] / power
+            n_whole += count
+        if wanted[series]:
+            at += count

@@ -1,0 +1,78 @@
+"""Whether series and times stand in the order that runs promise, and where they don't."""
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def first_unordered_series(metric, key_high, key_low):
+    """The first series that is not above the one before it; -1 if all are."""
+    for series in range(1, len(metric)):
+        before = series - 1
+        if metric[series] != metric[before]:
+            is_above = metric[series] > metric[before]
+        elif key_high[series] != key_high[before]:
+            is_above = key_high[series] > key_high[before]
+        else:
+            is_above = key_low[series] > key_low[before]
+        if not is_above:
+            return series
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def first_unordered_times(time, first):
+    """The first sequence whose times do not rise from one to the next; -1 if all do."""
+    for sequence in range(len(first) - 1):
+        falls = 0
+        for at in range(first[sequence] + 1, first[sequence + 1]):
+            falls += time[at] <= time[at - 1]
+        if falls:
+            return sequence
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def mark_wanted(metric, key_high, key_low, wanted_metric, wanted_high, wanted_low, marks):
+    """Mark the series that are among the wanted ones, which stand in rising order."""
+    for series in range(len(metric)):
+        low, high = 0, len(wanted_metric)
+        while low < high:
+            middle = (low + high) // 2
+            if wanted_metric[middle] != metric[series]:
+                is_below = wanted_metric[middle] < metric[series]
+            elif wanted_high[middle] != key_high[series]:
+                is_below = wanted_high[middle] < key_high[series]
+            else:
+                is_below = wanted_low[middle] < key_low[series]
+            if is_below:
+                low = middle + 1
+            else:
+                high = middle
+        marks[series] = (
+            low < len(wanted_metric)
+            and wanted_metric[low] == metric[series]
+            and wanted_high[low] == key_high[series]
+            and wanted_low[low] == key_low[series]
+        )
+
+
+@njit(cache=True, nogil=True)
+def cut_times(time, first, least, greatest, starts, ends):
+    """Where each sequence's times from `least` to `greatest`, both included, start and end."""
+    for sequence in range(len(first) - 1):
+        low, high = first[sequence], first[sequence + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if time[middle] < least:
+                low = middle + 1
+            else:
+                high = middle
+        starts[sequence] = low
+        high = first[sequence + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if time[middle] <= greatest:
+                low = middle + 1
+            else:
+                high = middle
+        ends[sequence] = low

@@ -1,0 +1,80 @@
+"""The times of series, each sequence of times once: all series of a scrape have the times of the scrape."""
+
+import numpy as np
+from numba import njit
+
+U64 = np.uint64
+MIX = U64(0x9E3779B97F4A7C15)
+# What `same_as` says of a series whose times are those of no series before it.
+NEW = 0
+
+
+@njit(cache=True, nogil=True)
+def _mix(hashed, number):
+    hashed = (hashed ^ U64(number)) * MIX
+    return hashed ^ (hashed >> U64(29))
+
+
+@njit(cache=True, nogil=True)
+def _are_same(time, one, other, count):
+    at = 0
+    while at < count and time[one + at] == time[other + at]:
+        at += 1
+    return at == count
+
+
+@njit(cache=True, nogil=True)
+def find_timetables(time, first, slots, same_as, leader):
+    """Number the distinct sequences of times in order of their first series, and write that series into `leader`.
+
+    `same_as` gets NEW for such a series, and 1 + the number of its timetable for every other. `slots` is all -1, as
+    many as a power of two, at least twice the number of series. How many timetables there are.
+    """
+    mask = len(slots) - 1
+    found = 0
+    for series in range(len(first) - 1):
+        start, count = first[series], first[series + 1] - first[series]
+        # A few times tell most sequences apart; all are compared in the end.
+        hashed = _mix(_mix(_mix(MIX, count), time[start]), time[start + count - 1])
+        hashed = _mix(
+            _mix(_mix(hashed, time[start + count // 4]), time[start + count // 2]), time[start + count * 3 // 4]
+        )
+        slot = np.int64(hashed >> U64(20)) & mask
+        same_as[series] = NEW
+        while slots[slot] >= 0:
+            number = slots[slot]
+            other = leader[number]
+            if first[other + 1] - first[other] == count and _are_same(time, start, first[other], count):
+                same_as[series] = number + 1
+                break
+            slot = (slot + 1) & mask
+        if same_as[series] == NEW:
+            slots[slot] = found
+            leader[found] = series
+            found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def number_timetables(same_as, number):
+    """The timetable of each series from what `find_timetables` said. How many are new; -1 if one is named too early."""
+    found = 0
+    for series in range(len(same_as)):
+        if same_as[series] == NEW:
+            number[series] = found
+            found += 1
+        elif same_as[series] <= found:
+            number[series] = same_as[series] - 1
+        else:
+            return -1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def copy_runs(source, starts, ends, out):
+    """Copy `source[starts[i] : ends[i]]` one behind the other into `out`, which is just as long as they are."""
+    at = 0
+    for run in range(len(starts)):
+        for place in range(starts[run], ends[run]):
+            out[at] = source[place]
+            at += 1

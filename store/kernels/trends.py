@@ -1,0 +1,134 @@
+"""Sequences of whole numbers as a trend and what is left over.
+
+Scrape times lie on a line, counters rise by about the same step, gauges stay near where they were. What is left over
+after that is small, often nothing, and compresses to a fraction of what the numbers themselves would. All arithmetic
+wraps at 64 bits, so every sequence comes back as it was, whatever the trend.
+
+A sequence's rests go to the *level* of their mean length in bits: rests of one magnitude compress better among
+themselves. Level 0 is no rest at all, and nothing is stored for it.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+# What is left over is counted from a line through the first number, or from the number before it.
+LINE, STEP = 0, 1
+LEVELS = 8
+# A level's greatest mean length of a rest, in bits, from level 1 on; the last has what is longer.
+LEVEL_BITS = np.array([1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 24.0])
+PROBES = 33
+
+
+@intrinsic
+def _leading_zeros(_typing, word):
+    def generate(_context, builder, _signature, arguments):
+        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.int64), generate
+
+
+@njit(cache=True, nogil=True)
+def _bits(number):
+    """The length of a number without its sign; 0 for none but 0."""
+    sign = number >> np.int64(63)
+    return np.int64(64) - _leading_zeros((number ^ sign) - sign)
+
+
+@njit(cache=True, nogil=True)
+def _usual_step(numbers, start, end, probes):
+    """The median of some of the steps from number to number: one that gaps and resets do not sway."""
+    steps = end - start - 1
+    count = min(steps, len(probes))
+    for probe in range(count):
+        at = start + probe * steps // count
+        step = numbers[at + 1] - numbers[at]
+        place = probe
+        while place > 0 and probes[place - 1] > step:
+            probes[place] = probes[place - 1]
+            place -= 1
+        probes[place] = step
+    return probes[count // 2]
+
+
+@njit(cache=True, nogil=True)
+def _level(bits, count):
+    if bits == 0:
+        return 0
+    mean = bits / count
+    level = 1
+    while level < LEVELS and mean > LEVEL_BITS[level - 1]:
+        level += 1
+    return level
+
+
+@njit(cache=True, nogil=True)
+def find_trends(numbers, first, way, slope, level):
+    """Choose for each sequence the trend that leaves the fewest bits over, and the level of what it leaves."""
+    probes = np.empty(PROBES, dtype=np.int64)
+    for sequence in range(len(first) - 1):
+        start, end = first[sequence], first[sequence + 1]
+        way[sequence], slope[sequence], level[sequence] = LINE, 0, 0
+        steps = end - start - 1
+        if steps == 0:
+            continue
+        begin = numbers[start]
+        line = (numbers[end - 1] - begin + steps // 2) // steps
+        step = _usual_step(numbers, start, end, probes)
+        line_bits = step_bits = plain_bits = np.int64(0)
+        for at in range(start + 1, end):
+            rise = numbers[at] - numbers[at - 1]
+            line_bits += _bits(numbers[at] - begin - line * (at - start))
+            step_bits += _bits(rise - step)
+            plain_bits += _bits(rise)
+        # A slope has to be stored too.
+        line_cost, step_cost = line_bits + _bits(line), step_bits + _bits(step)
+        if line_cost <= min(step_cost, plain_bits):
+            slope[sequence], level[sequence] = line, _level(line_bits, steps)
+        elif step_cost < plain_bits:
+            way[sequence], slope[sequence], level[sequence] = STEP, step, _level(step_bits, steps)
+        else:
+            way[sequence], level[sequence] = STEP, _level(plain_bits, steps)
+
+
+@njit(cache=True, nogil=True)
+def take_rests(numbers, first, way, slope, level, place, rests):
+    """Write what each sequence leaves over into `rests`, from `place[level]` on; `place` moves on as it goes."""
+    for sequence in range(len(first) - 1):
+        if level[sequence] == 0:
+            continue
+        start, end, rise = first[sequence], first[sequence + 1], slope[sequence]
+        shift = place[level[sequence]] - start - 1
+        if way[sequence] == LINE:
+            begin = numbers[start]
+            for at in range(start + 1, end):
+                rests[shift + at] = numbers[at] - begin - rise * (at - start)
+        else:
+            for at in range(start + 1, end):
+                rests[shift + at] = numbers[at] - numbers[at - 1] - rise
+        place[level[sequence]] += end - start - 1
+
+
+@njit(cache=True, nogil=True)
+def restore(begin, first, way, slope, level, wanted, place, rests, numbers):
+    """The opposite of `take_rests`, for the sequences that are wanted; the others' numbers are left as they are."""
+    for sequence in range(len(first) - 1):
+        start, end, rise = first[sequence], first[sequence + 1], slope[sequence]
+        if wanted[sequence]:
+            number = begin[sequence]
+            numbers[start] = number
+            if level[sequence] == 0:
+                for at in range(start + 1, end):
+                    numbers[at] = number + rise * (at - start)
+            elif way[sequence] == LINE:
+                shift = place[level[sequence]] - start - 1
+                for at in range(start + 1, end):
+                    numbers[at] = number + rise * (at - start) + rests[shift + at]
+            else:
+                shift = place[level[sequence]] - start - 1
+                for at in range(start + 1, end):
+                    number += rise + rests[shift + at]
+                    numbers[at] = number
+        if level[sequence] != 0:
+            place[level[sequence]] += end - start - 1

@@ -1,0 +1,195 @@
+"""The columns of a segment as sections of bytes: what is compressed, and how.
+
+Samples are not compressed as they are. Series that were scraped together have the same times, which are stored once, as
+a *timetable*. Values that are decimal numbers become whole numbers. Times and whole numbers then become a trend and
+what is left over (see the kernels of the same names), and that goes through pcodec. Other values go through pcodec as
+the doubles that they are, bit for bit.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pcodec import ChunkConfig, DeltaSpec, ModeSpec, standalone
+
+from strandline.arrays import F64s, I64s, U32s
+from strandline.store.kernels.decimals import MOST_DIGITS, RAW, to_values, to_whole
+from strandline.store.kernels.timetables import copy_runs, find_timetables, number_timetables
+from strandline.store.kernels.trends import LEVELS, LINE, STEP, find_trends, restore, take_rests
+from strandline.store.selecting import Mask
+
+# pcodec's own default. Level 6 is 1 % larger and no faster here; from 9 on doubles take much longer for nothing.
+COMPRESSION = 8
+# Numbers whose trend is known already: looking for one more costs time and finds nothing.
+_NUMBERS = ChunkConfig(compression_level=COMPRESSION, mode_spec=ModeSpec.classic(), delta_spec=DeltaSpec.no_op())
+_DOUBLES = ChunkConfig(compression_level=COMPRESSION)
+
+_TREND_SECTIONS = 4 + LEVELS
+TIME_SECTIONS = 2 + _TREND_SECTIONS
+VALUE_SECTIONS = 4 + _TREND_SECTIONS
+
+
+class UnsoundError(Exception):
+    """Bytes that no run was ever encoded to; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timetables:
+    """The distinct sequences of times in a segment: which each series has, and where each begins among them all."""
+
+    of_series: U32s
+    first: I64s
+
+    @property
+    def counts(self) -> I64s:
+        """How many samples each series has."""
+        return np.diff(self.first)[self.of_series]
+
+
+def pack_times(time: I64s, first: I64s) -> tuple[int, list[bytes]]:
+    """Sections for the times of series, and how many timetables they have."""
+    series = len(first) - 1
+    slots = np.full(2 << series.bit_length(), -1, dtype=np.int64)
+    same_as, leader = np.empty(series, dtype=np.uint32), np.empty(series, dtype=np.int64)
+    found = find_timetables(time, first, slots, same_as, leader)
+    starts, ends = first[leader[:found]], first[leader[:found] + 1]
+    table_first = offsets(ends - starts)
+    table = np.empty(table_first[-1], dtype=np.int64)
+    copy_runs(time, starts, ends, table)
+    return found, [pack(same_as), pack((ends - starts).astype(np.uint32)), *_pack_trends(table, table_first)]
+
+
+def unpack_timetables(sections: Sequence[bytes], series: int, timetables: int) -> Timetables:
+    """Which series has which timetable, and how long they are, without the times themselves."""
+    same_as, counts = unpack(sections[0], series, np.uint32), unpack(sections[1], timetables, np.uint32)
+    of_series = np.empty(series, dtype=np.uint32)
+    if number_timetables(same_as, of_series) != timetables:
+        raise UnsoundError("its series name other timetables than it has")
+    if not counts.all():
+        raise UnsoundError("a series has no samples")
+    return Timetables(of_series, offsets(counts))
+
+
+def unpack_times(sections: Sequence[bytes], tables: Timetables, wanted: Mask) -> I64s:
+    """The times of all timetables, one behind the other; only those of the wanted ones are filled in."""
+    return _unpack_trends(sections[2:], tables.first, wanted)
+
+
+def pack_values(value: F64s, first: I64s) -> tuple[int, list[bytes]]:
+    """Sections for the values of series, and how many odd ones there are."""
+    samples = len(value)
+    digits = np.empty(len(first) - 1, dtype=np.uint16)
+    whole, raw = np.empty(samples, dtype=np.int64), np.empty(samples, dtype=np.float64)
+    odd_at, odd_bits = np.empty(samples, dtype=np.uint32), np.empty(samples, dtype=np.uint64)
+    n_whole, n_raw, n_odd = to_whole(value, first, digits, whole, raw, odd_at, odd_bits)
+    whole_first = offsets(np.diff(first)[digits != RAW])
+    return n_odd, [
+        pack(digits),
+        pack(odd_at[:n_odd]),
+        pack(odd_bits[:n_odd]),
+        pack(raw[:n_raw], _DOUBLES),
+        *_pack_trends(whole[:n_whole], whole_first),
+    ]
+
+
+def unpack_values(sections: Sequence[bytes], counts: I64s, odd: int, wanted: Mask) -> F64s:
+    """The values of the wanted series, one behind the other."""
+    digits = unpack(sections[0], len(counts), np.uint16)
+    is_raw = digits == RAW
+    if (digits[~is_raw] > MOST_DIGITS).any():
+        raise UnsoundError("its values have more digits than there are")
+    raw = np.empty(int(counts[is_raw].sum()), dtype=np.float64)
+    if wanted[is_raw].any():
+        _unpack_into(sections[3], raw)
+    whole = _unpack_trends(sections[4:], offsets(counts[~is_raw]), wanted[~is_raw])
+    first = offsets(counts)
+    value = np.empty(int(counts[wanted].sum()), dtype=np.float64)
+    to_values(digits, first, wanted, whole, raw, value)
+    if odd:
+        _put_odd(unpack(sections[1], odd, np.uint32), unpack(sections[2], odd, np.uint64), first, wanted, value)
+    return value
+
+
+def _put_odd(at: U32s, bits: npt.NDArray[np.uint64], first: I64s, wanted: Mask, value: F64s) -> None:
+    if at[-1] >= first[-1] or (at[1:] <= at[:-1]).any():
+        raise UnsoundError("its odd values are not in order")
+    series = np.searchsorted(first, at, side="right") - 1
+    counts = np.diff(first)
+    shift = np.cumsum(np.where(wanted, counts, 0)) - counts - first[:-1]
+    kept = wanted[series]
+    value.view(np.uint64)[(at + shift[series])[kept]] = bits[kept]
+
+
+def _pack_trends(numbers: I64s, first: I64s) -> list[bytes]:
+    sequences = len(first) - 1
+    way, level = np.empty(sequences, dtype=np.uint16), np.empty(sequences, dtype=np.uint16)
+    slope = np.empty(sequences, dtype=np.int64)
+    find_trends(numbers, first, way, slope, level)
+    place = _places(np.diff(first), level)
+    rests = np.empty(place[-1], dtype=np.int64)
+    take_rests(numbers, first, way, slope, level, place.copy(), rests)
+    return [pack(numbers[first[:-1]]), pack(slope), pack(way), pack(level), *map(pack, _by_level(rests, place))]
+
+
+def _unpack_trends(sections: Sequence[bytes], first: I64s, wanted: Mask) -> I64s:
+    sequences = len(first) - 1
+    begin, slope = unpack(sections[0], sequences, np.int64), unpack(sections[1], sequences, np.int64)
+    way, level = unpack(sections[2], sequences, np.uint16), unpack(sections[3], sequences, np.uint16)
+    if not np.isin(way, (LINE, STEP)).all() or (level > LEVELS).any():
+        raise UnsoundError("it has a trend of an unknown kind")
+    place = _places(np.diff(first), level)
+    rests = np.empty(place[-1], dtype=np.int64)
+    needed = np.bincount(level[wanted], minlength=LEVELS + 1)
+    for number, (section, part) in enumerate(zip(sections[4:], _by_level(rests, place), strict=True), start=1):
+        if needed[number]:
+            _unpack_into(section, part)
+    numbers = np.empty(first[-1], dtype=np.int64)
+    restore(begin, first, way, slope, level, wanted, place, rests, numbers)
+    return numbers
+
+
+def _places(counts: I64s, level: npt.NDArray[np.uint16]) -> I64s:
+    """Where the rests of each level begin; level 0 has none, and behind the last stands where all end."""
+    steps = np.bincount(level, weights=counts - 1, minlength=LEVELS + 1).astype(np.int64)
+    steps[0] = 0
+    return offsets(steps)
+
+
+def _by_level(rests: I64s, place: I64s) -> Iterator[I64s]:
+    for level in range(1, LEVELS + 1):
+        yield rests[place[level] : place[level + 1]]
+
+
+def offsets(counts: npt.NDArray[Any]) -> I64s:
+    """Where runs of these lengths begin, and behind them where the last ends."""
+    result = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=result[1:])
+    return result
+
+
+def pack(numbers: npt.NDArray[Any], config: ChunkConfig = _NUMBERS) -> bytes:
+    """Compress some numbers."""
+    # pcodec has no way to say "none of them".
+    return bytes(standalone.simple_compress(numbers, config)) if len(numbers) else b""
+
+
+def unpack(section: bytes, count: int, kind: type[Any]) -> npt.NDArray[Any]:
+    """So many numbers of a kind; anything else is unsound."""
+    numbers = np.empty(count, dtype=kind)
+    _unpack_into(section, numbers)
+    return numbers
+
+
+def _unpack_into(section: bytes, numbers: npt.NDArray[Any]) -> None:
+    if not len(numbers):
+        if section:
+            raise UnsoundError("it has numbers where there are none")
+        return
+    try:
+        progress = standalone.simple_decompress_into(section, numbers)
+    except (RuntimeError, TypeError) as error:
+        raise UnsoundError(f"pcodec can't read a section: {error}") from error
+    if progress.n_processed != len(numbers) or not progress.finished:
+        raise UnsoundError(f"a section does not hold the {len(numbers)} numbers that it should")

@@ -1,0 +1,113 @@
+"""Large values that lie under an attempt: segments, index buckets and job results.
+
+Writers and readers take a few megabytes at a time, each portion in a transaction of its own. So no lock and no snapshot
+is held while the caller makes the next rows, or works on those that it got.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from strandline.clock import Clock
+from strandline.store.sqlite.connections import Connections
+from strandline.store.sqlite.expiry import delete_expired
+
+_PORTION_BYTES: Final = 8 * 2**20
+
+Values = tuple[Any, ...]
+
+# These take the place that rows lie at, their key in there, when they expire, and the value.
+INSERT_SEGMENT: Final = (
+    "INSERT OR REPLACE INTO segments (dataset, shard, bucket, flush_group, attempt, first, seq, expires, data)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_INDEX_ROW: Final = (
+    "INSERT OR REPLACE INTO index_buckets (dataset, shard, bucket, attempt, seq, expires, data)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_RESULT: Final = (
+    "INSERT OR REPLACE INTO job_results (dataset, shard, bucket, attempt, kind, seq, expires, data)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+# These take a place, a key, bounds of their own if they have some, and now. They give key and value of the rows at that
+# place behind that key, in order.
+_SEGMENTS_BEHIND: Final = (
+    "SELECT first, seq, data FROM segments WHERE dataset = ? AND shard = ? AND bucket = ? AND flush_group = ?"
+    " AND attempt = ? AND (first, seq) > (?, ?)"
+)
+SELECT_SEGMENTS: Final = _SEGMENTS_BEHIND + " AND expires > ? ORDER BY first, seq"
+SELECT_SEGMENTS_UP_TO: Final = _SEGMENTS_BEHIND + " AND first <= ? AND expires > ? ORDER BY first, seq"
+SELECT_INDEX_ROWS: Final = (
+    "SELECT seq, data FROM index_buckets WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ?"
+    " AND seq > ? AND expires > ? ORDER BY seq"
+)
+SELECT_RESULTS: Final = (
+    "SELECT seq, data FROM job_results WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ? AND kind = ?"
+    " AND seq > ? AND expires > ? ORDER BY seq"
+)
+
+# Keys that come before every other.
+BEFORE_SEGMENTS: Final = (b"", -1)
+BEFORE_ROWS: Final = (-1,)
+
+_LAST_SEGMENT_BELOW: Final = (
+    "SELECT first, seq FROM segments WHERE dataset = ? AND shard = ? AND bucket = ? AND flush_group = ?"
+    " AND attempt = ? AND first < ? AND expires > ? ORDER BY first DESC, seq DESC LIMIT 1"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Blobs:
+    """The large values in one file."""
+
+    connections: Connections
+    clock: Clock
+
+    def write(self, insert: str, place: Values, rows: Iterable[Values], expires: int) -> int:
+        """Write rows, given as (key ..., value); how many there were."""
+        written = 0
+        for portion in _portions(rows):
+            values = [(*place, *key, expires, value) for *key, value in portion]
+            with self.connections.writing() as connection:
+                connection.executemany(insert, values)
+                delete_expired(connection, self.clock.now_ms(), written=len(values))
+            written += len(values)
+        return written
+
+    def read(self, select: str, place: Values, behind: Values, bounds: Values = ()) -> Iterator[Values]:
+        """Rows as (key ..., value), from behind a key on."""
+        while True:
+            with self.connections.reading() as connection:
+                parameters = (*place, *behind, *bounds, self.clock.now_ms())
+                # Closed at once: a statement that is not read to its end would hold the snapshot.
+                with closing(connection.execute(select, parameters)) as rows:
+                    portion = next(_portions(rows), [])
+            if not portion:
+                return
+            yield from portion
+            behind = portion[-1][:-1]
+
+    def before_range(self, place: Values, first: bytes) -> Values:
+        """The key behind which the rows begin that may hold series from `first` on.
+
+        They begin with the last row whose own first series is below it.
+        """
+        with self.connections.reading() as connection:
+            row = connection.execute(_LAST_SEGMENT_BELOW, (*place, first, self.clock.now_ms())).fetchone()
+        return BEFORE_SEGMENTS if row is None else (row[0], row[1] - 1)
+
+
+def _portions(rows: Iterable[Values]) -> Iterator[list[Values]]:
+    """Rows in portions of some megabytes, by their values, which stand last."""
+    portion: list[Values] = []
+    size = 0
+    for row in rows:
+        portion.append(row)
+        size += len(row[-1])
+        if size >= _PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion

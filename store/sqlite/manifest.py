@@ -1,0 +1,182 @@
+"""Datasets, ownership and the manifest, as statements within a transaction of the caller's."""
+
+import json
+import sqlite3
+from typing import Any
+
+from strandline.store.protocol import Fenced
+from strandline.store.rows import (
+    CutRow,
+    DatasetShape,
+    GroupRow,
+    IndexBucketRows,
+    LateSamples,
+    ManifestRows,
+    ManifestWrite,
+    Ownership,
+    ShardId,
+    ShardState,
+)
+
+# Buckets are numbers of 64 bits; these stand for an open end.
+_FIRST_BUCKET, _LAST_BUCKET = -(2**63), 2**63 - 1
+
+
+def create_dataset(connection: sqlite3.Connection, shape: DatasetShape) -> DatasetShape:
+    """Make a dataset unless there is one; the shape that is stored."""
+    stored = read_dataset(connection, shape.dataset)
+    if stored is not None:
+        return stored
+    connection.execute(
+        "INSERT INTO datasets (dataset, flush_interval, groups, key_hash, partitions) VALUES (?, ?, ?, ?, ?)",
+        (shape.dataset, shape.flush_interval, shape.groups, shape.key_hash, shape.partitions),
+    )
+    return shape
+
+
+def read_dataset(connection: sqlite3.Connection, name: str) -> DatasetShape | None:
+    """The shape of a dataset, if it was made."""
+    row = connection.execute(
+        "SELECT dataset, flush_interval, groups, key_hash, partitions FROM datasets WHERE dataset = ?", (name,)
+    ).fetchone()
+    return None if row is None else DatasetShape(*row)
+
+
+def read_state(connection: sqlite3.Connection, shard: ShardId) -> ShardState | None:
+    """Who owns a shard; None for one that nobody has ever taken."""
+    row = connection.execute(
+        "SELECT epoch, owner, seen_at, topic_id, next_part_id FROM shards WHERE dataset = ? AND shard = ?",
+        (shard.dataset, shard.shard),
+    ).fetchone()
+    return None if row is None else ShardState(*row)
+
+
+def take(
+    connection: sqlite3.Connection, shard: ShardId, owner: str, after: ShardState | None, *, now: int, topic_id: str
+) -> Ownership | None:
+    """Make `owner` the owner, if epoch and owner are still those of `after`."""
+    state = read_state(connection, shard)
+    if _holder(state) != _holder(after):
+        return None
+    epoch = 1 if state is None else state.epoch + 1
+    connection.execute(
+        "INSERT INTO shards (dataset, shard, epoch, owner, seen_at, topic_id, next_part_id)"
+        " VALUES (?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE"
+        " SET epoch = excluded.epoch, owner = excluded.owner, seen_at = excluded.seen_at",
+        (shard.dataset, shard.shard, epoch, owner, now, topic_id),
+    )
+    return Ownership(shard, epoch, owner)
+
+
+def touch(connection: sqlite3.Connection, ownership: Ownership, seen_at: int | None) -> None:
+    """Say that the owner lives or has left. Raises `Fenced`."""
+    _check_owner(connection, ownership)
+    connection.execute(
+        "UPDATE shards SET seen_at = ? WHERE dataset = ? AND shard = ?",
+        (seen_at, ownership.shard.dataset, ownership.shard.shard),
+    )
+
+
+def commit(connection: sqlite3.Connection, ownership: Ownership, write: ManifestWrite) -> None:
+    """Write rows into a manifest. Raises `Fenced`."""
+    _check_owner(connection, ownership)
+    shard = (ownership.shard.dataset, ownership.shard.shard)
+    connection.executemany(
+        "INSERT OR REPLACE INTO cuts (dataset, shard, bucket, start_offset, end_offset, expires, lost_to, reset)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [(*shard, row.bucket, row.start, row.end, row.expires, row.lost_to, row.reset) for row in write.cuts],
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO flush_groups (dataset, shard, bucket, flush_group, attempt, segments, series, samples,"
+        " least_time, greatest_time, checksum, codec_version, expires, written_by, written_at, late, superseded,"
+        " index_rows, index_checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(*shard, *_group_values(row)) for row in write.groups],
+    )
+    connection.execute(
+        "UPDATE shards SET next_part_id = max(next_part_id, ifnull(?, next_part_id)), topic_id = ifnull(?, topic_id)"
+        " WHERE dataset = ? AND shard = ?",
+        (write.next_part_id, write.topic_id, *shard),
+    )
+
+
+def read_manifest(
+    connection: sqlite3.Connection, shard: ShardId, *, first: int | None, last: int | None, now: int
+) -> ManifestRows | None:
+    """The rows that have not expired by `now`, of buckets from `first` to `last`; None without a state."""
+    state = read_state(connection, shard)
+    if state is None:
+        return None
+    wanted = (
+        shard.dataset,
+        shard.shard,
+        _FIRST_BUCKET if first is None else first,
+        _LAST_BUCKET if last is None else last,
+        now,
+    )
+    cuts = connection.execute(
+        "SELECT bucket, start_offset, end_offset, expires, lost_to, reset FROM cuts"
+        " WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ? AND expires > ? ORDER BY bucket DESC",
+        wanted,
+    )
+    groups = connection.execute(
+        "SELECT bucket, flush_group, attempt, segments, series, samples, least_time, greatest_time, checksum,"
+        " codec_version, expires, written_by, written_at, late, superseded, index_rows, index_checksum"
+        " FROM flush_groups WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ? AND expires > ?"
+        " ORDER BY bucket DESC, flush_group",
+        wanted,
+    )
+    return ManifestRows(state, tuple(_cut(*row) for row in cuts), tuple(_group(*row) for row in groups))
+
+
+def _holder(state: ShardState | None) -> tuple[int, str] | None:
+    return None if state is None else (state.epoch, state.owner)
+
+
+def _check_owner(connection: sqlite3.Connection, ownership: Ownership) -> None:
+    state = read_state(connection, ownership.shard)
+    if _holder(state) == (ownership.epoch, ownership.owner):
+        return
+    now = "nobody has ever taken it" if state is None else f"{state.owner!r} has it in epoch {state.epoch}"
+    raise Fenced(
+        f"{ownership.owner!r} of epoch {ownership.epoch} may not write shard {ownership.shard}: {now}",
+        remedy="Stop writing it; a start takes the shard again",
+    )
+
+
+def _cut(*values: Any) -> CutRow:
+    *plain, reset = values
+    fields: tuple[Any, ...] = (*plain, bool(reset))
+    return CutRow(*fields)
+
+
+def _group_values(row: GroupRow) -> tuple[object, ...]:
+    return (
+        row.bucket,
+        row.group,
+        row.attempt,
+        row.segments,
+        row.series,
+        row.samples,
+        row.least_time,
+        row.greatest_time,
+        row.checksum,
+        row.codec_version,
+        row.expires,
+        row.written_by,
+        row.written_at,
+        json.dumps([(late.hour, late.samples) for late in row.late]),
+        row.superseded,
+        None if row.index is None else row.index.rows,
+        None if row.index is None else row.index.checksum,
+    )
+
+
+def _group(*values: Any) -> GroupRow:
+    *plain, late, superseded, index_rows, index_checksum = values
+    fields: tuple[Any, ...] = (
+        *plain,
+        tuple(LateSamples(hour, samples) for hour, samples in json.loads(late)),
+        bool(superseded),
+        None if index_rows is None else IndexBucketRows(index_rows, index_checksum),
+    )
+    return GroupRow(*fields)

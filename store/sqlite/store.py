@@ -1,0 +1,137 @@
+"""The store in a SQLite file, as the protocol has it. Each method is one transaction, or a series of short ones."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from strandline.clock import Clock
+from strandline.store.jobs import Job, JobResultOf, ResultRow
+from strandline.store.protocol import Store
+from strandline.store.rows import (
+    DatasetShape,
+    IndexBucketOf,
+    ManifestRows,
+    ManifestWrite,
+    Ownership,
+    Segment,
+    SegmentsOf,
+    ShardId,
+    ShardState,
+)
+from strandline.store.sqlite import blobs, jobs, manifest
+from strandline.store.sqlite.connections import Connections
+from strandline.store.sqlite.expiry import delete_expired
+
+DEFAULT_BUSY_TIMEOUT = 30.0
+
+
+def open_sqlite_store(path: Path, clock: Clock, *, busy_timeout: float = DEFAULT_BUSY_TIMEOUT) -> Store:
+    """The store in the file at `path`, which is made if it is not there; its folder must be.
+
+    `clock` decides what has expired. A call waits up to `busy_timeout` seconds for other writers, in this process and
+    in others, and then raises `StoreUnavailable`. Raises `StoreRefused` for a file that is not a store, or that a newer
+    version wrote.
+    """
+    return SqliteStore(Connections(path, busy_timeout=busy_timeout), clock)
+
+
+class SqliteStore:
+    """A `Store`: what its methods promise stands there."""
+
+    def __init__(self, connections: Connections, clock: Clock) -> None:
+        self._connections = connections
+        self._clock = clock
+        self._blobs = blobs.Blobs(connections, clock)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def create_dataset(self, shape: DatasetShape) -> DatasetShape:
+        with self._connections.writing() as connection:
+            return manifest.create_dataset(connection, shape)
+
+    def dataset(self, name: str) -> DatasetShape | None:
+        with self._connections.reading() as connection:
+            return manifest.read_dataset(connection, name)
+
+    def state(self, shard: ShardId) -> ShardState | None:
+        with self._connections.reading() as connection:
+            return manifest.read_state(connection, shard)
+
+    def take(
+        self, shard: ShardId, owner: str, after: ShardState | None, *, now: int, topic_id: str
+    ) -> Ownership | None:
+        with self._connections.writing() as connection:
+            return manifest.take(connection, shard, owner, after, now=now, topic_id=topic_id)
+
+    def touch(self, ownership: Ownership, seen_at: int | None) -> None:
+        with self._connections.writing() as connection:
+            manifest.touch(connection, ownership, seen_at)
+
+    def manifest(self, shard: ShardId, *, first: int | None = None, last: int | None = None) -> ManifestRows | None:
+        with self._connections.reading() as connection:
+            return manifest.read_manifest(connection, shard, first=first, last=last, now=self._clock.now_ms())
+
+    def commit(self, ownership: Ownership, write: ManifestWrite) -> None:
+        with self._connections.writing() as connection:
+            manifest.commit(connection, ownership, write)
+            delete_expired(connection, self._clock.now_ms(), written=len(write.cuts) + len(write.groups))
+
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], expires: int) -> None:
+        rows = ((segment.first, segment.seq, segment.data) for segment in segments)
+        self._blobs.write(blobs.INSERT_SEGMENT, _segments_place(where), rows, expires)
+
+    def segments(
+        self, where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
+    ) -> Iterator[Segment]:
+        place = _segments_place(where)
+        behind = blobs.BEFORE_SEGMENTS if first is None else self._blobs.before_range(place, first)
+        if last is None:
+            rows = self._blobs.read(blobs.SELECT_SEGMENTS, place, behind)
+        else:
+            rows = self._blobs.read(blobs.SELECT_SEGMENTS_UP_TO, place, behind, (last,))
+        for key, seq, data in rows:
+            yield Segment(key, seq, data)
+
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], expires: int) -> int:
+        return self._blobs.write(blobs.INSERT_INDEX_ROW, _attempt_place(where), enumerate(rows), expires)
+
+    def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
+        for _, data in self._blobs.read(blobs.SELECT_INDEX_ROWS, _attempt_place(where), blobs.BEFORE_ROWS):
+            yield data
+
+    def add_job(self, job: Job) -> bool:
+        return self._change_jobs(jobs.add_job, job)
+
+    def jobs(self, shard: ShardId) -> Sequence[Job]:
+        with self._connections.reading() as connection:
+            return jobs.read_jobs(connection, shard, now=self._clock.now_ms())
+
+    def replace_job(self, before: Job, after: Job) -> bool:
+        return self._change_jobs(jobs.replace_job, before, after)
+
+    def remove_job(self, job: Job) -> bool:
+        return self._change_jobs(jobs.remove_job, job)
+
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], expires: int) -> None:
+        values = ((row.kind, row.seq, row.data) for row in rows)
+        self._blobs.write(blobs.INSERT_RESULT, _attempt_place(where), values, expires)
+
+    def result(self, where: JobResultOf, kind: str) -> Iterator[ResultRow]:
+        place = (*_attempt_place(where), kind)
+        for seq, data in self._blobs.read(blobs.SELECT_RESULTS, place, blobs.BEFORE_ROWS):
+            yield ResultRow(kind, seq, data)
+
+    def _change_jobs(self, change: Callable[..., bool], *jobs_: Job) -> bool:
+        now = self._clock.now_ms()
+        with self._connections.writing() as connection:
+            changed = change(connection, *jobs_, now=now)
+            delete_expired(connection, now, written=1)
+        return changed
+
+
+def _segments_place(where: SegmentsOf) -> blobs.Values:
+    return where.shard.dataset, where.shard.shard, where.bucket, where.group, where.attempt
+
+
+def _attempt_place(where: IndexBucketOf | JobResultOf) -> blobs.Values:
+    return where.shard.dataset, where.shard.shard, where.bucket, where.attempt

@@ -1,0 +1,338 @@
+"""What every `PartitionLog` does: a real partition of Kafka, and its twin in memory."""
+
+import pytest
+
+from strandline.node.shard.log import LogEnds, LogUnreachable, OffsetGone, PartitionLog, TopicUnfit
+from support.partition_logs import Partition, offsets, read_on, values
+
+pytestmark = pytest.mark.contract
+
+NOON = 1_700_000_000_000
+
+
+@pytest.fixture
+def log(partition: Partition) -> PartitionLog:
+    return partition.log
+
+
+def fill(partition: Partition, count: int) -> None:
+    for number in range(count):
+        partition.append(b"value %d" % number, NOON + number)
+
+
+def poll_on(log: PartitionLog) -> None:
+    for _ in range(100):
+        log.poll(10, 0.1)
+
+
+class TestReading:
+    def test_records_come_from_the_offset_on_with_their_times_and_values(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        fill(partition, 5)
+        log.seek(2)
+        (records,) = read_on(log)
+        assert records.offsets.tolist() == [2, 3, 4]
+        assert records.times.tolist() == [NOON + 2, NOON + 3, NOON + 4]
+        assert list(records.values) == [b"value 2", b"value 3", b"value 4"]
+        assert records.position == 5
+
+    def test_no_more_records_come_at_once_than_were_asked_for(self, partition: Partition, log: PartitionLog) -> None:
+        fill(partition, 7)
+        log.seek(0)
+        read = read_on(log, most=3)
+        assert max(len(records) for records in read) <= 3
+        assert offsets(read) == list(range(7))
+
+    def test_the_position_lies_between_what_was_returned_and_what_follows(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        fill(partition, 4)
+        log.seek(0)
+        first = next(records for records in read_on(log, most=1))
+        assert first.position == 1
+
+    def test_a_part_of_what_was_read_keeps_its_place(self, partition: Partition, log: PartitionLog) -> None:
+        fill(partition, 4)
+        log.seek(0)
+        (records,) = read_on(log)
+        front, back = records.part(0, 1), records.part(1, 4)
+        assert (front.offsets.tolist(), front.position) == ([0], 1)
+        assert (back.offsets.tolist(), back.position) == ([1, 2, 3], 4)
+        assert list(back.values) == [b"value 1", b"value 2", b"value 3"]
+        assert back.times.tolist() == [NOON + 1, NOON + 2, NOON + 3]
+
+    def test_at_the_end_there_are_none_and_the_position_stays(self, partition: Partition, log: PartitionLog) -> None:
+        fill(partition, 3)
+        log.seek(3)
+        records = log.poll(10, 0.2)
+        assert (len(records), records.position) == (0, 3)
+
+    def test_an_empty_log_has_nothing_to_read(self, log: PartitionLog) -> None:
+        log.seek(0)
+        records = log.poll(10, 0.2)
+        assert (len(records), records.position) == (0, 0)
+        assert log.ends() == LogEnds(0, 0, 0)
+
+    def test_what_is_appended_later_is_read_later(self, partition: Partition, log: PartitionLog) -> None:
+        fill(partition, 2)
+        log.seek(0)
+        assert offsets(read_on(log)) == [0, 1]
+        fill(partition, 2)
+        assert offsets(read_on(log)) == [2, 3]
+
+    def test_a_seek_goes_back_and_forth(self, partition: Partition, log: PartitionLog) -> None:
+        fill(partition, 6)
+        for start in (4, 0, 5, 2, 2, 6, 1):
+            log.seek(start)
+            assert offsets(read_on(log)) == list(range(start, 6))
+
+    def test_a_poll_before_the_first_seek_is_a_mistake(self, log: PartitionLog) -> None:
+        with pytest.raises(RuntimeError, match="seek"):
+            log.poll(1, 0)
+
+    def test_closing_twice_does_nothing(self, log: PartitionLog) -> None:
+        log.seek(0)
+        log.close()
+        log.close()
+
+    def test_an_offset_is_mirrored_for_lag_tools(self, partition: Partition, log: PartitionLog) -> None:
+        fill(partition, 3)
+        log.mirror(2)
+        assert partition.mirrored(2)
+
+
+class TestTransactions:
+    def test_the_position_passes_a_marker_at_the_end(self, partition: Partition, log: PartitionLog) -> None:
+        transaction = partition.begin()
+        transaction.append(b"first", NOON)
+        transaction.append(b"second", NOON)
+        transaction.commit()
+        assert log.ends() == LogEnds(0, 3, 3)
+        log.seek(0)
+        assert values(read_on(log)) == [b"first", b"second"]
+        assert log.poll(10, 0.2).position == 3
+
+    def test_aborted_records_at_the_end_are_passed_without_being_seen(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        fill(partition, 2)
+        transaction = partition.begin()
+        transaction.append(b"never", NOON)
+        transaction.abort()
+        assert log.ends() == LogEnds(0, 4, 4)
+        log.seek(0)
+        assert offsets(read_on(log)) == [0, 1]
+        assert log.poll(10, 0.2).position == 4
+
+    def test_a_reader_that_begins_among_aborted_records_gets_to_the_end(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        transaction = partition.begin()
+        for _ in range(3):
+            transaction.append(b"never", NOON)
+        transaction.abort()
+        log.seek(1)
+        assert read_on(log) == []
+        assert log.poll(10, 0.2).position == 4
+
+    def test_aborted_records_in_the_middle_leave_a_hole(self, partition: Partition, log: PartitionLog) -> None:
+        fill(partition, 1)
+        transaction = partition.begin()
+        transaction.append(b"never", NOON)
+        transaction.abort()
+        partition.append(b"after", NOON)
+        log.seek(0)
+        read = read_on(log)
+        assert offsets(read) == [0, 3]
+        assert values(read) == [b"value 0", b"after"]
+
+    def test_live_reading_waits_at_an_open_transaction_and_skips_nothing_once_it_commits(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        """Scenario 14."""
+        fill(partition, 2)
+        transaction = partition.begin()
+        transaction.append(b"open 0", NOON)
+        partition.append(b"behind", NOON)
+        transaction.append(b"open 1", NOON)
+        assert log.ends() == LogEnds(0, 2, 5)
+        log.seek(0)
+        assert offsets(read_on(log)) == [0, 1]
+        waiting = log.poll(10, 0.2)
+        assert (len(waiting), waiting.position) == (0, 2)
+        transaction.commit()
+        read = read_on(log)
+        assert offsets(read) == [2, 3, 4]
+        assert values(read) == [b"open 0", b"behind", b"open 1"]
+        assert log.poll(10, 0.2).position == log.ends().last_stable == 6
+
+    def test_what_lies_behind_an_open_transaction_is_read_once_it_is_aborted(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        """Scenario 14."""
+        transaction = partition.begin()
+        transaction.append(b"never", NOON)
+        partition.append(b"behind", NOON)
+        log.seek(0)
+        waiting = log.poll(10, 0.2)
+        assert (len(waiting), waiting.position) == (0, 0)
+        transaction.abort()
+        assert offsets(read_on(log)) == [1]
+        assert log.poll(10, 0.2).position == 3
+
+    def test_the_position_passes_aborted_records_that_end_at_an_open_transaction(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        """No marker lies between the two, for it is behind the open one's records."""
+        aborted, opened = partition.begin(), partition.begin()
+        aborted.append(b"never", NOON)
+        opened.append(b"later", NOON)
+        log.seek(0)
+        assert log.poll(10, 0.2).position == 0
+        aborted.abort()
+        assert log.ends() == LogEnds(0, 1, 3)
+        assert read_on(log) == []
+        assert log.poll(10, 0.2).position == 1
+        opened.commit()
+        assert values(read_on(log)) == [b"later"]
+
+
+class TestOffsetsThatAreGone:
+    def test_a_log_begins_where_its_records_do(self, partition: Partition, log: PartitionLog) -> None:
+        fill(partition, 5)
+        partition.delete_before(3)
+        assert log.ends() == LogEnds(3, 5, 5)
+        log.seek(3)
+        assert offsets(read_on(log)) == [3, 4]
+
+    def test_a_position_below_the_start_is_an_error_that_names_both(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        fill(partition, 50)
+        partition.delete_before(43)
+        log.seek(17)
+        for _ in range(2):
+            with pytest.raises(OffsetGone, match=r"17.*43"):
+                log.poll(10, 5)
+        log.seek(43)
+        assert offsets(read_on(log)) == list(range(43, 50))
+
+    def test_records_that_go_while_they_are_being_read_are_missed(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        fill(partition, 2)
+        log.seek(0)
+        assert offsets(read_on(log)) == [0, 1]
+        log.seek(1)
+        partition.delete_before(2)
+        with pytest.raises(OffsetGone, match=r"1\b.*2\b"):
+            log.poll(10, 5)
+
+    def test_a_position_behind_the_end_is_an_error_that_names_both(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        fill(partition, 13)
+        log.seek(77)
+        with pytest.raises(OffsetGone, match=r"77.*13"):
+            log.poll(10, 5)
+
+
+class TestTimes:
+    @pytest.mark.parametrize(
+        ("time", "offset"),
+        [(0, 0), (-5, 0), (NOON, 0), (NOON + 1, 1), (NOON + 9, 1), (NOON + 10, 1), (NOON + 11, None)],
+    )
+    def test_an_offset_is_the_first_with_such_a_time_or_a_later_one(
+        self, partition: Partition, log: PartitionLog, time: int, offset: int | None
+    ) -> None:
+        for late in (0, 10, 5, 10):
+            partition.append(b"value", NOON + late)
+        assert log.offset_at(time) == offset
+
+    def test_an_empty_log_has_no_times(self, log: PartitionLog) -> None:
+        assert log.offset_at(0) is None
+
+    def test_what_is_gone_is_not_found(self, partition: Partition, log: PartitionLog) -> None:
+        fill(partition, 4)
+        partition.delete_before(2)
+        assert log.offset_at(NOON) == 2
+
+    def test_a_record_of_an_open_transaction_is_found_once_that_has_ended(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        fill(partition, 1)
+        transaction = partition.begin()
+        transaction.append(b"open", NOON + 100)
+        assert log.offset_at(NOON + 100) is None
+        transaction.commit()
+        assert log.offset_at(NOON + 100) == 1
+
+    def test_an_aborted_record_is_found_though_nobody_sees_it(self, partition: Partition, log: PartitionLog) -> None:
+        """The first visible record with such a time comes behind it, with no other in between."""
+        fill(partition, 1)
+        transaction = partition.begin()
+        transaction.append(b"never", NOON + 100)
+        transaction.abort()
+        partition.append(b"seen", NOON + 100)
+        found = log.offset_at(NOON + 100)
+        assert found == 1
+        log.seek(found)
+        assert values(read_on(log)) == [b"seen"]
+
+
+class TestTheTopic:
+    def test_its_id_stays_the_same(self, partition: Partition, log: PartitionLog) -> None:
+        before = log.topic_id()
+        fill(partition, 1)
+        assert log.topic_id() == before
+
+    def test_one_that_was_made_again_has_another_id(self, partition: Partition, log: PartitionLog) -> None:
+        before = log.topic_id()
+        partition.make_again()
+        assert log.topic_id() != before
+
+    def test_one_that_was_made_again_is_not_read_on_in(self, partition: Partition, log: PartitionLog) -> None:
+        """Not even if it has enough records that the position is among them."""
+        fill(partition, 2)
+        log.topic_id()
+        log.seek(0)
+        assert offsets(read_on(log)) == [0, 1]
+        partition.make_again()
+        fill(partition, 5)
+        with pytest.raises(TopicUnfit, match="made again"):
+            poll_on(log)
+
+    def test_one_that_was_made_again_is_read_by_whoever_asked_for_its_id(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        fill(partition, 3)
+        log.topic_id()
+        log.seek(3)
+        log.poll(10, 0.2)
+        partition.make_again()
+        partition.append(b"new", NOON)
+        log.topic_id()
+        log.seek(0)
+        assert values(read_on(log)) == [b"new"]
+
+
+class TestBrokersOutOfReach:
+    def test_no_question_is_answered(self, partition: Partition) -> None:
+        log = partition.gone()
+        with pytest.raises(LogUnreachable):
+            log.topic_id()
+        with pytest.raises(LogUnreachable):
+            log.ends()
+        with pytest.raises(LogUnreachable):
+            log.offset_at(NOON)
+
+    def test_reading_says_so_and_may_be_tried_again(self, partition: Partition) -> None:
+        log = partition.gone()
+        log.seek(0)
+        for _ in range(3):
+            with pytest.raises(LogUnreachable):
+                log.poll(10, 0.2)
+
+    def test_mirroring_is_left(self, partition: Partition) -> None:
+        partition.gone().mirror(5)

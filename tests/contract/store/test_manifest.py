@@ -1,0 +1,265 @@
+"""What is committed to a manifest is what is read from it, whole and in order."""
+
+from dataclasses import replace
+
+import pytest
+
+from strandline.store.protocol import Store
+from strandline.store.rows import (
+    CutRow,
+    GroupRow,
+    IndexBucketRows,
+    LateSamples,
+    ManifestRows,
+    ManifestWrite,
+    Ownership,
+    ShardId,
+)
+from support.store_contract import cut, fresh_shard, group_row, state_of, taken
+
+pytestmark = pytest.mark.contract
+
+
+def read(store: Store, shard: ShardId, *, first: int | None = None, last: int | None = None) -> ManifestRows:
+    rows = store.manifest(shard, first=first, last=last)
+    assert rows is not None
+    return rows
+
+
+def test_a_shard_without_rows_has_its_state_only(store: Store, shard: ShardId, owner: Ownership) -> None:
+    assert read(store, shard) == ManifestRows(state_of(store, shard), (), ())
+    assert read(store, shard).state.owner == owner.owner
+
+
+def test_rows_come_newest_bucket_first_and_groups_rising(
+    store: Store, other_store: Store, shard: ShardId, owner: Ownership, lasting: int
+) -> None:
+    # Numbers whose order as text would be another one.
+    for bucket in (9, 100, 11, 472_222):
+        groups = tuple(group_row(bucket, group, lasting) for group in (15, 2, 0, 10))
+        store.commit(owner, ManifestWrite(cuts=(cut(bucket, lasting),), groups=groups))
+    for rows in (read(store, shard), read(other_store, shard)):
+        assert rows.cuts == tuple(cut(bucket, lasting) for bucket in (472_222, 100, 11, 9))
+        assert rows.groups == tuple(
+            group_row(bucket, group, lasting) for bucket in (472_222, 100, 11, 9) for group in (0, 2, 10, 15)
+        )
+
+
+@pytest.fixture
+def four_buckets(store: Store, owner: Ownership, lasting: int) -> None:
+    """Buckets 2 to 5, with two groups each."""
+    write = ManifestWrite(
+        cuts=tuple(cut(bucket, lasting) for bucket in (2, 3, 4, 5)),
+        groups=tuple(group_row(bucket, group, lasting) for bucket in (2, 3, 4, 5) for group in (0, 1)),
+    )
+    store.commit(owner, write)
+
+
+@pytest.mark.usefixtures("four_buckets")
+@pytest.mark.parametrize(
+    ("ends", "buckets"),
+    [
+        ((None, None), (5, 4, 3, 2)),
+        ((3, None), (5, 4, 3)),
+        ((None, 3), (3, 2)),
+        ((3, 4), (4, 3)),
+        ((4, 4), (4,)),
+        ((0, 1), ()),
+        ((6, 9), ()),
+        ((4, 3), ()),
+        ((0, 9), (5, 4, 3, 2)),
+    ],
+)
+def test_a_range_of_buckets_includes_both_its_ends(
+    store: Store,
+    shard: ShardId,
+    ends: tuple[int | None, int | None],
+    buckets: tuple[int, ...],
+) -> None:
+    rows = read(store, shard, first=ends[0], last=ends[1])
+    assert [row.bucket for row in rows.cuts] == list(buckets)
+    assert [(row.bucket, row.group) for row in rows.groups] == [
+        (bucket, group) for bucket in buckets for group in (0, 1)
+    ]
+    assert rows.state == state_of(store, shard)
+
+
+def test_a_bucket_may_have_a_cut_and_no_groups_or_groups_and_no_cut(
+    store: Store, shard: ShardId, owner: Ownership, lasting: int
+) -> None:
+    store.commit(owner, ManifestWrite(cuts=(cut(3, lasting),), groups=(group_row(2, 0, lasting),)))
+    rows = read(store, shard)
+    assert rows.cuts == (cut(3, lasting),)
+    assert rows.groups == (group_row(2, 0, lasting),)
+
+
+def test_committing_the_same_again_changes_nothing(
+    store: Store, shard: ShardId, owner: Ownership, lasting: int
+) -> None:
+    write = ManifestWrite(
+        cuts=(cut(3, lasting, lost_to=150),),
+        groups=tuple(group_row(3, group, lasting) for group in range(16)),
+        next_part_id=12,
+        topic_id="topic-2",
+    )
+    store.commit(owner, write)
+    once = read(store, shard)
+    store.commit(owner, write)
+    assert read(store, shard) == once
+    assert (once.cuts, once.groups) == (write.cuts, write.groups)
+
+
+def test_committing_nothing_changes_nothing(store: Store, shard: ShardId, owner: Ownership, lasting: int) -> None:
+    store.commit(owner, ManifestWrite(cuts=(cut(3, lasting),), next_part_id=4))
+    before = read(store, shard)
+    store.commit(owner, ManifestWrite())
+    assert read(store, shard) == before
+
+
+def test_the_next_part_id_only_rises(store: Store, shard: ShardId, owner: Ownership) -> None:
+    for committed, stored in ((10, 10), (10, 10), (9, 10), (0, 10), (None, 10), (11, 11), (2**32, 2**32), (5, 2**32)):
+        store.commit(owner, ManifestWrite(next_part_id=committed))
+        assert state_of(store, shard).next_part_id == stored
+
+
+def test_rows_beside_a_lower_next_part_id_are_committed(
+    store: Store, shard: ShardId, owner: Ownership, lasting: int
+) -> None:
+    store.commit(owner, ManifestWrite(next_part_id=10))
+    write = ManifestWrite(cuts=(cut(3, lasting),), groups=(group_row(3, 0, lasting),), next_part_id=4)
+    store.commit(owner, write)
+    rows = read(store, shard)
+    assert rows.state.next_part_id == 10
+    assert (rows.cuts, rows.groups) == (write.cuts, write.groups)
+
+
+def test_the_topic_id_changes_by_a_commit_that_names_one(
+    store: Store, shard: ShardId, owner: Ownership, lasting: int
+) -> None:
+    reset = CutRow(9, 0, 0, lasting, reset=True)
+    store.commit(owner, ManifestWrite(cuts=(reset,), topic_id="topic-2"))
+    store.commit(owner, ManifestWrite(next_part_id=1))
+    rows = read(store, shard)
+    assert rows.state.topic_id == "topic-2"
+    assert rows.cuts == (reset,)
+
+
+def test_a_commit_leaves_epoch_owner_and_seen_at_as_they_are(
+    store: Store, shard: ShardId, owner: Ownership, lasting: int
+) -> None:
+    store.touch(owner, 44_000)
+    before = state_of(store, shard)
+    store.commit(owner, ManifestWrite(cuts=(cut(1, lasting),)))
+    assert store.state(shard) == before
+    store.touch(owner, None)
+    store.commit(owner, ManifestWrite(cuts=(cut(2, lasting),)))
+    assert store.state(shard) == replace(before, seen_at=None)
+
+
+def full_row(bucket: int, group: int, expires: int) -> GroupRow:
+    """A group row with something in every field."""
+    return replace(
+        group_row(bucket, group, expires, attempt="attempt-2"),
+        late=(LateSamples(472_220, 7), LateSamples(472_221, 1)),
+        superseded=True,
+        index=IndexBucketRows(12, bytes(16)),
+    )
+
+
+def empty_row(bucket: int, group: int, expires: int) -> GroupRow:
+    """The group row of a bucket without a sample."""
+    return GroupRow(
+        bucket=bucket,
+        group=group,
+        attempt="attempt-3",
+        segments=0,
+        series=0,
+        samples=0,
+        least_time=None,
+        greatest_time=None,
+        checksum=b"",
+        codec_version=1,
+        expires=expires,
+        written_by="",
+        written_at=0,
+    )
+
+
+def test_a_group_row_is_written_whole_over_the_one_before(
+    store: Store, shard: ShardId, owner: Ownership, lasting: int
+) -> None:
+    for row in (
+        empty_row(3, 1, lasting),
+        full_row(3, 1, lasting),
+        group_row(3, 1, lasting),
+        full_row(3, 1, lasting + 1_000_000),
+        empty_row(3, 1, lasting),
+    ):
+        store.commit(owner, ManifestWrite(groups=(row,)))
+        assert read(store, shard).groups == (row,)
+
+
+def test_a_cut_row_is_written_whole_over_the_one_before(
+    store: Store, shard: ShardId, owner: Ownership, lasting: int
+) -> None:
+    for row in (
+        CutRow(3, 0, 0, lasting),
+        CutRow(3, 10, 2**63 - 1, lasting + 5_000, lost_to=2**62, reset=True),
+        CutRow(3, 10, 20, lasting, lost_to=10),
+        CutRow(3, 10, 20, lasting),
+    ):
+        store.commit(owner, ManifestWrite(cuts=(row,)))
+        assert read(store, shard).cuts == (row,)
+
+
+def test_an_index_bucket_of_no_rows_is_not_the_same_as_none(
+    store: Store, shard: ShardId, owner: Ownership, lasting: int
+) -> None:
+    none = empty_row(3, 0, lasting)
+    some = replace(empty_row(3, 1, lasting), index=IndexBucketRows(0, b""))
+    store.commit(owner, ManifestWrite(groups=(none, some)))
+    assert read(store, shard).groups == (none, some)
+
+
+def test_samples_may_be_late_for_thousands_of_hours(
+    store: Store, shard: ShardId, owner: Ownership, lasting: int
+) -> None:
+    late = tuple(LateSamples(hour, hour * 1_000_003) for hour in range(464_000, 472_000))
+    row = replace(group_row(3, 1, lasting), late=late)
+    store.commit(owner, ManifestWrite(groups=(row,)))
+    assert read(store, shard).groups == (row,)
+
+
+def test_a_commit_takes_a_thousand_group_rows(store: Store, shard: ShardId, owner: Ownership, lasting: int) -> None:
+    rows = tuple(
+        replace(group_row(bucket, group, lasting), superseded=True) for bucket in range(50) for group in range(20)
+    )
+    assert len(rows) == 1_000
+    store.commit(owner, ManifestWrite(groups=rows))
+    assert set(read(store, shard).groups) == set(rows)
+
+
+def test_many_more_rows_than_a_page_are_read(store: Store, shard: ShardId, owner: Ownership, lasting: int) -> None:
+    for bucket in range(0, 6_000, 1_000):
+        store.commit(owner, ManifestWrite(cuts=tuple(cut(one, lasting) for one in range(bucket, bucket + 1_000))))
+    assert [row.bucket for row in read(store, shard).cuts] == list(range(5_999, -1, -1))
+    assert [row.bucket for row in read(store, shard, first=990, last=1_010).cuts] == list(range(1_010, 989, -1))
+
+
+def test_a_shards_rows_are_not_seen_in_another(store: Store, lasting: int) -> None:
+    here = fresh_shard()
+    beside, elsewhere = ShardId(here.dataset, here.shard + 1), ShardId(f"{here.dataset}-2", here.shard)
+    for number, shard in enumerate((here, beside, elsewhere)):
+        store.commit(
+            taken(store, shard),
+            ManifestWrite(
+                cuts=(cut(3, lasting, end=number),),
+                groups=(group_row(3, 0, lasting, attempt=f"attempt-{number}"),),
+                next_part_id=number,
+            ),
+        )
+    for number, shard in enumerate((here, beside, elsewhere)):
+        rows = read(store, shard)
+        assert [row.end for row in rows.cuts] == [number]
+        assert [row.attempt for row in rows.groups] == [f"attempt-{number}"]
+        assert rows.state.next_part_id == number

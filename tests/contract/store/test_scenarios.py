@@ -1,0 +1,72 @@
+"""Sequences that break a careless store, each named after what must hold."""
+
+from dataclasses import replace
+
+import pytest
+
+from strandline.store.jobs import JobState
+from strandline.store.protocol import Fenced, Store
+from strandline.store.rows import ManifestWrite, Ownership, ShardId
+from support.store_contract import Lives, cut, group_row, job, state_of
+
+pytestmark = pytest.mark.contract
+
+
+def test_who_reads_the_epoch_that_another_wrote_is_not_the_owner(store: Store, shard: ShardId, lasting: int) -> None:
+    """Owner A's take was lost on its way; B takes. The epoch is then the one that A would have written."""
+    b = store.take(shard, "owner-b", None, now=2_000, topic_id="topic-1")
+    assert b == Ownership(shard, 1, "owner-b")
+    # A tries again what it does not know to have happened, and then acts as though it had.
+    assert store.take(shard, "owner-a", None, now=3_000, topic_id="topic-1") is None
+    believed = Ownership(shard, state_of(store, shard).epoch, "owner-a")
+    with pytest.raises(Fenced):
+        store.touch(believed, 4_000)
+    with pytest.raises(Fenced):
+        store.commit(believed, ManifestWrite(cuts=(cut(1, lasting),)))
+    store.commit(b, ManifestWrite(cuts=(cut(1, lasting, end=500),)))
+    rows = store.manifest(shard)
+    assert rows is not None
+    assert (rows.state.owner, rows.state.seen_at) == ("owner-b", 2_000)
+    assert rows.cuts == (cut(1, lasting, end=500),)
+
+
+def test_an_owner_that_runs_longer_than_every_life_is_still_the_owner(
+    store: Store,
+    shard: ShardId,
+    owner: Ownership,
+    lasting: int,
+    lives: Lives,
+) -> None:
+    def nothing_left() -> bool:
+        rows = store.manifest(shard)
+        assert rows is not None
+        return not rows.cuts and not rows.groups
+
+    store.commit(
+        owner, ManifestWrite(cuts=(cut(1, lives.soon()),), groups=(group_row(1, 0, lives.soon()),), next_part_id=9)
+    )
+    before = state_of(store, shard)
+    lives.wait_for(nothing_left)
+    assert store.state(shard) == before
+    assert store.take(shard, "owner-b", None, now=2_000, topic_id="topic-1") is None
+    store.touch(owner, 3_000)
+    store.commit(owner, ManifestWrite(cuts=(cut(2, lasting),)))
+    assert store.state(shard) == replace(before, seen_at=3_000)
+
+
+def test_a_lease_sticks_however_soon_it_follows_upon_the_making_of_its_job(
+    store: Store, other_store: Store, shard: ShardId, lasting: int
+) -> None:
+    """With plain writes the one with the higher time stamp would win, not the later one."""
+    for round_ in range(20):
+        pending = job(shard, 5, lasting, plan=f"plan-{round_}")
+        lease = replace(pending, state=JobState.LEASED, epoch=1, worker="a", leased_until=120_000)
+        done = replace(lease, state=JobState.DONE, leased_until=0)
+        assert store.add_job(pending)
+        assert other_store.replace_job(pending, lease)
+        assert list(store.jobs(shard)) == [lease]
+        assert not store.add_job(pending)
+        assert store.replace_job(lease, done)
+        assert list(other_store.jobs(shard)) == [done]
+        assert other_store.remove_job(done)
+        assert list(store.jobs(shard)) == []

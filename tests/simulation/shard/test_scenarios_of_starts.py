@@ -1,0 +1,225 @@
+"""Starts that break a careless shard: each says what must hold, and fails when the rule behind it is taken out."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from strandline.errors import ExitCode
+from strandline.node.shard.ownership import AnotherShape
+from strandline.node.shard.status import Phase
+from strandline.recovery.offset_policy import Accepted, AnotherLog, DataLost, FirstStart, StartAt
+from strandline.store.protocol import Fenced
+from support.shard_world import (
+    GRACE,
+    HOUR,
+    METRICS,
+    MINUTE,
+    POLICY,
+    Crash,
+    StoreCall,
+    World,
+    group_fails,
+    other_group,
+    produce_everywhere,
+    quietly,
+)
+
+pytestmark = pytest.mark.simulation
+
+
+def test_11_and_12_a_first_start_at_the_end_is_the_same_one_after_a_crash(make_world: Callable[..., World]) -> None:
+    for rows_before_crash in (0, 2):
+        world = make_world(first_start=FirstStart(StartAt.LATEST))
+        produce_everywhere(world, "before")
+        not_wanted = len(world.produced)
+        world.start()
+        produce_everywhere(world, "after")
+        world.read_all()
+        world.pass_time(HOUR + GRACE)
+        world.running.step()
+        while len(world.manifest().groups) < rows_before_crash:
+            world.running.flusher.step()
+        world.crash()
+        produce_everywhere(world, "later")
+        world.start()
+        world.pass_hours(1)
+        assert world.manifest().cuts[-1].start == not_wanted
+        del world.produced[:not_wanted]
+        world.check_all_found()
+
+
+def test_13_a_loss_in_the_middle_of_a_bucket_is_recorded_and_stored_groups_lost_nothing(world: World) -> None:
+    world.start()
+    produce_everywhere(world, "1")
+    produce_everywhere(world, "2")
+    produce_everywhere(world, "3")
+    stuck = other_group(world)
+    world.store.before = group_fails(stuck)
+    world.pass_hours(1)
+    stored = world.manifest().groups
+    world.crash()
+    world.log.delete_before(2)
+    with pytest.raises(DataLost, match=r"offset 0 up to 2") as caught:
+        world.start()
+    assert caught.value.exit_code == ExitCode.DATA_LOST
+    assert world.manifest().cuts[0].lost_to is None, "nothing is accepted by itself"
+    world.start(accepted=Accepted(loss_to=2))
+    world.settle()
+    cut = world.manifest().cuts[0]
+    assert (cut.start, cut.lost_to, cut.end) == (0, 2, 3)
+    assert set(world.manifest().groups) > set(stored)
+    late = world.rows(cut.bucket)[stuck]
+    found = world.found()
+    for metric in METRICS:
+        kept = {name for (one, name) in found if one == metric}
+        assert kept in ({"1", "2", "3"}, {"3"})
+    assert {"1", "2", "3"} in [{name for (one, name) in found if one == metric} for metric in METRICS]
+    assert late.samples == sum(1 for (_, name) in found if name == "3") - sum(
+        1 for (_, name) in found if name == "1"
+    ), "the stuck group has what was left"
+
+
+def test_13_a_loss_behind_the_last_cut_is_recorded_with_the_next_one(world: World) -> None:
+    world.start()
+    produce_everywhere(world, "1")
+    produce_everywhere(world, "2")
+    world.read_all()
+    world.crash()
+    world.log.delete_before(1)
+    world.start(accepted=Accepted(loss_to=1))
+    world.pass_hours(1)
+    cut = world.manifest().cuts[0]
+    assert (cut.start, cut.lost_to, cut.end) == (0, 1, 2)
+    assert {name for _, name in world.found()} == {"2"}
+
+
+def test_21_another_flush_interval_or_number_of_groups_is_refused_by_name(world: World) -> None:
+    world.start()
+    world.crash()
+    right = world.options
+    world.options = replace(right, groups=8)
+    with pytest.raises(AnotherShape, match=r"dataset.groups = 4, and now it is 8"):
+        world.start()
+    world.options = replace(right, policy=replace(POLICY, flush_interval=HOUR // 2))
+    with pytest.raises(AnotherShape, match=r"dataset.flush_interval = 3600000 ms, and now it is 1800000 ms"):
+        world.start()
+    world.options = right
+    world.start()
+
+
+def test_23_a_partition_that_was_added_later_is_read_from_its_start(make_world: Callable[..., World]) -> None:
+    world = make_world(first_start=FirstStart(StartAt.LATEST))
+    world.sqlite.create_dataset(replace(world.options.shape, partitions=0))
+    produce_everywhere(world, "before")
+    world.start()
+    world.settle()
+    world.check_all_found()
+
+
+def test_32_a_topic_that_was_made_again_is_read_once_a_person_accepts_it(world: World) -> None:
+    world.start()
+    produce_everywhere(world, "old")
+    world.pass_hours(2)
+    old = world.found()
+    world.crash()
+    world.log.make_again()
+    del world.produced[:]
+    produce_everywhere(world, "new")
+    with pytest.raises(AnotherLog, match="is another topic"):
+        world.start()
+    world.start(accepted=Accepted(another_topic=True))
+    world.pass_hours(2)
+    found = world.found()
+    assert {name: samples for name, samples in found.items() if name[1] == "old"} == old, "old data stays readable"
+    assert {name: samples for name, samples in found.items() if name[1] == "new"} == world.expected()
+    newest = world.manifest().cuts[0]
+    assert (newest.start, newest.end) == (0, 1)
+    world.crash()
+    world.start()
+    assert world.found() == found
+
+
+def test_33_not_active_while_a_row_of_the_replay_is_not_committed(world: World) -> None:
+    world.start()
+    produce_everywhere(world)
+    stuck = other_group(world)
+    world.store.before = group_fails(stuck)
+    world.pass_hours(2)
+    world.crash()
+    world.start()
+    world.store.before = group_fails(stuck)
+    world.settle()
+    assert world.status.phase is Phase.CATCHING_UP
+    assert world.status.lag == 0
+    world.store.before = quietly
+    world.pass_time(MINUTE)
+    world.settle()
+    assert world.is_active()
+
+
+def test_a_replay_keeps_no_sample_of_a_group_that_is_stored(world: World) -> None:
+    world.start()
+    for name in "abcdef":
+        produce_everywhere(world, name)
+    stuck = other_group(world)
+    world.store.before = group_fails(stuck)
+    world.pass_hours(1)
+    world.crash()
+    world.start()
+    half = world.running.step()
+    kept = world.running.buffer.status().samples
+    bucket = world.running.bucket
+    world.settle()
+    assert half == 3
+    assert 2 * kept == world.rows(bucket)[stuck].samples < 6 * len(METRICS)
+
+
+def test_a_fenced_owner_writes_nothing_more(world: World) -> None:
+    first = world.start()
+    produce_everywhere(world)
+    world.read_all()
+    world.pass_time(HOUR + GRACE)
+    first.step()
+    world.start()
+    before = world.manifest()
+    with pytest.raises(Fenced):
+        first.flusher.step()
+    assert world.manifest() == before
+    world.settle()
+    world.check_all_found()
+
+
+def test_a_crash_at_every_call_to_the_store_loses_and_doubles_nothing(make_world: Callable[..., World]) -> None:
+    """Each call in turn, before and after it: through a first hour, a second, and the restart that follows."""
+    calls = 0
+    for crash_at in range(10_000):
+        world = make_world()
+        seen = 0
+
+        def count(_call: StoreCall, crash_at: int = crash_at) -> None:
+            nonlocal seen
+            if seen == crash_at:
+                raise Crash
+            seen += 1
+
+        world.store.before = world.store.after = count
+        crashed = False
+        for hour in range(3):
+            try:
+                if world.shard is None:
+                    world.start()
+                produce_everywhere(world, str(hour))
+                world.pass_hours(1)
+            except Crash:
+                crashed = True
+                world.crash()
+                world.start()
+        world.store.before = world.store.after = quietly
+        world.settle()
+        world.check_all_found()
+        assert all(len(world.rows(cut.bucket)) == 4 for cut in world.manifest().cuts[:-1])
+        if not crashed:
+            break
+        calls += 1
+    assert calls > 60, "there were more calls than that"

@@ -1,0 +1,72 @@
+"""Records that outgrow the arrays of the first guess after some of their labels were written over in place.
+
+Such a record must not be walked again from its start: its bytes are no longer those that came.
+"""
+
+import random
+import struct
+
+import pytest
+
+from strandline.wire.decode import Limits, decode_batch
+from strandline.wire.snappy import compress
+from support.decoding import compare
+
+pytestmark = pytest.mark.simulation
+
+SAMPLE = b"\x12\x0b" + struct.pack("<Bd", 0x09, 2.5) + b"\x10\x07"
+SHORTEST_SAMPLE = b"\x12\x00"
+
+
+def label(name: bytes, value: bytes) -> bytes:
+    content = b"\x0a" + bytes([len(name)]) + name + b"\x12" + bytes([len(value)]) + value
+    return b"\x0a" + bytes([len(content)]) + content
+
+
+def series(*fields: bytes) -> bytes:
+    content = b"".join(fields)
+    return b"\x0a" + bytes([len(content) & 0x7F | 0x80, len(content) >> 7]) + content
+
+
+# How the canonical form of each is written over it.
+UNUSUAL = {
+    "over a sample": series(SAMPLE, label(b"a", b"123456")),
+    "over a sample and a label": series(SAMPLE, label(b"b", b"2"), label(b"a", b"1")),
+    "shorter": series(label(b"c", b""), label(b"b", b"2"), label(b"a", b"1"), SAMPLE),
+    "just as long": series(label(b"b", b"2"), label(b"a", b"1"), SAMPLE),
+}
+unusual_series = pytest.mark.parametrize("unusual", UNUSUAL.values(), ids=UNUSUAL)
+
+
+@unusual_series
+@pytest.mark.parametrize("samples", [0, 1, 15, 16, 40, 1000])
+@pytest.mark.parametrize("more_series", [0, 1, 16, 300])
+def test_a_record_that_outgrows_the_arrays_behind_an_unusual_series_decodes_as_it_came(
+    unusual: bytes, samples: int, more_series: int
+) -> None:
+    message = unusual + series(label(b"z", b"1"), SHORTEST_SAMPLE * samples) + series(label(b"y", b"1")) * more_series
+    # Also where the record before has taken the room.
+    messages = [series(label(b"x", b"1"), SHORTEST_SAMPLE * 10), message, message]
+    compare(decode_batch([compress(one) for one in messages], Limits()), messages, Limits())
+
+
+@unusual_series
+def test_a_record_that_outgrows_the_series_alone_decodes_as_it_came(unusual: bytes) -> None:
+    empty = series(label(b"y", b"1"))
+    # Some of these numbers of series before leave room for a few more, and for samples in plenty.
+    for before in range(0, 600, 10):
+        messages = [empty * before, unusual + empty * 100]
+        compare(decode_batch([compress(one) for one in messages], Limits()), messages, Limits())
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_any_mixture_of_usual_and_unusual_series_decodes_as_it_came(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 # repeatable on purpose
+    messages = [
+        b"".join(
+            chance.choice([*UNUSUAL.values(), series(label(b"z", b"1"), SHORTEST_SAMPLE * chance.randrange(200))])
+            for _ in range(chance.randrange(1, 30))
+        )
+        for _ in range(chance.randrange(1, 4))
+    ]
+    compare(decode_batch([compress(one) for one in messages], Limits()), messages, Limits())

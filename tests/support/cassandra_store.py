@@ -1,0 +1,189 @@
+"""A real Cassandra for tests of the store: started alone, connected to, and made to lose answers."""
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cassandra import OperationTimedOut
+from cassandra.cluster import Session
+from cassandra.query import BatchStatement
+
+from strandline.clock import Clock, SystemClock
+from strandline.node.stack.options import StackOptions
+from strandline.node.stack.ports import Ports
+from strandline.node.stack.server import Server
+from strandline.node.stack.stack import Stack, kafka_and_cassandra
+from strandline.node.stack.state import StateFolder
+from strandline.store.cassandra.retries import Patience
+from strandline.store.cassandra.store import CassandraStore, open_cassandra_store, store_over
+from strandline.store.connection import CassandraConnection, connect
+from support.store_contract import OpenedStore
+
+T = TypeVar("T")
+
+COPIES = {"datacenter1": 1}
+
+
+def _cassandra_alone(folder: StateFolder, ports: Ports, options: StackOptions, clock: Clock) -> Sequence[Server]:
+    return [server for server in kafka_and_cassandra(folder, ports, options, clock) if server.name == "cassandra"]
+
+
+def running_cassandra(state_dir: Path, extra_yaml: Mapping[str, object] | None = None) -> Iterator[Stack]:
+    """Cassandra without Kafka, for a fixture: started, handed over, stopped."""
+    options = StackOptions(state_dir, extra_cassandra_yaml=extra_yaml or {})
+    with Stack.start(options, build=_cassandra_alone) as stack:
+        yield stack
+    shutil.rmtree(stack.folder.data("cassandra"))
+
+
+def connection_to(stack: Stack, keyspace: str, *, request_timeout: float = 20.0) -> CassandraConnection:
+    """How to get into a stack's Cassandra."""
+    return CassandraConnection(
+        contact_points=((stack.cassandra_host, stack.cassandra_port),),
+        port=stack.cassandra_port,
+        local_datacenter="datacenter1",
+        keyspace=keyspace,
+        credentials=None,
+        tls=None,
+        request_timeout=request_timeout,
+        connect_timeout=10.0,
+    )
+
+
+def open_stores(connection: CassandraConnection) -> Iterator[OpenedStore]:
+    """Stores of one keyspace, for a fixture. Rows expire by the servers' clock, so only the real one will do."""
+    clock = SystemClock()
+    with ExitStack() as opened:
+
+        def open_another() -> CassandraStore:
+            return opened.enter_context(closing(open_cassandra_store(connection, clock, copies=COPIES)))
+
+        yield OpenedStore(open_another(), clock, open_another)
+
+
+def nothing() -> None:
+    """What happens between two calls, if nothing does."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A request that its sender gets no answer to: `error` instead. It was `applied` or not, and `then` something else
+    happened before the sender could do anything about it.
+    """
+
+    applied: bool
+    error: Exception = field(default_factory=OperationTimedOut)
+    then: Callable[[], None] = nothing
+
+
+class LossySession:
+    """A session between a store and the driver, that loses what it is told to lose, and counts."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._lock = threading.Lock()
+        self._lost: list[tuple[str, Lost]] = []
+        self._meanwhile: list[tuple[str, Callable[[], object]]] = []
+        self.sent: list[str] = []
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "use_client_timestamp":
+            setattr(self._session, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def lose(self, beginning: str, *losses: Lost) -> None:
+        """Lose the next requests that begin with some words; a batch begins as its first statement does."""
+        self._lost += [(beginning, loss) for loss in losses]
+
+    def meanwhile(self, beginning: str, *actions: Callable[[], object]) -> None:
+        """Let something happen before each of the next requests that begin with some words; nothing is lost by it."""
+        self._meanwhile += [(beginning, action) for action in actions]
+
+    def count(self, beginning: str) -> int:
+        """How many requests were sent that begin with some words, lost ones included."""
+        return sum(text.startswith(beginning) for text in self.sent)
+
+    def execute(self, statement: Any, *rest: Any, **options: Any) -> Any:
+        loss = self._next(statement)
+        if loss is None:
+            return self._session.execute(statement, *rest, **options)
+        if loss.applied:
+            self._session.execute(statement, *rest, **options)
+        loss.then()
+        raise loss.error
+
+    def execute_async(self, statement: Any, *rest: Any, **options: Any) -> Any:
+        loss = self._next(statement)
+        if loss is None:
+            return self._session.execute_async(statement, *rest, **options)
+        if loss.applied:
+            self._session.execute_async(statement, *rest, **options).result()
+        loss.then()
+        return _Failed(loss.error)
+
+    def _next(self, statement: Any) -> Lost | None:
+        text = self._text(statement)
+        with self._lock:
+            self.sent.append(text)
+            action = _taken(self._meanwhile, text)
+            loss = _taken(self._lost, text)
+        if action is not None:
+            action()
+        return loss
+
+    def _text(self, statement: Any) -> str:
+        if isinstance(statement, str):
+            return statement
+        if isinstance(statement, BatchStatement):
+            query_id = statement._statements_and_parameters[0][1]
+            return str(self._session.cluster._prepared_statements[query_id].query_string)
+        return str(getattr(statement, "prepared_statement", statement).query_string)
+
+
+def _taken(prepared: list[tuple[str, T]], text: str) -> T | None:
+    """The first of what was prepared for a request, which is gone from there then."""
+    for place, (beginning, value) in enumerate(prepared):
+        if text.startswith(beginning):
+            del prepared[place]
+            return value
+    return None
+
+
+class _Failed:
+    """A request that failed before it was begun."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def result(self) -> None:
+        raise self._error
+
+    def add_callbacks(self, _: Callable[[Any], None], errback: Callable[[Exception], None]) -> None:
+        errback(self._error)
+
+
+def open_lossy(
+    connection: CassandraConnection,
+    *,
+    clock: Clock | None = None,
+    patience: Patience | None = None,
+    losses: Mapping[str, Sequence[Lost]] | None = None,
+) -> tuple[CassandraStore, LossySession]:
+    """A store whose requests can be lost, and where to lose them. Some may be lost while it is opened."""
+    session = LossySession(connect(connection, require_keyspace=False))
+    for beginning, lost in (losses or {}).items():
+        session.lose(beginning, *lost)
+    try:
+        store = store_over(session, connection, clock or SystemClock(), copies=COPIES, patience=patience)
+    except BaseException:
+        session.cluster.shutdown()
+        raise
+    return store, session

@@ -1,0 +1,65 @@
+"""A Kafka that asks who one is and grants rights, and that may be made to hang."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from strandline.node.stack import Stack, StackOptions
+
+ROOT, GUEST = "root", "guest"
+"""Who may do everything, and who nothing."""
+
+_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+def _password(user: str) -> str:
+    return f"{user}-password"
+
+
+def _client(user: str, password: str) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": password,
+    }
+
+
+def guarded_options(folder: Path) -> StackOptions:
+    known = "".join(f' user_{user}="{_password(user)}"' for user in (ROOT, GUEST))
+    return StackOptions(
+        folder,
+        extra_kafka_properties={
+            "listener.security.protocol.map": "BROKER:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "listener.name.broker.plain.sasl.jaas.config": (
+                f'{_MODULE} username="{ROOT}" password="{_password(ROOT)}"{known};'
+            ),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            # The broker talks to its controller without a name.
+            "super.users": f"User:{ROOT};User:ANONYMOUS",
+        },
+        kafka_client=_client(ROOT, _password(ROOT)),
+    )
+
+
+@dataclass(frozen=True)
+class GuardedKafka:
+    stack: Stack
+
+    def client(self, user: str = ROOT, password: str | None = None) -> dict[str, str]:
+        return {"bootstrap.servers": self.stack.kafka_bootstrap, **_client(user, password or _password(user))}
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Inside, it keeps its connections and answers nothing."""
+        pid = self.stack.record.servers[0].process.pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)

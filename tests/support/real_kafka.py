@@ -1,0 +1,125 @@
+"""A Kafka without a Cassandra beside it, for tests that need no more, and what others do to its topics."""
+
+import shutil
+import socket
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+
+from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.cimpl import NewTopic
+
+from strandline.clock import SystemClock, wait_until
+from strandline.node.stack import Stack, StackOptions
+from strandline.node.stack.stack import kafka_and_cassandra
+
+TIMEOUT = 30.0
+PRODUCERS_TIMES = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
+"""Times of the producer's choosing, however old: with a retention by time they would be deleted at once."""
+
+
+def running_kafka(options: StackOptions) -> Iterator[Stack]:
+    """A stack for a fixture, of which only Kafka is started."""
+    with Stack.start(options, build=lambda *parts: kafka_and_cassandra(*parts)[:1]) as stack:
+        yield stack
+    shutil.rmtree(stack.folder.data("kafka"))
+
+
+def fresh_topic() -> str:
+    return f"test-{uuid.uuid4().hex}"
+
+
+def nobody() -> str:
+    """An address where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    assert wait_until(condition, timeout=TIMEOUT, clock=SystemClock(), poll=0.01)
+
+
+class TopicOfATest:
+    """A topic with one partition, and what is done to it."""
+
+    def __init__(self, client: Mapping[str, str], settings: Mapping[str, str] = PRODUCERS_TIMES) -> None:
+        self.name = fresh_topic()
+        # Quiet: the producers of earlier tests outlive the server.
+        self.client = {**client, "log_level": 0}
+        self.settings = dict(settings)
+        self.admin = AdminClient(self.client)
+        self.make()
+        self._producer = Producer({**self.client, "linger.ms": 0})
+
+    def make(self) -> None:
+        new = NewTopic(self.name, num_partitions=1, replication_factor=1, config=self.settings)
+        self.admin.create_topics([new])[self.name].result(TIMEOUT)
+        # A moment later the broker knows it, too.
+        eventually(self._known)
+
+    def make_again(self) -> None:
+        self.admin.delete_topics([self.name])[self.name].result(TIMEOUT)
+        self.make()
+        # The old one remembers the old topic.
+        self._producer = Producer({**self.client, "linger.ms": 0})
+
+    def append(self, value: bytes, time: int = 0) -> int:
+        return produce(self._producer, self.name, value, time)
+
+    def begin(self) -> "TransactionOfATest":
+        return TransactionOfATest(self)
+
+    def delete_before(self, offset: int) -> None:
+        place = TopicPartition(self.name, 0, offset)
+        self.admin.delete_records([place])[place].result(TIMEOUT)
+
+    def high(self) -> int:
+        place = TopicPartition(self.name, 0)
+        wanted = {place: OffsetSpec.latest()}
+        answers = self.admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED)
+        return answers[place].result(TIMEOUT).offset
+
+    def _known(self) -> bool:
+        try:
+            self.admin.describe_topics(TopicCollection([self.name]))[self.name].result(TIMEOUT)
+        except KafkaException:
+            return False
+        return True
+
+
+class TransactionOfATest:
+    """A transaction; `commit` and `abort` return once its marker is in the log, which the library does not wait for."""
+
+    def __init__(self, topic: TopicOfATest) -> None:
+        self._topic = topic
+        config = {**topic.client, "transactional.id": uuid.uuid4().hex, "linger.ms": 0}
+        self._producer = Producer(config)
+        self._producer.init_transactions(TIMEOUT)
+        self._producer.begin_transaction()
+
+    def append(self, value: bytes, time: int = 0) -> int:
+        return produce(self._producer, self._topic.name, value, time)
+
+    def commit(self) -> None:
+        self._end(self._producer.commit_transaction)
+
+    def abort(self) -> None:
+        self._end(self._producer.abort_transaction)
+
+    def _end(self, end: Callable[[float], None]) -> None:
+        before = self._topic.high()
+        end(TIMEOUT)
+        eventually(lambda: self._topic.high() == before + 1)
+
+
+def produce(producer: Producer, topic: str, value: bytes, time: int) -> int:
+    """Returns the record's offset once the broker has it."""
+    offsets: list[int] = []
+
+    def delivered(error: object, message: object) -> None:
+        assert error is None, error
+        offsets.append(message.offset())
+
+    producer.produce(topic, value=value, partition=0, timestamp=time, on_delivery=delivered)
+    assert producer.flush(TIMEOUT) == 0
+    return offsets[0]

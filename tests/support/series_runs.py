@@ -1,0 +1,126 @@
+"""Runs of series beside a model of them, and any run that there can be."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import strategies as st
+
+from strandline.store.series_run import SeriesRun
+
+Key = tuple[int, int, int]  # Metric, high and low half of the key's hash.
+Model = Mapping[Key, Mapping[int, int]]  # The bits of each series' values by their times.
+
+LEAST, GREATEST = -(2**63), 2**63 - 1
+STALE = 0x7FF0_0000_0000_0002
+ODD_BITS = (
+    STALE,
+    0x7FF8_0000_0000_0001,  # What Prometheus writes for an ordinary NaN.
+    0x7FF0_0000_0000_0001,
+    0xFFFF_FFFF_FFFF_FFFF,
+    0xFFF0_0000_0000_0001,
+    0x7FF0_0000_0000_0000,
+    0xFFF0_0000_0000_0000,
+    0x8000_0000_0000_0000,
+    0x0000_0000_0000_0001,
+    0x7FEF_FFFF_FFFF_FFFF,
+)
+
+
+def run_of(model: Model) -> SeriesRun:
+    """A run that holds just this."""
+    keys = sorted(model)
+    columns = np.array(keys, dtype=np.uint64).reshape(-1, 3).T.copy()
+    times = [sorted(model[key]) for key in keys]
+    first = np.cumsum([0, *map(len, times)], dtype=np.int64)
+    time = np.array([one for some in times for one in some], dtype=np.int64)
+    bits = [model[key][one] for key, some in zip(keys, times, strict=True) for one in some]
+    return SeriesRun(*columns, first, time, np.array(bits, dtype=np.uint64).view(np.float64))
+
+
+def model_of(run: SeriesRun) -> dict[Key, dict[int, int]]:
+    """What a run holds; checks on the way all that `SeriesRun` promises."""
+    keys = list(zip(run.metric.tolist(), run.key_high.tolist(), run.key_low.tolist(), strict=True))
+    assert keys == sorted(set(keys))
+    bounds = run.first_sample.tolist()
+    assert (len(bounds), bounds[0], bounds[-1], len(run.value)) == (len(keys) + 1, 0, len(run.time), len(run.time))
+    bits = run.value.view(np.uint64)
+    model = {}
+    for key, (start, end) in zip(keys, pairwise(bounds), strict=True):
+        times = run.time[start:end].tolist()
+        assert times
+        assert times == sorted(set(times))
+        model[key] = dict(zip(times, bits[start:end].tolist(), strict=True))
+    return model
+
+
+def are_same(one: SeriesRun, other: SeriesRun) -> bool:
+    """Whether two runs are the same, bit for bit."""
+    return all(
+        np.array_equal(left, right)
+        for left, right in (
+            (one.metric, other.metric),
+            (one.key_high, other.key_high),
+            (one.key_low, other.key_low),
+            (one.first_sample, other.first_sample),
+            (one.time, other.time),
+            (one.value.view(np.uint64), other.value.view(np.uint64)),
+        )
+    )
+
+
+def bits_of(value: float) -> int:
+    """A value as its 64 bits."""
+    return int(np.array([value]).view(np.uint64)[0])
+
+
+# Numbers are drawn as bytes: a list of them would take Hypothesis longer to draw than the codec to encode.
+def _words(count: int) -> st.SearchStrategy[np.ndarray]:
+    return st.binary(min_size=8 * count, max_size=8 * count).map(lambda drawn: np.frombuffer(drawn, dtype=np.int64))
+
+
+def _regular_times(count: int) -> st.SearchStrategy[list[int]]:
+    """Scrapes at an interval, some a little early or late, some lost."""
+    lateness = (0, 0, 0, 0, 1, 2, -1, 7_000, 2**41)
+    return st.builds(
+        lambda start, interval, drawn: [start + at * interval + lateness[one % 9] for at, one in enumerate(drawn)],
+        st.integers(-(2**60), 2**60),
+        st.integers(1, 2**40),
+        st.binary(min_size=count, max_size=count),
+    )
+
+
+def _values(count: int) -> st.SearchStrategy[list[int]]:
+    """As many values as there are samples, as bits: counters, rounded numbers, odd ones among them, or anything."""
+    rounded = st.builds(
+        lambda words, bits, digits: [bits_of((one >> (64 - bits)) / 10**digits) for one in words.tolist()],
+        _words(count),
+        st.sampled_from([1, 2, 8, 30, 52]),
+        st.integers(0, 10),
+    )
+    odd = st.dictionaries(st.integers(0, count - 1), st.sampled_from(ODD_BITS), max_size=2)
+    return st.one_of(
+        st.builds(lambda numbers, instead: [instead.get(at, one) for at, one in enumerate(numbers)], rounded, odd),
+        _words(count).map(lambda words: words.view(np.uint64).tolist()),
+        st.builds(lambda one: [one] * count, st.integers(0, 2**64 - 1) | st.sampled_from(ODD_BITS)),
+        st.binary(min_size=count, max_size=count).map(lambda drawn: [ODD_BITS[one % len(ODD_BITS)] for one in drawn]),
+    )
+
+
+@st.composite
+def _samples(draw: st.DrawFn, shared: list[int]) -> dict[int, int]:
+    any_times = st.lists(st.integers(LEAST, GREATEST) | st.sampled_from([LEAST, GREATEST]), min_size=1, max_size=8)
+    times = draw(st.one_of(st.just(shared), any_times, st.integers(1, 40).flatmap(_regular_times)))
+    times = sorted(set(times))
+    return dict(zip(times, draw(_values(len(times))), strict=True))
+
+
+HASHES = st.integers(0, 2) | st.integers(0, 2**64 - 1)
+KEYS = st.tuples(HASHES, HASHES, HASHES)
+
+
+@st.composite
+def models(draw: st.DrawFn, *, least_series: int = 0) -> dict[Key, dict[int, int]]:
+    """Any run at all, as a model: few and many samples, times that series share and others, any bits as values."""
+    shared = draw(st.integers(1, 40).flatmap(_regular_times))
+    return draw(st.dictionaries(KEYS, _samples(shared), min_size=least_series, max_size=6))

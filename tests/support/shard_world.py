@@ -1,0 +1,304 @@
+"""A shard's world that outlives it: a log, a store and a clock, and all that was ever produced.
+
+A shard may crash in it at any moment, even in the middle of a call to the store, and start again. What is found in the
+end is compared with what was produced, sample by sample and bucket by bucket.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from strandline.clock import ManualClock
+from strandline.index.bitmaps import to_bitmap
+from strandline.index.documents import decode_part_key
+from strandline.index.part_columns import LIVE
+from strandline.index.policy import BucketPolicy
+from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.memory_log import MemoryDeadLetters, MemoryLog
+from strandline.node.shard.options import FlushTiming, SampleLimits, ShardOptions
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.reader import ShardReader
+from strandline.node.shard.shard import Shard
+from strandline.node.shard.status import Phase, Status
+from strandline.recovery.checkpoints import designated_group
+from strandline.recovery.offset_policy import Accepted, FirstStart
+from strandline.store.buffer.gathering import ALL_TIMES, TimeRange
+from strandline.store.protocol import Store, StoreUnavailable
+from strandline.store.rows import GroupRow, ManifestRows, ShardId
+from strandline.store.selecting import WantedSeries
+from strandline.store.sqlite import open_sqlite_store
+from strandline.wire.decode import Limits
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+START = 1_000 * HOUR + 10 * MINUTE
+GRACE = MINUTE
+POLICY = BucketPolicy(flush_interval=HOUR, retention=5 * HOUR, margin=6 * HOUR, stale_after=HOUR)
+
+Name = tuple[str, str]
+Samples = Mapping[Name, Mapping[int, float]]
+
+
+class Crash(BaseException):
+    """The process is gone, as of now."""
+
+
+@dataclass(frozen=True)
+class Produced:
+    """A record that is in the log: its offset, its time, and its samples in order."""
+
+    offset: int
+    time: int
+    samples: Sequence[tuple[Name, int, float]]
+
+
+@dataclass(frozen=True)
+class StoreCall:
+    """A call to the store: which, and with what."""
+
+    name: str
+    arguments: tuple[Any, ...]
+
+    @property
+    def writes_group(self) -> int | None:
+        """The group whose segments it writes."""
+        return self.arguments[0].group if self.name == "write_segments" else None
+
+
+Hook = Callable[[StoreCall], None]
+
+
+def quietly(_call: StoreCall) -> None:
+    """Let a call pass."""
+
+
+class FaultyStore:
+    """A store whose calls pass through hooks, which may raise before a call or after it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.before: Hook = quietly
+        self.after: Hook = quietly
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._store, name)
+
+        def hooked(*arguments: Any, **options: Any) -> Any:
+            self.before(StoreCall(name, arguments))
+            result = call(*arguments, **options)
+            self.after(StoreCall(name, arguments))
+            return result
+
+        return hooked
+
+
+class World:
+    """One partition and one store, with at most one shard alive."""
+
+    def __init__(self, folder: Path, *, groups: int = 4, **changes: Any) -> None:
+        self.clock = ManualClock(START)
+        self.log = MemoryLog()
+        self.dead_letters = MemoryDeadLetters()
+        self.sqlite = open_sqlite_store(folder / "store.sqlite", self.clock)
+        self.store = FaultyStore(self.sqlite)
+        self.options = replace(
+            ShardOptions(
+                shard=ShardId("metrics", 0),
+                policy=POLICY,
+                groups=groups,
+                partitions=1,
+                grace=GRACE,
+                history=24 * HOUR,
+                first_start=FirstStart(),
+                record_limits=Limits(),
+                sample_limits=SampleLimits(None, None),
+                series_limit=1000,
+                flush=FlushTiming(spread=0.0),
+                folder=folder,
+                buffer_bytes=1 << 30,
+                spill_bytes=1 << 30,
+                poll_records=3,
+                poll_timeout_s=0.0,
+                seal_rows=16,
+                active_lag=0,
+            ),
+            **changes,
+        )
+        self.produced: list[Produced] = []
+        self.shard: Shard | None = None
+        self.status = Status()
+
+    def close(self) -> None:
+        self.sqlite.close()
+
+    # What happens outside.
+
+    def produce(self, *samples: tuple[str, str, int, float], late: int = 0) -> None:
+        """One record, now, or with a record time so many milliseconds ago; a sample is metric, name, time, value."""
+        rows = [((metric, name), time, value) for metric, name, time, value in samples]
+        body = encode_request(
+            Series([("__name__", metric), ("name", name)], [(time, value)]) for (metric, name), time, value in rows
+        )
+        time = self.clock.now_ms() - late
+        self.produced.append(Produced(self.log.append(compress(body), time), time, rows))
+
+    def abort_transaction(self) -> None:
+        """Records that are taken back, and the marker that says so: offsets that nobody sees."""
+        transaction = self.log.begin()
+        transaction.append(b"never seen", self.clock.now_ms())
+        transaction.abort()
+
+    def pass_time(self, milliseconds: int) -> None:
+        self.clock.sleep(milliseconds / 1000)
+
+    # What the shard does.
+
+    def start(self, *, accepted: Accepted | None = None) -> Shard:
+        self.status = Status()
+        parts = ShardParts(self.options, self.log, self.store, DictHome(), self.dead_letters, self.clock)
+        self.shard = Shard.start(parts, self.status, accepted=accepted or Accepted())
+        return self.shard
+
+    def crash(self) -> None:
+        """Without a word: nothing is closed, nothing is said."""
+        self.shard = None
+        self.log.close()
+        self.store.before = self.store.after = quietly
+
+    @property
+    def running(self) -> Shard:
+        assert self.shard is not None
+        return self.shard
+
+    def read_all(self) -> None:
+        """Let the shard read to the end of the log."""
+        while self.running.step():
+            pass
+
+    def store_due(self, most: int = 10_000) -> None:
+        """Let the shard store what is due, and maintain its buffer."""
+        for _ in range(most):
+            if self.running.flusher.step() > 0:
+                break
+        while self.running.buffer.maintain():
+            pass
+        self.running.step()
+
+    def settle(self) -> None:
+        """Read all, store all that is due."""
+        self.read_all()
+        self.store_due()
+        self.read_all()
+
+    def pass_hours(self, hours: int) -> None:
+        """Let hours go by, with a shard that keeps up."""
+        for _ in range(hours):
+            self.pass_time(HOUR)
+            self.settle()
+
+    # What is there.
+
+    def manifest(self) -> ManifestRows:
+        found = self.sqlite.manifest(self.options.shard)
+        assert found is not None
+        return found
+
+    def rows(self, bucket: int) -> dict[int, GroupRow]:
+        return {row.group: row for row in self.manifest().groups if row.bucket == bucket}
+
+    def keys(self) -> dict[Name, tuple[int, int, int | None]]:
+        """Start, greatest sample time and end (None while live) of each key that the index has."""
+        index = self.running.index
+        rows = index.columns.rows
+        rows = rows.take(rows.present())
+        batch = self.running.index._documents.fetch(to_bitmap(rows.part_id))
+        names = {}
+        for place, part_id in enumerate(batch.part_ids.tolist()):
+            labels = decode_part_key(batch.part_key(place))
+            names[part_id] = (labels["__name__"], labels["name"])
+        assert len(set(names.values())) == len(rows), "a key has two part ids, or an id no key"
+        times = zip(rows.part_id.tolist(), rows.start.tolist(), rows.last.tolist(), rows.end.tolist(), strict=True)
+        return {names[one]: (start, last, None if end == LIVE else end) for one, start, last, end in times}
+
+    def found(self, times: TimeRange = ALL_TIMES) -> dict[Name, dict[int, float]]:
+        """All samples of all keys that the index has, as a query finds them."""
+        rows = self.running.index.columns.rows
+        rows = rows.take(rows.present())
+        order = np.lexsort((rows.key_low, rows.key_high, rows.metric))
+        rows = rows.take(order)
+        batch = self.running.index._documents.fetch(to_bitmap(np.sort(rows.part_id)))
+        names = {}
+        for place in range(len(batch)):
+            labels = decode_part_key(batch.part_key(place))
+            low, high = batch.key_hashes[place].tolist()
+            names[high, low] = (labels["__name__"], labels["name"])
+        run = ShardReader(self.running).read(WantedSeries(rows.metric, rows.key_high, rows.key_low), times)
+        found: dict[Name, dict[int, float]] = {}
+        for place in range(len(run)):
+            samples = slice(int(run.first_sample[place]), int(run.first_sample[place + 1]))
+            name = names[int(run.key_high[place]), int(run.key_low[place])]
+            found[name] = dict(zip(run.time[samples].tolist(), run.value[samples].tolist(), strict=True))
+        return found
+
+    # What should be there.
+
+    def expected(self) -> dict[Name, dict[int, float]]:
+        """Every sample of every record in the log; of two at one time the later one."""
+        expected: dict[Name, dict[int, float]] = defaultdict(dict)
+        for record in self.produced:
+            for name, time, value in record.samples:
+                expected[name][time] = value
+        return dict(expected)
+
+    def check_stored_once(self) -> None:
+        """What each stored bucket counts is just what the records between its cuts hold."""
+        manifest = self.manifest()
+        for cut in manifest.cuts:
+            rows = [row for row in manifest.groups if row.bucket == cut.bucket and not row.superseded]
+            if cut.reset or len(rows) < self.options.groups:
+                continue
+            held = {
+                (name, time)
+                for record in self.produced
+                if max(cut.start, cut.lost_to or 0) <= record.offset < cut.end
+                for name, time, _ in record.samples
+            }
+            assert sum(row.samples for row in rows) == len(held), f"bucket {cut.bucket}"
+
+    def check_all_found(self) -> None:
+        """Every sample is found, once, with its value."""
+        assert self.found() == self.expected()
+        self.check_stored_once()
+
+    def is_active(self) -> bool:
+        return self.status.phase is Phase.ACTIVE
+
+
+METRICS = [f"metric_{number}" for number in range(12)]  # Enough to have something in each group.
+
+
+def produce_everywhere(world: World, name: str = "a", value: float = 1.0) -> None:
+    """A sample of each metric, now."""
+    now = world.clock.now_ms()
+    world.produce(*((metric, name, now, value) for metric in METRICS))
+
+
+def group_fails(failing: int) -> Hook:
+    """Let the writing of one group's segments fail."""
+
+    def hook(call: StoreCall) -> None:
+        if call.writes_group == failing:
+            raise StoreUnavailable("the store is not there")
+
+    return hook
+
+
+def other_group(world: World) -> int:
+    """A group that does not name index buckets."""
+    return (designated_group(world.options.shard, world.options.groups) + 1) % world.options.groups

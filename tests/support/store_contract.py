@@ -1,0 +1,122 @@
+"""What the contract suite of stores is written with: a store that is open, rows to put into it, and races."""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from strandline.clock import Clock, wait_until
+from strandline.store.jobs import Job
+from strandline.store.protocol import Store
+from strandline.store.rows import CutRow, GroupRow, Ownership, ShardId, ShardState
+from strandline.store.series_run import SeriesKey
+
+T = TypeVar("T")
+
+# Long enough to outlast any test, in milliseconds.
+LASTING = 3_600_000
+# Short enough to wait for, long enough to be seen before it is over on a slow machine.
+SHORT = 2_500
+# A store may count lives in whole seconds, and so end one up to a second early.
+RESOLUTION = 1_000
+
+
+@dataclass(frozen=True)
+class OpenedStore:
+    """A store as the suite wants it, whichever it is.
+
+    `clock` is the one by which its rows expire: to wait on it must make time pass there. `open_another` gives a second
+    store onto the same data, as another process would have; whoever made this value closes both.
+    """
+
+    store: Store
+    clock: Clock
+    open_another: Callable[[], Store]
+
+
+@dataclass(frozen=True)
+class Lives:
+    """How long rows live, by the store's own clock: a server's takes real seconds, one that is moved by hand none."""
+
+    clock: Clock
+
+    def lasting(self) -> int:
+        """When rows expire, written now, that outlast the test."""
+        return self.clock.now_ms() + LASTING
+
+    def soon(self) -> int:
+        """When rows expire, written now, that the test waits to see gone."""
+        return self.clock.now_ms() + SHORT
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Let time pass until a condition holds."""
+        assert wait_until(condition, timeout=30, clock=self.clock), "it did not come to hold"
+
+
+def fresh_shard() -> ShardId:
+    """A shard that no test has used: real servers are shared."""
+    return ShardId(f"dataset-{uuid.uuid4().hex}", 3)
+
+
+def fresh_owner() -> str:
+    return uuid.uuid4().hex
+
+
+def taken(store: Store, shard: ShardId, *, now: int = 1_000) -> Ownership:
+    """The shard, taken from whoever has it."""
+    ownership = store.take(shard, fresh_owner(), store.state(shard), now=now, topic_id="topic-1")
+    assert ownership is not None
+    return ownership
+
+
+def state_of(store: Store, shard: ShardId) -> ShardState:
+    state = store.state(shard)
+    assert state is not None
+    return state
+
+
+def cut(bucket: int, expires: int, *, start: int = 100, end: int = 200, lost_to: int | None = None) -> CutRow:
+    return CutRow(bucket, start, end, expires, lost_to)
+
+
+def group_row(bucket: int, group: int, expires: int, *, attempt: str = "attempt-1") -> GroupRow:
+    return GroupRow(
+        bucket=bucket,
+        group=group,
+        attempt=attempt,
+        segments=3,
+        series=1_000,
+        samples=240_000,
+        least_time=1_700_000_000_000,
+        greatest_time=1_700_003_599_999,
+        checksum=bytes(range(240, 256)),
+        codec_version=1,
+        expires=expires,
+        written_by="node-1",
+        written_at=1_700_003_630_000,
+    )
+
+
+def job(shard: ShardId, bucket: int, expires: int, *, plan: str = "plan-1") -> Job:
+    return Job(
+        shard, bucket, plan, start=1_000, end=2_000, groups=frozenset({0, 5, 15}), wants_keys=True, expires=expires
+    )
+
+
+def series_key(metric: int, high: int = 0, low: int = 0) -> bytes:
+    return SeriesKey(metric, high, low).to_bytes()
+
+
+def race(call: Callable[..., T], *columns: Iterable[Any]) -> list[T]:
+    """What `map` would give, with all calls made at the same moment from threads of their own."""
+    calls = list(zip(*columns, strict=False))
+    start = threading.Barrier(len(calls))
+
+    def run(arguments: tuple[Any, ...]) -> T:
+        start.wait(timeout=60)
+        return call(*arguments)
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return list(threads.map(run, calls))

@@ -1,0 +1,73 @@
+"""Any row that a store has to keep: whatever the domain allows, its bounds included."""
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from strandline.store.jobs import Job, JobState
+from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples
+from support.store_contract import fresh_shard
+
+_I64 = st.integers(-(2**63), 2**63 - 1)
+_COUNT = st.integers(0, 2**63 - 1)
+_U31 = st.integers(0, 2**31 - 1)
+# Everything that UTF-8 can say.
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
+checksums = st.binary(min_size=16, max_size=16) | st.just(b"")
+buckets = _U31
+
+
+def cut_rows(expires: Sequence[int]) -> st.SearchStrategy[CutRow]:
+    """Any cut row that expires at one of some times."""
+    return st.builds(
+        CutRow, buckets, _COUNT, _COUNT, st.sampled_from(expires), lost_to=st.none() | _COUNT, reset=st.booleans()
+    )
+
+
+def _by_hour(samples: dict[int, int]) -> tuple[LateSamples, ...]:
+    return tuple(LateSamples(hour, samples[hour]) for hour in sorted(samples))
+
+
+def group_rows(expires: Sequence[int]) -> st.SearchStrategy[GroupRow]:
+    """Any group row that expires at one of some times."""
+    return st.builds(
+        GroupRow,
+        bucket=buckets,
+        group=st.integers(0, 1023),
+        attempt=names,
+        segments=_U31,
+        series=st.integers(0, 2**32),
+        samples=_COUNT,
+        least_time=st.none() | _I64,
+        greatest_time=st.none() | _I64,
+        checksum=checksums,
+        codec_version=st.integers(0, 1_000),
+        expires=st.sampled_from(expires),
+        written_by=texts,
+        written_at=_COUNT,
+        late=st.dictionaries(_U31, _COUNT, max_size=6).map(_by_hour),
+        superseded=st.booleans(),
+        index=st.none() | st.builds(IndexBucketRows, _U31, checksums),
+    )
+
+
+def any_jobs(expires: int) -> st.SearchStrategy[Job]:
+    """Any job of a shard that nothing else uses."""
+    return st.builds(
+        Job,
+        shard=st.builds(fresh_shard),
+        bucket=buckets,
+        plan=names,
+        start=_COUNT,
+        end=_COUNT,
+        groups=st.frozensets(st.integers(0, 1023), max_size=20),
+        wants_keys=st.booleans(),
+        expires=st.just(expires),
+        state=st.sampled_from(JobState),
+        epoch=_U31,
+        worker=texts,
+        leased_until=_COUNT,
+        failures=_U31,
+        reason=texts,
+    )

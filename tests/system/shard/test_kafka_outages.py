@@ -1,0 +1,121 @@
+"""Brokers that hang and come back, and brokers that won't serve us."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
+from strandline.node.shard.kafka_errors import KafkaRefused
+from strandline.node.shard.kafka_log import KafkaLog
+from strandline.node.shard.kafka_topics import check_topic
+from strandline.node.shard.log import LogUnreachable
+from support.guarded_kafka import GUEST, ROOT, GuardedKafka
+from support.partition_logs import offsets, read_on, values
+from support.real_kafka import TIMEOUT, TopicOfATest, eventually
+
+pytestmark = pytest.mark.system
+
+OpenLog = Callable[..., KafkaLog]
+
+
+@pytest.fixture
+def topic(guarded_kafka: GuardedKafka) -> TopicOfATest:
+    return TopicOfATest(guarded_kafka.client())
+
+
+@pytest.fixture
+def open_log(guarded_kafka: GuardedKafka, topic: TopicOfATest) -> Iterator[OpenLog]:
+    with ExitStack() as opened:
+
+        def open_one(user: str = ROOT, password: str | None = None) -> KafkaLog:
+            client = {**guarded_kafka.client(user, password), "socket.timeout.ms": 1000}
+            log = KafkaLog(client, dataset="outages", topic=topic.name, partition=0, watch_every=0.2)
+            return opened.enter_context(closing(log))
+
+        yield open_one
+
+
+def is_unreachable(log: KafkaLog) -> bool:
+    try:
+        log.poll(10, 0.1)
+    except LogUnreachable:
+        return True
+    return False
+
+
+def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record(
+    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    topic.append(b"before")
+    log = open_log()
+    log.seek(0)
+    assert offsets(read_on(log)) == [0]
+    with guarded_kafka.hanging():
+        eventually(lambda: is_unreachable(log))
+        with pytest.raises(LogUnreachable):
+            log.ends()
+    eventually(lambda: not is_unreachable(log))
+    assert f"topic {topic.name}: the brokers answer again" in caplog.messages
+    topic.append(b"after")
+    assert values(read_on(log)) == [b"after"]
+
+
+def test_leaving_takes_no_time_though_a_broker_hangs_over_a_mirrored_offset(
+    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog
+) -> None:
+    clock = SystemClock()
+    topic.append(b"value")
+    log = open_log()
+    log.seek(0)
+    log.mirror(0)
+    assert offsets(read_on(log)) == [0]
+    with guarded_kafka.hanging():
+        log.mirror(1)
+        begun = clock.monotonic()
+        log.close()
+        assert clock.monotonic() - begun < 2
+
+
+def test_a_wrong_password_is_final_and_says_where_to_look(open_log: OpenLog) -> None:
+    log = open_log(ROOT, "guessed")
+    log.seek(0)
+    with pytest.raises(KafkaRefused, match=r"kafka\.credentials_file"):
+        eventually(lambda: is_unreachable(log) and False)
+
+
+def test_a_missing_right_is_final_and_named(topic: TopicOfATest, open_log: OpenLog) -> None:
+    topic.append(b"value")
+    log = open_log(GUEST)
+    right = f"READ, DESCRIBE and DESCRIBE_CONFIGS on the topic {topic.name}"
+    log.seek(0)
+    for ask in (log.topic_id, log.ends, lambda: log.offset_at(0)):
+        with pytest.raises(KafkaRefused, match=right):
+            ask()
+    with pytest.raises(KafkaRefused, match=right):
+        eventually(lambda: is_unreachable(log) and False)
+
+
+def test_a_check_without_the_right_to_it_is_final(guarded_kafka: GuardedKafka, topic: TopicOfATest) -> None:
+    with pytest.raises(KafkaRefused, match="DESCRIBE_CONFIGS"):
+        check_topic(guarded_kafka.client(GUEST), topic.name, 3_600_000)
+
+
+def test_an_offset_that_may_not_be_mirrored_is_logged_and_left(
+    open_log: OpenLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = open_log(GUEST)
+    log.mirror(5)
+    eventually(lambda: any("group strandline-outages could not be committed" in line for line in caplog.messages))
+
+
+def test_dead_letters_that_may_not_be_written_are_lost_and_counted(
+    guarded_kafka: GuardedKafka, topic: TopicOfATest
+) -> None:
+    letters = KafkaDeadLetters(guarded_kafka.client(GUEST), topic.name)
+    letters.send(shard=0, offset=1, time=2, reason="why", value=b"value")
+    eventually(lambda: letters.counts().lost == 1)
+    letters.close(TIMEOUT)

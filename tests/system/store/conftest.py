@@ -1,0 +1,54 @@
+"""A store over the shared Cassandra, whose requests can be lost."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.node.stack import Stack
+from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
+from strandline.store.connection import CassandraConnection
+from strandline.store.rows import ShardId
+from support.cassandra_store import COPIES, LossySession, connection_to, open_lossy
+from support.store_contract import LASTING, fresh_shard
+
+
+@pytest.fixture
+def connection(stack: Stack) -> CassandraConnection:
+    return connection_to(stack, "store_tests")
+
+
+@pytest.fixture
+def lossy(connection: CassandraConnection) -> Iterator[tuple[CassandraStore, LossySession]]:
+    store, session = open_lossy(connection)
+    with closing(store):
+        yield store, session
+
+
+@pytest.fixture
+def store(lossy: tuple[CassandraStore, LossySession]) -> CassandraStore:
+    return lossy[0]
+
+
+@pytest.fixture
+def session(lossy: tuple[CassandraStore, LossySession]) -> LossySession:
+    """What `store` sends its requests through."""
+    return lossy[1]
+
+
+@pytest.fixture
+def other_store(connection: CassandraConnection) -> Iterator[CassandraStore]:
+    """A second store onto the same data, that loses nothing."""
+    with closing(open_cassandra_store(connection, SystemClock(), copies=COPIES)) as store:
+        yield store
+
+
+@pytest.fixture
+def shard() -> ShardId:
+    return fresh_shard()
+
+
+@pytest.fixture
+def lasting() -> int:
+    return SystemClock().now_ms() + LASTING

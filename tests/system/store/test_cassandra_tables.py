@@ -1,0 +1,147 @@
+"""What only Cassandra itself can show about its tables: lives, tombstones, time stamps, sizes."""
+
+import re
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.store.cassandra.store import CassandraStore, store_over
+from strandline.store.connection import CassandraConnection, connect
+from strandline.store.jobs import JobState
+from strandline.store.protocol import StoreRefused
+from strandline.store.rows import (
+    IndexBucketOf,
+    IndexBucketRows,
+    LateSamples,
+    ManifestWrite,
+    Segment,
+    SegmentsOf,
+    ShardId,
+)
+from support.cassandra_store import LossySession
+from support.store_contract import cut, group_row, job, series_key, taken
+
+pytestmark = pytest.mark.system
+
+YEAR = 365 * 86_400_000
+
+
+def test_no_column_that_says_who_the_owner_is_ever_expires(
+    store: CassandraStore, session: LossySession, shard: ShardId, lasting: int
+) -> None:
+    def lives() -> list[int | None]:
+        row = session.execute(
+            "SELECT DISTINCT TTL(epoch), TTL(owner), TTL(seen_at), TTL(topic_id), TTL(next_part_id)"
+            " FROM store_tests.manifest WHERE dataset = %s AND shard = %s",
+            (shard.dataset, shard.shard),
+        ).one()
+        return list(row)
+
+    for _ in range(2):
+        owner = taken(store, shard)
+        rows = (cut(5, lasting),), (group_row(5, 0, lasting),)
+        for write in (ManifestWrite(*rows), ManifestWrite(*rows, 7, "topic-2"), ManifestWrite(*rows, 3)):
+            store.commit(owner, write)
+            assert lives() == [None] * 5
+        for seen_at in (5_000, None):
+            store.touch(owner, seen_at)
+            assert lives() == [None] * 5
+
+
+def test_rows_written_again_and_again_leave_no_tombstones_to_read_over(
+    store: CassandraStore, session: LossySession, shard: ShardId, lasting: int
+) -> None:
+    owner = taken(store, shard)
+    bare = group_row(5, 0, lasting)
+    full = replace(bare, late=(LateSamples(1, 2),), index=IndexBucketRows(1, b"x"))
+    for row in (full, replace(bare, least_time=None, greatest_time=None), full, bare):
+        store.commit(owner, ManifestWrite((cut(5, lasting, lost_to=150), cut(4, lasting)), (row,)))
+        store.commit(owner, ManifestWrite((cut(5, lasting), cut(4, lasting)), (row,)))
+        store.touch(owner, None)
+    traced = session.execute(
+        "SELECT * FROM store_tests.manifest WHERE dataset = %s AND shard = %s",
+        (shard.dataset, shard.shard),
+        trace=True,
+    )
+    events = [event.description for event in traced.get_query_trace().events]
+    # The static row counts as one.
+    assert [re.findall(r"\d+", event) for event in events if "tombstone cells" in event] == [["4", "0"]]
+
+
+def test_a_lease_sticks_though_the_clock_of_who_made_the_job_is_an_hour_ahead(
+    connection: CassandraConnection, other_store: CassandraStore, shard: ShardId, lasting: int
+) -> None:
+    session = connect(connection)
+    session.cluster.timestamp_generator = lambda: (SystemClock().now_ms() + 3_600_000) * 1_000
+    with closing(store_over(session, connection, SystemClock())) as store:
+        pending = job(shard, 5, lasting)
+        assert store.add_job(pending)
+        lease = replace(pending, state=JobState.LEASED, epoch=1, worker="a", leased_until=120_000)
+        assert other_store.replace_job(pending, lease)
+        assert store.jobs(shard) == other_store.jobs(shard) == [lease]
+        assert other_store.remove_job(lease)
+        assert store.jobs(shard) == []
+
+
+def test_no_write_carries_a_time_of_its_own(connection: CassandraConnection, shard: ShardId, lasting: int) -> None:
+    session = connect(connection)
+    session.cluster.timestamp_generator = lambda: (SystemClock().now_ms() + 3_600_000) * 1_000
+    where = SegmentsOf(shard, 5, 0, "attempt-1")
+    with closing(store_over(session, connection, SystemClock())) as store:
+        store.write_segments(where, [Segment(series_key(1), 0, b"x")], lasting)
+        written = session.execute(
+            "SELECT WRITETIME(data) FROM store_tests.segments"
+            ' WHERE dataset = %s AND shard = %s AND bucket = 5 AND "group" = 0 AND attempt = %s',
+            (shard.dataset, shard.shard, "attempt-1"),
+        ).one()[0]
+    assert abs(written / 1_000 - SystemClock().now_ms()) < 600_000
+
+
+def test_what_would_live_longer_than_cassandra_can_count_is_refused_with_a_remedy(
+    store: CassandraStore, shard: ShardId
+) -> None:
+    """In Cassandra 5 as it is shipped, nothing lives beyond January 2038."""
+    owner = taken(store, shard)
+    far = SystemClock().now_ms() + 19 * YEAR
+    with pytest.raises(StoreRefused, match="storage_compatibility_mode"):
+        store.commit(owner, ManifestWrite((cut(5, far),)))
+    with pytest.raises(StoreRefused, match="shorter"):
+        store.write_segments(SegmentsOf(shard, 5, 0, "a"), [Segment(b"x", 0, b"x")], far + 2 * YEAR)
+
+
+def test_a_value_that_a_column_can_not_hold_is_refused(store: CassandraStore, shard: ShardId, lasting: int) -> None:
+    owner = taken(store, shard)
+    for write in (ManifestWrite(next_part_id=2**63), ManifestWrite((cut(2**63, lasting),))):
+        with pytest.raises(StoreRefused, match="can't be stored in Cassandra"):
+            store.commit(owner, write)
+    with pytest.raises(StoreRefused, match="can't be stored in Cassandra"):
+        store.write_segments(SegmentsOf(shard, 5, 0, "a"), [Segment(b"x", 2**31, b"x")], lasting)
+    with pytest.raises(StoreRefused, match="can't be stored in Cassandra"):
+        store.state(ShardId("half a pair: \ud800", 0))
+
+
+def test_an_index_bucket_is_read_a_few_rows_at_a_time(
+    store: CassandraStore, session: LossySession, shard: ShardId, lasting: int
+) -> None:
+    where = IndexBucketOf(shard, 5, "attempt-1")
+    store.write_index_bucket(where, (bytes([number]) * 1_000_000 for number in range(10)), lasting)
+    rows = store.index_bucket(where)
+    next(rows)
+    # The page that is being read, and the next one.
+    assert session.count("SELECT seq") == 2
+    assert len(list(rows)) == 9
+    assert session.count("SELECT seq") == 3
+
+
+def test_a_store_that_is_closed_says_so(other_store: CassandraStore, shard: ShardId, lasting: int) -> None:
+    other_store.close()
+    for call in (
+        lambda: other_store.state(shard),
+        lambda: other_store.take(shard, "owner-a", None, now=1, topic_id="t"),
+        lambda: other_store.write_index_bucket(IndexBucketOf(shard, 5, "a"), [b"x"], lasting),
+        lambda: list(other_store.index_bucket(IndexBucketOf(shard, 5, "a"))),
+    ):
+        with pytest.raises(StoreRefused, match="is closed"):
+            call()

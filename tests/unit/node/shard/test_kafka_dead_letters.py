@@ -1,0 +1,60 @@
+"""Dead letters while nobody takes them."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from strandline.node.shard.kafka_dead_letters import DeadLetterCounts, KafkaDeadLetters
+from support.real_kafka import nobody
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def letters() -> Iterator[KafkaDeadLetters]:
+    """No broker answers, and there is room for five letters."""
+    letters = KafkaDeadLetters({"bootstrap.servers": nobody(), "queue.buffering.max.messages": 5}, "metrics")
+    yield letters
+    letters.close(0)
+
+
+def send(letters: KafkaDeadLetters, count: int) -> None:
+    for offset in range(count):
+        letters.send(shard=2, offset=offset, time=0, reason="not snappy", value=b"garbage")
+
+
+def test_letters_wait_for_the_brokers(letters: KafkaDeadLetters) -> None:
+    send(letters, 5)
+    assert letters.counts() == DeadLetterCounts(sent=5, delivered=0, lost=0)
+
+
+def test_a_full_queue_loses_letters_and_never_blocks(
+    letters: KafkaDeadLetters, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = time.monotonic()
+    send(letters, 1000)
+    assert time.monotonic() - begun < 5
+    assert letters.counts() == DeadLetterCounts(sent=1000, delivered=0, lost=995)
+    assert (
+        "the dead letter of partition 2 of topic metrics, offset 5 (not snappy) is lost: too many are waiting already"
+        in caplog.messages
+    )
+
+
+def test_what_can_not_be_delivered_before_the_end_is_lost_and_its_place_logged(
+    letters: KafkaDeadLetters, caplog: pytest.LogCaptureFixture
+) -> None:
+    send(letters, 3)
+    letters.close(0.05)
+    assert letters.counts() == DeadLetterCounts(sent=3, delivered=0, lost=3)
+    places = [message for message in caplog.messages if "is lost" in message]
+    assert [message.split(" is lost")[0] for message in places] == [
+        f"the dead letter of partition 2 of topic metrics, offset {offset} (not snappy)" for offset in range(3)
+    ]
+
+
+def test_letters_past_what_the_queue_holds_in_bytes_are_lost(letters: KafkaDeadLetters) -> None:
+    letters.send(shard=0, offset=0, time=0, reason="too large", value=bytes(17 << 20))
+    letters.send(shard=0, offset=1, time=0, reason="too large", value=bytes(17 << 20))
+    assert letters.counts().lost == 1

@@ -1,0 +1,185 @@
+"""What is known about brokers while a partition is read."""
+
+import logging
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from strandline.clock import ManualClock
+from strandline.errors import StrandlineError
+from strandline.node.shard.kafka_admin import TopicIdentity
+from strandline.node.shard.kafka_errors import KafkaRefused, no_such_topic
+from strandline.node.shard.kafka_watch import EVERY_S, TopicWatch
+from strandline.node.shard.log import LogUnreachable, TopicUnfit
+
+pytestmark = pytest.mark.unit
+
+SAME = TopicIdentity("metrics", "id-1", 4)
+ANOTHER = TopicIdentity("metrics", "id-2", 4)
+ALL_DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
+REFUSED = KafkaError(KafkaError._AUTHENTICATION, "wrong password")
+AWAY = LogUnreachable("no answer")
+
+
+class Brokers:
+    """Answers when the test does."""
+
+    topic = "metrics"
+
+    def __init__(self) -> None:
+        self.asked: list[Future[Any]] = []
+
+    def ask_identity(self) -> Future[Any]:
+        self.asked.append(Future())
+        return self.asked[-1]
+
+    def identity_in(self, answer: Future[Any]) -> TopicIdentity:
+        return answer.result(0)
+
+    def answer(self, answer: TopicIdentity | StrandlineError) -> None:
+        if isinstance(answer, StrandlineError):
+            self.asked[-1].set_exception(answer)
+        else:
+            self.asked[-1].set_result(answer)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def brokers() -> Brokers:
+    return Brokers()
+
+
+@pytest.fixture
+def watch(brokers: Brokers, clock: ManualClock) -> TopicWatch:
+    return TopicWatch(brokers, 3, clock)
+
+
+def hear(watch: TopicWatch, brokers: Brokers, clock: ManualClock, answer: TopicIdentity | StrandlineError) -> None:
+    """Let the time pass until brokers are asked, and let them answer."""
+    clock.sleep(EVERY_S)
+    watch.look()
+    brokers.answer(answer)
+    watch.look()
+
+
+def test_brokers_are_asked_once_in_a_while_and_never_twice_at_the_same_time(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock
+) -> None:
+    watch.look()
+    assert len(brokers.asked) == 0
+    clock.sleep(EVERY_S)
+    watch.look()
+    clock.sleep(10 * EVERY_S)
+    watch.look()
+    assert len(brokers.asked) == 1
+    brokers.answer(SAME)
+    watch.look()
+    assert len(brokers.asked) == 1
+    clock.sleep(EVERY_S)
+    watch.look()
+    assert len(brokers.asked) == 2
+
+
+def test_the_first_id_that_is_heard_is_the_topics(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
+    hear(watch, brokers, clock, SAME)
+    hear(watch, brokers, clock, SAME)
+    with pytest.raises(TopicUnfit, match=r"made again: its id was id-1 and is now id-2"):
+        hear(watch, brokers, clock, ANOTHER)
+
+
+def test_another_id_than_the_expected_one_is_an_error(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
+    watch.expect("id-2")
+    with pytest.raises(TopicUnfit, match="made again"):
+        hear(watch, brokers, clock, SAME)
+
+
+def test_an_answer_to_a_question_from_before_the_expectation_does_not_count(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock
+) -> None:
+    clock.sleep(EVERY_S)
+    watch.look()
+    watch.expect("id-2")
+    brokers.answer(SAME)
+    watch.look()
+    brokers.answer(ANOTHER)
+    watch.look()
+
+
+def test_a_topic_that_lost_the_partition_is_an_error(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
+    with pytest.raises(TopicUnfit, match="has no partition 3, only 2"):
+        hear(watch, brokers, clock, TopicIdentity("metrics", "id-1", 2))
+
+
+def test_a_missing_topic_is_believed_the_second_time(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
+    missing = no_such_topic("metrics")
+    hear(watch, brokers, clock, missing)
+    hear(watch, brokers, clock, SAME)
+    hear(watch, brokers, clock, missing)
+    with pytest.raises(TopicUnfit, match="no topic metrics"):
+        hear(watch, brokers, clock, missing)
+
+
+def test_brokers_that_are_all_down_are_known_to_be_out_of_reach_until_one_sends_something(
+    watch: TopicWatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    watch.heard(ALL_DOWN)
+    for _ in range(2):
+        with pytest.raises(LogUnreachable, match="1/1 brokers are down"):
+            watch.require_alive()
+    watch.alive()
+    watch.require_alive()
+    assert caplog.messages == ["topic metrics: 1/1 brokers are down", "topic metrics: the brokers answer again"]
+
+
+def test_brokers_that_are_away_are_asked_again_soon_and_their_answer_ends_it(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock
+) -> None:
+    watch.heard(ALL_DOWN)
+    clock.sleep(1)
+    watch.look()
+    brokers.answer(AWAY)
+    watch.look()
+    with pytest.raises(LogUnreachable, match="no answer"):
+        watch.require_alive()
+    clock.sleep(1)
+    watch.look()
+    brokers.answer(SAME)
+    watch.look()
+    watch.require_alive()
+
+
+def test_a_question_without_an_answer_tells_that_brokers_are_away(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock
+) -> None:
+    hear(watch, brokers, clock, AWAY)
+    with pytest.raises(LogUnreachable):
+        watch.require_alive()
+
+
+def test_one_broker_of_several_may_fail(watch: TopicWatch) -> None:
+    watch.heard(KafkaError(KafkaError._TRANSPORT, "broker 2 has closed the connection"))
+    watch.require_alive()
+
+
+def test_a_refusal_is_not_hidden_by_the_silence_that_follows(watch: TopicWatch) -> None:
+    watch.heard(REFUSED)
+    watch.heard(ALL_DOWN)
+    with pytest.raises(KafkaRefused, match="wrong password"):
+        watch.require_alive()
+
+
+def test_raising_the_same_trouble_again_gathers_no_traces(watch: TopicWatch) -> None:
+    watch.heard(ALL_DOWN)
+    depths = []
+    for _ in range(3):
+        with pytest.raises(LogUnreachable) as caught:
+            watch.require_alive()
+        depths.append(len(caught.traceback))
+    assert depths == depths[:1] * 3

@@ -1,0 +1,242 @@
+"""Settings as the options of a shard, and what the topic's own retention has to say in them."""
+
+import math
+from contextlib import nullcontext
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from strandline.errors import ExitCode
+from strandline.index.policy import BucketPolicy
+from strandline.node.settings import DatasetSettings, Problem, Settings, SettingsError, ShardSettings
+from strandline.node.settings.dataset import MOST_ROWS
+from strandline.node.settings.shards import bucket_policy, shard_options
+from strandline.node.shard.options import SampleLimits, ShardOptions
+from strandline.recovery.offset_policy import FirstStart, StartAt
+from strandline.store.rows import DatasetShape, ShardId
+from strandline.wire.decode import Limits
+from strandline.wire.kernels.labels import MAX_LABELS, MAX_TEXT
+
+pytestmark = pytest.mark.unit
+
+SECOND, HOUR, DAY = 1_000, 3_600_000, 86_400_000
+
+
+def options(settings: Settings, topic_retention_ms: int | None = 7 * DAY) -> ShardOptions:
+    return shard_options(
+        settings, shard=3, partitions=8, topic_retention_ms=topic_retention_ms, data_folder=Path("/data")
+    )
+
+
+def unfit(topic_retention_ms: int | None, **values: Any) -> Problem:
+    with pytest.raises(SettingsError) as raised:
+        bucket_policy(DatasetSettings(**values), topic_retention_ms)
+    assert raised.value.exit_code == ExitCode.USAGE
+    (problem,) = raised.value.problems
+    assert problem.setting in str(raised.value)
+    return problem
+
+
+def test_the_defaults_make_a_policy_with_the_least_safe_margin() -> None:
+    assert bucket_policy(DatasetSettings(), 7 * DAY) == BucketPolicy(
+        flush_interval=HOUR, retention=7 * DAY, margin=7 * DAY + 2 * HOUR, stale_after=HOUR
+    )
+
+
+def test_everything_that_is_set_reaches_the_policy() -> None:
+    dataset = DatasetSettings(
+        flush_interval="15m", retention="3d", margin="10d", stale_after="2h", kafka_retention="8d"
+    )
+    assert bucket_policy(dataset, 7 * DAY) == BucketPolicy(
+        flush_interval=HOUR // 4, retention=3 * DAY, margin=10 * DAY, stale_after=2 * HOUR
+    )
+
+
+@pytest.mark.parametrize("for_ever", [None, -1, 3640 * DAY + 1, 10**17])
+def test_a_topic_that_keeps_for_ever_needs_a_word_on_how_long_that_matters(for_ever: int | None) -> None:
+    assert unfit(for_ever, name="power", topic="meters") == Problem(
+        "dataset.kafka_retention",
+        "",
+        "with topic meters",
+        "is needed, because the topic keeps its records for ever",
+        "The longest time for which a node may be down, such as 7d; or set margin",
+    )
+    assert bucket_policy(DatasetSettings(kafka_retention="2d"), for_ever).margin == 2 * DAY + 2 * HOUR
+    assert bucket_policy(DatasetSettings(margin="5d"), for_ever).margin == 5 * DAY
+    assert bucket_policy(DatasetSettings(margin="5d", kafka_retention="2d"), for_ever).margin == 5 * DAY
+
+
+def test_a_retention_below_the_topic_s_own_is_refused() -> None:
+    problem = unfit(7 * DAY, kafka_retention="167h")
+    assert (problem.setting, problem.value_shown) == ("dataset.kafka_retention", "167h")
+    assert problem.what == "is less than the topic's retention, 7d"
+    assert problem.remedy == 'At least 7d, or "" for what the topic says; or lower its retention.ms'
+    assert bucket_policy(DatasetSettings(kafka_retention="7d"), 7 * DAY).margin == 7 * DAY + 2 * HOUR
+
+
+def test_a_retention_above_the_topic_s_own_is_the_one_that_counts() -> None:
+    """So that the topic's can be raised next."""
+    assert bucket_policy(DatasetSettings(kafka_retention="10d"), 7 * DAY).margin == 10 * DAY + 2 * HOUR
+
+
+def test_a_margin_that_the_topic_outlives_is_refused() -> None:
+    problem = unfit(7 * DAY, margin="169h")
+    assert (problem.setting, problem.value_shown, problem.where) == ("dataset.margin", "169h", "with topic metrics")
+    assert problem.what == (
+        "is less than Kafka's retention, 7d, and two flush intervals of 1h: a node that was down could find its keys"
+        " expired"
+    )
+    assert problem.remedy == 'At least 170h, or "" for that'
+    assert bucket_policy(DatasetSettings(margin="170h"), 7 * DAY).margin == 170 * HOUR
+
+
+def test_a_topic_s_retention_may_make_too_many_rows() -> None:
+    problem = unfit(3640 * DAY)
+    assert problem.what.startswith(
+        "makes 1,488,010 manifest rows a shard, and 500,000 is the most: (7d of retention + 87362h of margin)"
+    )
+    assert problem.remedy == "Raise flush_interval, or lower groups, retention or the topic's retention"
+    assert unfit(7 * DAY, flush_interval="1m", retention="1d", history="0s", groups=64).setting == (
+        "dataset.flush_interval"
+    )
+
+
+def hours(most: int) -> st.SearchStrategy[int | None]:
+    return st.none() | st.integers(1, most)
+
+
+@given(
+    minutes=st.sampled_from([1, 5, 15, 30, 60, 120, 360, 1440]),
+    groups=st.integers(1, 256),
+    retention_and_history=st.tuples(st.integers(24, 600), st.integers(0, 600)),
+    margin_kafka_and_topic=st.tuples(hours(1000), hours(600), hours(600)),
+)
+def test_a_policy_is_made_if_and_only_if_it_keeps_every_promise_about_time(
+    minutes: int,
+    groups: int,
+    retention_and_history: tuple[int, int],
+    margin_kafka_and_topic: tuple[int | None, int | None, int | None],
+) -> None:
+    interval, (retention, history) = minutes * 60_000, retention_and_history
+    given_margin, kafka, topic = margin_kafka_and_topic
+    written = {"retention": retention, "history": history, "margin": given_margin, "kafka_retention": kafka}
+    values: dict[str, Any] = {name: f"{hours}h" for name, hours in written.items() if hours is not None}
+
+    least = max(topic or 0, kafka or 0) * HOUR + 2 * interval
+    margin = least if given_margin is None else given_margin * HOUR
+    buckets = math.ceil((retention * HOUR + max(history * HOUR, margin)) / interval)
+    keeps_promises = (
+        any(margin_kafka_and_topic)
+        and margin >= least
+        and not (kafka and topic and kafka < topic)
+        and buckets * (groups + 1) <= MOST_ROWS
+    )
+    with nullcontext() if keeps_promises else pytest.raises((ValidationError, SettingsError)):
+        dataset = DatasetSettings(flush_interval=f"{minutes}m", groups=groups, **values)
+        assert bucket_policy(dataset, topic * HOUR if topic else None).margin == margin
+
+
+def test_a_shard_is_told_the_defaults() -> None:
+    made = options(Settings())
+    assert made.shard == ShardId("metrics", 3)
+    assert made.shape == DatasetShape("metrics", HOUR, 16, "xxh3-128", 8)
+    assert made.row_life == 37 * DAY
+    assert (made.grace, made.history) == (30 * SECOND, 30 * DAY)
+    assert made.first_start == FirstStart(StartAt.EARLIEST)
+    assert made.record_limits == Limits()
+    assert made.sample_limits == SampleLimits(behind=None, ahead=600 * SECOND)
+    assert made.folder == Path("/data/shards/metrics/3")
+    assert (made.buffer_bytes, made.spill_bytes) == (512 << 20, 4 << 30)
+    assert (made.series_limit, made.flush.spread) == (2_000_000, 0.8)
+
+
+def test_the_defaults_are_those_of_a_shard_s_own() -> None:
+    made = options(Settings())
+    for field in fields(ShardOptions):
+        if isinstance(field.default, int | float | str):
+            assert getattr(made, field.name) == field.default, field.name
+
+
+def test_everything_that_is_set_reaches_the_shard() -> None:
+    settings = Settings(
+        dataset=DatasetSettings(name="power", grace="5s", groups=4, history="1d"),
+        shard=ShardSettings(
+            first_start="90m",
+            series_limit=5,
+            max_labels=6,
+            max_label_name=7,
+            max_label_value=8,
+            max_record_size="9k",
+            max_sample_age="10s",
+            max_sample_ahead="11s",
+            buffer_memory="12m",
+            spill_limit="13m",
+            flush_spread=0.5,
+            poll_records=14,
+            active_lag=15,
+            index_refresh="1600ms",
+            lucene_buffer="1536k",
+        ),
+    )
+    made = options(settings)
+    assert (made.shard, made.groups, made.partitions) == (ShardId("power", 3), 4, 8)
+    assert (made.grace, made.history) == (5 * SECOND, DAY)
+    assert made.first_start == FirstStart(StartAt.LOOK_BACK, 90 * 60 * SECOND)
+    assert made.record_limits == Limits(record_bytes=9 << 10, labels=6, label_name=7, label_value=8)
+    assert made.sample_limits == SampleLimits(behind=10 * SECOND, ahead=11 * SECOND)
+    assert (made.series_limit, made.buffer_bytes, made.spill_bytes) == (5, 12 << 20, 13 << 20)
+    assert made.flush.spread == 0.5
+    assert (made.poll_records, made.active_lag, made.refresh_s, made.lucene_ram_mb) == (14, 15, 1.6, 1.5)
+    assert made.folder == Path("/data/shards/power/3")
+
+
+@pytest.mark.parametrize(
+    ("written", "first_start"),
+    [
+        ("earliest", FirstStart(StartAt.EARLIEST)),
+        ("latest", FirstStart(StartAt.LATEST)),
+        ("1d", FirstStart(StartAt.LOOK_BACK, DAY)),
+    ],
+)
+def test_each_way_to_start_first_reaches_the_shard(written: str, first_start: FirstStart) -> None:
+    assert options(Settings(shard=ShardSettings(first_start=written))).first_start == first_start
+
+
+def test_no_limit_on_sample_times_is_none() -> None:
+    made = options(Settings(shard=ShardSettings(max_sample_age="", max_sample_ahead="")))
+    assert made.sample_limits == SampleLimits(behind=None, ahead=None)
+
+
+def test_the_settings_allow_what_the_decoder_does_and_no_more() -> None:
+    largest = ShardSettings(max_labels=MAX_LABELS, max_label_name=MAX_TEXT, max_label_value=MAX_TEXT)
+    assert options(Settings(shard=largest)).record_limits == Limits(
+        labels=MAX_LABELS, label_name=MAX_TEXT, label_value=MAX_TEXT
+    )
+    for name, most in (("max_labels", MAX_LABELS), ("max_label_name", MAX_TEXT), ("max_label_value", MAX_TEXT)):
+        with pytest.raises(ValueError, match=f"is not between 1 and {most}"):
+            ShardSettings(**{name: most + 1})
+
+
+def test_shards_have_folders_of_their_own() -> None:
+    folders = {
+        shard_options(
+            Settings(dataset=DatasetSettings(name=name)),
+            shard=shard,
+            partitions=8,
+            topic_retention_ms=DAY,
+            data_folder=Path("/data"),
+        ).folder
+        for name in ("a", "b")
+        for shard in range(8)
+    }
+    assert len(folders) == 16
+
+
+def test_a_shard_is_not_told_options_that_do_not_fit_its_topic() -> None:
+    with pytest.raises(SettingsError, match=r"dataset.kafka_retention \(with topic metrics\) is needed"):
+        options(Settings(), None)

@@ -1,0 +1,273 @@
+"""How far a shard is stored, by the rows of its manifest."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.errors import ExitCode, Fatal
+from strandline.recovery.checkpoints import (
+    ManifestTorn,
+    Progress,
+    check_joins,
+    designated_group,
+    index_rows,
+    progress,
+)
+from strandline.recovery.offset_policy import Accepted, FirstStart, GoOn, LogNow, StartAt, decide
+from strandline.store.rows import CutRow, ManifestRows, ShardId
+from support.manifest_rows import SHARD, STATE, beginning, cut, known, manifest, row, rows_of
+
+pytestmark = pytest.mark.unit
+
+# Cases by hand.
+
+
+def test_a_shard_without_a_cut_row_was_never_read() -> None:
+    assert progress(manifest([]), 2, SHARD) is None
+    # What no cut holds together does not count: it may be left from rows that have expired.
+    assert progress(manifest([], rows_of(7, (0, 1))), 2, SHARD) is None
+
+
+def test_a_beginning_is_an_offset_that_all_groups_have_stored_and_no_bucket() -> None:
+    found = known([beginning(7, 100)])
+    assert list(found.checkpoints) == [100, 100]
+    assert list(found.stored_up_to) == [7, 7]
+    assert found.missing == {}
+    assert found.lowest == 100
+
+
+def test_a_group_s_checkpoint_is_the_end_of_its_newest_bucket() -> None:
+    found = known([beginning(7, 100), cut(8, 100, 150), cut(9, 150, 180)], [*rows_of(8, (0, 1)), *rows_of(9, (0, 1))])
+    assert list(found.checkpoints) == [180, 180]
+    assert list(found.stored_up_to) == [9, 9]
+    assert found.missing == {8: frozenset(), 9: frozenset()}
+
+
+def test_groups_have_checkpoints_of_their_own_and_the_lowest_is_where_reading_starts() -> None:
+    found = known([beginning(7, 100), cut(8, 100, 150), cut(9, 150, 180)], [*rows_of(8, (1,)), *rows_of(9, (1,))])
+    assert list(found.checkpoints) == [100, 180]
+    assert list(found.stored_up_to) == [7, 9]
+    assert found.lowest == 100
+    assert found.missing == {8: {0}, 9: {0}}
+
+
+def test_behind_a_hole_nothing_counts_but_what_is_there_need_not_be_written_again() -> None:
+    found = known([beginning(7, 100), cut(8, 100, 150), cut(9, 150, 180)], [*rows_of(9, (0, 1)), *rows_of(8, (1,))])
+    assert list(found.checkpoints) == [100, 180]
+    assert found.missing == {8: {0}, 9: frozenset()}
+
+
+def test_a_superseded_row_is_a_hole() -> None:
+    rows = [*rows_of(8, (0, 1)), row(9, 0, superseded=True), row(9, 1)]
+    found = known([beginning(7, 100), cut(8, 100, 150), cut(9, 150, 180)], rows)
+    assert list(found.checkpoints) == [150, 180]
+    assert found.missing == {8: frozenset(), 9: {0}}
+
+
+def test_a_bucket_without_a_record_needs_its_rows_too() -> None:
+    cuts = [beginning(7, 100), cut(8, 100, 100), cut(9, 100, 150)]
+    found = known(cuts, [*rows_of(8, (0,)), *rows_of(9, (0, 1))])
+    assert list(found.checkpoints) == [150, 100]
+    assert list(found.stored_up_to) == [9, 7]
+    assert found.missing == {8: {1}, 9: frozenset()}
+
+
+def test_a_bucket_without_a_record_is_no_beginning_though_it_is_the_oldest() -> None:
+    found = known([cut(8, 100, 100), cut(9, 100, 150)], rows_of(9, (0, 1)))
+    assert list(found.checkpoints) == [100, 100]
+    assert list(found.stored_up_to) == [7, 7]
+    assert found.missing == {8: {0, 1}, 9: frozenset()}
+
+
+def test_behind_the_oldest_row_all_counts_as_stored_once_the_beginning_has_expired() -> None:
+    found = known([cut(8, 100, 150), cut(9, 150, 180)], [*rows_of(8, (0,)), *rows_of(5, (0, 1))])
+    assert list(found.checkpoints) == [150, 100]
+    assert list(found.stored_up_to) == [8, 7]
+
+
+def test_rows_whose_cut_has_expired_before_them_do_no_harm() -> None:
+    rows = [*rows_of(6, (0, 1)), *rows_of(7, (0, 1)), *rows_of(8, (0, 1))]
+    found = known([cut(8, 100, 150)], rows)
+    assert list(found.checkpoints) == [150, 150]
+    assert found.missing == {8: frozenset()}
+
+
+def test_only_what_follows_the_newest_reset_counts() -> None:
+    cuts = [
+        beginning(3, 500),
+        cut(4, 500, 600),
+        beginning(6, 40),
+        cut(7, 40, 45),
+        beginning(20, 0),
+        cut(21, 0, 10),
+        cut(22, 10, 30),
+    ]
+    found = known(cuts, [*rows_of(7, (0, 1)), *rows_of(21, (0, 1)), *rows_of(22, (1,))])
+    assert found.cuts == cuts[4:]
+    assert list(found.checkpoints) == [10, 30]
+    assert list(found.stored_up_to) == [21, 22]
+    assert set(found.missing) == {21, 22}
+
+
+def test_rows_of_a_bucket_that_a_reset_took_the_place_of_do_not_count_for_it() -> None:
+    found = known([beginning(8, 0), cut(9, 0, 10)], [row(8, 0, superseded=True), *rows_of(9, (0,))])
+    assert list(found.checkpoints) == [10, 0]
+    assert found.missing == {9: {1}}
+
+
+def test_accepted_loss_changes_no_checkpoint() -> None:
+    lost = replace(cut(8, 100, 150), lost_to=130)
+    found = known([beginning(7, 100), lost], rows_of(8, (0,)))
+    assert list(found.checkpoints) == [150, 100]
+
+
+def test_rows_of_groups_that_there_are_not_do_not_count() -> None:
+    found = known([beginning(7, 100), cut(8, 100, 150)], rows_of(8, (0, 1, 2, 3)), groups=1)
+    assert list(found.checkpoints) == [150]
+
+
+# Rows that do not join.
+
+
+@pytest.mark.parametrize(
+    ("cuts", "message"),
+    [
+        (
+            [cut(8, 100, 150), cut(10, 150, 180)],
+            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 10 from offset 150",
+        ),
+        (
+            [cut(8, 100, 150), cut(9, 149, 180)],
+            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 9 from offset 149",
+        ),
+        (
+            [cut(8, 100, 150), cut(9, 151, 180)],
+            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 9 from offset 151",
+        ),
+        (
+            [cut(8, 100, 150), cut(8, 150, 180)],
+            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 8 from offset 150",
+        ),
+        (
+            [beginning(7, 100), cut(9, 100, 180)],
+            "the manifest of metrics/3 has bucket 7 up to offset 100, and then bucket 9 from offset 100",
+        ),
+        (
+            [beginning(7, 100), cut(8, 0, 180)],
+            "the manifest of metrics/3 has bucket 7 up to offset 100, and then bucket 8 from offset 0",
+        ),
+        (
+            [cut(8, 100, 90), cut(9, 90, 180)],
+            "the manifest of metrics/3 has bucket 8 from offset 100 up to 90",
+        ),
+        ([cut(8, 100, 90)], "the manifest of metrics/3 has bucket 8 from offset 100 up to 90"),
+    ],
+)
+def test_cuts_that_do_not_join_are_refused_with_their_places(cuts: list[CutRow], message: str) -> None:
+    with pytest.raises(ManifestTorn) as raised:
+        progress(manifest(cuts), 2, SHARD)
+    assert isinstance(raised.value, Fatal)
+    assert raised.value.exit_code == ExitCode.FAILED
+    assert raised.value.message == message
+    assert raised.value.remedy.startswith("Restore the manifest from a copy")
+
+
+def test_cuts_before_the_newest_reset_need_not_join() -> None:
+    torn = [cut(1, 0, 10), cut(4, 700, 800)]
+    assert known([*torn, beginning(9, 5), cut(10, 5, 6)]).lowest == 5
+    with pytest.raises(ManifestTorn):
+        progress(manifest([*torn, cut(5, 800, 900)]), 2, SHARD)
+
+
+def test_one_row_and_none_always_join() -> None:
+    check_joins([], SHARD)
+    check_joins([cut(8, 100, 100)], SHARD)
+
+
+# The designated group and the index.
+
+
+def test_the_designated_group_of_a_shard_never_changes() -> None:
+    """What is stored depends on it: another choice would look for index buckets where there are none."""
+    chosen = [designated_group(ShardId("metrics", shard), 16) for shard in range(8)]
+    assert chosen == [13, 13, 7, 14, 10, 11, 0, 3]
+    assert designated_group(ShardId("power", 0), 256) == 40
+
+
+@given(st.text(min_size=1), st.integers(0, 10_000), st.integers(1, 256))
+def test_the_designated_group_is_one_of_the_groups(dataset: str, shard: int, groups: int) -> None:
+    assert 0 <= designated_group(ShardId(dataset, shard), groups) < groups
+
+
+def test_shards_spread_their_designated_groups() -> None:
+    chosen = [designated_group(ShardId("metrics", shard), 16) for shard in range(256)]
+    assert set(chosen) == set(range(16))
+    assert max(chosen.count(group) for group in range(16)) < 40
+
+
+def test_index_rows_are_the_designated_group_s_newest_first_with_superseded_ones() -> None:
+    rows = [
+        row(8, 1, index=True),
+        row(8, 0),
+        row(10, 1, index=True, superseded=True),
+        row(9, 1, index=True),
+        row(9, 0, index=True),
+        row(11, 1),
+    ]
+    # A cut that has expired, and one before a reset, take no key away.
+    found = index_rows(manifest([beginning(10, 0)], rows), 1)
+    assert [(one.bucket, one.group, one.superseded) for one in found] == [
+        (10, 1, True),
+        (9, 1, False),
+        (8, 1, False),
+    ]
+    assert index_rows(manifest([beginning(10, 0)], rows), 2) == []
+
+
+def test_index_rows_come_in_order_whatever_the_order_of_the_manifest() -> None:
+    rows = tuple(row(bucket, 0, index=True) for bucket in (5, 9, 7, 6, 8))
+    assert [one.bucket for one in index_rows(ManifestRows(STATE, (), rows), 0)] == [9, 8, 7, 6, 5]
+
+
+# Scenarios, as far as checkpoints decide them.
+
+
+def goes_on_from(found: Progress | None, log: LogNow) -> object:
+    return decide(
+        str(SHARD),
+        found.lowest if found is not None else None,
+        STATE.topic_id,
+        log,
+        in_dataset=True,
+        first_start=FirstStart(StartAt.LATEST),
+        accepted=Accepted(),
+    )
+
+
+def test_scenario_11_a_first_start_with_latest_that_crashed_before_any_row_starts_where_it_did() -> None:
+    later = LogNow("topic-1", start=0, end=900)
+    assert goes_on_from(known([beginning(7, 100)]), later) == GoOn(100)
+    assert goes_on_from(known([beginning(7, 100), cut(8, 100, 150)]), later) == GoOn(100)
+
+
+def test_scenario_12_groups_without_a_row_start_where_the_first_start_did() -> None:
+    found = known([beginning(7, 100), cut(8, 100, 150)], rows_of(8, (0, 1)), groups=4)
+    assert list(found.checkpoints) == [150, 150, 100, 100]
+    assert found.missing == {8: {2, 3}}
+    assert goes_on_from(found, LogNow("topic-1", start=0, end=900)) == GoOn(100)
+
+
+def test_scenario_25_the_index_is_stored_no_further_than_the_designated_group_s_first_hole() -> None:
+    designated = 1
+    cuts = [beginning(7, 100), cut(8, 100, 150), cut(9, 150, 180)]
+    others = [*rows_of(8, (0, 2)), *rows_of(9, (0, 2))]
+    failed = known(cuts, others, groups=3)
+    assert (failed.stored_up_to[designated], failed.checkpoints[designated]) == (7, 100)
+    # Even if the later bucket's row were there: what counts ends before the hole.
+    ahead = known(cuts, [*others, row(9, designated, index=True)], groups=3)
+    assert (ahead.stored_up_to[designated], ahead.checkpoints[designated]) == (7, 100)
+    assert designated in ahead.missing[8]
+    succeeded = known(cuts, [*others, row(8, designated, index=True)], groups=3)
+    assert (succeeded.stored_up_to[designated], succeeded.checkpoints[designated]) == (8, 150)

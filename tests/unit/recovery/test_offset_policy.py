@@ -1,0 +1,252 @@
+"""Where a shard goes on reading: each case that checkpoint and log can be in, and what a person may accept."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.errors import ExitCode, Fatal
+from strandline.recovery.offset_policy import (
+    Accepted,
+    AnotherLog,
+    Begin,
+    DataLost,
+    Decision,
+    FirstStart,
+    GoOn,
+    LogNow,
+    RecordLoss,
+    Reset,
+    StartAt,
+    decide,
+)
+
+pytestmark = pytest.mark.unit
+
+WHERE = "topic metrics, partition 3"
+START, END = 100, 200
+EARLIEST, LATEST = FirstStart(StartAt.EARLIEST), FirstStart(StartAt.LATEST)
+LOOK_BACK = FirstStart(StartAt.LOOK_BACK, 3_600_000)
+NOTHING = Accepted()
+EVERYTHING = Accepted(loss_to=10**12, another_topic=True)
+
+
+def decided(
+    checkpoint: int | None,
+    *,
+    stored_topic_id: str = "topic-1",
+    start: int = START,
+    end: int = END,
+    look_back: int | None = None,
+    in_dataset: bool = True,
+    first_start: FirstStart = EARLIEST,
+    accepted: Accepted = NOTHING,
+) -> Decision:
+    return decide(
+        WHERE,
+        checkpoint,
+        stored_topic_id,
+        LogNow("topic-1", start, end, look_back),
+        in_dataset=in_dataset,
+        first_start=first_start,
+        accepted=accepted,
+    )
+
+
+# No checkpoint: nobody has read the partition.
+
+
+@pytest.mark.parametrize("start", [0, 100])
+def test_a_first_start_reads_from_the_log_s_beginning_by_default(start: int) -> None:
+    assert decided(None, start=start, first_start=FirstStart()) == Begin(start)
+
+
+def test_a_first_start_with_latest_reads_what_comes_from_now_on() -> None:
+    assert decided(None, first_start=LATEST) == Begin(END)
+
+
+@pytest.mark.parametrize("found", [START, 150, END])
+def test_a_first_start_with_a_look_back_reads_from_the_offset_of_that_time(found: int) -> None:
+    assert decided(None, first_start=LOOK_BACK, look_back=found) == Begin(found)
+
+
+def test_a_look_back_without_a_record_so_young_reads_what_comes_from_now_on() -> None:
+    assert decided(None, first_start=LOOK_BACK, look_back=None) == Begin(END)
+
+
+@pytest.mark.parametrize(("found", "begin"), [(START - 1, START), (0, START), (END + 1, END), (10**9, END)])
+def test_a_look_back_stays_within_the_log_that_moved_on_meanwhile(found: int, begin: int) -> None:
+    assert decided(None, first_start=LOOK_BACK, look_back=found) == Begin(begin)
+
+
+def test_only_a_look_back_uses_the_offset_of_that_time() -> None:
+    assert decided(None, first_start=EARLIEST, look_back=150) == Begin(START)
+    assert decided(None, first_start=LATEST, look_back=150) == Begin(END)
+
+
+@pytest.mark.parametrize("first_start", [EARLIEST, LATEST, LOOK_BACK])
+def test_scenario_23_a_partition_that_was_added_later_is_read_from_its_start_whatever_the_policy(
+    first_start: FirstStart,
+) -> None:
+    assert decided(None, in_dataset=False, first_start=first_start, look_back=150) == Begin(START)
+    assert decided(None, in_dataset=False, first_start=first_start, start=0, end=0) == Begin(0)
+
+
+def test_a_partition_that_was_added_later_goes_on_like_any_other_once_it_was_read() -> None:
+    assert decided(150, in_dataset=False, first_start=LATEST) == GoOn(150)
+    with pytest.raises(DataLost):
+        decided(START - 1, in_dataset=False)
+
+
+@pytest.mark.parametrize("accepted", [NOTHING, EVERYTHING])
+def test_a_topic_made_again_before_its_first_record_was_read_needs_nobody_s_consent(accepted: Accepted) -> None:
+    assert decided(None, stored_topic_id="topic-0", accepted=accepted) == Begin(START)
+
+
+# A checkpoint within the log.
+
+
+@pytest.mark.parametrize("checkpoint", [START, START + 1, 150, END - 1, END])
+@pytest.mark.parametrize("first_start", [EARLIEST, LATEST, LOOK_BACK])
+@pytest.mark.parametrize("accepted", [NOTHING, EVERYTHING])
+def test_reading_goes_on_at_a_checkpoint_within_the_log(
+    checkpoint: int, first_start: FirstStart, accepted: Accepted
+) -> None:
+    """Its first offset and its end belong to it; what was accepted without need changes nothing."""
+    assert decided(checkpoint, first_start=first_start, look_back=160, accepted=accepted) == GoOn(checkpoint)
+
+
+def test_reading_goes_on_in_an_empty_log() -> None:
+    assert decided(0, start=0, end=0) == GoOn(0)
+    assert decided(100, start=100, end=100) == GoOn(100)
+
+
+# A checkpoint below the log: data is lost.
+
+
+@pytest.mark.parametrize("checkpoint", [START - 1, 0])
+def test_records_that_the_log_dropped_before_they_were_stored_stop_the_start(checkpoint: int) -> None:
+    with pytest.raises(DataLost) as raised:
+        decided(checkpoint)
+    assert (raised.value.first, raised.value.behind) == (checkpoint, START)
+
+
+def test_lost_data_has_an_exit_code_of_its_own_and_names_place_offsets_and_remedy() -> None:
+    with pytest.raises(DataLost) as raised:
+        decided(97)
+    error = raised.value
+    assert isinstance(error, Fatal)
+    assert error.exit_code == ExitCode.DATA_LOST == 3
+    assert error.message == (
+        "topic metrics, partition 3 has lost the records from offset 97 up to 100: its checkpoint is 97, and the log"
+        " begins with 100"
+    )
+    assert error.remedy == "Accept the loss of [97, 100) if it can't be undone, and start again"
+
+
+@pytest.mark.parametrize("loss_to", [START, START + 1, END])
+def test_a_loss_that_was_accepted_is_recorded_and_reading_starts_with_the_log(loss_to: int) -> None:
+    assert decided(START - 1, accepted=Accepted(loss_to=loss_to)) == RecordLoss(START - 1, START)
+    assert decided(0, accepted=Accepted(loss_to=loss_to)) == RecordLoss(0, START)
+
+
+@pytest.mark.parametrize("accepted", [Accepted(loss_to=START - 1), Accepted(loss_to=0), Accepted(another_topic=True)])
+def test_a_loss_greater_than_the_accepted_one_stops_the_start_again(accepted: Accepted) -> None:
+    """Retention went on after somebody accepted what was lost then."""
+    with pytest.raises(DataLost, match=r"Accept the loss of \[50, 100\)"):
+        decided(50, accepted=accepted)
+
+
+# A checkpoint past the log, or another log.
+
+
+@pytest.mark.parametrize("checkpoint", [END + 1, 10**9])
+@pytest.mark.parametrize("accepted", [NOTHING, Accepted(loss_to=10**12)])
+def test_a_log_that_ends_before_the_checkpoint_is_refused(checkpoint: int, accepted: Accepted) -> None:
+    with pytest.raises(AnotherLog) as raised:
+        decided(checkpoint, accepted=accepted)
+    assert isinstance(raised.value, Fatal)
+    assert raised.value.message == f"topic metrics, partition 3 ends at offset 200, before the checkpoint {checkpoint}"
+    assert raised.value.remedy == (
+        "The log was truncated or restored from an older copy: restore it, or accept a new beginning at offset 100"
+    )
+
+
+@pytest.mark.parametrize("checkpoint", [0, START - 1, START, 150, END, END + 1])
+@pytest.mark.parametrize("accepted", [NOTHING, Accepted(loss_to=10**12)])
+def test_another_topic_is_refused_wherever_the_checkpoint_lies(checkpoint: int, accepted: Accepted) -> None:
+    """Also where its offsets would fit: that they do is chance."""
+    with pytest.raises(AnotherLog) as raised:
+        decided(checkpoint, stored_topic_id="topic-0", accepted=accepted)
+    assert raised.value.message == (
+        f"topic metrics, partition 3 is another topic than the one that was read up to offset {checkpoint}: its id is"
+        " topic-1, and topic-0 is stored"
+    )
+    assert raised.value.remedy == (
+        "If the topic was deleted and made again, accept that, and reading starts at its beginning, offset 100"
+    )
+
+
+@pytest.mark.parametrize("checkpoint", [0, START, END, END + 1])
+def test_another_topic_that_was_accepted_is_read_from_its_beginning(checkpoint: int) -> None:
+    reset = decided(checkpoint, stored_topic_id="topic-0", first_start=LATEST, accepted=Accepted(another_topic=True))
+    assert reset == Reset(START)
+
+
+def test_a_shorter_log_that_was_accepted_is_read_from_its_beginning() -> None:
+    assert decided(END + 1, first_start=LATEST, accepted=Accepted(another_topic=True)) == Reset(START)
+
+
+# All cases at once.
+
+offsets = st.integers(0, 12)
+
+
+@given(
+    checkpoint=st.none() | offsets,
+    start=offsets,
+    length=offsets,
+    same_topic=st.booleans(),
+    policy=st.tuples(st.sampled_from([EARLIEST, LATEST, LOOK_BACK]), st.none() | offsets, st.booleans()),
+    accepted=st.builds(Accepted, loss_to=st.none() | offsets, another_topic=st.booleans()),
+)
+def test_whatever_the_offsets_a_case_is_decided_by_the_table_and_nothing_else(
+    *,
+    checkpoint: int | None,
+    start: int,
+    length: int,
+    same_topic: bool,
+    policy: tuple[FirstStart, int | None, bool],
+    accepted: Accepted,
+) -> None:
+    end, (first_start, look_back, in_dataset) = start + length, policy
+
+    def decision() -> Decision:
+        return decided(
+            checkpoint,
+            stored_topic_id="topic-1" if same_topic else "topic-0",
+            start=start,
+            end=end,
+            look_back=look_back,
+            in_dataset=in_dataset,
+            first_start=first_start,
+            accepted=accepted,
+        )
+
+    if checkpoint is None:
+        begin = decision()
+        assert isinstance(begin, Begin)
+        assert start <= begin.offset <= end
+        assert in_dataset or begin.offset == start
+    elif not same_topic or checkpoint > end:
+        if accepted.another_topic:
+            assert decision() == Reset(start)
+        else:
+            with pytest.raises(AnotherLog):
+                decision()
+    elif checkpoint >= start:
+        assert decision() == GoOn(checkpoint)
+    elif accepted.loss_to is not None and accepted.loss_to >= start:
+        assert decision() == RecordLoss(checkpoint, start)
+    else:
+        with pytest.raises(DataLost):
+            decision()

@@ -1,0 +1,105 @@
+from pathlib import Path
+
+import pytest
+
+from strandline.store.buffer.memory import MemoryBudget
+from strandline.store.buffer.spill import SpillDamaged, SpilledPage, SpillFull
+from support.buffer_model import FedBuffer, budget, samples_of
+
+pytestmark = pytest.mark.unit
+
+KEYS = [(metric, 0, low) for metric in range(8) for low in range(8)]
+
+
+def feed(fed: FedBuffer, records: int, first: int = 0) -> None:
+    for time in range(first, first + records):
+        fed.feed([(key, [(time, time * 977 + place)]) for place, key in enumerate(KEYS)])
+
+
+def page_files(folder: Path) -> list[Path]:
+    return sorted((folder / "spill").iterdir())
+
+
+def within_limit(memory: MemoryBudget, *buffers: FedBuffer) -> None:
+    """Counted as the buffers say, and not past the limit."""
+    assert memory.used == sum(fed.buffer.status().memory_bytes for fed in buffers)
+    assert memory.used <= memory.limit
+
+
+def test_past_the_limit_pages_go_to_disk_and_come_back(tmp_path: Path) -> None:
+    memory = budget(tmp_path, memory=40_000)
+    fed = FedBuffer(memory, seal_rows=256)
+    for first in range(0, 200, 4):
+        feed(fed, 4, first)
+        within_limit(memory, fed)
+    status = fed.buffer.status()
+    assert status.spilled_bytes == memory.spill.used == sum(path.stat().st_size for path in page_files(tmp_path)) > 0
+    assert samples_of(fed.buffer.snapshot().read()) == fed.model
+    frozen = fed.buffer.freeze()
+    for group in frozen.groups_left:
+        assert samples_of(frozen.run(group)) == fed.of_group(group)
+        frozen.release(group)
+        assert not [path for path in page_files(tmp_path) if path.name.startswith(f"7-{group}-")]
+    assert memory.used == memory.spill.used == 0
+    assert page_files(tmp_path) == []
+
+
+def test_the_oldest_pages_of_the_open_bucket_go_first_and_then_those_of_the_newest_frozen_one(tmp_path: Path) -> None:
+    memory = budget(tmp_path)
+    buffers = [FedBuffer(memory, bucket=bucket, groups=1, seal_rows=64) for bucket in (3, 4, 5)]
+    for fed in buffers:
+        feed(fed, 3)
+    for fed in buffers[:2]:
+        fed.buffer.freeze()
+    page = memory.used
+    moved = []
+    for _ in range(9):
+        memory.limit = memory.used - 1
+        memory.relieve()
+        assert memory.used < page
+        page = memory.used
+        (new,) = set(page_files(tmp_path)) - {path for _, path in moved}
+        moved.append((int(new.name.split("-")[0]), new))
+    assert [bucket for bucket, _ in moved] == [5] * 3 + [4] * 3 + [3] * 3
+    memory.limit = 0
+    memory.relieve()  # Nothing is left to move, and nobody waits for it.
+    assert len(page_files(tmp_path)) == 9
+    places = [page.stored._at for page in buffers[2].buffer._contents.pages(0)]
+    oldest_first = [place.path for place in places if isinstance(place, SpilledPage)]
+    assert oldest_first == [path for bucket, path in moved if bucket == 5]
+
+
+def test_a_full_spill_is_raised_and_nothing_is_lost_by_it(tmp_path: Path) -> None:
+    memory = budget(tmp_path, memory=0, spill=3_000)
+    fed = FedBuffer(memory, seal_rows=256)
+    with pytest.raises(SpillFull, match="of 3000 bytes"):
+        feed(fed, 1_000)
+    assert 0 < memory.spill.used <= 3_000
+    assert samples_of(fed.buffer.snapshot().read()) == fed.model
+
+
+def test_a_damaged_page_stops_the_flush_of_its_group_and_names_the_file(tmp_path: Path) -> None:
+    fed = FedBuffer(budget(tmp_path, memory=0), seal_rows=256)
+    feed(fed, 20)
+    damaged = next(path for path in page_files(tmp_path) if path.name.startswith("7-2-"))
+    damaged.write_bytes(damaged.read_bytes()[::-1])
+    frozen = fed.buffer.freeze()
+    with pytest.raises(SpillDamaged, match=damaged.name):
+        frozen.run(2)
+    with pytest.raises(SpillDamaged, match=damaged.name):
+        frozen.snapshot().read()
+    assert samples_of(frozen.run(1)) == fed.of_group(1)
+
+
+def test_frozen_pages_on_disk_and_in_memory_make_one_run(tmp_path: Path) -> None:
+    memory = budget(tmp_path)
+    fed = FedBuffer(memory, seal_rows=100)
+    feed(fed, 30)
+    memory.limit = memory.used - 2_000
+    memory.relieve()
+    status = fed.buffer.status()
+    assert status.spilled_bytes > 0
+    assert status.memory_bytes > 100 * 20
+    feed(fed, 5, 20)
+    frozen = fed.buffer.freeze()
+    assert [samples_of(frozen.run(group)) for group in range(4)] == [fed.of_group(group) for group in range(4)]

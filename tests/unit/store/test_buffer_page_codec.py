@@ -1,0 +1,131 @@
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from strandline.store.buffer import page_codec
+from strandline.store.buffer.page_codec import Runs, decode_samples, decode_series, encode
+
+pytestmark = pytest.mark.unit
+
+I64 = st.integers(-(2**63), 2**63 - 1)
+BITS = st.integers(0, 2**64 - 1)
+SPECIAL = [0x7FF0000000000002, 0x7FF8000000000001, 0xFFF8DEADBEEF0000, 0x8000000000000000, 0x7FF0000000000000]
+
+
+def bits_of(value: float) -> int:
+    return int(np.float64(value).view(np.uint64))
+
+
+# Each series in one style, as series are; any bits among them.
+VALUES = st.one_of(
+    st.lists(BITS, min_size=1, max_size=40),
+    st.lists(st.sampled_from([*SPECIAL, bits_of(1.0), bits_of(0.0)]), min_size=1, max_size=40),
+    st.lists(st.integers(-(2**54), 2**54).map(float).map(bits_of), min_size=1, max_size=40),
+    st.lists(st.decimals(-1_000, 1_000, places=3).map(float).map(bits_of), min_size=1, max_size=40),
+    st.lists(st.floats(allow_nan=False).map(bits_of), min_size=1, max_size=40),
+    st.builds(lambda bits, count: [bits] * count, BITS, st.integers(1, 40)),
+)
+# Any times, or regular ones, which series share.
+TIMES = st.one_of(
+    st.sets(I64, min_size=1, max_size=40).map(sorted),
+    st.builds(
+        lambda first, step, count: [first + step * i for i in range(count)],
+        st.sampled_from([0, 1_700_000_000_000]),
+        st.sampled_from([1, 15_000]),
+        st.integers(1, 40),
+    ),
+)
+SERIES = st.builds(lambda times, bits: list(zip(times, bits, strict=False)), TIMES, VALUES)
+
+
+def runs_of(series: dict[int, list[tuple[int, int]]]) -> Runs:
+    numbers = sorted(series)
+    samples = [sample for number in numbers for sample in series[number]]
+    return Runs(
+        np.array(numbers, dtype=np.uint32),
+        np.cumsum([0] + [len(series[number]) for number in numbers], dtype=np.int64),
+        np.array([time for time, _ in samples], dtype=np.int64),
+        np.array([bits for _, bits in samples], dtype=np.uint64).view(np.float64),
+    )
+
+
+def decoded(data: bytes, frames: tuple[page_codec.Frame, ...]) -> dict[int, list[tuple[int, int]]]:
+    series: dict[int, list[tuple[int, int]]] = {}
+    for frame in frames:
+        which = decode_series(frame, data)
+        time, value = decode_samples(frame, data, which)
+        samples = list(zip(time.tolist(), value.view(np.uint64).tolist(), strict=True))
+        assert frame.samples == len(samples) == which.counts.sum()
+        assert (frame.first_number, frame.last_number) == (which.number[0], which.number[-1])
+        for number, count in zip(which.number.tolist(), which.counts.tolist(), strict=True):
+            assert number not in series
+            series[number], samples = samples[:count], samples[count:]
+    return series
+
+
+@given(st.dictionaries(st.integers(0, 2**32 - 2), SERIES, min_size=1, max_size=12))
+@example({0: [(-(2**63), 0), (2**63 - 1, 2**64 - 1)], 2**32 - 2: [(-(2**63), 2**63), (2**63 - 1, 0)]})
+def test_runs_come_back_bit_for_bit(series: dict[int, list[tuple[int, int]]]) -> None:
+    assert decoded(*encode(runs_of(series))) == series
+
+
+@given(st.dictionaries(st.integers(0, 1000), SERIES, min_size=1, max_size=12), st.integers(1, 50))
+def test_frames_are_cut_between_series_and_lose_nothing(series: dict[int, list[tuple[int, int]]], most: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page_codec, "SAMPLES_A_FRAME", most)
+        data, frames = encode(runs_of(series))
+    assert decoded(data, frames) == series
+    assert all(frame.samples <= most or frame.series == 1 for frame in frames)
+    joined = [one.samples + two.samples for one, two in pairwise(frames)]
+    assert all(samples > most for samples in joined), "frames are smaller than they need to be"
+
+
+@pytest.mark.parametrize(
+    "value", [-0.0, math.inf, -math.inf, math.nan, 5e-324, 2.0**53, 2.0**53 + 2, -(2.0**53) + 1, 1e300]
+)
+@pytest.mark.parametrize("beside", [0.0, 1.0, 0.25, 0.1])
+def test_a_value_that_is_no_small_whole_number_keeps_its_bits_beside_those_that_are(
+    value: float, beside: float
+) -> None:
+    series = {3: [(0, bits_of(beside)), (1, bits_of(value)), (2, bits_of(beside))]}
+    assert decoded(*encode(runs_of(series))) == series
+
+
+def bytes_a_sample(times: np.ndarray, values: np.ndarray) -> float:
+    """For a page of series with as many samples each: `times` and `values` have a line a series."""
+    series, samples = values.shape
+    runs = Runs(
+        np.arange(series, dtype=np.uint32),
+        np.arange(series + 1, dtype=np.int64) * samples,
+        np.ascontiguousarray(times).ravel(),
+        np.ascontiguousarray(values).ravel(),
+    )
+    data, _ = encode(runs)
+    return len(data) / values.size
+
+
+def scraped_together(series: int, samples: int) -> np.ndarray:
+    chance = np.random.default_rng(3)
+    times = 1_700_000_000_000 + 15_000 * np.arange(samples) + chance.integers(0, 20, samples)
+    return np.tile(times, (series, 1))
+
+
+def test_times_that_series_share_cost_next_to_nothing() -> None:
+    assert bytes_a_sample(scraped_together(5000, 8), np.ones((5000, 8))) < 0.02
+
+
+def test_counters_among_gauges_cost_as_little_as_alone() -> None:
+    chance = np.random.default_rng(4)
+    counters = np.cumsum(chance.poisson(20, (4000, 16)), axis=1) + chance.integers(0, 2**30, (4000, 1)).astype(float)
+    gauges = np.round(chance.uniform(0, 100, (4000, 1)) + np.cumsum(chance.normal(0, 1, (4000, 16)), axis=1), 2)
+    noise = chance.uniform(0, 1, (400, 16))
+    mixed = chance.permutation(np.concatenate([counters, gauges, noise]))
+    alone = [bytes_a_sample(scraped_together(len(some), 16), some) * some.size for some in (counters, gauges, noise)]
+    together = bytes_a_sample(scraped_together(len(mixed), 16), mixed) * mixed.size
+    assert together < 1.15 * sum(alone)
+    assert alone[0] / counters.size < 1.2
+    assert alone[1] / gauges.size < 1.6

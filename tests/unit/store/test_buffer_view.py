@@ -1,0 +1,87 @@
+import gc
+from pathlib import Path
+
+import pytest
+
+from strandline.store.buffer.gathering import TimeRange
+from support.buffer_model import FedBuffer, budget, key_columns, samples_of, within
+
+pytestmark = pytest.mark.unit
+
+KEYS = [(metric, 0, low) for metric in range(5) for low in range(3)]
+
+
+def filled(folder: Path, *, memory: int = 1 << 40, records: int = 20) -> FedBuffer:
+    fed = FedBuffer(budget(folder, memory=memory), seal_rows=50)
+    for time in range(records):
+        fed.feed([(key, [(10 * time, time + place)]) for place, key in enumerate(KEYS)])
+    return fed
+
+
+def test_what_happens_after_a_snapshot_does_not_show_in_it(tmp_path: Path) -> None:
+    fed = filled(tmp_path)
+    seen = [(fed.buffer.snapshot(), fed.copied())]
+    fed.feed([(KEYS[0], [(0, 99)]), ((77, 7, 7), [(5, 5)])])  # Replaces a sample, and brings a series.
+    seen.append((fed.buffer.snapshot(), fed.copied()))
+    for time in range(200, 230):
+        fed.feed([(key, [(time, 1)]) for key in KEYS])
+    while fed.buffer.maintain():
+        seen.append((fed.buffer.snapshot(), fed.copied()))
+    frozen = fed.buffer.freeze()
+    seen.append((frozen.snapshot(), fed.copied()))
+    for group in frozen.groups_left:
+        frozen.release(group)
+    assert len(seen) > 3
+    for view, model in seen:
+        assert samples_of(view.read()) == model
+
+
+def test_a_released_group_shows_in_older_views_only(tmp_path: Path) -> None:
+    fed = filled(tmp_path)
+    frozen = fed.buffer.freeze()
+    before = frozen.snapshot()
+    frozen.release(1)
+    left = {key: samples for key, samples in fed.model.items() if key[0] % 4 != 1}
+    assert samples_of(frozen.snapshot().read()) == left
+    assert samples_of(before.read()) == fed.model
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+def test_a_query_gets_the_series_and_times_that_it_asks_for(tmp_path: Path, freeze: bool) -> None:
+    fed = filled(tmp_path)
+    view = fed.buffer.freeze().snapshot() if freeze else fed.buffer.snapshot()
+    asked = [KEYS[3], (99, 0, 0), KEYS[10], KEYS[3], KEYS[0]]
+    found = view.read(key_columns(asked), TimeRange(35, 120))
+    model = {key: samples for key, samples in fed.model.items() if key in asked}
+    assert samples_of(found) == within(model, 35, 120)
+    assert samples_of(view.read(None, TimeRange(40, 40))) == within(fed.model, 40, 40)
+    assert len(view.read(None, TimeRange(1_000, 2_000))) == 0
+    assert len(view.read(None, TimeRange(120, 35))) == 0
+    assert len(view.read(key_columns([]))) == 0
+    assert len(view.read(key_columns([(99, 0, 0)]))) == 0
+
+
+def test_a_view_still_reads_pages_on_disk_that_the_flush_has_released(tmp_path: Path) -> None:
+    fed = filled(tmp_path, memory=0)
+    folder = tmp_path / "spill"
+    assert fed.buffer.status().spilled_bytes > 0
+    view = fed.buffer.snapshot()
+    frozen = fed.buffer.freeze()
+    for group in frozen.groups_left:
+        frozen.release(group)
+    assert samples_of(view.read()) == fed.model
+    assert list(folder.iterdir())
+    del view
+    gc.collect()
+    assert not list(folder.iterdir())
+
+
+def test_rows_that_nobody_looked_at_are_filled_again_in_place(tmp_path: Path) -> None:
+    fed = FedBuffer(budget(tmp_path), seal_rows=2)
+    rows = fed.buffer._contents.rows
+    fed.feed([(KEYS[0], [(1, 1), (2, 2), (3, 3)])])
+    assert fed.buffer._contents.rows is rows
+    view = fed.buffer.snapshot()
+    fed.feed([(KEYS[0], [(4, 4), (5, 5)])])
+    assert fed.buffer._contents.rows is not rows
+    assert samples_of(view.read()) == {KEYS[0]: {1: 1, 2: 2, 3: 3}}

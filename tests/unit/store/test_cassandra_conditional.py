@@ -1,0 +1,73 @@
+"""Once the answer to a compare-and-set was missed, only what is read tells what came of it."""
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.store.cassandra.conditional import Settled, settle
+from strandline.store.cassandra.failures import Unanswered
+from strandline.store.cassandra.requests import Answer
+from strandline.store.cassandra.retries import Retries
+from strandline.store.protocol import Fenced, StoreUnavailable
+
+pytestmark = pytest.mark.unit
+
+APPLIED, REFUSED, MISSED = Answer(applied=True, found={}), Answer(applied=False, found={}), Unanswered("no answer")
+UNKNOWN = None
+
+
+def settled(sends: Iterable[Answer | Exception], looks: Iterable[Settled[str] | Exception | None] = ()) -> str:
+    """What a compare-and-set comes to, given what each sending and each look meet. All of them must be met."""
+    left = {"send": list(sends), "look": list(looks)}
+
+    def met(what: str) -> Callable[[], object]:
+        def meet() -> object:
+            value = left[what].pop(0)
+            if isinstance(value, Exception):
+                raise value
+            return value
+
+        return meet
+
+    outcome = settle(
+        Retries(ManualClock()),
+        send=met("send"),  # type: ignore[arg-type]  # as given
+        answered=lambda answer: "applied" if answer.applied else "refused",
+        look=met("look"),  # type: ignore[arg-type]  # as given
+    )
+    assert left == {"send": [], "look": []}
+    return outcome
+
+
+def test_a_first_answer_counts() -> None:
+    assert settled([APPLIED]) == "applied"
+    assert settled([REFUSED]) == "refused"
+
+
+def test_after_a_missed_answer_what_is_found_counts() -> None:
+    assert settled([MISSED], [Settled("found")]) == "found"
+
+
+def test_what_was_not_applied_is_sent_again() -> None:
+    assert settled([MISSED, APPLIED], [UNKNOWN]) == "applied"
+    assert settled([MISSED, MISSED, MISSED, APPLIED], [UNKNOWN] * 3) == "applied"
+
+
+def test_a_refusal_after_a_missed_answer_is_no_answer() -> None:
+    """It may be the earlier try that stands against this one."""
+    assert settled([MISSED, REFUSED], [UNKNOWN, Settled("found")]) == "found"
+
+
+def test_a_look_that_fails_is_repeated_before_anything_is_sent() -> None:
+    assert settled([MISSED], [MISSED, MISSED, Settled("found")]) == "found"
+
+
+def test_what_a_look_raises_is_final() -> None:
+    with pytest.raises(Fenced):
+        settled([MISSED], [Fenced("taken")])
+
+
+def test_who_never_gets_an_answer_gives_up() -> None:
+    with pytest.raises(StoreUnavailable, match="no answer"):
+        settled([MISSED] * 1_000, [UNKNOWN] * 1_000)

@@ -1,0 +1,78 @@
+"""Calls that were not answered are repeated with growing pauses, until a deadline."""
+
+from collections.abc import Callable
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.store.cassandra.failures import Unanswered
+from strandline.store.cassandra.retries import Patience, Retries
+from strandline.store.protocol import StoreRefused, StoreUnavailable
+
+pytestmark = pytest.mark.unit
+
+PATIENCE = Patience(deadline=10.0, first_pause=0.1, longest_pause=1.0)
+
+
+class RecordingClock(ManualClock):
+    """A clock that knows how long it was slept on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        super().sleep(seconds)
+
+
+@pytest.fixture
+def clock() -> RecordingClock:
+    return RecordingClock()
+
+
+def failing(times: int, error: Exception) -> Callable[[], str]:
+    """A call that raises so many times before it gives something."""
+    left = [error] * times
+
+    def call() -> str:
+        if left:
+            raise left.pop()
+        return "done"
+
+    return call
+
+
+def test_an_answer_at_once_takes_no_time(clock: RecordingClock) -> None:
+    assert Retries(clock, PATIENCE).run(failing(0, Unanswered("no"))) == "done"
+    assert clock.pauses == []
+
+
+def test_pauses_double_up_to_the_longest_and_are_half_random(clock: RecordingClock) -> None:
+    assert Retries(clock, PATIENCE).run(failing(7, Unanswered("no"))) == "done"
+    for pause, longest in zip(clock.pauses, [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0], strict=True):
+        assert longest / 2 <= pause <= longest
+    assert len({round(pause / longest, 6) for pause, longest in zip(clock.pauses[4:], [1.0] * 3, strict=True)}) == 3
+
+
+def test_past_the_deadline_the_last_error_is_told_with_how_often_it_was_tried(clock: RecordingClock) -> None:
+    last = Unanswered("Cassandra at a:1 did not answer to read x", remedy="Look at it")
+    with pytest.raises(
+        StoreUnavailable, match=r"did not answer to read x \(tried \d+ times in .* s\)\. Look at it"
+    ) as told:
+        Retries(clock, PATIENCE).run(failing(1_000, last))
+    assert told.value.__cause__ is last
+    assert PATIENCE.deadline - PATIENCE.longest_pause < clock.monotonic() <= PATIENCE.deadline
+
+
+def test_no_pause_reaches_past_the_deadline(clock: RecordingClock) -> None:
+    with pytest.raises(StoreUnavailable, match="tried 1 times"):
+        Retries(clock, Patience(deadline=0.0)).run(failing(1, Unanswered("no")))
+    assert clock.pauses == []
+
+
+@pytest.mark.parametrize("error", [StoreRefused("never"), StoreUnavailable("gave up"), ZeroDivisionError()])
+def test_whatever_else_is_raised_is_not_repeated(clock: RecordingClock, error: Exception) -> None:
+    with pytest.raises(type(error)):
+        Retries(clock, PATIENCE).run(failing(1, error))
+    assert clock.pauses == []

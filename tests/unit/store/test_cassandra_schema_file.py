@@ -1,0 +1,58 @@
+"""`conf/schema.cql` says what the store relies on, and is part of the package."""
+
+import configparser
+from pathlib import Path
+
+import pytest
+
+from strandline.store.cassandra.schema import definitions
+
+pytestmark = pytest.mark.unit
+
+CHECKOUT = Path(__file__).parents[3]
+DELETES_NOTHING = ["schema_version", "datasets", "manifest", "segments", "index_buckets", "job_results"]
+
+
+def test_the_tables_are_made_by_statements_that_may_be_repeated() -> None:
+    assert list(definitions()) == [
+        "schema_version",
+        "datasets",
+        "manifest",
+        "segments",
+        "index_buckets",
+        "jobs",
+        "job_results",
+    ]
+    for statement in definitions().values():
+        assert statement.startswith("CREATE TABLE IF NOT EXISTS")
+        assert "--" not in statement
+
+
+def test_the_file_holds_nothing_but_tables() -> None:
+    text = (CHECKOUT / "conf/schema.cql").read_text(encoding="utf-8")
+    code = "\n".join(line.split("--")[0] for line in text.splitlines())
+    assert code.count(";") == len(definitions())
+
+
+def test_no_table_lets_an_owner_expire() -> None:
+    assert [table for table, made in definitions().items() if "default_time_to_live" in made] == []
+
+
+def test_only_jobs_keep_their_tombstones_for_days() -> None:
+    short = [table for table, made in definitions().items() if "gc_grace_seconds = 10800" in made]
+    assert short == [table for table in definitions() if table != "jobs"] == DELETES_NOTHING
+
+
+def test_large_values_are_dropped_by_whole_files() -> None:
+    for table in ("segments", "index_buckets", "job_results"):
+        assert "TimeWindowCompactionStrategy" in definitions()[table]
+        assert "read_repair = 'NONE'" in definitions()[table]
+        assert "compression = {'enabled': false}" in definitions()[table]
+
+
+def test_an_installed_package_has_the_file() -> None:
+    packaging = configparser.ConfigParser()
+    packaging.read(CHECKOUT / "setup.cfg")
+    assert packaging["options.package_data"]["strandline.store.cassandra"].split() == ["schema.cql"]
+    link = CHECKOUT / "store/cassandra/schema.cql"
+    assert link.resolve() == CHECKOUT / "conf/schema.cql"

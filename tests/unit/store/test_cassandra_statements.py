@@ -1,0 +1,61 @@
+"""What may never be sent to Cassandra is in no statement."""
+
+import re
+
+import pytest
+
+from strandline.store.cassandra.schema import definitions
+from strandline.store.cassandra.statements import ALL, Kind, Statement
+
+pytestmark = pytest.mark.unit
+
+COMPARED = {"schema_version", "datasets", "manifest", "jobs"}
+"""The tables that compare-and-sets write."""
+STATICS = {"epoch", "owner", "seen_at", "topic_id", "next_part_id"}
+
+
+def table_of(statement: Statement) -> str:
+    return re.findall(r"IN\.(\w+)", statement.cql)[0]
+
+
+def writes(statement: Statement) -> bool:
+    return statement.cql.startswith(("INSERT", "UPDATE", "DELETE"))
+
+
+def by_text(statement: Statement) -> str:
+    return statement.cql[:50]
+
+
+def test_every_table_is_written_and_read() -> None:
+    assert {table_of(one) for one in ALL if writes(one)} == set(definitions())
+    assert {table_of(one) for one in ALL if not writes(one)} == set(definitions())
+
+
+@pytest.mark.parametrize("statement", ALL, ids=by_text)
+def test_what_compare_and_sets_write_is_written_and_read_by_nothing_else(statement: Statement) -> None:
+    """A plain write carries a clock's time, and could hide a later compare-and-set: the lease of a job, say."""
+    kinds = {Kind.PLAIN_READ, Kind.PLAIN_WRITE}
+    assert (statement.kind in kinds) == (table_of(statement) not in COMPARED)
+    assert (statement.kind is Kind.CONDITIONAL) == (" IF " in statement.cql)
+    assert (statement.kind in {Kind.PLAIN_READ, Kind.SERIAL_READ}) == statement.cql.startswith("SELECT")
+
+
+@pytest.mark.parametrize("statement", [one for one in ALL if writes(one)], ids=by_text)
+def test_no_statement_gives_a_life_to_what_says_who_the_owner_is(statement: Statement) -> None:
+    columns = set(re.findall(r"\w+", statement.cql.split(" WHERE ")[0].split(" VALUES ")[0]))
+    if table_of(statement) == "manifest":
+        assert not ("TTL" in statement.cql and columns & STATICS)
+    assert "TIMESTAMP" not in statement.cql
+
+
+@pytest.mark.parametrize("statement", [one for one in ALL if one.cql.startswith("INSERT")], ids=by_text)
+def test_an_insert_has_a_value_for_each_column(statement: Statement) -> None:
+    columns, values = re.findall(r"\(([^)]*)\)", statement.cql)
+    assert len(columns.split(",")) == len(values.split(","))
+
+
+@pytest.mark.parametrize("table", ["segments", "index_buckets", "job_results"])
+def test_nothing_that_lies_under_an_attempt_is_ever_deleted_or_kept_for_ever(table: str) -> None:
+    found = [one for one in ALL if table_of(one) == table and writes(one)]
+    assert [one.cql.split()[0] for one in found] == ["INSERT"]
+    assert all(one.cql.endswith("USING TTL ?") for one in found)

@@ -1,0 +1,141 @@
+"""The file of a SQLite store: what it is opened as, and which files are refused."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.store.protocol import Store, StoreRefused
+from strandline.store.rows import IndexBucketOf, ManifestWrite
+from strandline.store.sqlite import SqliteStore, open_sqlite_store
+from strandline.store.sqlite.schema import APPLICATION_ID, VERSION
+from support.store_contract import LASTING, cut, fresh_shard, taken
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.sqlite"
+
+
+def opened(path: Path) -> Store:
+    return open_sqlite_store(path, ManualClock())
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
+def test_what_is_acknowledged_is_on_disk(path: Path) -> None:
+    """A write-ahead log, synced at each commit: on this a power cut's harmlessness depends."""
+    with closing(opened(path)) as store:
+        assert isinstance(store, SqliteStore)
+        for _ in range(2):
+            with store._connections.reading() as first, store._connections.reading() as second:
+                for connection in (first, second):
+                    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+                    assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+def test_a_store_that_is_opened_again_has_all_that_was_written(path: Path) -> None:
+    clock, shard = ManualClock(), fresh_shard()
+    rows = (cut(1, clock.now_ms() + LASTING),)
+    with closing(open_sqlite_store(path, clock)) as store:
+        store.commit(taken(store, shard), ManifestWrite(cuts=rows, next_part_id=7))
+        before = store.manifest(shard)
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name], "the log was not carried over"
+    with closing(open_sqlite_store(path, clock)) as store:
+        assert store.manifest(shard) == before
+
+
+def test_a_connection_that_is_in_use_when_the_store_is_closed_is_closed_after_use(path: Path) -> None:
+    store = opened(path)
+    assert isinstance(store, SqliteStore)
+    with store._connections.writing():
+        store.close()
+    # The last connection takes the log away when it closes.
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_a_reader_between_two_rows_does_not_hold_the_log(path: Path) -> None:
+    """A log that somebody reads can't be carried over into the file, and grows as long as that lasts."""
+    clock, where = ManualClock(), IndexBucketOf(fresh_shard(), 1, "attempt-1")
+    with closing(open_sqlite_store(path, clock)) as store:
+        store.write_index_bucket(where, [bytes(2**20)] * 20, clock.now_ms() + LASTING)
+        rows = store.index_bucket(where)
+        assert next(rows) == bytes(2**20)
+        # Written after the reader began: a snapshot of the reader's would be of before.
+        taken(store, where.shard)
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+        assert len(list(rows)) == 19
+
+
+def test_an_empty_file_becomes_a_store(path: Path) -> None:
+    path.touch()
+    with closing(opened(path)) as store:
+        assert store.state(fresh_shard()) is None
+
+
+def test_a_name_that_means_something_to_sqlite_is_a_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    opened(Path(":memory:")).close()
+    assert (tmp_path / ":memory:").stat().st_size > 0
+
+
+def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
+    opened(path).close()
+    change(path, f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(StoreRefused, match=f"version {VERSION + 1}.*newer"):
+        opened(path)
+
+
+def test_a_file_of_no_known_version_is_refused(path: Path) -> None:
+    opened(path).close()
+    change(path, "PRAGMA user_version = 0")
+    with pytest.raises(StoreRefused, match="version 0"):
+        opened(path)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("CREATE TABLE segments (id INTEGER)",),
+        ("PRAGMA application_id = 7",),
+        ("PRAGMA user_version = 3",),
+    ],
+)
+def test_a_file_that_another_program_made_is_refused_and_left_as_it_is(path: Path, statements: tuple[str, ...]) -> None:
+    change(path, *statements)
+    before = path.read_bytes()
+    with pytest.raises(StoreRefused, match="not a Strandline store"):
+        opened(path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> None:
+    path.write_text("a shopping list\n" * 100)
+    with pytest.raises(StoreRefused, match="not a SQLite file"):
+        opened(path)
+    assert path.read_text() == "a shopping list\n" * 100
+
+
+def test_a_store_without_a_folder_is_refused_with_what_to_check(tmp_path: Path) -> None:
+    with pytest.raises(StoreRefused, match=r"can't be opened.*folder exists"):
+        opened(tmp_path / "nowhere" / "store.sqlite")
+    with pytest.raises(StoreRefused, match="can't be opened"):
+        opened(tmp_path)
+
+
+def test_the_file_says_whose_it_is(path: Path) -> None:
+    opened(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)

@@ -1,0 +1,251 @@
+"""The kernels that split a request: plan where each series goes, then copy its bytes there.
+
+The walk goes over a request as the decoding walk in `walk.py` does and finds the same faults in the same fields. It
+keeps no samples: a row of the plan is where a series' bytes lie, how many they are, and the partition they belong to.
+A series whose labels are not canonical gets new bytes in an array of the caller's, so the request itself is only read.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from strandline.kernels.machine import load_u8, store_u8
+from strandline.kernels.xxh3 import hash_at
+from strandline.wire.kernels.labels import (
+    CANONICAL,
+    MALFORMED,
+    MAX_LABELS,
+    REWRITE,
+    TAG_LABEL,
+    gather,
+    rewrite,
+    scan_canonical,
+)
+from strandline.wire.kernels.protobuf import BAD, compare_bytes, read_length, read_varint, skip_field
+from strandline.wire.kernels.walk import (
+    BROKEN,
+    COUNTS,
+    EXEMPLARS,
+    HISTOGRAMS,
+    METADATA,
+    SHORTEST_SAMPLE,
+    SHORTEST_SERIES,
+    TAG_EXEMPLAR,
+    TAG_HISTOGRAM,
+    TAG_METADATA,
+    TAG_SAMPLE,
+    TAG_SERIES,
+    read_sample,
+)
+
+U64 = np.uint64
+
+WITHOUT_SAMPLES = COUNTS  # One more place in the array of counts.
+SPLIT_COUNTS = COUNTS + 1
+
+SHORTEST_KEPT = SHORTEST_SERIES + SHORTEST_SAMPLE  # The least that a row takes of a request.
+# Room for the tag and length of a series that is written anew: four bytes more than the least that they took before,
+# so that such a series takes less than twice its bytes.
+HEADER = 6
+
+
+@intrinsic
+def copy_bytes(_typing, target, source, length):
+    """Copy bytes between addresses. The two runs must not overlap."""
+
+    def generate(context, builder, _signature, arguments):
+        byte = ir.IntType(8).as_pointer()
+        to, start = (builder.inttoptr(address, byte) for address in arguments[:2])
+        cgutils.raw_memcpy(builder, to, start, arguments[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@njit(cache=True)
+def partition_of(key_low, partitions):
+    """The partitioner: the low word of a part key's hash, modulo the number of partitions."""
+    return np.int64(key_low % U64(partitions))
+
+
+@njit(cache=True)
+def _survey(at, end):
+    """What a series holds whose fields `gather` found sound, in any order.
+
+    Gives (number of samples or `BROKEN`, number of exemplars, of histograms, bytes that its label fields take).
+    """
+    n_samples, exemplars, histograms, label_bytes = 0, 0, 0, 0
+    while at < end:
+        field = at
+        tag, at = read_varint(at, end)
+        if tag == TAG_SAMPLE:
+            length, at = read_length(at, end)
+            _, _, sound = read_sample(at, at + length)
+            if not sound:
+                return BROKEN, 0, 0, 0
+            n_samples += 1
+            at += length
+        else:
+            at = skip_field(tag, at, end)
+            if tag == TAG_LABEL:
+                label_bytes += at - field
+            elif tag == TAG_EXEMPLAR:
+                exemplars += 1
+            elif tag == TAG_HISTOGRAM:
+                histograms += 1
+    return n_samples, exemplars, histograms, label_bytes
+
+
+@njit(cache=True)
+def _put_header(content, length):
+    """Write a series' tag and length so that they end where its content starts; the position of the tag."""
+    at = content - 1
+    rest = length
+    while rest >= 0x80:
+        rest >>= 7
+        at -= 1
+    start = at - 1
+    store_u8(start, np.uint8(TAG_SERIES))
+    while length >= 0x80:
+        store_u8(at, np.uint8((length & 0x7F) | 0x80))
+        length >>= 7
+        at += 1
+    store_u8(at, np.uint8(length))
+    return start
+
+
+@njit(cache=True)
+def _put_series(content, at, end, spans, n_labels, label_bytes):
+    """Write a series to `content` with its gathered labels in canonical form, and its other fields as they lie behind.
+
+    Gives (start, end, low word of the key's hash). The start is `BAD` if there was no need: the labels are canonical
+    where they lie, and something else made the series unusual.
+    """
+    labels_end, _, _ = rewrite(content, spans, n_labels)
+    labels_length = labels_end - content
+    key_low, _ = hash_at(content, labels_length)
+    # Label fields that take just these bytes, and these bytes in front: so no label stands anywhere else.
+    if labels_length == label_bytes and compare_bytes(at, labels_length, content, labels_length) == 0:
+        return BAD, BAD, key_low
+    to = labels_end
+    while at < end:
+        field = at
+        tag, at = read_varint(at, end)
+        at = skip_field(tag, at, end)
+        if tag != TAG_LABEL:
+            copy_bytes(to, field, at - field)
+            to += at - field
+    return _put_header(content, to - content), to, key_low
+
+
+@njit(cache=True, nogil=True)
+def plan_series(data, partitions, limits, rows, spare, counts):
+    """Walk a request and plan a row for each series that is kept, in their order.
+
+    Gives (number of rows, how many of them were written anew, position of the broken field or `BAD`). A row is the
+    partition, the address and the size of the series' field, and its number of samples. Rows need `data` and `spare`
+    alive. `rows` must have a place for every `SHORTEST_KEPT` bytes, and `spare` twice the bytes and `HEADER` more.
+    """
+    max_labels, max_name, max_value = limits
+    partition, source, size, samples = rows
+    spans = np.empty((MAX_LABELS, 4), dtype=np.int64)
+    base, room = np.int64(data.ctypes.data), np.int64(spare.ctypes.data)
+    at, end = base, base + len(data)
+    n_rows, rewritten = 0, 0
+    while at < end:
+        field = at
+        tag, at = read_varint(at, end)
+        if at < 0:
+            return n_rows, rewritten, field - base
+        if tag != TAG_SERIES:
+            if tag == TAG_METADATA:
+                counts[METADATA] += 1
+            at = skip_field(tag, at, end)
+            if at < 0:
+                return n_rows, rewritten, field - base
+            continue
+        length, start = read_length(at, end)
+        if start < 0:
+            return n_rows, rewritten, field - base
+        at = start + length
+        verdict, labels_end, _, _ = scan_canonical(start, at, max_labels, max_name, max_value)
+        n_samples, here, unusual = 0, labels_end, verdict == REWRITE
+        while here < at and not unusual:
+            if load_u8(here) != TAG_SAMPLE:
+                unusual = True
+                continue
+            length, here = read_length(here + 1, at)
+            if here < 0:
+                return n_rows, rewritten, field - base
+            _, _, sound = read_sample(here, here + length)
+            if not sound:
+                return n_rows, rewritten, field - base
+            n_samples += 1
+            here += length
+        exemplars, histograms, n_labels, label_bytes = 0, 0, 0, 0
+        if unusual:
+            verdict, n_labels = gather(start, at, spans, max_labels, max_name, max_value)
+            if verdict == MALFORMED:
+                return n_rows, rewritten, field - base
+            n_samples, exemplars, histograms, label_bytes = _survey(start, at)
+            if n_samples < 0:
+                return n_rows, rewritten, field - base
+        if verdict != CANONICAL or n_samples == 0:
+            counts[verdict if verdict != CANONICAL else WITHOUT_SAMPLES] += 1
+            # Of a series that is kept, the shard counts these.
+            counts[EXEMPLARS] += exemplars
+            counts[HISTOGRAMS] += histograms
+            continue
+        source[n_rows], size[n_rows], samples[n_rows] = field, at - field, n_samples
+        if unusual:
+            new, new_end, key_low = _put_series(room + HEADER, start, at, spans, n_labels, label_bytes)
+            if new >= 0:
+                source[n_rows], size[n_rows] = new, new_end - new
+                room = new_end
+                rewritten += 1
+        else:
+            key_low, _ = hash_at(start, labels_end - start)
+        partition[n_rows] = partition_of(key_low, partitions)
+        n_rows += 1
+    return n_rows, rewritten, BAD
+
+
+@njit(cache=True, nogil=True)
+def plan_parts(partitions, max_bytes, rows, part, parts):
+    """Give each row its part: the newest of its partition, or a new one where that would pass `max_bytes`.
+
+    Gives (number of parts, the first row that alone is too large or `BAD`). Parts are numbered as they are begun; each
+    has a partition, a size, and numbers of series and of samples, in `parts`, which has a place for every row.
+    """
+    partition, _, size, samples = rows
+    of_partition, part_size, part_series, part_samples = parts
+    newest = np.full(partitions, -1, dtype=np.int64)
+    n_parts = 0
+    for row in range(len(size)):
+        if size[row] > max_bytes:
+            return n_parts, row
+        chosen = newest[partition[row]]
+        if chosen < 0 or part_size[chosen] + size[row] > max_bytes:
+            chosen = n_parts
+            newest[partition[row]] = chosen
+            of_partition[chosen] = partition[row]
+            part_size[chosen], part_series[chosen], part_samples[chosen] = 0, 0, 0
+            n_parts += 1
+        part[row] = chosen
+        part_size[chosen] += size[row]
+        part_series[chosen] += 1
+        part_samples[chosen] += samples[row]
+    return n_parts, BAD
+
+
+@njit(cache=True, nogil=True)
+def copy_series(rows, part, place, out):
+    """Copy each row's bytes to its part's place in `out`; places move on to where the parts end."""
+    _, source, size, _ = rows
+    base = np.int64(out.ctypes.data)
+    for row in range(len(size)):
+        to = place[part[row]]
+        copy_bytes(base + to, source[row], size[row])
+        place[part[row]] = to + size[row]
