@@ -90,9 +90,13 @@ def check_joins(cuts: Sequence[CutRow], shard: ShardId) -> None:
             )
 
 
-def index_rows(manifest: ManifestRows, designated: int) -> Sequence[GroupRow]:
-    """The rows that name index buckets, newest first, superseded ones too: keys and ids in them still count."""
-    rows = [row for row in manifest.groups if row.group == designated and row.index is not None]
+def index_rows(manifest: ManifestRows, designated: int, now: int) -> Sequence[GroupRow]:
+    """The rows that name index buckets which have not expired, newest first, superseded ones too: keys and ids in them
+    still count.
+    """
+    rows = [
+        row for row in manifest.groups if row.group == designated and row.index is not None and row.data_expires > now
+    ]
     return sorted(rows, key=lambda row: row.bucket, reverse=True)
 
 

@@ -88,7 +88,8 @@ class GroupRow:
     """What is stored of one group in one bucket; always written whole, after all that it names.
 
     `least_time` and `greatest_time` are sample times, None where there is no sample. `checksum` is over the segments'
-    bytes in order. A superseded row is a hole: its segments are not read, and a rewind will write it again.
+    bytes in order. The row itself tells of the data until `expires`; the data is there until `data_expires`. A
+    superseded row is a hole: its segments are not read, and a rewind will write it again.
     """
 
     bucket: int
@@ -102,6 +103,7 @@ class GroupRow:
     checksum: bytes
     codec_version: int
     expires: int
+    data_expires: int
     written_by: str
     written_at: int
     late: tuple[LateSamples, ...] = ()

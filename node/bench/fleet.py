@@ -37,6 +37,11 @@ def labels_of(number: int) -> list[tuple[str, str]]:
 
 def records(series: int, time: int) -> Iterator[bytes]:
     """Remote-write bodies with one sample of each series, 2,000 series a body."""
+    return (compress(request) for request, _ in requests(series, time))
+
+
+def requests(series: int, time: int) -> Iterator[tuple[bytes, int]]:
+    """The same, not compressed, and how many series each has."""
     sample = _sample(time)
     fragments: dict[tuple[str, str], bytes] = {}
     for first in range(0, series, SERIES_A_RECORD):
@@ -53,4 +58,4 @@ def records(series: int, time: int) -> Iterator[bytes]:
             body = b"".join(encoded) + sample
             # Field 1, and the length as a varint of two bytes: a series has between 128 and 16,383.
             parts.append(bytes((0x0A, len(body) & 0x7F | 0x80, len(body) >> 7)) + body)
-        yield compress(b"".join(parts))
+        yield b"".join(parts), len(parts)

@@ -183,7 +183,11 @@ class Flusher:
         index = closed.index if group == self._designated else None
         index_rows = self._write_index(index, closed.bucket, attempt, expires) if index is not None else None
         row = written.row(
-            expires=now + options.row_life, written_by=options.owner_name, written_at=now, index=index_rows
+            expires=self._view.row_expiry(now + options.row_life),
+            data_expires=expires,
+            written_by=options.owner_name,
+            written_at=now,
+            index=index_rows,
         )
         write = ManifestWrite(groups=(row,), next_part_id=index.next_part_id if index is not None else None)
         self._store.commit(self._ownership, write)

@@ -28,7 +28,9 @@ class GroupWrite:
     greatest_time: int | None
     late: tuple[LateSamples, ...]
 
-    def row(self, *, expires: int, written_by: str, written_at: int, index: IndexBucketRows | None) -> GroupRow:
+    def row(
+        self, *, expires: int, data_expires: int, written_by: str, written_at: int, index: IndexBucketRows | None
+    ) -> GroupRow:
         """The manifest's row."""
         return GroupRow(
             bucket=self.bucket,
@@ -42,6 +44,7 @@ class GroupWrite:
             checksum=self.checksum,
             codec_version=VERSION,
             expires=expires,
+            data_expires=data_expires,
             written_by=written_by,
             written_at=written_at,
             late=self.late,

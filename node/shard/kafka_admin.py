@@ -29,6 +29,7 @@ from strandline.node.shard.kafka_errors import NO_LEADER, error_of, meaning
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 _DEFAULT_TIMEOUT_MS = 30_000
+_SLACK_S = 0.5
 
 # Any, because those that make its values have no annotations.
 _SPEC: Any = OffsetSpec
@@ -65,6 +66,8 @@ class KafkaAdmin:
     def __init__(self, options: ClientOptions, topic: str) -> None:
         self.topic = topic
         self._timeout = int(options.get("socket.timeout.ms", _DEFAULT_TIMEOUT_MS)) / 1000
+        # A question for offsets may take the library three times its own limit; up to that, its error says more.
+        self._patience = self._timeout + _SLACK_S
         self._client = made(AdminClient, options)
 
     def identity(self) -> TopicIdentity:
@@ -78,7 +81,7 @@ class KafkaAdmin:
     def identity_in(self, answer: "Future[Any]") -> TopicIdentity:
         """The answer, waiting for it if need be."""
         with self._explained(f"topic {self.topic} can't be looked up"):
-            description = answer.result()
+            description = answer.result(self._patience)
         # The library writes the id with + and /, Kafka's own tools and logs with - and _.
         topic_id = str(description.topic_id).translate(str.maketrans("+/", "-_"))
         return TopicIdentity(self.topic, topic_id, len(description.partitions))
@@ -87,7 +90,9 @@ class KafkaAdmin:
         """Every setting of the topic, those that it inherits included."""
         resource = ConfigResource(ResourceType.TOPIC, self.topic)
         with self._explained(f"the settings of topic {self.topic} can't be read"):
-            entries = self._client.describe_configs([resource], request_timeout=self._timeout)[resource].result()
+            entries = self._client.describe_configs([resource], request_timeout=self._timeout)[resource].result(
+                self._patience
+            )
         return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
     def start(self, partition: int) -> int:
@@ -110,7 +115,7 @@ class KafkaAdmin:
         answer = self._client.create_topics([new], request_timeout=self._timeout)[self.topic]
         with self._explained(f"topic {self.topic} can't be made ({partitions} partitions, {replication} replicas)"):
             try:
-                answer.result()
+                answer.result(self._patience)
             except KafkaException as failure:
                 if error_of(failure).code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
@@ -141,7 +146,7 @@ class KafkaAdmin:
         answers = self._client.list_offsets({place: wanted}, isolation_level=isolation, request_timeout=self._timeout)
         with self._explained(what):
             try:
-                return int(answers[place].result().offset)
+                return int(answers[place].result(self._patience).offset)
             except KafkaException as failure:
                 if error_of(failure).code() != NO_LEADER:
                     raise
@@ -154,3 +159,7 @@ class KafkaAdmin:
             yield
         except KafkaException as failure:
             raise meaning(error_of(failure), what, self.topic) from failure
+        except TimeoutError as failure:
+            raise LogUnreachable(
+                f"{what}: the brokers have not answered for {self._timeout:g} s", remedy="Check that they run"
+            ) from failure

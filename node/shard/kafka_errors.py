@@ -11,6 +11,8 @@ NO_LEADER = KafkaError._NOENT
 """What a question for offsets gets if nobody leads the partition, be it that there is none."""
 END_REACHED = KafkaError._PARTITION_EOF
 """Not an error: the reader has reached what it may see."""
+GROUP_REFUSED = KafkaError.GROUP_AUTHORIZATION_FAILED
+"""A consumer looks for its group even if it reads by assignment. Without one, only mirrored offsets are missing."""
 OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE})
 """The position is not there: with `auto.offset.reset=error` the library gives the first of these for all three."""
 DAMAGED = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError._UNDERFLOW})

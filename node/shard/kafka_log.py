@@ -30,7 +30,7 @@ from confluent_kafka import (
 from strandline.clock import SystemClock
 from strandline.node.shard.kafka_admin import KafkaAdmin
 from strandline.node.shard.kafka_clients import ClientOptions, made
-from strandline.node.shard.kafka_errors import DAMAGED, END_REACHED, OUT_OF_RANGE, LogDamaged, meaning
+from strandline.node.shard.kafka_errors import DAMAGED, END_REACHED, GROUP_REFUSED, OUT_OF_RANGE, LogDamaged, meaning
 from strandline.node.shard.kafka_watch import EVERY_S, TopicWatch
 from strandline.node.shard.log import LogEnds, OffsetGone, Records
 
@@ -170,6 +170,8 @@ class KafkaLog:
                 self._position = _offset(message) + 1
             elif error.code() == END_REACHED:
                 self._position = _offset(message)
+            elif error.code() == GROUP_REFUSED:
+                self._watch.heard(error)
             else:
                 # Whatever follows is fetched again, once somebody has heard of this.
                 self._failure, self._astray = error, True

@@ -15,7 +15,7 @@ from strandline.clock import Clock
 from strandline.errors import Fatal, Retryable, StrandlineError
 from strandline.node.shard.kafka_admin import TopicIdentity
 from strandline.node.shard.kafka_clients import BrokerErrors
-from strandline.node.shard.kafka_errors import ALL_DOWN, KafkaRefused, meaning
+from strandline.node.shard.kafka_errors import ALL_DOWN, GROUP_REFUSED, KafkaRefused, meaning
 from strandline.node.shard.log import TopicUnfit
 
 EVERY_S = 5.0
@@ -73,7 +73,7 @@ class TopicWatch:
     def heard(self, error: KafkaError) -> None:
         """The library tells of an error that belongs to no request. It goes on trying by itself."""
         told = meaning(error, f"topic {self._admin.topic} can't be read", self._admin.topic)
-        if error.code() == ALL_DOWN or isinstance(told, KafkaRefused):
+        if error.code() == ALL_DOWN or (isinstance(told, KafkaRefused) and error.code() != GROUP_REFUSED):
             self._troubled(told)
         self._errors.heard(error)
 

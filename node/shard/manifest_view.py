@@ -18,6 +18,7 @@ class ManifestView:
         self._cuts = {row.bucket: row for row in rows.cuts}
         self._rows = {(row.bucket, row.group): row for row in rows.groups}
         self._progress: Progress | None = None
+        self._latest_expiry = max((row.expires for row in (*rows.cuts, *rows.groups)), default=0)
 
     @property
     def topic_id(self) -> str:
@@ -37,6 +38,14 @@ class ManifestView:
             if write.topic_id is not None:
                 self._state = replace(self._state, topic_id=write.topic_id)
             self._progress = None
+            self._latest_expiry = max([self._latest_expiry, *(row.expires for row in (*write.cuts, *write.groups))])
+
+    def row_expiry(self, wanted: int) -> int:
+        """When a row that is written now may expire: as wanted, but not before any that is there.
+
+        Where rows were to live longer once, a younger one would otherwise go first and leave a hole behind older ones.
+        """
+        return max(wanted, self._latest_expiry)
 
     def expire(self, now: int) -> None:
         """Leave out rows whose time has come."""
@@ -64,13 +73,14 @@ class ManifestView:
         done = self.progress()
         return done.lowest if done is not None else -1
 
-    def overlapping(self, first_time: int, last_time: int) -> list[GroupRow]:
-        """The rows with samples in a range of sample times, both included, oldest bucket first."""
+    def overlapping(self, first_time: int, last_time: int, now: int) -> list[GroupRow]:
+        """The rows whose data is there, with samples in a range of sample times, both included; oldest bucket first."""
         with self._lock:
             found = [
                 row
                 for row in self._rows.values()
                 if not row.superseded
+                and row.data_expires > now
                 and row.least_time is not None
                 and row.greatest_time is not None
                 and row.least_time <= last_time

@@ -38,7 +38,7 @@ class ShardReader:
         Raises `SegmentDamaged` or `SpillDamaged` rather than leave something out.
         """
         buffered = self._buffers()
-        rows = self._shard.view.overlapping(times.first, times.last)
+        rows = self._shard.view.overlapping(times.first, times.last, self._shard.parts.clock.now_ms())
         runs = [(row.bucket, self._stored(row, wanted, times)) for row in rows]
         runs += [
             (one.bucket, one.view.read(SeriesKeys(wanted.metric, wanted.key_high, wanted.key_low), times))

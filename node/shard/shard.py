@@ -186,7 +186,9 @@ class Shard:
         with self.stages.timing(Stage.CUT):
             bucket, options, now = self.bucket, self.parts.options, self.parts.clock.now_ms()
             known = self._known_cuts.popleft() if self._known_cuts else None
-            cut = known or self._with_loss(CutRow(bucket, self._bucket_start, end, now + options.row_life))
+            cut = known or self._with_loss(
+                CutRow(bucket, self._bucket_start, end, self.view.row_expiry(now + options.row_life))
+            )
             closed = ClosedBucket(
                 cut,
                 self.buffer.freeze(),

@@ -79,7 +79,7 @@ def settle_offsets(
         first_start=options.first_start,
         accepted=accepted,
     )
-    write = _write_of(decision, parts, ends, topic_id, done)
+    write = _write_of(decision, parts, view, ends, topic_id)
     if write is not None:
         parts.store.commit(ownership, write)
         view.committed(write)
@@ -99,7 +99,7 @@ def load_shard_index(parts: ShardParts, view: ManifestView, progress: Callable[[
     """
     options = parts.options
     designated = designated_group(options.shard, options.groups)
-    rows = index_rows(view.rows(), designated)
+    rows = index_rows(view.rows(), designated, parts.clock.now_ms())
     done = view.progress()
     if done is None:
         raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
@@ -110,7 +110,7 @@ def load_shard_index(parts: ShardParts, view: ManifestView, progress: Callable[[
         options.policy,
         opened.documents,
         _stored_buckets(parts, wanted, progress),
-        {row.bucket: row.expires for row in rows},
+        {row.bucket: row.data_expires for row in rows},
         open_bucket=done.stored_up_to[designated] + 1,
         next_part_id=view.next_part_id,
         series_limit=options.series_limit,
@@ -139,16 +139,17 @@ def _look_back(parts: ShardParts) -> int | None:
 
 
 def _write_of(
-    decision: Decision, parts: ShardParts, ends: LogEnds, topic_id: str, done: Progress | None
+    decision: Decision, parts: ShardParts, view: ManifestView, ends: LogEnds, topic_id: str
 ) -> ManifestWrite | None:
     """What has to be in the manifest before the first record is read."""
+    done = view.progress()
     match decision:
         case GoOn():
             return None
         case Begin(offset):
-            return ManifestWrite(cuts=(_first_cut(parts, ends, offset),), topic_id=topic_id)
+            return ManifestWrite(cuts=(_first_cut(parts, view, ends, offset),), topic_id=topic_id)
         case Reset(offset):
-            cut = _first_cut(parts, ends, offset)
+            cut = _first_cut(parts, view, ends, offset)
             # Behind every bucket that has rows, so that none of those is touched.
             least = (done.cuts[-1].bucket + 1) if done is not None else cut.bucket
             return ManifestWrite(cuts=(replace(cut, bucket=max(cut.bucket, least)),), topic_id=topic_id)
@@ -158,10 +159,10 @@ def _write_of(
             return ManifestWrite(cuts=tuple(replace(cut, lost_to=min(behind, cut.end)) for cut in lost))
 
 
-def _first_cut(parts: ShardParts, ends: LogEnds, offset: int) -> CutRow:
+def _first_cut(parts: ShardParts, view: ManifestView, ends: LogEnds, offset: int) -> CutRow:
     """The row for the bucket before that of the record at the offset, or before that of now if there is none."""
     options, time = parts.options, parts.clock.now_ms()
-    expires = time + options.row_life
+    expires = view.row_expiry(time + options.row_life)
     if offset < ends.last_stable:
         parts.log.seek(offset)
         first = parts.log.poll(1, _PEEK_S)

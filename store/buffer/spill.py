@@ -6,6 +6,7 @@ a query that took its snapshot before a flush can still read it.
 """
 
 import errno
+import gc
 import itertools
 import weakref
 from collections import deque
@@ -96,6 +97,10 @@ class SpillFolder:
         """Put a page on disk. Raises `SpillFull` or `SpillFailed`, and then leaves nothing behind."""
         with self._lock:
             used = self._settle()
+            if used + len(data) > self.limit:
+                # A query that failed may have left its view in a cycle, which nobody has collected yet.
+                gc.collect()
+                used = self._settle()
             if used + len(data) > self.limit:
                 raise SpillFull(
                     f"the spill folder {self.path} holds {used} of {self.limit} bytes, and a page of {len(data)} bytes "

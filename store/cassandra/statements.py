@@ -90,15 +90,17 @@ WRITE_CUT: Final = Statement(
 WRITE_GROUP: Final = Statement(
     Kind.BESIDE_CONDITION,
     'INSERT INTO IN.manifest (dataset, shard, bucket, "group", written_epoch, expires,'
-    " attempt, segments, series, samples, sample_times, checksum, codec_version, written_by, written_at, late,"
-    " superseded, index_bucket) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
+    " attempt, segments, series, samples, sample_times, checksum, codec_version, data_expires, written_by,"
+    " written_at, late, superseded, index_bucket)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
 )
 MANIFEST: Final = Statement(
     Kind.SERIAL_READ,
     "SELECT epoch, owner, seen_at, topic_id, next_part_id, WRITETIME(epoch) AS revision,"
     ' bucket, "group", written_epoch, expires, start_offset, end_offset, lost_to, reset,'
-    " attempt, segments, series, samples, sample_times, checksum, codec_version, written_by, written_at, late,"
-    " superseded, index_bucket FROM IN.manifest WHERE dataset = ? AND shard = ? AND bucket >= ? AND bucket <= ?",
+    " attempt, segments, series, samples, sample_times, checksum, codec_version, data_expires, written_by,"
+    " written_at, late, superseded, index_bucket FROM IN.manifest"
+    " WHERE dataset = ? AND shard = ? AND bucket >= ? AND bucket <= ?",
 )
 
 # Large values. The pages that they are read in have a few megabytes.

@@ -88,8 +88,8 @@ def commit(connection: sqlite3.Connection, ownership: Ownership, write: Manifest
     )
     connection.executemany(
         "INSERT OR REPLACE INTO flush_groups (dataset, shard, bucket, flush_group, attempt, segments, series, samples,"
-        " least_time, greatest_time, checksum, codec_version, expires, written_by, written_at, late, superseded,"
-        " index_rows, index_checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " least_time, greatest_time, checksum, codec_version, expires, data_expires, written_by, written_at, late,"
+        " superseded, index_rows, index_checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [(*shard, *_group_values(row)) for row in write.groups],
     )
     connection.execute(
@@ -120,7 +120,7 @@ def read_manifest(
     )
     groups = connection.execute(
         "SELECT bucket, flush_group, attempt, segments, series, samples, least_time, greatest_time, checksum,"
-        " codec_version, expires, written_by, written_at, late, superseded, index_rows, index_checksum"
+        " codec_version, expires, data_expires, written_by, written_at, late, superseded, index_rows, index_checksum"
         " FROM flush_groups WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ? AND expires > ?"
         " ORDER BY bucket DESC, flush_group",
         wanted,
@@ -162,6 +162,7 @@ def _group_values(row: GroupRow) -> tuple[object, ...]:
         row.checksum,
         row.codec_version,
         row.expires,
+        row.data_expires,
         row.written_by,
         row.written_at,
         json.dumps([(late.hour, late.samples) for late in row.late]),

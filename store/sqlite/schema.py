@@ -64,6 +64,7 @@ _TABLES: Final = (
         checksum BLOB NOT NULL,
         codec_version INTEGER NOT NULL,
         expires INTEGER NOT NULL,
+        data_expires INTEGER NOT NULL,
         written_by TEXT NOT NULL,
         written_at INTEGER NOT NULL,
         late TEXT NOT NULL,           -- JSON: [[hour, samples], ...]

@@ -31,6 +31,7 @@ def row(bucket: int, group: int, *, superseded: bool = False, index: bool = Fals
         greatest_time=0,
         checksum=b"",
         codec_version=1,
+        data_expires=10**13,
         expires=NEVER,
         written_by="test",
         written_at=0,

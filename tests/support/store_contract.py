@@ -93,6 +93,7 @@ def group_row(bucket: int, group: int, expires: int, *, attempt: str = "attempt-
         greatest_time=1_700_003_599_999,
         checksum=bytes(range(240, 256)),
         codec_version=1,
+        data_expires=10**13,
         expires=expires,
         written_by="node-1",
         written_at=1_700_003_630_000,

@@ -43,6 +43,7 @@ def group_rows(expires: Sequence[int]) -> st.SearchStrategy[GroupRow]:
         greatest_time=st.none() | _I64,
         checksum=checksums,
         codec_version=st.integers(0, 1_000),
+        data_expires=st.integers(0, 2**50),
         expires=st.sampled_from(expires),
         written_by=texts,
         written_at=_COUNT,

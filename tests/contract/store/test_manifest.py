@@ -179,6 +179,7 @@ def empty_row(bucket: int, group: int, expires: int) -> GroupRow:
         greatest_time=None,
         checksum=b"",
         codec_version=1,
+        data_expires=1_999_999_999_999,
         expires=expires,
         written_by="",
         written_at=0,

@@ -9,6 +9,7 @@ from strandline.errors import ExitCode
 from strandline.node.shard.ownership import AnotherShape
 from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted, AnotherLog, DataLost, FirstStart, StartAt
+from strandline.store.buffer.gathering import TimeRange
 from strandline.store.protocol import Fenced
 from support.shard_world import (
     GRACE,
@@ -16,6 +17,7 @@ from support.shard_world import (
     METRICS,
     MINUTE,
     POLICY,
+    START,
     Crash,
     StoreCall,
     World,
@@ -26,6 +28,51 @@ from support.shard_world import (
 )
 
 pytestmark = pytest.mark.simulation
+
+
+def test_09_no_live_key_has_expired_while_the_node_was_down_as_long_as_kafka_allows(world: World) -> None:
+    world.start()
+    kafka_keeps = POLICY.margin - 2 * HOUR
+    for _ in range(2 * POLICY.time_to_live // HOUR):
+        world.produce(("m", "always", world.clock.now_ms(), 1.0))
+        world.pass_hours(1)
+    started = world.keys()["m", "always"][0]
+    assert started == START, "it has lived longer than any bucket"
+    world.crash()
+    world.pass_time(kafka_keeps)
+    world.start()
+    assert world.keys()["m", "always"][0] == START
+    world.settle()
+    assert world.keys()["m", "always"][0] == START
+
+
+@pytest.mark.parametrize("first", [2, 20])
+def test_10_no_live_key_is_lost_when_retention_changes_back_and_forth(world: World, first: int) -> None:
+    right = world.options
+    policies = [replace(POLICY, retention=hours * HOUR) for hours in (first, 5, 22 - first, 5)]
+    for policy in policies:
+        world.options = replace(right, policy=policy, history=policy.retention)
+        world.start()
+        for _ in range(12):
+            world.produce(("m", "always", world.clock.now_ms(), 1.0))
+            world.pass_hours(1)
+        world.crash()
+    world.start()
+    assert world.keys()["m", "always"][0] == START
+
+
+def test_a_shard_that_runs_longer_than_all_its_rows_live_starts_again(make_world: Callable[..., World]) -> None:
+    world = make_world(history=0)
+    world.start()
+    for _ in range(30):
+        produce_everywhere(world)
+        world.pass_hours(1)
+    assert min(cut.bucket for cut in world.manifest().cuts) > START // HOUR, "the first rows are gone"
+    keys, found = world.keys(), world.found(TimeRange(world.clock.now_ms() - POLICY.retention, world.clock.now_ms()))
+    world.crash()
+    world.start()
+    assert world.keys() == keys
+    assert world.found(TimeRange(world.clock.now_ms() - POLICY.retention, world.clock.now_ms())) == found
 
 
 def test_11_and_12_a_first_start_at_the_end_is_the_same_one_after_a_crash(make_world: Callable[..., World]) -> None:

@@ -2,6 +2,7 @@
 at any point, and snapshots that are read long after they were taken.
 """
 
+import gc
 import shutil
 import tempfile
 from pathlib import Path
@@ -110,11 +111,12 @@ class BuffersBesideModel(RuleBasedStateMachine):
     def all_memory_is_counted(self) -> None:
         every = [self.open.buffer.status(), *(frozen.status() for _, frozen in self.frozen)]
         assert self.memory.used == sum(status.memory_bytes for status in every)
-        on_disk = sum(path.stat().st_size for path in (self.folder / "spill").iterdir())
-        assert self.memory.spill.used == on_disk
-        assert on_disk >= sum(status.spilled_bytes for status in every)
-        if not self.views:
-            assert on_disk == sum(status.spilled_bytes for status in every)
+        spilled = sum(status.spilled_bytes for status in every)
+        if not self.views and self.memory.spill.used != spilled:
+            gc.collect()  # A kernel that had to be compiled leaves frames behind, and these what they held.
+            assert self.memory.spill.used == spilled
+        assert self.memory.spill.used >= spilled
+        assert self.memory.spill.used == sum(path.stat().st_size for path in (self.folder / "spill").iterdir())
 
     @invariant()
     def every_sample_is_counted(self) -> None:

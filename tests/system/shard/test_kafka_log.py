@@ -115,6 +115,7 @@ def test_damaged_records_are_an_error_and_never_skipped(stack: Stack, topic: Top
 
 def test_the_id_is_the_one_that_kafka_writes_down(stack: Stack, topic: TopicOfATest, open_log: OpenLog) -> None:
     written = stack.folder.data("kafka") / f"{topic.name}-0" / "partition.metadata"
+    eventually(written.exists)
     assert f"topic_id: {open_log(topic.name).topic_id()}" in written.read_text()
 
 

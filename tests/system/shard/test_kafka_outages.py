@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
 import pytest
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from strandline.clock import SystemClock
 from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
@@ -31,7 +32,7 @@ def open_log(guarded_kafka: GuardedKafka, topic: TopicOfATest) -> Iterator[OpenL
     with ExitStack() as opened:
 
         def open_one(user: str = ROOT, password: str | None = None) -> KafkaLog:
-            client = {**guarded_kafka.client(user, password), "socket.timeout.ms": 1000}
+            client = {**guarded_kafka.client(user, password), "socket.timeout.ms": 5000}
             log = KafkaLog(client, dataset="outages", topic=topic.name, partition=0, watch_every=0.2)
             return opened.enter_context(closing(log))
 
@@ -50,14 +51,17 @@ def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record
     guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
+    clock = SystemClock()
     topic.append(b"before")
     log = open_log()
     log.seek(0)
     assert offsets(read_on(log)) == [0]
     with guarded_kafka.hanging():
         eventually(lambda: is_unreachable(log))
+        begun = clock.monotonic()
         with pytest.raises(LogUnreachable):
             log.ends()
+        assert clock.monotonic() - begun < 8
     eventually(lambda: not is_unreachable(log))
     assert f"topic {topic.name}: the brokers answer again" in caplog.messages
     topic.append(b"after")
@@ -97,6 +101,28 @@ def test_a_missing_right_is_final_and_named(topic: TopicOfATest, open_log: OpenL
             ask()
     with pytest.raises(KafkaRefused, match=right):
         eventually(lambda: is_unreachable(log) and False)
+
+
+def test_reading_goes_on_without_the_right_to_the_group(
+    topic: TopicOfATest, open_log: OpenLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only the mirrored offset needs it, and that steers nothing."""
+    rights = [
+        AclBinding(ResourceType.TOPIC, topic.name, ResourcePatternType.LITERAL, f"User:{GUEST}", "*", each,
+                   AclPermissionType.ALLOW)
+        for each in (AclOperation.READ, AclOperation.DESCRIBE)
+    ]  # fmt: skip
+    for granted in topic.admin.create_acls(rights).values():
+        granted.result(TIMEOUT)
+    topic.append(b"value")
+    log = open_log(GUEST)
+    log.topic_id()
+    log.seek(0)
+    assert values(read_on(log)) == [b"value"]
+    # The consumer asks for its group in the background, and is refused.
+    eventually(lambda: len(log.poll(1, 0.1)) == 0 and any("roup authorization failed" in m for m in caplog.messages))
+    topic.append(b"next")
+    assert values(read_on(log)) == [b"next"]
 
 
 def test_a_check_without_the_right_to_it_is_final(guarded_kafka: GuardedKafka, topic: TopicOfATest) -> None:

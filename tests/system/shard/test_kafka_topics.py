@@ -121,7 +121,7 @@ def test_the_dead_letter_topic_is_made_once_and_takes_whatever_its_topic_takes(c
     assert not create_dead_topic(client, name, replication=1, retention_ms=DAY)
     settings = KafkaAdmin(client, dead_topic(name)).settings()
     assert int(settings["retention.ms"]) == DAY
-    largest = Producer({**client, "message.max.bytes": 10 << 20})
+    largest = Producer({**client, "message.max.bytes": 10 << 20, "log_level": 0})
     produce(largest, dead_topic(name), bytes(3 << 20), 0)
     with pytest.raises((AssertionError, KafkaException), match="MSG_SIZE_TOO_LARGE"):
         produce(largest, dead_topic(name), bytes(4 << 20), 0)

@@ -217,18 +217,18 @@ def test_index_rows_are_the_designated_group_s_newest_first_with_superseded_ones
         row(11, 1),
     ]
     # A cut that has expired, and one before a reset, take no key away.
-    found = index_rows(manifest([beginning(10, 0)], rows), 1)
+    found = index_rows(manifest([beginning(10, 0)], rows), 1, now=0)
     assert [(one.bucket, one.group, one.superseded) for one in found] == [
         (10, 1, True),
         (9, 1, False),
         (8, 1, False),
     ]
-    assert index_rows(manifest([beginning(10, 0)], rows), 2) == []
+    assert index_rows(manifest([beginning(10, 0)], rows), 2, now=0) == []
 
 
 def test_index_rows_come_in_order_whatever_the_order_of_the_manifest() -> None:
     rows = tuple(row(bucket, 0, index=True) for bucket in (5, 9, 7, 6, 8))
-    assert [one.bucket for one in index_rows(ManifestRows(STATE, (), rows), 0)] == [9, 8, 7, 6, 5]
+    assert [one.bucket for one in index_rows(ManifestRows(STATE, (), rows), 0, now=0)] == [9, 8, 7, 6, 5]
 
 
 # Scenarios, as far as checkpoints decide them.
@@ -271,3 +271,8 @@ def test_scenario_25_the_index_is_stored_no_further_than_the_designated_group_s_
     assert designated in ahead.missing[8]
     succeeded = known(cuts, [*others, row(8, designated, index=True)], groups=3)
     assert (succeeded.stored_up_to[designated], succeeded.checkpoints[designated]) == (8, 150)
+
+
+def test_an_index_bucket_that_has_expired_is_not_named_though_its_row_is_there() -> None:
+    rows = tuple(replace(row(bucket, 0, index=True), data_expires=bucket * 10) for bucket in (5, 6, 7))
+    assert [one.bucket for one in index_rows(ManifestRows(STATE, (), rows), 0, now=60)] == [7]

@@ -60,6 +60,19 @@ def test_a_full_folder_refuses_a_page_and_says_what_to_do(folder: SpillFolder) -
     assert folder.write(b"y" * 400, 1, 2).length == 400, "to the very limit"
 
 
+def test_pages_that_only_garbage_refers_to_make_no_folder_full(folder: SpillFolder) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        cycle: list[object] = [folder.write(b"x" * 600, 1, 1)]
+        cycle.append(cycle)
+        del cycle
+        assert folder.used == 600
+        assert folder.write(b"y" * 600, 1, 2).length == 600
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize(
     ("number", "error"), [(errno.ENOSPC, SpillFull), (errno.EDQUOT, SpillFull), (errno.EIO, SpillFailed)]
 )

@@ -168,6 +168,11 @@ def test_one_broker_of_several_may_fail(watch: TopicWatch) -> None:
     watch.require_alive()
 
 
+def test_a_refused_group_keeps_nobody_from_reading(watch: TopicWatch) -> None:
+    watch.heard(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "no right to the group"))
+    watch.require_alive()
+
+
 def test_a_refusal_is_not_hidden_by_the_silence_that_follows(watch: TopicWatch) -> None:
     watch.heard(REFUSED)
     watch.heard(ALL_DOWN)

@@ -1,0 +1,178 @@
+"""`strandline bench ingest`: a real shard process between a real Kafka and a real Cassandra.
+
+All records are in Kafka before the shard may read them, so that it never waits for the bench. First comes one scrape of
+series that nobody has seen, then the others, then a record that closes the bucket, which is stored whole.
+"""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from strandline.clock import SystemClock
+from strandline.errors import Fatal
+from strandline.node.bench.fleet import SERIES_A_RECORD, labels_of
+from strandline.node.bench.ingest_report import IngestReport, Part, PeerFigures
+from strandline.node.bench.machine import Machine
+from strandline.node.bench.peer import Peer
+from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
+from strandline.node.bench.shard_process import ShardProcess, Status, write_settings
+from strandline.node.stack import Stack, StackOptions
+from strandline.node.steps import Steps
+from strandline.store.cassandra.keyspace import create_keyspace
+
+TOPIC = "bench"
+DAY = 86_400_000
+_LONGEST_S = 1800
+
+
+class NotProduced(Fatal):
+    """Kafka did not take a record."""
+
+
+class IngestBench:
+    """One run, with servers of its own in a folder of its own."""
+
+    def __init__(self, series: int, scrapes: int, folder: Path, steps: Steps, peer: Peer | None) -> None:
+        self._series, self._scrapes, self._folder, self._steps, self._peer = series, scrapes, folder, steps, peer
+        self._clock = SystemClock()
+
+    def run(self) -> IngestReport:
+        """Measure."""
+        first_time = self._clock.now_ms() - (self._scrapes + 1) * INTERVAL_MS
+        options = StackOptions(state_dir=self._folder / "stack", optimise=True)
+        with self._steps.step("Starting Kafka and Cassandra"):
+            stack = Stack.start(options)
+        with stack:
+            self._make_topic(stack)
+            scrapes = Scrapes(self._series, first_time)
+            new, steady, end = self._measure(stack, scrapes)
+        return IngestReport(
+            series=self._series,
+            scrapes=self._scrapes,
+            labels_a_series=len(labels_of(0)),
+            samples_a_record=min(SERIES_A_RECORD, self._series),
+            machine=Machine.this(),
+            new_series=new,
+            steady_state=steady,
+            stored_bytes_a_sample=end["counters"]["stored_bytes"] / end["counters"]["stored_samples"],
+            index_bytes_a_series=end["counters"]["index_bytes"] / end["keys"],
+            resident_bytes=end["resident_bytes"],
+            peak_resident_bytes=end["peak_resident_bytes"],
+            buffer_bytes_a_sample=self._buffer_bytes_a_sample,
+            peer=self._measure_peer(first_time) if self._peer is not None else None,
+        )
+
+    def _measure(self, stack: Stack, scrapes: Scrapes) -> tuple[Part, Part, Status]:
+        producer = Producer({"bootstrap.servers": stack.kafka_bootstrap, "acks": "all", "linger.ms": 5})
+        process = ShardProcess(0, self._settings(stack), self._folder, self._clock)
+        try:
+            with self._steps.step("Starting a shard"):
+                begun = process.wait_for("it is active", lambda one: one["phase"] == "active")
+            with self._steps.step("New series") as step, process.held_still():
+                self._produce(producer, scrapes.next())
+            with self._steps.step("Reading new series") as step:
+                went = time.perf_counter()
+                known = process.wait_for("all series are known", self._has_read(1), _LONGEST_S)
+                new = Part.between(begun, known, time.perf_counter() - went)
+                step.note = f"{new.samples_per_second:,.0f} series/s"
+            with self._steps.step("Producing the other scrapes") as step, process.held_still():
+                for scrape in range(1, self._scrapes):
+                    self._produce(producer, scrapes.next())
+                    step.note = f"{scrape + 1} of {self._scrapes}"
+            with self._steps.step("Reading them") as step:
+                went = time.perf_counter()
+                read = process.wait_for("all records are read", self._has_read(self._scrapes), _LONGEST_S)
+                self._buffer_bytes_a_sample = read["buffer"]["memory_bytes"] / max(1, read["buffer"]["samples"])
+                self._close_bucket(producer)
+                stored = process.wait_for(
+                    "all is stored",
+                    lambda one: (
+                        one["counters"]["stored_samples"] >= self._series * self._scrapes
+                        and one["unstored_buckets"] == 0
+                    ),
+                    _LONGEST_S,
+                )
+                steady = Part.between(known, stored, time.perf_counter() - went)
+                step.note = f"{steady.samples_per_cpu_second:,.0f} samples a CPU-second"
+            process.terminate()
+            return new, steady, stored
+        finally:
+            process.kill()
+
+    def _has_read(self, scrapes: int):
+        return lambda one: one["counters"]["samples"] >= self._series * scrapes
+
+    def _measure_peer(self, first_time: int) -> PeerFigures:
+        assert self._peer is not None
+        scrapes, figures = Scrapes(self._series, first_time), []
+        for count in (1, self._scrapes - 1):
+            with self._steps.step(f"Sending {count} scrapes to the peer"):
+                before, went = self._peer.cpu_seconds(), time.perf_counter()
+                for _ in range(count):
+                    self._peer.send(scrapes.next())
+                samples = self._series * count
+                figures.append(samples / max(0.01, self._peer.cpu_seconds() - before))
+                seconds = time.perf_counter() - went
+        return PeerFigures(figures[0], figures[1], self._series * (self._scrapes - 1) / seconds)
+
+    def _produce(self, producer: Producer, bodies: Iterator[bytes], record_time: int | None = None) -> None:
+        failed: list[object] = []
+        for body in bodies:
+            while True:
+                try:
+                    producer.produce(
+                        TOPIC,
+                        value=body,
+                        partition=0,
+                        timestamp=record_time or self._clock.now_ms(),
+                        on_delivery=lambda error, _: failed.append(error) if error is not None else None,
+                    )
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+            producer.poll(0)
+        if producer.flush(60) or failed:
+            raise NotProduced(f"Kafka did not take all records: {failed[:1] or 'no answer in 60 s'}")
+
+    def _close_bucket(self, producer: Producer) -> None:
+        """A record of the next day, so that the bucket of today ends."""
+        tomorrow = (self._clock.now_ms() // DAY + 1) * DAY
+        self._produce(producer, iter([Scrapes(1, tomorrow).next().__next__()]), tomorrow)
+
+    def _make_topic(self, stack: Stack) -> None:
+        settings = {
+            "message.timestamp.type": "CreateTime",
+            "message.timestamp.after.max.ms": str(DAY),
+            "retention.ms": "-1",
+            "max.message.bytes": str(16 << 20),
+        }
+        admin = AdminClient({"bootstrap.servers": stack.kafka_bootstrap})
+        for made in admin.create_topics([NewTopic(TOPIC, 1, 1, config=settings)]).values():
+            made.result(30)
+        create_keyspace(stack.cassandra_contact, "strandline")
+
+    def _settings(self, stack: Stack) -> Path:
+        host, _, port = stack.cassandra_contact.rpartition(":")
+        return write_settings(
+            self._folder / "settings.toml",
+            {
+                "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
+                "cassandra": {"contact_points": [host], "port": int(port)},
+                "dataset": {
+                    "name": TOPIC,
+                    "flush_interval": "1d",
+                    "grace": "0s",
+                    "retention": "30d",
+                    "kafka_retention": "7d",
+                },
+                "shard": {
+                    "data_dir": str(self._folder / "data"),
+                    "flush_spread": 0,
+                    "series_limit": 20_000_000,
+                    "buffer_memory": "4g",
+                },
+            },
+        )
