@@ -139,7 +139,7 @@ def _connect(connection: CassandraConnection, version: int, *, require_keyspace:
         if require_keyspace and connection.keyspace not in cluster.metadata.keyspaces:
             raise CassandraRefused(
                 f"Cassandra at {connection.hosts} has no keyspace {connection.keyspace!r}",
-                remedy="Check cassandra.keyspace",
+                remedy="Check cassandra.keyspace, or set cassandra.keyspace_copies to have it made",
             )
     except BaseException as error:
         datacenters = {host.datacenter for host in cluster.metadata.all_hosts()} - {None}

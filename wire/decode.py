@@ -20,6 +20,8 @@ from strandline.wire.snappy import BadBlock, decompress_into, unpacked_length
 SERIES_TYPES = ("i4", "i8", "i4", "u8", "u8", "u8", "i8")
 SAMPLE_TYPES = ("i8", "f8")
 Arrays = tuple[npt.NDArray[Any], ...]
+# Rows of memory that is kept from batch to batch. One strange record may need far more, and is alone with it.
+_MOST_KEPT = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,7 @@ class Decoder:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._data = np.empty(0, dtype=np.uint8)
-        self._series: Arrays = tuple(np.empty(16, dtype=kind) for kind in SERIES_TYPES)
-        self._samples: Arrays = tuple(np.empty(16, dtype=kind) for kind in SAMPLE_TYPES)
+        self._series, self._samples = _arrays(SERIES_TYPES), _arrays(SAMPLE_TYPES)
 
     def decode(self, bodies: Sequence[bytes]) -> Columns:
         """Decode the values of a batch of Kafka records: remote-write 1.0 requests as snappy blocks."""
@@ -91,6 +92,8 @@ class Decoder:
         records = len(unpacked.bounds) - 1
         fault_at = np.full(records, -1, dtype=np.int64)
         fault_at[list(reasons)] = 0
+        if len(self._series[0]) > _MOST_KEPT:
+            self._series, self._samples = _arrays(SERIES_TYPES), _arrays(SAMPLE_TYPES)
         counts = np.zeros(COUNTS, dtype=np.int64)
         bounded = (limits.labels, limits.label_name, limits.label_value)
         done = n_series = n_samples = 0
@@ -132,6 +135,10 @@ class Decoder:
 def decode_batch(bodies: Sequence[bytes], limits: Limits) -> Columns:
     """Decode one batch, in memory of its own."""
     return Decoder(limits).decode(bodies)
+
+
+def _arrays(kinds: Sequence[str]) -> Arrays:
+    return tuple(np.empty(16, dtype=kind) for kind in kinds)
 
 
 def _twice_as_long(columns: Arrays, used: int) -> Arrays:

@@ -5,11 +5,12 @@ series that nobody has seen, then the others, then a record that closes the buck
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from strandline.clock import SystemClock
 from strandline.errors import Fatal
@@ -21,7 +22,6 @@ from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
 from strandline.node.bench.shard_process import ShardProcess, Status, write_settings
 from strandline.node.stack import Stack, StackOptions
 from strandline.node.steps import Steps
-from strandline.store.cassandra.keyspace import create_keyspace
 
 TOPIC = "bench"
 DAY = 86_400_000
@@ -38,6 +38,7 @@ class IngestBench:
     def __init__(self, series: int, scrapes: int, folder: Path, steps: Steps, peer: Peer | None) -> None:
         self._series, self._scrapes, self._folder, self._steps, self._peer = series, scrapes, folder, steps, peer
         self._clock = SystemClock()
+        self._buffer_bytes_a_sample = 0.0
 
     def run(self) -> IngestReport:
         """Measure."""
@@ -62,7 +63,7 @@ class IngestBench:
             resident_bytes=end["resident_bytes"],
             peak_resident_bytes=end["peak_resident_bytes"],
             buffer_bytes_a_sample=self._buffer_bytes_a_sample,
-            peer=self._measure_peer(first_time) if self._peer is not None else None,
+            peer=self._measure_peer(self._peer, first_time) if self._peer is not None else None,
         )
 
     def _measure(self, stack: Stack, scrapes: Scrapes) -> tuple[Part, Part, Status]:
@@ -102,21 +103,18 @@ class IngestBench:
         finally:
             process.kill()
 
-    def _has_read(self, scrapes: int):
+    def _has_read(self, scrapes: int) -> Callable[[Status], bool]:
         return lambda one: one["counters"]["samples"] >= self._series * scrapes
 
-    def _measure_peer(self, first_time: int) -> PeerFigures:
-        assert self._peer is not None
+    def _measure_peer(self, peer: Peer, first_time: int) -> PeerFigures:
         scrapes, figures = Scrapes(self._series, first_time), []
         for count in (1, self._scrapes - 1):
             with self._steps.step(f"Sending {count} scrapes to the peer"):
-                before, went = self._peer.cpu_seconds(), time.perf_counter()
+                before = peer.cpu_seconds()
                 for _ in range(count):
-                    self._peer.send(scrapes.next())
-                samples = self._series * count
-                figures.append(samples / max(0.01, self._peer.cpu_seconds() - before))
-                seconds = time.perf_counter() - went
-        return PeerFigures(figures[0], figures[1], self._series * (self._scrapes - 1) / seconds)
+                    peer.send(scrapes.next())
+                figures.append(self._series * count / max(0.01, peer.cpu_seconds() - before))
+        return PeerFigures(new_series=figures[0], steady_state=figures[1])
 
     def _produce(self, producer: Producer, bodies: Iterator[bytes], record_time: int | None = None) -> None:
         failed: list[object] = []
@@ -152,15 +150,17 @@ class IngestBench:
         admin = AdminClient({"bootstrap.servers": stack.kafka_bootstrap})
         for made in admin.create_topics([NewTopic(TOPIC, 1, 1, config=settings)]).values():
             made.result(30)
-        create_keyspace(stack.cassandra_contact, "strandline")
 
     def _settings(self, stack: Stack) -> Path:
-        host, _, port = stack.cassandra_contact.rpartition(":")
         return write_settings(
             self._folder / "settings.toml",
             {
                 "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
-                "cassandra": {"contact_points": [host], "port": int(port)},
+                "cassandra": {
+                    "contact_points": [stack.cassandra_host],
+                    "port": stack.cassandra_port,
+                    "keyspace_copies": 1,
+                },
                 "dataset": {
                     "name": TOPIC,
                     "flush_interval": "1d",

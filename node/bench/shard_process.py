@@ -14,6 +14,7 @@ from typing import Any
 
 from strandline.clock import Clock, wait_until
 from strandline.errors import Fatal
+from strandline.node.stack.tether import tethered
 
 Status = Mapping[str, Any]
 
@@ -30,7 +31,8 @@ class ShardProcess:
         self._log = folder / f"shard-{shard}.log"
         self._clock = clock
         self._status_file.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "strandline.node.cli.main", "shard", str(shard), "--config", str(settings)]
+        script = Path(sys.executable).with_name("strandline")
+        command = tethered([sys.executable, str(script), "shard", str(shard), "--config", str(settings)])
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--status-file", str(self._status_file), *extra], stdout=log, stderr=log
@@ -59,7 +61,7 @@ class ShardProcess:
 
         if not wait_until(holds, timeout=timeout, clock=self._clock, poll=0.05):
             raise self._ended(f"did not get so far in {timeout:.0f} s that {what}; it is {found.get('phase')}")
-        if self._process.poll() is not None and not condition(found):
+        if not (found and condition(found)):
             raise self._ended(f"ended with exit code {self._process.returncode} before {what}")
         return found
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import click
 
 from strandline.node.bench.index_bench import IndexBench, IndexBenchReport
+from strandline.node.bench.ingest_bench import IngestBench
+from strandline.node.bench.peer import Peer
 from strandline.node.bench.plot import Bar, bar_chart
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.options import Group, help_with
@@ -45,6 +47,35 @@ def index(context: Context, *, series: int, heap: int, plot: Path | None) -> Non
         report = IndexBench(series, Path(folder), steps, heap).run()
     if plot is not None:
         plot.write_text(picture(report), encoding="utf-8")
+    context.output.result(report)
+
+
+@command.command(
+    help=help_with(
+        "Measure a shard: a real process that reads from a real Kafka, keeps a real index and stores into a real "
+        "Cassandra, all started for it in a temporary folder. The same bodies can be sent to a peer that takes "
+        "remote-write requests, whose CPU time is then compared.",
+        "strandline bench ingest --series 100000 --scrapes 60",
+        "strandline bench ingest --scrapes 20 --peer http://localhost:8428/api/v1/write --peer-pid 4711",
+    )
+)
+@click.option("--series", type=click.IntRange(min=1), default=100_000, show_default=True, help="How many series.")
+@click.option(
+    "--scrapes", type=click.IntRange(min=2), default=60, show_default=True, help="How many samples each series has."
+)
+@click.option("--peer", metavar="URL", help="Where a peer takes remote-write requests.")
+@click.option("--peer-pid", type=click.IntRange(min=1), help="The process id of the peer.")
+@pass_context
+def ingest(context: Context, *, series: int, scrapes: int, peer: str | None, peer_pid: int | None) -> None:
+    """Measure a shard."""
+    if (peer is None) != (peer_pid is None):
+        raise click.UsageError("--peer and --peer-pid go together")
+    with (
+        tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
+        context.output.steps(f"Measuring a shard with {series:,} series and {scrapes} scrapes") as steps,
+    ):
+        other = Peer(peer, peer_pid) if peer is not None and peer_pid is not None else None
+        report = IngestBench(series, scrapes, Path(folder), steps, other).run()
     context.output.result(report)
 
 

@@ -132,6 +132,10 @@ class CassandraSettings(Section):
             "[a-z][a-z0-9_]{0,47}", "is not a keyspace's name", "At most 48 of a-z, 0-9 and _, a letter first"
         ),
     ] = Field(default="strandline", description="The keyspace that holds our tables.")
+    keyspace_copies: Annotated[int, fields.whole_number(0, 9)] = Field(
+        default=0,
+        description="How many copies a keyspace is made with that is not there yet; 0 for none is made.",
+    )
     credentials_file: Credentials = Field(
         default=None,
         description="A file with the user on line 1 and the password on line 2; empty if none is asked for.",

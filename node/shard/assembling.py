@@ -17,13 +17,11 @@ from strandline.node.settings.shards import shard_options
 from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
 from strandline.node.shard.kafka_log import KafkaLog
-from strandline.node.shard.kafka_topics import check_topic, create_dead_topic
+from strandline.node.shard.kafka_topics import AS_BROKERS_SAY, check_topic, create_dead_topic
 from strandline.node.shard.parts import ShardParts
 from strandline.store.cassandra.store import open_cassandra_store
 from strandline.store.protocol import Store
 from strandline.store.sqlite import open_sqlite_store
-
-AS_BROKERS_SAY = -1  # Kafka's own word for the number of copies that its settings name.
 
 
 @contextmanager
@@ -62,4 +60,6 @@ def open_store(settings: Settings, data_folder: Path, clock: Clock) -> Store:
         path = settings.store.sqlite_path(data_folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         return open_sqlite_store(path, clock)
-    return open_cassandra_store(cassandra_connection(settings.cassandra), clock)
+    cassandra = settings.cassandra
+    copies = {cassandra.local_datacenter: cassandra.keyspace_copies} if cassandra.keyspace_copies else None
+    return open_cassandra_store(cassandra_connection(cassandra), clock, copies=copies)

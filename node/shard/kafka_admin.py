@@ -30,6 +30,8 @@ from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 _DEFAULT_TIMEOUT_MS = 30_000
 _SLACK_S = 0.5
+_NONE = -1
+"""Kafka's answer if no record has such a time."""
 
 # Any, because those that make its values have no annotations.
 _SPEC: Any = OffsetSpec
@@ -66,7 +68,7 @@ class KafkaAdmin:
     def __init__(self, options: ClientOptions, topic: str) -> None:
         self.topic = topic
         self._timeout = int(options.get("socket.timeout.ms", _DEFAULT_TIMEOUT_MS)) / 1000
-        # A question for offsets may take the library three times its own limit; up to that, its error says more.
+        # The library keeps the time itself, and its error says more; but nothing here may wait for ever.
         self._patience = self._timeout + _SLACK_S
         self._client = made(AdminClient, options)
 
@@ -106,8 +108,8 @@ class KafkaAdmin:
     def at(self, partition: int, time: int) -> int | None:
         """The first stable offset with this time or a later one."""
         # Kafka takes a time below zero for a name: -1 is the end, -2 the start.
-        offset = self._offset(partition, _SPEC.for_timestamp(max(0, time)), IsolationLevel.READ_COMMITTED)
-        return offset if offset >= 0 else None
+        offset = self._offset(partition, _SPEC.for_timestamp(max(0, time)), IsolationLevel.READ_COMMITTED, least=_NONE)
+        return offset if offset != _NONE else None
 
     def create(self, partitions: int, replication: int, settings: Mapping[str, str]) -> bool:
         """Make the topic; False if there is one by that name."""
@@ -139,19 +141,22 @@ class KafkaAdmin:
         """Take what the library has to tell; otherwise that piles up while the brokers are away."""
         self._client.poll(0)
 
-    def _offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
-        """-1 if there is none. Raises `TopicUnfit` if there is no such partition."""
+    def _offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel, *, least: int = 0) -> int:
         place = TopicPartition(self.topic, partition)
         what = f"the offsets of partition {partition} of topic {self.topic} can't be read"
         answers = self._client.list_offsets({place: wanted}, isolation_level=isolation, request_timeout=self._timeout)
         with self._explained(what):
             try:
-                return int(answers[place].result(self._patience).offset)
+                offset = int(answers[place].result(self._patience).offset)
             except KafkaException as failure:
                 if error_of(failure).code() != NO_LEADER:
                     raise
-        self.identity().require(partition)
-        raise LogUnreachable(f"{what}: no broker leads it now", remedy="Check that the brokers with its replicas run")
+                self.identity().require(partition)
+                raise LogUnreachable(f"{what}: no broker leads it", remedy="Check that its replicas run") from failure
+        if offset < least:
+            # For a broker that hangs past the time-out the library gives no error, but an answer with offset -1001.
+            raise LogUnreachable(f"{what}: no broker has answered", remedy="Check that the brokers run")
+        return offset
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:

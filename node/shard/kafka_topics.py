@@ -24,6 +24,10 @@ _AROUND_A_DEAD_LETTER = 64 << 10
 _VISIBLE_WITHIN_S = 30.0
 
 
+AS_BROKERS_SAY = -1
+"""As many replicas as the brokers' own settings say."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
     """What a shard's options depend on. `retention_ms` is None for a topic that keeps its records for ever."""
@@ -130,12 +134,11 @@ def _known(admin: KafkaAdmin) -> bool:
 
 
 def _kept(retention_ms: int | None, replication: int) -> dict[str, str]:
-    return {
-        _CLEANUP: "delete",
-        _RETENTION: str(-1 if retention_ms is None else retention_ms),
-        # What is acknowledged outlives the loss of one broker wherever there are three replicas.
-        "min.insync.replicas": str((replication + 1) // 2),
-    }
+    settings = {_CLEANUP: "delete", _RETENTION: str(-1 if retention_ms is None else retention_ms)}
+    if replication == AS_BROKERS_SAY:
+        return settings
+    # What is acknowledged outlives the loss of one broker wherever there are three replicas.
+    return settings | {"min.insync.replicas": str((replication + 1) // 2)}
 
 
 def _policies(settings: Mapping[str, str]) -> set[str]:

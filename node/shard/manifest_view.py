@@ -18,7 +18,7 @@ class ManifestView:
         self._cuts = {row.bucket: row for row in rows.cuts}
         self._rows = {(row.bucket, row.group): row for row in rows.groups}
         self._progress: Progress | None = None
-        self._latest_expiry = max((row.expires for row in (*rows.cuts, *rows.groups)), default=0)
+        self._latest_expiry = _latest_expiry(rows.cuts, rows.groups)
 
     @property
     def topic_id(self) -> str:
@@ -38,7 +38,7 @@ class ManifestView:
             if write.topic_id is not None:
                 self._state = replace(self._state, topic_id=write.topic_id)
             self._progress = None
-            self._latest_expiry = max([self._latest_expiry, *(row.expires for row in (*write.cuts, *write.groups))])
+            self._latest_expiry = max(self._latest_expiry, _latest_expiry(write.cuts, write.groups))
 
     def row_expiry(self, wanted: int) -> int:
         """When a row that is written now may expire: as wanted, but not before any that is there.
@@ -87,3 +87,7 @@ class ManifestView:
                 and row.greatest_time >= first_time
             ]
         return sorted(found, key=lambda row: (row.bucket, row.group))
+
+
+def _latest_expiry(cuts: Sequence[CutRow], groups: Sequence[GroupRow]) -> int:
+    return max([0, *(row.expires for row in cuts), *(row.expires for row in groups)])

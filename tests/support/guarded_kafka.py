@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strandline.node.stack import Stack, StackOptions
+from support.real_kafka import eventually
 
 ROOT, GUEST = "root", "guest"
 """Who may do everything, and who nothing."""
@@ -60,6 +61,8 @@ class GuardedKafka:
         pid = self.stack.record.servers[0].process.pid
         os.kill(pid, signal.SIGSTOP)
         try:
+            # Its threads go on for a moment.
+            eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
             yield
         finally:
             os.kill(pid, signal.SIGCONT)

@@ -51,7 +51,7 @@ def test_10_no_live_key_is_lost_when_retention_changes_back_and_forth(world: Wor
     right = world.options
     policies = [replace(POLICY, retention=hours * HOUR) for hours in (first, 5, 22 - first, 5)]
     for policy in policies:
-        world.options = replace(right, policy=policy, history=policy.retention)
+        world.options = replace(right, policy=policy, history=48 * HOUR)
         world.start()
         for _ in range(12):
             world.produce(("m", "always", world.clock.now_ms(), 1.0))

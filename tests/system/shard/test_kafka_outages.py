@@ -68,6 +68,20 @@ def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record
     assert values(read_on(log)) == [b"after"]
 
 
+@pytest.mark.parametrize(
+    "ask", [KafkaLog.topic_id, KafkaLog.ends, lambda log: log.offset_at(0), lambda log: log.offset_at(10**15)]
+)
+def test_no_answer_is_never_taken_for_one(
+    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog, ask: Callable[[KafkaLog], object]
+) -> None:
+    """Scenario 26: an end that nobody told would cut a bucket."""
+    topic.append(b"value")
+    log = open_log()
+    ask(log)
+    with guarded_kafka.hanging(), pytest.raises(LogUnreachable):
+        ask(log)
+
+
 def test_leaving_takes_no_time_though_a_broker_hangs_over_a_mirrored_offset(
     guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog
 ) -> None:
