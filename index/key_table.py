@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from strandline.arrays import Rows, U32s, U64s
 from strandline.index.kernels import key_table as kernels
+from strandline.index.part_columns import ABSENT, PartRows
 
 MISSING = int(kernels.MISSING)
 FULLEST = 0.7  # Of the slots. Runs of linear probing stay short below that.
@@ -47,13 +48,19 @@ class KeyTable:
         kernels.find(self._slots, low, high, rows)
         return rows
 
-    def assign(self, low: U64s, high: U64s, *, next_row: int, most: int) -> Assigned:
+    def assign(self, low: U64s, high: U64s, *, next_row: int, most: int, columns: PartRows | None = None) -> Assigned:
         """The row of each key. Keys that are not there get the next rows, in the order in which they first come.
 
         At most `most` keys are ever in the table: past that new ones are refused, and those that are there go on.
+        With the columns that the rows belong to it is quicker, if keys come in the order of their rows.
         """
         rows = np.empty(len(low), dtype=np.uint32)
-        if kernels.find(self._slots, low, high, rows) == 0:
+        if columns is None:
+            missing_keys = kernels.find(self._slots, low, high, rows)
+        else:
+            known = (columns.key_low, columns.key_high, columns.end)
+            missing_keys = kernels.find_in_order(self._slots, low, high, *known, ABSENT, rows)
+        if missing_keys == 0:
             return Assigned(rows, np.empty(0, dtype=np.int64), 0)
         missing = np.flatnonzero(rows == MISSING)
         room = max(0, min(len(missing), most - self._used))

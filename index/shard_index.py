@@ -75,9 +75,10 @@ class ShardIndex:
         if len(given) == 0:
             return Taken(numbers, given, 0, 0)
         columns = self.columns
-        assigned = self.table.assign(
-            batch.key_low[given], batch.key_high[given], next_row=len(columns), most=self._series_limit
-        )
+        low, high = batch.key_low, batch.key_high
+        if len(given) < len(numbers):
+            low, high = low[given], high[given]
+        assigned = self.table.assign(low, high, next_row=len(columns), most=self._series_limit, columns=columns.rows)
         if n_new := len(assigned.new):
             self._begin(batch, given[assigned.new])
         rows, keys = assigned.rows, columns.rows

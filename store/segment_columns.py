@@ -101,14 +101,15 @@ def unpack_values(sections: Sequence[bytes], counts: I64s, odd: int, wanted: Mas
     if (digits[~is_raw] > MOST_DIGITS).any():
         raise UnsoundError("its values have more digits than there are")
     raw = np.empty(int(counts[is_raw].sum()), dtype=np.float64)
-    if wanted[is_raw].any():
+    if wanted[is_raw].any() or not len(raw):
         _unpack_into(sections[3], raw)
     whole = _unpack_trends(sections[4:], offsets(counts[~is_raw]), wanted[~is_raw])
     first = offsets(counts)
     value = np.empty(int(counts[wanted].sum()), dtype=np.float64)
     to_values(digits, first, wanted, whole, raw, value)
+    odd_at, odd_bits = unpack(sections[1], odd, np.uint32), unpack(sections[2], odd, np.uint64)
     if odd:
-        _put_odd(unpack(sections[1], odd, np.uint32), unpack(sections[2], odd, np.uint64), first, wanted, value)
+        _put_odd(odd_at, odd_bits, first, wanted, value)
     return value
 
 
@@ -143,7 +144,7 @@ def _unpack_trends(sections: Sequence[bytes], first: I64s, wanted: Mask) -> I64s
     rests = np.empty(place[-1], dtype=np.int64)
     needed = np.bincount(level[wanted], minlength=LEVELS + 1)
     for number, (section, part) in enumerate(zip(sections[4:], _by_level(rests, place), strict=True), start=1):
-        if needed[number]:
+        if needed[number] or not len(part):
             _unpack_into(section, part)
     numbers = np.empty(first[-1], dtype=np.int64)
     restore(begin, first, way, slope, level, wanted, place, rests, numbers)

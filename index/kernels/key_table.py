@@ -39,6 +39,37 @@ def find(slots, low, high, out):
 
 
 @njit(cache=True, nogil=True)
+def find_in_order(slots, low, high, known_low, known_high, known_end, absent, out):
+    """The same as `find`, for keys that mostly come in the order of their rows, as scrapes do.
+
+    `known_low`, `known_high` and `known_end` are columns by row; a row whose end is `absent` is nobody's. If a key is
+    that of the row behind the one before, which takes no look into the table, that is its row.
+    """
+    mask = np.uint64(len(slots) // WORDS - 1)
+    missing = 0
+    n_rows = len(known_low)
+    guess = 0
+    for place in range(len(low)):
+        if (
+            guess < n_rows
+            and known_low[guess] == low[place]
+            and known_high[guess] == high[place]
+            and known_end[guess] != absent
+        ):
+            out[place] = np.uint32(guess)
+            guess += 1
+            continue
+        row = slots[_slot_of(slots, mask, low[place], high[place]) * WORDS + 2]
+        if row == EMPTY:
+            out[place] = MISSING
+            missing += 1
+        else:
+            out[place] = np.uint32(row)
+            guess = np.int64(row) + 1
+    return missing
+
+
+@njit(cache=True, nogil=True)
 def assign(slots, low, high, places, next_row, room, out, first_places):
     """Give the keys at `places` rows from `next_row` on, in order of places; a key that repeats keeps its first.
 

@@ -94,9 +94,13 @@ def with_header(**changes: int | bytes) -> bytes:
 
 
 def with_sections(**changes: bytes) -> bytes:
-    """The sound segment with some of its first sections changed."""
-    names = ("metrics", "metric_counts", "key_high", "key_low", "same_as", "counts")
-    lengths = list(segment_codec._LENGTHS.unpack_from(sound(), LENGTHS_FROM))
+    """The sound segment with some of its sections changed."""
+    directory = ("metrics", "metric_counts", "key_high", "key_low", "same_as", "counts")
+    times = ("begin", "slope", "way", "level", *(f"rests_{level}" for level in range(1, 9)))
+    values = ("digits", "odd_at", "odd_bits", "raw", *(f"value_{name}" for name in times))
+    names = (*directory, *times, *values)
+    lengths = segment_codec._LENGTHS.unpack_from(sound(), LENGTHS_FROM)
+    assert len(lengths) == len(names)
     at, sections = LENGTHS_FROM + segment_codec._LENGTHS.size, []
     for length in lengths:
         sections.append(sound()[at : at + length])
@@ -224,8 +228,8 @@ def test_counts_that_differ_from_what_is_there_are_refused(read: Read) -> None:
 
 
 def test_odd_values_that_are_not_there_are_refused() -> None:
-    read = READERS[0]
-    assert_refused(read, with_header(odd=2), "a section does not hold the 2 numbers")
+    assert_refused(READERS[0], with_header(odd=2), "a section does not hold the 2 numbers")
+    assert_refused(READERS[0], with_header(odd=0), "it has numbers where there are none")
 
 
 def test_bounds_of_time_that_differ_from_the_times_are_refused() -> None:
@@ -265,6 +269,31 @@ def test_a_directory_that_contradicts_itself_is_refused(read: Read) -> None:
         ({"counts": _encode_numbers([40, 20, 2**32 - 1])}, "its series have not as many samples as it has"),
     ):
         assert_refused(read, with_sections(**sections), reason)
+
+
+def test_times_and_values_of_unknown_kinds_are_refused() -> None:
+    def short(*numbers: int) -> bytes:
+        return segment_codec.pack(np.array(numbers, dtype=np.uint16))
+
+    two = segment_codec.pack(np.zeros(2, dtype=np.int64))
+    for sections, reason in (
+        ({"way": short(0, 2, 0)}, "it has a trend of an unknown kind"),
+        ({"way": short(0, 0)}, "a section does not hold the 3 numbers"),
+        ({"level": short(0, 0, 9)}, "it has a trend of an unknown kind"),
+        ({"level": short(0, 0, 2**16 - 1)}, "it has a trend of an unknown kind"),
+        ({"begin": two}, "a section does not hold the 3 numbers"),
+        ({"rests_8": two}, "it has numbers where there are none"),
+        ({"value_rests_8": two}, "it has numbers where there are none"),
+        ({"value_way": short(1, 1, 1, 2)}, "it has a trend of an unknown kind"),
+        ({"digits": short(0, 2, 0, 15, 10)}, "its values have more digits than there are"),
+        ({"digits": short(0, 2, 0, 15, 16)}, "its values have more digits than there are"),
+        ({"digits": short(0, 2, 0, 15)}, "a section does not hold the 5 numbers"),
+        ({"odd_at": _encode_numbers([141])}, "its odd values are not in order"),
+        ({"odd_bits": two}, "pcodec can't read a section"),
+        ({"raw": segment_codec.pack(np.zeros(19))}, "a section does not hold the 20 numbers"),
+        ({"raw": segment_codec.pack(np.zeros(21))}, "a section does not hold the 20 numbers"),
+    ):
+        assert_refused(READERS[0], with_sections(**sections), reason)
 
 
 def test_lengths_that_do_not_add_up_are_refused() -> None:

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from strandline.index.key_table import MISSING, KeyTable
+from strandline.index.part_columns import PartColumns, PartRows
 
 pytestmark = pytest.mark.unit
 
@@ -112,3 +113,19 @@ def test_reserved_room_is_used_without_growing() -> None:
     before = table.nbytes
     table.assign(*random_keys(10_000), next_row=0, most=2**32)
     assert table.nbytes == before
+
+
+def test_keys_in_the_order_of_their_rows_are_found_as_any_others() -> None:
+    chance = np.random.default_rng(3)
+    low, high = random_keys(2_000)
+    columns = PartColumns(PartRows.begun(np.arange(2_000, dtype=np.uint32), low, high, low))
+    table = KeyTable()
+    table.insert(low, high, np.arange(2_000, dtype=np.uint32))
+    gone = chance.choice(2_000, 300, replace=False)
+    table.remove(low[gone], high[gone])
+    columns.forget(np.sort(gone))
+    for order in (np.arange(2_000), np.arange(2_000)[::-1], chance.integers(0, 2_000, 5_000)):
+        keys = low[order], high[order]
+        found = table.assign(*keys, next_row=0, most=0, columns=columns.rows).rows
+        assert np.array_equal(found, table.find(*keys))
+        assert (found == MISSING).sum() == np.isin(order, gone).sum()

@@ -190,6 +190,17 @@ def test_series_of_ordinary_length_are_not_torn_apart() -> None:
     assert sum(map(len, parts)) == len(run)
 
 
+def test_a_long_series_fills_the_segment_of_the_short_one_before_it() -> None:
+    long, short = counter(500_000), counter(10)
+    hashes = np.array([1, 2], dtype=np.uint64)
+    time, value = (np.concatenate(columns) for columns in ((short.time, long.time), (short.value, long.value)))
+    run = SeriesRun(hashes, hashes, hashes, np.array([0, 10, 500_010], dtype=np.int64), time, value)
+    segments = encode_run(run)
+    assert all(TARGET_BYTES / 2 < len(segment.data) < 2 * TARGET_BYTES for segment in segments[:-1])
+    assert [segment.seq for segment in segments] == [0, *range(len(segments) - 1)]
+    assert are_same(merge_runs(decoded(segments)), run)
+
+
 @settings(max_examples=40)
 @given(models(least_series=1))
 def test_a_directory_says_what_a_segment_holds(model: dict) -> None:
