@@ -74,10 +74,18 @@ class ShardProcess:
         finally:
             self._process.send_signal(signal.SIGCONT)
 
-    def terminate(self, timeout: float = 30) -> int:
-        """Ask it to end, and wait for that; its exit code."""
-        self._process.terminate()
+    def wait(self, timeout: float = 30) -> int:
+        """Wait for its end; its exit code."""
         return self._process.wait(timeout)
+
+    def terminate(self) -> int:
+        """Ask it to end, and wait for that; its exit code."""
+        return self.interrupt(signal.SIGTERM)
+
+    def interrupt(self, number: signal.Signals) -> int:
+        """Send it a signal that ends it, and wait for that; its exit code."""
+        self._process.send_signal(number)
+        return self.wait()
 
     def kill(self) -> None:
         """End it at once, if it still runs."""

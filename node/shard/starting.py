@@ -14,7 +14,7 @@ from strandline.index.bucket_codec import StoredBucket, decode_bucket
 from strandline.index.bucket_load import load_index
 from strandline.index.shard_index import ShardIndex
 from strandline.node.shard.cutting import Cutting
-from strandline.node.shard.log import LogEnds
+from strandline.node.shard.log import LogEnds, LogUnreachable, PartitionLog
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
 from strandline.recovery.checkpoints import Progress, designated_group, index_rows
@@ -33,7 +33,7 @@ from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite, Ownership
 
 _LOG = structlog.get_logger(__name__)
-_PEEK_S = 5.0
+_PEEK_S, _PEEKS = 5.0, 12
 
 
 class ManifestUnread(Fatal):
@@ -164,11 +164,24 @@ def _first_cut(parts: ShardParts, view: ManifestView, ends: LogEnds, offset: int
     options, time = parts.options, parts.clock.now_ms()
     expires = view.row_expiry(time + options.row_life)
     if offset < ends.last_stable:
-        parts.log.seek(offset)
-        first = parts.log.poll(1, _PEEK_S)
-        time = int(first.times[0]) if len(first) else time
+        time = _time_of_first(parts.log, offset, ends.last_stable) or time
     bucket = Cutting(options.policy.flush_interval, options.grace).bucket_of(time) - 1
     return CutRow(bucket, offset, offset, expires, reset=True)
+
+
+def _time_of_first(log: PartitionLog, offset: int, behind: int) -> int | None:
+    """The time of the first record in a range; None if all in it were taken back."""
+    log.seek(offset)
+    for _ in range(_PEEKS):
+        records = log.poll(1, _PEEK_S)
+        if len(records):
+            return int(records.times[0])
+        if records.position >= behind:
+            return None
+    raise LogUnreachable(
+        f"offset {offset} is in the log and could not be read in {_PEEKS * _PEEK_S:.0f} s",
+        remedy="Check that the brokers are healthy",
+    )
 
 
 def _plan(done: Progress, lost_to: int | None) -> ReadingPlan:

@@ -25,6 +25,9 @@ def status_of(running: RunningShard) -> dict[str, Any]:
         "cpu_seconds": time.process_time(),
         "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "resident_bytes": _resident_bytes(),
+        "position": None,
+        "checkpoint": -1,
+        "keys": 0,
     }
     if shard is not None:
         document |= {

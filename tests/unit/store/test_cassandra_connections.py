@@ -1,5 +1,7 @@
 """How the driver is set up for what the store asks of it."""
 
+import socket
+
 import pytest
 
 from strandline.store import connection as module
@@ -15,11 +17,12 @@ def test_a_connection_whose_socket_is_full_refuses_nothing() -> None:
     assert connection._socket_writable is True
 
 
-def test_every_connection_is_one_that_queues() -> None:
+def test_every_connection_queues_and_sends_at_once() -> None:
     cluster = module._cluster(
         CassandraConnection((("127.0.0.1", 9042),), 9042, "datacenter1", "strandline", None, None, 3.0, 2.0), 5
     )
     try:
         assert cluster.connection_class is QueueingConnection
+        assert (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1) in cluster.sockopts
     finally:
         cluster.shutdown()

@@ -55,6 +55,6 @@ def test_what_can_not_be_delivered_before_the_end_is_lost_and_its_place_logged(
 
 
 def test_letters_past_what_the_queue_holds_in_bytes_are_lost(letters: KafkaDeadLetters) -> None:
-    letters.send(shard=0, offset=0, time=0, reason="too large", value=bytes(17 << 20))
-    letters.send(shard=0, offset=1, time=0, reason="too large", value=bytes(17 << 20))
+    letters.send(shard=0, offset=0, time=0, reason="why", value=bytes(9 << 20))
+    letters.send(shard=0, offset=1, time=0, reason="why", value=bytes(9 << 20))
     assert letters.counts().lost == 1
