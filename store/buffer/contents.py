@@ -134,11 +134,6 @@ class Contents:
 
     # What the budget asks for.
 
-    @property
-    def spill_order(self) -> tuple[bool, int]:
-        """The open buffer first, then frozen ones, of which the oldest bucket will be freed first."""
-        return self._is_frozen, -self.bucket
-
     def spill_oldest(self, folder: SpillFolder) -> bool:
         """Move the oldest page that is in memory to disk; whether there was one."""
         with self._lock:

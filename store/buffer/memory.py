@@ -10,8 +10,8 @@ class Spillable(Protocol):
     """A buffer as its budget sees it."""
 
     @property
-    def spill_order(self) -> tuple[bool, int]:
-        """Buffers with the least go first."""
+    def bucket(self) -> int:
+        """The bucket that it belongs to."""
         ...
 
     def spill_oldest(self, folder: SpillFolder) -> bool:
@@ -67,5 +67,6 @@ class MemoryBudget:
 
     def _spill_one(self) -> bool:
         with self._lock:
-            buffers = sorted(self._buffers, key=lambda buffer: buffer.spill_order)
+            # The newest bucket is the open one; of the frozen ones the oldest is freed first.
+            buffers = sorted(self._buffers, key=lambda buffer: buffer.bucket, reverse=True)
         return any(buffer.spill_oldest(self.spill) for buffer in buffers)

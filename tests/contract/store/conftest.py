@@ -36,7 +36,7 @@ def opened_sqlite(tmp_path: Path) -> Iterator[OpenedStore]:
     yield from open_sqlite(tmp_path, ManualClock())
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     # As shipped, Cassandra 5 still lets nothing live beyond January 2038, for the sake of version 4.
     yield from running_cassandra(tmp_path_factory.mktemp("cassandra"), {"storage_compatibility_mode": "NONE"})

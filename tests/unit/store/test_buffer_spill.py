@@ -85,8 +85,10 @@ def test_a_disk_that_refuses_a_page_keeps_nothing_of_it(
         raise OSError(number, "refused by the disk")
 
     monkeypatch.setattr(Path, "write_bytes", half)
-    with pytest.raises(error, match=str(folder.path)):
+    with pytest.raises(error, match=str(folder.path)) as refused:
         folder.write(b"some bytes", 1, 1)
+    # While the error is still in somebody's hands, and with it the frames that it came through.
+    assert refused.value.__traceback__ is not None
     assert files(folder) == []
     assert folder.used == 0
 

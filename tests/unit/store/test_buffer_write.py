@@ -1,3 +1,5 @@
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -175,6 +177,10 @@ def test_memory_is_counted_and_all_of_it_given_back(tmp_path: Path) -> None:
         frozen.release(group)
         assert memory.used == frozen.status().memory_bytes
     assert memory.used == 0
+    contents = weakref.ref(fed.buffer._contents)
+    del fed, frozen
+    gc.collect()
+    assert contents() is None, "the budget still holds a buffer that has nothing left"
 
 
 def test_a_seal_needs_room_for_a_row() -> None:
