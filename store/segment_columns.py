@@ -190,7 +190,7 @@ def _unpack_into(section: bytes, numbers: npt.NDArray[Any]) -> None:
         return
     try:
         progress = standalone.simple_decompress_into(section, numbers)
-    except (RuntimeError, TypeError) as error:
+    except RuntimeError as error:
         raise UnsoundError(f"pcodec can't read a section: {error}") from error
     if progress.n_processed != len(numbers) or not progress.finished:
         raise UnsoundError(f"a section does not hold the {len(numbers)} numbers that it should")

@@ -55,10 +55,15 @@ class Contents:
         with self._lock:
             return self._dictionary.known()
 
-    def pages(self, group: int) -> tuple[Page, ...]:
-        """A group's pages in order of arrival."""
+    def pages(self) -> tuple[KnownSeries, dict[int, tuple[Page, ...]]]:
+        """The pages of each group that is not released, in order of arrival, and the series that they name."""
         with self._lock:
-            return self._pages[self._not_released(group)]
+            return self._dictionary.known(), dict(self._pages)
+
+    def pages_of(self, group: int) -> tuple[KnownSeries, tuple[Page, ...]]:
+        """The same for one group."""
+        with self._lock:
+            return self._dictionary.known(), self._pages[self._not_released(group)]
 
     def view(self) -> BufferView:
         """All that there is now, to keep."""

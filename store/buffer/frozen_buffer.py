@@ -26,8 +26,8 @@ class FrozenBuffer:
 
     def run(self, group: int) -> SeriesRun:
         """All samples of a group; the same as often as it is asked. Raises `SpillDamaged`."""
-        known = self._contents.known()
-        run, self._replaced[group] = gather_run(self._contents.pages(group), None, known, known.of_group(group))
+        known, pages = self._contents.pages_of(group)
+        run, self._replaced[group] = gather_run(pages, None, known, known.of_group(group))
         return run
 
     def release(self, group: int) -> None:

@@ -72,10 +72,11 @@ class WriteBuffer:
         contents = self._contents
         if contents.is_frozen:
             return False
-        for group in contents.groups_left:
-            old = next_merge(contents.pages(group))
+        known, pages = contents.pages()
+        for group, some in pages.items():
+            old = next_merge(some)
             if old:
-                new, replaced = merge(old, contents.known(), group)
+                new, replaced = merge(old, known, group)
                 contents.replace(group, old, new, replaced)
                 return True
         return False

@@ -66,7 +66,7 @@ def spill_everything(fed: FedBuffer) -> None:
 def test_rows_come_and_are_sealed_during_a_merge(fed: FedBuffer, monkeypatch: pytest.MonkeyPatch) -> None:
     during(monkeypatch, write_buffer, "merge", lambda: fill(fed, range(4, 12)))
     assert fed.buffer.maintain()
-    assert [len(fed.buffer._contents.pages(group)) for group in range(2)] == [1 + 8, 8 + 8]
+    assert [len(fed.buffer._contents.pages_of(group)[1]) for group in range(2)] == [1 + 8, 8 + 8]
     assert samples_of(fed.buffer.snapshot().read()) == fed.model
     check_counts(fed)
 
@@ -94,6 +94,26 @@ def test_a_merge_that_ends_after_its_group_was_flushed_changes_nothing(
     assert fed.buffer.maintain()
     assert samples_of(fed.buffer.snapshot().read()) == fed.of_group(1)
     check_counts(fed)
+
+
+def test_a_whole_bucket_is_flushed_between_the_choice_of_a_merge_and_the_merge(
+    fed: FedBuffer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flush() -> None:
+        frozen = fed.buffer.freeze()
+        for group in frozen.groups_left:
+            frozen.release(group)
+
+    during(monkeypatch, write_buffer, "next_merge", flush)
+    assert fed.buffer.maintain()
+    assert samples_of(fed.buffer.snapshot().read()) == {}
+    check_counts(fed)
+
+
+def test_a_frozen_bucket_is_not_merged_any_more(fed: FedBuffer) -> None:
+    fed.buffer.freeze()
+    assert not fed.buffer.maintain()
+    assert fed.buffer.status().pages == 16
 
 
 def test_a_merge_that_ends_after_the_cut_is_still_good(fed: FedBuffer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,9 +66,24 @@ def test_the_oldest_pages_of_the_open_bucket_go_first_and_then_those_of_the_newe
     memory.limit = 0
     memory.relieve()  # Nothing is left to move, and nobody waits for it.
     assert len(page_files(tmp_path)) == 9
-    places = [page.stored._at for page in buffers[2].buffer._contents.pages(0)]
+    places = [page.stored._at for page in buffers[2].buffer._contents.pages_of(0)[1]]
     oldest_first = [place.path for place in places if isinstance(place, SpilledPage)]
     assert oldest_first == [path for bucket, path in moved if bucket == 5]
+
+
+def test_the_pages_of_the_oldest_seal_go_first_whatever_their_group(tmp_path: Path) -> None:
+    memory = budget(tmp_path)
+    fed = FedBuffer(memory, groups=2, seal_rows=64)
+    feed(fed, 4)
+    groups: list[int] = []
+    before: set[Path] = set()
+    for _ in range(8):
+        memory.limit = memory.used - 1
+        memory.relieve()
+        (new,) = set(page_files(tmp_path)) - before
+        before.add(new)
+        groups.append(int(new.name.split("-")[1]))
+    assert groups == [0, 1] * 4
 
 
 def test_a_full_spill_is_raised_and_nothing_is_lost_by_it(tmp_path: Path) -> None:
@@ -97,7 +112,10 @@ def test_frozen_pages_on_disk_and_in_memory_make_one_run(tmp_path: Path) -> None
     memory = budget(tmp_path)
     fed = FedBuffer(memory, seal_rows=100)
     feed(fed, 30)
-    memory.limit = memory.used - 2_000
+    memory.limit = memory.used
+    memory.relieve()
+    assert fed.buffer.status().spilled_bytes == 0, "the limit itself is not past the limit"
+    memory.limit -= 2_000
     memory.relieve()
     status = fed.buffer.status()
     assert status.spilled_bytes > 0

@@ -87,11 +87,12 @@ def test_frames_are_cut_between_series_and_lose_nothing(series: dict[int, list[t
 @pytest.mark.parametrize(
     "value", [-0.0, math.inf, -math.inf, math.nan, 5e-324, 2.0**53, 2.0**53 + 2, -(2.0**53) + 1, 1e300]
 )
-@pytest.mark.parametrize("beside", [0.0, 1.0, 0.25, 0.1])
+@pytest.mark.parametrize("beside", [0.0, 1.0, 0.25, 0.1, 1e-9])
 def test_a_value_that_is_no_small_whole_number_keeps_its_bits_beside_those_that_are(
     value: float, beside: float
 ) -> None:
-    series = {3: [(0, bits_of(beside)), (1, bits_of(value)), (2, bits_of(beside))]}
+    before, after = [bits_of(beside), bits_of(value)], [bits_of(value), bits_of(beside)]
+    series = {3: list(enumerate(before)), 4: list(enumerate(after))}
     assert decoded(*encode(runs_of(series))) == series
 
 

@@ -270,6 +270,18 @@ def test_within_keeps_the_samples_from_one_time_to_another(model: dict, one: int
     assert model_of(within(run_of(model), least, greatest)) == expected
 
 
+def test_within_leaves_out_a_single_sample_at_either_end() -> None:
+    model = {(1, 1, key): {time: time for time in range(10 * key, 10 * key + 5)} for key in range(3)}
+    for least in range(-1, 26):
+        for greatest in range(least, 26):
+            expected = {
+                key: kept
+                for key in model
+                if (kept := {time: bits for time, bits in model[key].items() if least <= time <= greatest})
+            }
+            assert model_of(within(run_of(model), least, greatest)) == expected
+
+
 def test_the_checksum_of_a_group_is_over_its_segments_in_order() -> None:
     one, other = (encode_run(counter(samples))[0] for samples in (10, 11))
     words = b"".join((digest(segment.data[8:]) & (2**64 - 1)).to_bytes(8, "little") for segment in (one, other))
