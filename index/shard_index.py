@@ -156,8 +156,11 @@ class ShardIndex:
         """Take over what was loaded, in place of the emptiness that a new index begins with; then purge as of the
         bucket before the open one.
         """
-        self.table, self.columns, self._active, self._expiry = table, columns, active, expiry
         bucket = self.open.bucket - 1
+        # After a rewind there are buckets from the open one on, which will be filled again.
+        active = {one: who for one, who in active.items() if one <= bucket}
+        np.minimum(columns.rows.active_in, bucket, out=columns.rows.active_in)
+        self.table, self.columns, self._active, self._expiry = table, columns, active, expiry
         self._forget(np.flatnonzero(bucket_rules.keys_to_purge(columns.rows, bucket, self.policy)))
         self._drop_buckets(bucket)
         self._delete_forgotten(bucket)

@@ -37,6 +37,15 @@ class Progress:
         """The offset from which on something is not stored."""
         return min(self.checkpoints)
 
+    @property
+    def resume_at(self) -> int:
+        """Where reading goes on: there, or behind what a person has accepted as lost from there on."""
+        offset = self.lowest
+        for cut in self.cuts:
+            if cut.lost_to is not None and cut.start <= offset < cut.lost_to:
+                offset = cut.lost_to
+        return offset
+
 
 def designated_group(shard: ShardId, groups: int) -> int:
     """The group whose rows name the index buckets; another one for each shard, so that not all write at one time."""

@@ -107,11 +107,13 @@ def decide(
     in_dataset: bool,
     first_start: FirstStart,
     accepted: Accepted,
+    furthest: int = 0,
 ) -> Decision:
     """The one thing to do. Raises `DataLost` or `AnotherLog` where a person has to decide.
 
     `where` names the partition in errors; `in_dataset` says whether it existed when the dataset was made: one that did
-    not is new, and is read from its beginning whatever the policy.
+    not is new, and is read from its beginning whatever the policy. `furthest` is the end of the newest bucket that was
+    cut, which may lie behind the checkpoint.
     """
     if checkpoint is None:
         return Begin(_first_offset(log, first_start) if in_dataset else log.start)
@@ -124,11 +126,11 @@ def decide(
             remedy="If the topic was deleted and made again, accept that, and reading starts at its beginning, offset"
             f" {log.start}",
         )
-    if checkpoint > log.end:
+    if max(checkpoint, furthest) > log.end:
         if accepted.another_topic:
             return Reset(log.start)
         raise AnotherLog(
-            f"{where} ends at offset {log.end}, before the checkpoint {checkpoint}",
+            f"{where} ends at offset {log.end}, before {max(checkpoint, furthest)}, up to which it was read",
             remedy="The log was truncated or restored from an older copy: restore it, or accept a new beginning at"
             f" offset {log.start}",
         )

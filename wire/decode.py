@@ -20,8 +20,9 @@ from strandline.wire.snappy import BadBlock, decompress_into, unpacked_length
 SERIES_TYPES = ("i4", "i8", "i4", "u8", "u8", "u8", "i8")
 SAMPLE_TYPES = ("i8", "f8")
 Arrays = tuple[npt.NDArray[Any], ...]
-# Rows of memory that is kept from batch to batch. One strange record may need far more, and is alone with it.
-_MOST_KEPT = 1 << 21
+# Rows and unpacked bytes of memory that is kept from batch to batch. One strange record may need far more, and is alone
+# with it.
+_MOST_KEPT, _MOST_BYTES_KEPT = 1 << 21, 1 << 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Decoder:
             except BadBlock as error:
                 reasons[record] = error.message
         np.cumsum(bounds, out=bounds)
-        if bounds[-1] > len(self._data):
+        if not bounds[-1] <= len(self._data) <= _MOST_BYTES_KEPT:
             self._data = np.empty(bounds[-1] * 5 // 4, dtype=np.uint8)
         data = self._data[: bounds[-1]]
         for record, body in enumerate(bodies):

@@ -29,7 +29,7 @@ class Peer:
         """How much CPU time its process has used, its threads included."""
         try:
             fields = Path(f"/proc/{self._pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             raise PeerRefused(f"there is no process {self._pid}", remedy="Give the peer's process id") from None
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -48,7 +48,7 @@ class Peer:
                         f"{self._url} answered {answer.status}: {said[:200].decode(errors='replace')}",
                         remedy="Give the URL that takes remote-write requests, such as http://localhost:8428/api/v1/write",
                     )
-        except OSError as error:
-            raise PeerRefused(f"{self._url} does not answer: {error}", remedy="Check that the peer runs") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise PeerRefused(f"{self._url} does not answer: {error!r}", remedy="Check that the peer runs") from error
         finally:
             connection.close()

@@ -61,9 +61,11 @@ class ShardProcess:
 
         if not wait_until(holds, timeout=timeout, clock=self._clock, poll=0.05):
             raise self._ended(f"did not get so far in {timeout:.0f} s that {what}; it is {found.get('phase')}")
-        if not (found and condition(found)):
-            raise self._ended(f"ended with exit code {self._process.returncode} before {what}")
-        return found
+        # It may have said so, and ended, between the last look at its status and that at its process.
+        for said in (found, self.status()):
+            if said and condition(said):
+                return said
+        raise self._ended(f"ended with exit code {self._process.returncode} before {what}")
 
     @contextmanager
     def held_still(self) -> Iterator[None]:
@@ -107,6 +109,6 @@ def write_settings(path: Path, settings: Mapping[str, Mapping[str, object]]) -> 
     lines = []
     for section, values in settings.items():
         lines.append(f"[{section}]")
-        lines += [f"{name} = {json.dumps(value)}" for name, value in values.items()]
+        lines += [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path

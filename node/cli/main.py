@@ -16,6 +16,7 @@ from strandline import __version__
 from strandline.clock import SystemClock
 from strandline.errors import ExitCode, Fatal, Retryable, StrandlineError
 from strandline.node.cli.context import Context
+from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Lazy, LazyGroup, help_with
 
 COMMANDS = {
@@ -25,18 +26,6 @@ COMMANDS = {
     "shard": Lazy("strandline.node.cli.shard", "Run one shard in the foreground."),
     "stack": Lazy("strandline.node.cli.stack", "Run Kafka and Cassandra on this machine."),
 }
-
-EXIT_CODES = {
-    ExitCode.OK: "done",
-    ExitCode.FAILED: "failed; the message says why and what to do",
-    ExitCode.USAGE: "wrong command line or settings; nothing was done",
-    ExitCode.DATA_LOST: "data is lost: the message names the range",
-    ExitCode.VERIFY_FAILED: "a verification found differences",
-    ExitCode.FENCED: "another node has taken the shard",
-    ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
-}
-
-_EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4}{meaning}" for code, meaning in EXIT_CODES.items())
 
 
 class UsageError(Fatal):
@@ -60,7 +49,7 @@ class Interrupted(Retryable):
         "strandline stack up",
         "strandline stack status --output json",
     ),
-    epilog=_EPILOG,
+    epilog=exit_codes(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")

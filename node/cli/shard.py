@@ -8,6 +8,7 @@ import click
 
 from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.shard.assembling import assembled
 from strandline.node.shard.running import RunningShard
@@ -24,6 +25,7 @@ from strandline.recovery.offset_policy import Accepted
         "strandline shard 3 --config /etc/strandline/strandline.toml --status-file /run/strandline/shard-3.json",
         "strandline shard 0 --accept-loss 120034",
     ),
+    epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.DATA_LOST, ExitCode.FENCED)),
 )
 @click.argument("shard", type=click.IntRange(min=0))
 @click.option(

@@ -15,6 +15,7 @@ from strandline.node.settings.clients import cassandra_connection, librdkafka_op
 from strandline.node.settings.sections import Settings
 from strandline.node.settings.shards import shard_options
 from strandline.node.shard.documents_home import LuceneHome
+from strandline.node.shard.folder_lock import locked
 from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.kafka_topics import AS_BROKERS_SAY, check_topic, create_dead_topic
@@ -38,7 +39,6 @@ def assembled(settings: Settings, shard: int, environment: Mapping[str, str], cl
         data_folder=data_folder,
     )
     options = replace(options, owner_name=f"{socket.gethostname()}:{os.getpid()}")
-    options.folder.mkdir(parents=True, exist_ok=True)
     create_dead_topic(kafka, dataset.topic_name, replication=AS_BROKERS_SAY, retention_ms=facts.retention_ms)
     start_vm(settings.shard.java_heap.bytes >> 20)
     home = LuceneHome(
@@ -49,7 +49,7 @@ def assembled(settings: Settings, shard: int, environment: Mapping[str, str], cl
         options.refresh_s,
         clock,
     )
-    with closing(open_store(settings, data_folder, clock)) as store, closing(home):
+    with locked(options.folder), closing(open_store(settings, data_folder, clock)) as store, closing(home):
         log = KafkaLog(kafka, dataset=dataset.name, topic=dataset.topic_name, partition=shard)
         yield ShardParts(options, log, store, home, KafkaDeadLetters(kafka, dataset.topic_name), clock)
 

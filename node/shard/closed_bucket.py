@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.time_bucket import FrozenBucket
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.rows import CutRow
@@ -10,10 +9,9 @@ from strandline.store.rows import CutRow
 
 @dataclass(frozen=True, slots=True)
 class ClosedIndex:
-    """The index's side of a closed bucket: its records, all that was known at the cut, and the next part id then."""
+    """The index's side of a closed bucket: its records, and the next part id at the cut."""
 
     bucket: FrozenBucket
-    snapshot: CutSnapshot
     next_part_id: int
 
 
@@ -22,8 +20,8 @@ class ClosedBucket:
     """What is to be stored of a bucket.
 
     `groups` are those that have no row yet. `index` is None where the index bucket is stored already. `cut_committed`
-    says that the cut row was, too; `urgent` that nobody waits for a quiet moment, as in a replay. `closed_at` is the
-    wall clock's time.
+    says that the cut row was, too; until then its `expires` is not settled. `urgent` says that nobody waits for a quiet
+    moment, as in a replay.
     """
 
     cut: CutRow
@@ -32,7 +30,6 @@ class ClosedBucket:
     groups: frozenset[int]
     cut_committed: bool
     urgent: bool
-    closed_at: int
 
     @property
     def bucket(self) -> int:

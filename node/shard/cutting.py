@@ -32,5 +32,7 @@ class Cutting:
     def closes_idle(self, bucket: int, position: int, ends: LogEnds, asked_at: int) -> bool:
         """Whether a bucket ends at the position though no record closed it: all that the log had when it was asked,
         past the deadline, has been read, and no transaction is open that could still bring something before that.
+
+        A log that ends before the position is another one than was read: nothing follows from it.
         """
-        return asked_at >= self.deadline(bucket) and ends.last_stable == ends.high and position >= ends.last_stable
+        return asked_at >= self.deadline(bucket) and position == ends.last_stable == ends.high

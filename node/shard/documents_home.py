@@ -95,7 +95,7 @@ class LuceneHome:
     def close(self) -> None:
         if self.index is not None:
             self.index.close()
-            self.index = None
+            self.index = self._refreshing = None
 
     def _expected(self, topic_id: str, found: CopyIdentity, index_rows: Sequence[GroupRow]) -> CopyIdentity:
         """What the copy has to be: of its own bucket, under the attempt that the manifest names for it."""

@@ -2,7 +2,7 @@
 
 A group's rows are committed in bucket order. The writes of a bucket are spread over the interval, each shard beginning
 with another group, so that shards do not all write at the same moment. A group that failed waits, and holds back no
-other one.
+other one. Times are those of a clock that never goes back.
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ class Backoff:
 
 
 class FlushSchedule:
-    """What waits. Times are milliseconds of the wall clock."""
+    """What waits. Times are milliseconds, since whatever moment."""
 
     def __init__(self, groups: int, spread_over: int, first_group: int, backoff: Backoff) -> None:
         self._groups = groups
@@ -51,6 +51,11 @@ class FlushSchedule:
             if queue.due:
                 queue.due = deque((waiting, min(due, now)) for waiting, due in queue.due)
             queue.due.append((bucket, now if hurry else now + self._spread_over * turn // self._groups))
+
+    def hurry(self) -> None:
+        """Let everything be due now, but for what has failed and waits for that."""
+        for queue in self._queues:
+            queue.due = deque((bucket, 0) for bucket, _ in queue.due)
 
     def next_due(self, below: int | None = None) -> tuple[int, int, int] | None:
         """When, which bucket and which group comes next, of all buckets or those below one; None if nothing waits."""

@@ -4,17 +4,22 @@ name them.
 The order is the promise. A cut row is committed before anything of its bucket is stored; a group's row after every
 segment that it names; a group's rows in the order of their buckets. Each piece is tried until it works, and the same
 piece written twice changes nothing. One thread calls `step`, and it alone writes the manifest.
+
+When something is due is told by the clock that never goes back; what is written down are wall-clock times.
 """
 
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import structlog
 
+from strandline.digest import digest
 from strandline.errors import Retryable, StrandlineError
 from strandline.index.bucket_codec import EncodedBucket
+from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.time_bucket import FrozenBucket
 from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
 from strandline.node.shard.flush_schedule import Backoff, FlushSchedule
@@ -27,6 +32,7 @@ from strandline.recovery.checkpoints import designated_group
 from strandline.store.rows import IndexBucketOf, IndexBucketRows, ManifestWrite, Ownership, SegmentsOf
 
 HEARTBEAT_MS = 10_000
+_CUTS_A_COMMIT = 500
 _LOG = structlog.get_logger(__name__)
 
 
@@ -62,25 +68,32 @@ class Flusher:
         self._schedule = FlushSchedule(
             options.groups,
             int(options.policy.flush_interval * timing.spread),
-            self._designated,
+            # Not the designated group, or all shards would write their index buckets right after the cut.
+            digest(f"first group of {options.shard}".encode()) % options.groups,
             self._backoff,
         )
         self._lock = threading.Lock()
         self._arrived: deque[ClosedBucket] = deque()
         self._closed: dict[int, ClosedBucket] = {}
+        self._snapshot: CutSnapshot | None = None
         self._uncommitted_cuts: deque[ClosedBucket] = deque()
         self._cut_failures = 0
         self._cut_not_before = 0
         self._written: dict[tuple[int, int], GroupWrite] = {}
         self._stored: deque[StoredIndexBucket] = deque()
         self._attempts = 0
-        self._seen_at = parts.clock.now_ms()
+        self._seen_at = self._ticks()
 
-    def add(self, closed: ClosedBucket) -> None:
-        """Hand a closed bucket over, in the order of buckets. Any thread may."""
+    def add(self, closed: ClosedBucket, snapshot: CutSnapshot | None) -> None:
+        """Hand a closed bucket over, in the order of buckets, with what its index knew at the cut. Any thread may.
+
+        Only the newest snapshot is kept: while the store is away, one a bucket would fill the memory with keys. A copy
+        of an older bucket does as well, with the newer ones applied onto it.
+        """
         with self._lock:
             self._arrived.append(closed)
             self._closed[closed.bucket] = closed
+            self._snapshot = snapshot or self._snapshot
 
     def closed_buckets(self) -> list[ClosedBucket]:
         """Those of which something is not stored yet, oldest first. Any thread may ask."""
@@ -96,8 +109,8 @@ class Flusher:
 
     def step(self) -> float:
         """Do one piece of work that is due; seconds until the next one is. Raises `Fenced` and what else is final."""
-        now = self._clock.now_ms()
-        self._accept()
+        now = self._ticks()
+        self._accept(now)
         if now - self._seen_at >= HEARTBEAT_MS:
             self._touch(now)
         if self._uncommitted_cuts and now >= self._cut_not_before:
@@ -118,26 +131,39 @@ class Flusher:
         """Say that the owner has left; what is not stored will be read again."""
         self._store.touch(self._ownership, None)
 
-    def _accept(self) -> None:
+    def hurry(self) -> None:
+        """Let everything that waits be due now, but for what has failed. The storing thread calls it, or nobody else
+        is calling `step`.
+        """
+        self._accept(self._ticks())
+        self._schedule.hurry()
+
+    def _ticks(self) -> int:
+        return int(self._clock.monotonic() * 1000)
+
+    def _accept(self, now: int) -> None:
         with self._lock:
             arrived = list(self._arrived)
             self._arrived.clear()
         for closed in arrived:
             if not closed.cut_committed:
                 self._uncommitted_cuts.append(closed)
-            self._schedule.add(closed.bucket, closed.groups, closed.closed_at, urgent=closed.urgent)
+            self._schedule.add(closed.bucket, closed.groups, now, urgent=closed.urgent)
             self._drop_if_stored(closed)
 
     def _touch(self, now: int) -> None:
         self._seen_at = now
         try:
-            self._store.touch(self._ownership, now)
+            self._store.touch(self._ownership, self._clock.now_ms())
         except Retryable as error:
             self._counters.store_retries += 1
             _LOG.warning("the owner could not say that it lives", shard=str(self._options.shard), error=str(error))
 
     def _commit_cut(self, now: int) -> None:
-        write = ManifestWrite(cuts=(self._uncommitted_cuts[0].cut,))
+        waiting = list(islice(self._uncommitted_cuts, _CUTS_A_COMMIT))
+        # As of now, and not of when they were made: no row may expire before an older one.
+        expires = self._view.row_expiry(self._clock.now_ms() + self._options.row_life)
+        write = ManifestWrite(cuts=tuple(replace(closed.cut, expires=expires) for closed in waiting))
         try:
             self._store.commit(self._ownership, write)
         except Retryable as error:
@@ -147,7 +173,8 @@ class Flusher:
             self._say_retry(f"the cut of bucket {write.cuts[0].bucket}", error, wait)
             return
         self._cut_failures = self._cut_not_before = 0
-        self._uncommitted_cuts.popleft()
+        for _ in waiting:
+            self._uncommitted_cuts.popleft()
         self._view.committed(write)
 
     def _store_group(self, bucket: int, group: int, now: int) -> None:
@@ -207,8 +234,13 @@ class Flusher:
 
     def _copy(self, index: ClosedIndex, attempt: str) -> None:
         """The copy makes a restart quick and nothing else: without it the store is read."""
+        with self._lock:
+            snapshot = self._snapshot
+            if snapshot is None or snapshot.bucket != index.bucket.bucket:
+                return
+            self._snapshot = None
         try:
-            self._home.save(self._view.topic_id, index.snapshot, attempt)
+            self._home.save(self._view.topic_id, snapshot, attempt)
         except (StrandlineError, OSError) as error:
             _LOG.warning("the local copy could not be saved", shard=str(self._options.shard), error=str(error))
 

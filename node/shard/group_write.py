@@ -72,10 +72,11 @@ def encode_group(run: SeriesRun, bucket: int, group: int, attempt: str, flush_in
 def late_samples(times: I64s, bucket: int, flush_interval: int) -> tuple[LateSamples, ...]:
     """The samples of hours that counted as complete with an earlier bucket: how many of each such hour.
 
-    An hour is complete with the bucket that holds its last millisecond.
+    An hour is complete with the bucket that holds its last millisecond: so those are late whose hours ended before the
+    bucket's time began, or just then.
     """
     hours = times // HOUR
-    late = ((hours + 1) * HOUR - 1) // flush_interval < bucket
+    late = hours < bucket * flush_interval // HOUR
     if not late.any():
         return ()
     counted = np.unique(hours[late], return_counts=True)

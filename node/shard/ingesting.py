@@ -97,7 +97,9 @@ class Ingest:
         counters.skipped_histograms += skipped.histograms
         counters.skipped_metadata += skipped.metadata
         for verdict, count in skipped.series.items():
-            counters.dropped_series[verdict.name] = counters.dropped_series.get(verdict.name, 0) + count
+            # Another dictionary each time: whoever shows the status may be going through the old one.
+            dropped = counters.dropped_series
+            counters.dropped_series = dropped | {verdict.name: dropped.get(verdict.name, 0) + count}
         for fault in columns.faults:
             counters.dead_letters += 1
             self._parts.dead_letters.send(

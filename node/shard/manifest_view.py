@@ -18,6 +18,7 @@ class ManifestView:
         self._cuts = {row.bucket: row for row in rows.cuts}
         self._rows = {(row.bucket, row.group): row for row in rows.groups}
         self._progress: Progress | None = None
+        self._changes = 0
         self._latest_expiry = _latest_expiry(rows.cuts, rows.groups)
 
     @property
@@ -37,7 +38,7 @@ class ManifestView:
             self._rows.update({(row.bucket, row.group): row for row in write.groups})
             if write.topic_id is not None:
                 self._state = replace(self._state, topic_id=write.topic_id)
-            self._progress = None
+            self._changed()
             self._latest_expiry = max(self._latest_expiry, _latest_expiry(write.cuts, write.groups))
 
     def row_expiry(self, wanted: int) -> int:
@@ -52,7 +53,7 @@ class ManifestView:
         with self._lock:
             self._cuts = {bucket: row for bucket, row in self._cuts.items() if row.expires > now}
             self._rows = {place: row for place, row in self._rows.items() if row.expires > now}
-            self._progress = None
+            self._changed()
 
     def rows(self) -> ManifestRows:
         """All rows, as of now."""
@@ -63,9 +64,15 @@ class ManifestView:
 
     def progress(self) -> Progress | None:
         """How far the shard is stored; None if it was never read."""
-        if self._progress is None:
-            self._progress = progress(self.rows(), self._groups, self._shard)
-        return self._progress
+        with self._lock:
+            known, changes = self._progress, self._changes
+        if known is None:
+            known = progress(self.rows(), self._groups, self._shard)
+            with self._lock:
+                # What was committed meanwhile may be missing in it: good for this answer, not for the next.
+                if self._changes == changes:
+                    self._progress = known
+        return known
 
     @property
     def lowest_checkpoint(self) -> int:
@@ -87,6 +94,10 @@ class ManifestView:
                 and row.greatest_time >= first_time
             ]
         return sorted(found, key=lambda row: (row.bucket, row.group))
+
+    def _changed(self) -> None:
+        self._progress = None
+        self._changes += 1
 
 
 def _latest_expiry(cuts: Sequence[CutRow], groups: Sequence[GroupRow]) -> int:

@@ -9,6 +9,7 @@ import threading
 import structlog
 
 from strandline.errors import ExitCode, Fatal, StrandlineError
+from strandline.node.shard.log import OffsetGone, TopicUnfit
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.stages import Stage
@@ -19,6 +20,8 @@ from strandline.store.protocol import Fenced
 _LOG = structlog.get_logger(__name__)
 # The storing thread looks for work at least this often.
 _LOOK_S = 0.2
+# How long a shard that must end goes on storing what only it has.
+_LAST_WORK_S = 60.0
 
 
 class ShardFenced(Fatal):
@@ -34,7 +37,7 @@ class RunningShard:
         self.status = Status()
         self.shard: Shard | None = None
         self._parts, self._accepted = parts, accepted
-        self._stopping = threading.Event()
+        self._stopping, self._hurry = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
 
     def stop(self) -> None:
@@ -63,26 +66,41 @@ class RunningShard:
     def _read(self, shard: Shard) -> None:
         storing = threading.Thread(target=self._store, args=(shard,), name="storing")
         storing.start()
-        phase = None
         try:
-            while not self._stopping.is_set():
-                shard.step()
-                if shard.status.phase is not phase:
-                    phase = shard.status.phase
-                    _LOG.info("phase", shard=str(self._parts.options.shard), phase=phase.value)
+            self._step_until_stopped(shard)
+        except (OffsetGone, TopicUnfit):
+            # What is closed and not stored is in no log any more: nobody else has it.
+            self._hurry.set()
+            storing.join(_LAST_WORK_S)
+            raise
         finally:
             self._stopping.set()
             storing.join()
-            # Whoever was fenced must not say that it left: it is another's shard.
-            if not isinstance(self._failure, Fenced):
-                shard.close()
-        if self._failure is not None:
-            raise self._failure
+            try:
+                # Whoever was fenced must not say that it left: it is another's shard.
+                if not isinstance(self._failure, Fenced):
+                    shard.close()
+            finally:
+                # It tells why the shard ends, whatever else has failed by then.
+                if self._failure is not None:
+                    raise self._failure
+
+    def _step_until_stopped(self, shard: Shard) -> None:
+        phase = None
+        while not self._stopping.is_set():
+            shard.step()
+            if shard.status.phase is not phase:
+                phase = shard.status.phase
+                _LOG.info("phase", shard=str(self._parts.options.shard), phase=phase.value)
 
     def _store(self, shard: Shard) -> None:
         stages = shard.stages
         try:
             while not self._stopping.is_set():
+                if self._hurry.is_set():
+                    shard.flusher.hurry()
+                    if not shard.flusher.closed_buckets():
+                        return
                 wait = shard.flusher.step()
                 if wait > 0:
                     with stages.timing(Stage.MERGE):

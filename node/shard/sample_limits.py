@@ -1,16 +1,20 @@
-"""Leaving out samples whose time lies too far from their record's."""
+"""Leaving out samples whose time lies too far from their record's.
+
+Whatever the limits, the least and the greatest number of 64 bits are no times: the index means by them that a key is
+absent or live, and a key that ended there would be neither.
+"""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from strandline.arrays import I64s
+from strandline.index.part_columns import ABSENT, LIVE
 from strandline.node.shard.kernels.sample_times import count_outside, keep_inside
 from strandline.node.shard.options import SampleLimits
 from strandline.wire.columns import Columns
 
-# Farther than any two times can lie apart that a record and its samples have, and small enough to be added to one.
-_ANY = 1 << 61
+_LEAST, _GREATEST = ABSENT + 1, LIVE - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +28,26 @@ class Kept:
 
 def keep_timely(columns: Columns, record_times: I64s, limits: SampleLimits) -> Kept:
     """Leave out what is too old or too far ahead. Series keep their rows, perhaps without a sample."""
-    if limits.behind is None and limits.ahead is None:
-        return Kept(columns, 0, 0)
-    behind = _ANY if limits.behind is None else limits.behind
-    ahead = _ANY if limits.ahead is None else limits.ahead
+    bounds = (_least_times(record_times, limits.behind), _greatest_times(record_times, limits.ahead))
     rows = (columns.record, columns.first_sample, columns.time)
-    old, far = count_outside(*rows, record_times, behind, ahead)
+    old, far = count_outside(*rows, *bounds)
     if old + far == 0:
         return Kept(columns, 0, 0)
     kept = len(columns.time) - old - far
     first = np.empty_like(columns.first_sample)
     time, value = np.empty(kept, dtype=np.int64), np.empty(kept, dtype=np.float64)
-    keep_inside(*rows, columns.value, record_times, behind, ahead, first, time, value)
+    keep_inside(*rows, columns.value, *bounds, first, time, value)
     return Kept(replace(columns, first_sample=first, time=time, value=value), old, far)
+
+
+def _least_times(record_times: I64s, behind: int | None) -> I64s:
+    """The least time that a sample of each record may have: what would lie before all times is the first of them."""
+    if behind is None or behind > _GREATEST:
+        return np.full_like(record_times, _LEAST)
+    return np.maximum(record_times, _LEAST + behind) - behind
+
+
+def _greatest_times(record_times: I64s, ahead: int | None) -> I64s:
+    if ahead is None or ahead > _GREATEST:
+        return np.full_like(record_times, _GREATEST)
+    return np.minimum(record_times, _GREATEST - ahead) + ahead

@@ -5,11 +5,12 @@
 """
 
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 
 import structlog
 
-from strandline.errors import Retryable
+from strandline.errors import Retryable, StrandlineError
 from strandline.index.shard_index import ShardIndex
 from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
 from strandline.node.shard.cutting import Cutting
@@ -20,19 +21,22 @@ from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.ownership import Taker, agree_on_shape, take_shard
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.stages import Stage, Stages
-from strandline.node.shard.starting import ReadingPlan, load_shard_index, read_manifest, settle_offsets
+from strandline.node.shard.starting import Loading, ReadingPlan, load_shard_index, read_manifest, settle_offsets
 from strandline.node.shard.status import Phase, Status
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.buffer.memory import MemoryBudget
 from strandline.store.buffer.spill import SpillFolder
 from strandline.store.buffer.write_buffer import WriteBuffer
+from strandline.store.protocol import Fenced
 from strandline.store.rows import CutRow, Ownership
 from strandline.wire.decode import Decoder
 
 _LOG = structlog.get_logger(__name__)
 _NOTHING = Accepted()
-# While records come, the brokers are asked where the log ends no more often than this.
-_ASK_AGAIN_MS = 1_000
+# How often the brokers are asked where the log ends: while something waits for the answer, and otherwise.
+_ASK_AGAIN_S, _ASK_ACTIVE_S = 1.0, 5.0
+# So many closed buckets may wait for the store in a replay before reading waits for it.
+_MOST_WAITING = 8
 
 
 class Shard:
@@ -62,7 +66,7 @@ class Shard:
         self._cutting = Cutting(options.policy.flush_interval, options.grace)
         self._known_cuts = deque(plan.known_cuts)
         self._urgent_up_to = plan.known_cuts[-1].bucket if plan.known_cuts else plan.bucket - 1
-        self._asked_at = 0
+        self._asked = float("-inf")
         self._mirrored = -1
         self._current = self._open(plan.bucket)
         self._bucket_start = plan.bucket_start
@@ -84,14 +88,19 @@ class Shard:
         status.phase = Phase.ACQUIRING
         shape = agree_on_shape(parts.store, options.shape)
         ownership = take_shard(parts.store, options.shard, taker, parts.log.topic_id(), parts.clock)
-        view = read_manifest(parts.store, ownership, options.groups)
-        plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
-        status.phase, status.fraction = Phase.RECOVERING_INDEX, 0.0
-
-        def heard(fraction: float) -> None:
-            status.fraction = fraction
-
-        return cls(parts, ownership, view, load_shard_index(parts, view, heard), status, plan=plan)
+        try:
+            view = read_manifest(parts.store, ownership, options.groups)
+            plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
+            status.phase, status.fraction = Phase.RECOVERING_INDEX, 0.0
+            index = load_shard_index(parts, view, Loading(parts, ownership, status))
+            return cls(parts, ownership, view, index, status, plan=plan)
+        except Fenced:
+            raise
+        except BaseException:
+            # Nobody has it then: whoever wants to mend it need not wait until we count as gone.
+            with suppress(StrandlineError):
+                parts.store.touch(ownership, None)
+            raise
 
     @property
     def bucket(self) -> int:
@@ -106,23 +115,36 @@ class Shard:
     def step(self) -> int:
         """Read once, and do what follows from it; how many records came.
 
-        Raises what is final. While Kafka is out of reach nothing is cut, and the next step tries again.
+        Raises what is final. While Kafka is out of reach nothing is cut, and the next step tries again. While what is
+        closed fills the room for it, nothing is read: it is the store that has to go on.
         """
         options = self.parts.options
-        try:
-            with self.stages.timing(Stage.CONSUME):
-                records = self.parts.log.poll(options.poll_records, options.poll_timeout_s)
-        except LogUnreachable as error:
-            self._unreachable(error)
-            return 0
-        known = self.status.counters.new_keys
-        self._ingest(records)
-        idle = len(records) == 0
-        self._cut_if_time_is_over(idle=idle)
+        known, records = self.status.counters.new_keys, Records.none(self.position)
+        if self._has_no_room():
+            self.parts.clock.sleep(options.poll_timeout_s)
+        else:
+            try:
+                with self.stages.timing(Stage.CONSUME):
+                    records = self.parts.log.poll(options.poll_records, options.poll_timeout_s)
+            except LogUnreachable as error:
+                self._unreachable(error)
+            else:
+                self._ingest(records)
+                self._look_at_log(idle=len(records) == 0)
         gone = self._settle_stored()
         self.parts.home.refresh(changed=gone or self.status.counters.new_keys > known)
-        self._move_on(idle=idle)
+        self._move_on()
         return len(records)
+
+    def _has_no_room(self) -> bool:
+        """Whether closed buckets wait that must be stored before more is read: too many in a replay, which reads faster
+        than any store writes, or so large that the rest of the room is the open bucket's.
+        """
+        waiting = len(self.flusher.closed_buckets())
+        if waiting == 0:
+            return False
+        replays = self.status.phase is not Phase.ACTIVE
+        return (replays and waiting >= _MOST_WAITING) or self.memory.is_scarce
 
     def close(self) -> None:
         """Leave the shard: say so, and let go of the index. What is not stored lies in Kafka."""
@@ -159,17 +181,26 @@ class Shard:
         found = self._cutting.place_of_cut(self.bucket, records.times)
         return (found, int(records.offsets[found])) if found is not None else None
 
-    def _cut_if_time_is_over(self, *, idle: bool) -> None:
-        """Close buckets whose time is over though no record came to say so."""
-        now = self.parts.clock.now_ms()
-        if self._known_cuts or now < self._cutting.deadline(self.bucket):
+    def _look_at_log(self, *, idle: bool) -> None:
+        """Ask the brokers where the log ends, now and then, and more often where something depends on it: the lag, and
+        whether buckets are over though no record came to say so.
+        """
+        clock = self.parts.clock
+        asked_at = clock.now_ms()
+        overdue = not self._known_cuts and asked_at >= self._cutting.deadline(self.bucket)
+        pause = 0.0 if overdue and idle else _ASK_AGAIN_S if overdue or not self._is_active() else _ASK_ACTIVE_S
+        if clock.monotonic() - self._asked < pause:
             return
-        if not idle and now - self._asked_at < _ASK_AGAIN_MS:
-            return
-        self._asked_at = now
+        self._asked = clock.monotonic()
         ends = self._ends()
-        while ends is not None and self._cutting.closes_idle(self.bucket, self.position, ends, now):
+        if ends is None:
+            return
+        self.status.lag = max(0, ends.last_stable - self.position)
+        while not self._known_cuts and self._cutting.closes_idle(self.bucket, self.position, ends, asked_at):
             self._close_bucket(ends.last_stable)
+
+    def _is_active(self) -> bool:
+        return self.status.phase is Phase.ACTIVE
 
     def _ends(self) -> LogEnds | None:
         try:
@@ -184,11 +215,10 @@ class Shard:
 
     def _close_bucket(self, end: int) -> None:
         with self.stages.timing(Stage.CUT):
-            bucket, options, now = self.bucket, self.parts.options, self.parts.clock.now_ms()
+            bucket, options = self.bucket, self.parts.options
             known = self._known_cuts.popleft() if self._known_cuts else None
-            cut = known or self._with_loss(
-                CutRow(bucket, self._bucket_start, end, self.view.row_expiry(now + options.row_life))
-            )
+            # When it expires is settled as it is committed.
+            cut = known or self._with_loss(CutRow(bucket, self._bucket_start, end, expires=0))
             closed = ClosedBucket(
                 cut,
                 self.buffer.freeze(),
@@ -196,13 +226,12 @@ class Shard:
                 self._missing(bucket),
                 cut_committed=known is not None,
                 urgent=self.status.phase is not Phase.ACTIVE,
-                closed_at=now,
             )
             for group in frozenset(range(options.groups)) - closed.groups:
                 closed.buffer.release(group)
             if closed.urgent:
                 self._urgent_up_to = bucket
-            self.flusher.add(closed)
+            self.flusher.add(closed, self.index.snapshot() if closed.index is not None else None)
             self.status.counters.cuts += 1
             self._current = self._open(bucket + 1)
             self._bucket_start = end
@@ -214,8 +243,7 @@ class Shard:
     def _close_index(self) -> ClosedIndex | None:
         if self._current.index is None:
             return None
-        frozen = self.index.cut()
-        return ClosedIndex(frozen, self.index.snapshot(), self.index.next_part_id)
+        return ClosedIndex(self.index.cut(), self.index.next_part_id)
 
     def _missing(self, bucket: int) -> frozenset[int]:
         """The groups of a bucket that have no row yet."""
@@ -245,24 +273,16 @@ class Shard:
             self.parts.log.mirror(lowest)
         return bool(taken)
 
-    def _move_on(self, *, idle: bool) -> None:
+    def _move_on(self) -> None:
         """Go on towards ACTIVE: all that was closed on the way is stored, and what is left to read is little."""
         status = self.status
-        if status.phase is Phase.ACTIVE:
+        if self._is_active():
             return
         if self._known_cuts:
             first, behind = self._plan.position, self._plan.known_cuts[-1].end
             status.fraction = min(1.0, (self.position - first) / max(1, behind - first))
             return
         status.phase, status.fraction = Phase.CATCHING_UP, None
-        now = self.parts.clock.now_ms()
-        if not idle and now - self._asked_at < _ASK_AGAIN_MS:
-            return
-        self._asked_at = now
-        ends = self._ends()
-        if ends is None:
-            return
-        status.lag = max(0, ends.last_stable - self.position)
         unstored = any(closed.bucket <= self._urgent_up_to for closed in self.flusher.closed_buckets())
-        if status.lag <= self.parts.options.active_lag and not unstored:
+        if status.lag is not None and status.lag <= self.parts.options.active_lag and not unstored:
             status.phase = Phase.ACTIVE

@@ -4,7 +4,7 @@ What a person must decide is raised as an error; whatever else has to be in the 
 is committed here.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -17,6 +17,7 @@ from strandline.node.shard.cutting import Cutting
 from strandline.node.shard.log import LogEnds, LogUnreachable, PartitionLog
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.status import Status
 from strandline.recovery.checkpoints import Progress, designated_group, index_rows
 from strandline.recovery.offset_policy import (
     Accepted,
@@ -33,6 +34,7 @@ from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite, Ownership
 
 _LOG = structlog.get_logger(__name__)
+_SAY_ALIVE_S = 10.0
 _PEEK_S, _PEEKS = 5.0, 12
 
 
@@ -72,12 +74,13 @@ def settle_offsets(
     ends, topic_id, done = log.ends(), log.topic_id(), view.progress()
     decision = decide(
         f"partition {options.shard}",
-        done.lowest if done is not None else None,
+        done.resume_at if done is not None else None,
         view.topic_id,
         LogNow(topic_id, ends.start, ends.last_stable, _look_back(parts)),
         in_dataset=options.shard.shard < partitions,
         first_start=options.first_start,
         accepted=accepted,
+        furthest=done.cuts[-1].end if done is not None else 0,
     )
     write = _write_of(decision, parts, view, ends, topic_id)
     if write is not None:
@@ -93,10 +96,28 @@ def settle_offsets(
     return _plan(done, lost_to)
 
 
-def load_shard_index(parts: ShardParts, view: ManifestView, progress: Callable[[float], None]) -> ShardIndex:
-    """The index as of its checkpoint, from the local copy and newer buckets, or from all of them. `progress` hears how
-    much is done.
-    """
+@dataclass(slots=True)
+class Loading:
+    """Hears how much of an index is loaded, and says meanwhile that the owner lives."""
+
+    parts: ShardParts
+    ownership: Ownership
+    status: Status
+    _seen: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._seen = self.parts.clock.monotonic()
+
+    def heard(self, fraction: float) -> None:
+        """So much is done."""
+        self.status.fraction = fraction
+        if self.parts.clock.monotonic() - self._seen >= _SAY_ALIVE_S:
+            self._seen = self.parts.clock.monotonic()
+            self.parts.store.touch(self.ownership, self.parts.clock.now_ms())
+
+
+def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading) -> ShardIndex:
+    """The index as of its checkpoint, from the local copy and newer buckets, or from all of them."""
     options = parts.options
     designated = designated_group(options.shard, options.groups)
     rows = index_rows(view.rows(), designated, parts.clock.now_ms())
@@ -109,7 +130,7 @@ def load_shard_index(parts: ShardParts, view: ManifestView, progress: Callable[[
     index = load_index(
         options.policy,
         opened.documents,
-        _stored_buckets(parts, wanted, progress),
+        _stored_buckets(parts, wanted, loading),
         {row.bucket: row.data_expires for row in rows},
         open_bucket=done.stored_up_to[designated] + 1,
         next_part_id=view.next_part_id,
@@ -120,15 +141,15 @@ def load_shard_index(parts: ShardParts, view: ManifestView, progress: Callable[[
     return index
 
 
-def _stored_buckets(
-    parts: ShardParts, rows: Sequence[GroupRow], progress: Callable[[float], None]
-) -> Iterator[StoredBucket]:
+def _stored_buckets(parts: ShardParts, rows: Sequence[GroupRow], loading: Loading) -> Iterator[StoredBucket]:
     for done, row in enumerate(rows):
         if row.index is not None:
             where = IndexBucketOf(parts.options.shard, row.bucket, row.attempt)
             data = tuple(parts.store.index_bucket(where))
+            if parts.clock.now_ms() >= row.data_expires:
+                continue  # It went while it was read, and by then nothing depends on it.
             yield decode_bucket(row.bucket, data, row.index.rows, row.index.checksum)
-        progress((done + 1) / len(rows))
+        loading.heard((done + 1) / len(rows))
 
 
 def _look_back(parts: ShardParts) -> int | None:
@@ -188,6 +209,6 @@ def _plan(done: Progress, lost_to: int | None) -> ReadingPlan:
     first = min(done.stored_up_to) + 1
     known = [cut for cut in done.cuts if cut.bucket >= first]
     start = known[0].start if known else done.cuts[-1].end
-    position = max(start, lost_to) if lost_to is not None else start
+    position = max(start, done.resume_at, lost_to or 0)
     missing = {cut.bucket: done.missing[cut.bucket] for cut in known}
     return ReadingPlan(first, start, position, known, missing, lost_to)

@@ -11,10 +11,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from strandline.clock import Clock
+from strandline.errors import Fatal
 from strandline.node.shard.running import RunningShard
 
 _EVERY_S = 0.5
+_LOG = structlog.get_logger(__name__)
+
+
+class StatusFileUnwritable(Fatal):
+    """The file for the status can't be written."""
 
 
 def status_of(running: RunningShard) -> dict[str, Any]:
@@ -49,12 +57,16 @@ class StatusFile:
 
     @contextmanager
     def kept_of(self, running: RunningShard) -> Iterator[None]:
-        """Keep the file true while the shard runs, by a thread of its own, and once more at the end."""
+        """Keep the file true while the shard runs, by a thread of its own, and once more at the end.
+
+        Raises `StatusFileUnwritable` at the beginning only: a full disk must neither end a shard nor hide why it ended.
+        """
+        self.write(running)
         ended = threading.Event()
 
         def keep() -> None:
             while not ended.wait(_EVERY_S):
-                self.write(running)
+                self._write_or_say(running)
 
         keeper = threading.Thread(target=keep, name="status", daemon=True)
         keeper.start()
@@ -63,13 +75,26 @@ class StatusFile:
         finally:
             ended.set()
             keeper.join()
-            self.write(running)
+            self._write_or_say(running)
 
     def write(self, running: RunningShard) -> None:
-        """Write it now."""
+        """Write it now. Raises `StatusFileUnwritable`."""
+        document = json.dumps(status_of(running) | {"written_at": self._clock.now_ms()}, allow_nan=False)
         unfinished = self._path.with_name(self._path.name + ".unfinished")
-        unfinished.write_text(json.dumps(status_of(running) | {"written_at": self._clock.now_ms()}), encoding="utf-8")
-        unfinished.replace(self._path)
+        try:
+            unfinished.write_text(document, encoding="utf-8")
+            unfinished.replace(self._path)
+        except OSError as error:
+            raise StatusFileUnwritable(
+                f"the status file {self._path} can't be written: {error.strerror}",
+                remedy="Name a file in a folder that exists and may be written to",
+            ) from error
+
+    def _write_or_say(self, running: RunningShard) -> None:
+        try:
+            self.write(running)
+        except StatusFileUnwritable as error:
+            _LOG.warning("the status is not told", error=str(error))
 
 
 def _resident_bytes() -> int:

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from strandline.wire.columns import Columns
 from strandline.wire.decode import Limits
 from strandline.wire.encoding import Series, encode_request
-from strandline.wire.kernels.labels import Verdict
+from strandline.wire.kernels.labels import MAX_TEXT, Verdict
 from support.remote_write import RawWriteRequest
 
 Row = tuple[int, bytes, tuple[tuple[int, bytes], ...]]
@@ -53,14 +53,16 @@ def expected(messages: list[bytes], limits: Limits) -> Expected:
 def judge(labels: list[tuple[bytes, bytes]], limits: Limits) -> Verdict:
     """Whether these labels can be a part key; the first reason against it, in the message's order."""
     seen: set[bytes] = set()
+    names_length = 0
     for name, value in labels:
         if not value:
             continue
+        names_length += len(name) + 2
         if not name:
             return Verdict.EMPTY_NAME
         if len(seen) == limits.labels:
             return Verdict.TOO_MANY_LABELS
-        if len(name) > limits.label_name:
+        if len(name) > limits.label_name or names_length > MAX_TEXT:
             return Verdict.NAME_TOO_LONG
         if len(value) > limits.label_value:
             return Verdict.VALUE_TOO_LONG

@@ -159,10 +159,13 @@ class World:
 
     # What the shard does.
 
+    def parts(self, home: DictHome | None = None) -> ShardParts:
+        """What a shard works with here."""
+        return ShardParts(self.options, self.log, self.store, home or DictHome(), self.dead_letters, self.clock)
+
     def start(self, *, accepted: Accepted | None = None) -> Shard:
         self.status = Status()
-        parts = ShardParts(self.options, self.log, self.store, DictHome(), self.dead_letters, self.clock)
-        self.shard = Shard.start(parts, self.status, accepted=accepted or Accepted())
+        self.shard = Shard.start(self.parts(), self.status, accepted=accepted or Accepted())
         return self.shard
 
     def crash(self) -> None:

@@ -28,7 +28,7 @@ TAG_NAME, TAG_VALUE = 0x0A, 0x12
 METRIC_NAME = np.uint64(int.from_bytes(b"__name__", "little"))
 
 MAX_LABELS = 256  # Sorting is quadratic: past this a hostile body would be worth sending.
-MAX_TEXT = 32_766  # Lucene's longest term.
+MAX_TEXT = 32_766  # Lucene's longest term: of a name, a value, and of all names of a series with their lengths.
 
 
 class Verdict(IntEnum):
@@ -59,7 +59,7 @@ def scan_canonical(at, end, max_labels, max_name, max_value):
     Gives (verdict, end of the labels, start and length of the metric's name). The verdict is `CANONICAL`, `NOT_UTF8`,
     or `REWRITE`, which means no more than that the slow way must look at them: it may find them malformed.
     """
-    start, count = at, 0
+    start, count, names_length = at, 0, 0
     name, name_length = at, 0
     metric, metric_length = at, 0
     while at + 1 < end and load_u8(at) == TAG_LABEL:
@@ -88,7 +88,8 @@ def scan_canonical(at, end, max_labels, max_name, max_value):
             at += 1
         if at + value_length != label_end or value_length == 0 or name_length == 0:
             return REWRITE, at, metric, metric_length
-        if name_length > max_name or value_length > max_value or count == max_labels:
+        names_length += name_length + 2
+        if name_length > max_name or value_length > max_value or count == max_labels or names_length > MAX_TEXT:
             return REWRITE, at, metric, metric_length
         if count and compare_bytes(previous, previous_length, name, name_length) >= 0:
             return REWRITE, at, metric, metric_length
@@ -122,7 +123,7 @@ def gather(at, end, spans, max_labels, max_name, max_value):
 
     Gives (verdict, number of labels). A row is name start, name length, value start, value length.
     """
-    count, verdict = 0, CANONICAL
+    count, names_length, verdict = 0, 0, CANONICAL
     while at < end:
         tag, at = read_varint(at, end)
         if at < 0:
@@ -156,11 +157,12 @@ def gather(at, end, spans, max_labels, max_name, max_value):
         # A series that is dropped is still walked to its end: the rest of the record may be sound, or not.
         if value_length == 0 or verdict != CANONICAL:
             continue
+        names_length += name_length + 2
         if name_length == 0:
             verdict = EMPTY_NAME
         elif count == max_labels:
             verdict = TOO_MANY_LABELS
-        elif name_length > max_name:
+        elif name_length > max_name or names_length > MAX_TEXT:
             verdict = NAME_TOO_LONG
         elif value_length > max_value:
             verdict = VALUE_TOO_LONG

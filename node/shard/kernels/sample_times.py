@@ -4,31 +4,31 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def count_outside(record, first_sample, time, record_times, behind, ahead):
-    """How many samples lie more than `behind` before their record's time, and how many more than `ahead` after it."""
+def count_outside(record, first_sample, time, least, greatest):
+    """How many samples lie before the least time of their record, and how many after its greatest."""
     old = 0
     far = 0
     for row in range(len(record)):
-        least = record_times[record[row]] - behind
-        greatest = record_times[record[row]] + ahead
+        from_time = least[record[row]]
+        to_time = greatest[record[row]]
         for sample in range(first_sample[row], first_sample[row + 1]):
-            if time[sample] < least:
+            if time[sample] < from_time:
                 old += 1
-            elif time[sample] > greatest:
+            elif time[sample] > to_time:
                 far += 1
     return old, far
 
 
 @njit(cache=True, nogil=True)
-def keep_inside(record, first_sample, time, value, record_times, behind, ahead, kept_first, kept_time, kept_value):
+def keep_inside(record, first_sample, time, value, least, greatest, kept_first, kept_time, kept_value):
     """Copy the samples that lie inside; `kept_first` gets where each row's begin. How many there are."""
     kept = 0
     for row in range(len(record)):
         kept_first[row] = kept
-        least = record_times[record[row]] - behind
-        greatest = record_times[record[row]] + ahead
+        from_time = least[record[row]]
+        to_time = greatest[record[row]]
         for sample in range(first_sample[row], first_sample[row + 1]):
-            if least <= time[sample] <= greatest:
+            if from_time <= time[sample] <= to_time:
                 kept_time[kept] = time[sample]
                 kept_value[kept] = value[sample]
                 kept += 1

@@ -15,6 +15,7 @@ import pytest
 from strandline.errors import ExitCode, Fatal, Retryable
 from strandline.node.cli import main as cli
 from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.exit_codes import EXIT_CODES
 from strandline.node.cli.options import Command, Group, Lazy, LazyGroup
 from strandline.node.settings import load
 
@@ -68,7 +69,7 @@ def test_help_names_the_commands_and_every_exit_code(capsys: pytest.CaptureFixtu
         shown = capsys.readouterr().out
         assert "  check-config  Check the settings and show where each one comes from.\n" in shown
         for code in ExitCode:
-            assert f"    {code.value:<4}{cli.EXIT_CODES[code]}\n" in shown
+            assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in shown
 
 
 def test_every_command_takes_the_shared_options_and_shows_an_example() -> None:

@@ -40,6 +40,7 @@ def decided(
     in_dataset: bool = True,
     first_start: FirstStart = EARLIEST,
     accepted: Accepted = NOTHING,
+    furthest: int = 0,
 ) -> Decision:
     return decide(
         WHERE,
@@ -49,6 +50,7 @@ def decided(
         in_dataset=in_dataset,
         first_start=first_start,
         accepted=accepted,
+        furthest=furthest,
     )
 
 
@@ -165,7 +167,10 @@ def test_a_log_that_ends_before_the_checkpoint_is_refused(checkpoint: int, accep
     with pytest.raises(AnotherLog) as raised:
         decided(checkpoint, accepted=accepted)
     assert isinstance(raised.value, Fatal)
-    assert raised.value.message == f"topic metrics, partition 3 ends at offset 200, before the checkpoint {checkpoint}"
+    assert (
+        raised.value.message
+        == f"topic metrics, partition 3 ends at offset 200, before {checkpoint}, up to which it was read"
+    )
     assert raised.value.remedy == (
         "The log was truncated or restored from an older copy: restore it, or accept a new beginning at offset 100"
     )
@@ -250,3 +255,9 @@ def test_whatever_the_offsets_a_case_is_decided_by_the_table_and_nothing_else(
     else:
         with pytest.raises(DataLost):
             decision()
+
+
+def test_a_log_that_ends_before_the_newest_cut_is_refused_though_the_checkpoint_is_in_it() -> None:
+    with pytest.raises(AnotherLog, match="ends at offset 200, before 201"):
+        decided(END - 50, furthest=END + 1)
+    assert decided(END - 50, furthest=END) == GoOn(END - 50)

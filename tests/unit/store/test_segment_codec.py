@@ -114,6 +114,16 @@ def test_rounded_numbers_are_small_whatever_their_digits(digits: int) -> None:
     assert sum(len(segment.data) for segment in segments) < 0.4 * 20_000
 
 
+def test_scrapes_a_little_early_or_late_cost_no_more_than_that_lateness_says() -> None:
+    chance = np.random.default_rng(1)
+    time = 1_790_000_000_000 + 15_000 * np.arange(50_000) + chance.integers(-2, 3, 50_000)
+    run = one_series(time, np.zeros(50_000))
+    segments = encode_run(run)
+    # One of five numbers says log2(5) bits; the difference of two of them would say more.
+    assert sum(len(segment.data) for segment in segments) < 1.05 * 50_000 * np.log2(5) / 8
+    assert are_same(merge_runs(decoded(segments)), run)
+
+
 def test_series_that_were_scraped_together_store_their_times_once() -> None:
     chance = np.random.default_rng(1)
     times = np.cumsum(chance.integers(1, 2**40, 1_000))

@@ -1,0 +1,135 @@
+"""Wall clocks jump, and nothing that a shard does by itself may depend on that."""
+
+from collections.abc import Callable
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.node.shard.status import Phase
+from strandline.recovery.checkpoints import designated_group
+from strandline.store.protocol import StoreUnavailable
+from strandline.store.rows import ShardId
+from support.shard_world import GRACE, HOUR, MINUTE, StoreCall, World, produce_everywhere, quietly
+
+pytestmark = pytest.mark.simulation
+
+
+class JumpingClock(ManualClock):
+    """Wall time may jump; monotonic time goes on."""
+
+    offset = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.offset
+
+
+@pytest.fixture
+def jumping(make_world: Callable[..., World]) -> World:
+    world = make_world()
+    clock = JumpingClock(world.clock.now_ms())
+    world.clock = clock
+    world.sqlite._clock = clock
+    return world
+
+
+def test_an_owner_goes_on_saying_that_it_lives_after_the_clock_went_back(jumping: World) -> None:
+    world = jumping
+    world.start()
+    world.clock.offset = -HOUR
+    touched = 0
+
+    def count(call: StoreCall) -> None:
+        nonlocal touched
+        touched += call.name == "touch"
+
+    world.store.before = count
+    for _ in range(30):
+        world.pass_time(MINUTE)
+        world.running.flusher.step()
+    assert touched >= 29, f"{touched} times in half an hour"
+
+
+def test_a_failed_group_is_tried_again_soon_after_the_clock_went_back(jumping: World) -> None:
+    world = jumping
+    world.start()
+    produce_everywhere(world)
+    world.read_all()
+    world.pass_time(HOUR + GRACE)
+    world.running.step()
+
+    def fails(call: StoreCall) -> None:
+        if call.name == "write_segments":
+            raise StoreUnavailable("for a moment")
+
+    world.store.before = fails
+    while world.running.flusher.step() == 0:
+        pass
+    world.store.before = quietly
+    world.clock.offset = -HOUR
+    for _ in range(10):
+        world.pass_time(MINUTE)
+        while world.running.flusher.step() == 0:
+            pass
+    assert not world.running.flusher.closed_buckets(), "ten minutes later nothing was tried again"
+
+
+def test_a_shard_that_caught_up_is_active_after_the_clock_went_back(jumping: World) -> None:
+    world = jumping
+    produce_everywhere(world)
+    world.start()
+    world.running.step()
+    world.status.phase = Phase.CATCHING_UP
+    world.clock.offset = -HOUR
+    for _ in range(60):  # Ten minutes with a record at each poll.
+        world.pass_time(10_000)
+        produce_everywhere(world)
+        world.running.step()
+    assert world.is_active()
+
+
+def test_cuts_expire_in_the_order_of_their_buckets_whatever_the_clock_does(jumping: World) -> None:
+    world = jumping
+    world.start()
+
+    def no_commit(call: StoreCall) -> None:
+        if call.name == "commit":
+            raise StoreUnavailable("no answer")
+
+    world.store.before = no_commit
+    produce_everywhere(world)
+    world.read_all()
+    world.pass_time(HOUR + GRACE)
+    world.running.step()
+    world.clock.offset = -3 * HOUR
+    # The brokers' clock did not jump: their next record closes the next bucket.
+    world.pass_time(HOUR)
+    world.produce(("m", "x", world.clock.now_ms() + 3 * HOUR, 1.0), late=-3 * HOUR)
+    world.read_all()
+    world.store.before = quietly
+    world.pass_time(2 * HOUR)
+    world.clock.offset = 0
+    for _ in range(50):
+        world.running.flusher.step()
+    cuts = sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
+    expiries = [cut.expires for cut in cuts]
+    assert expiries == sorted(expiries), "a younger row would go first, and the manifest be torn"
+
+
+def test_index_buckets_of_many_shards_are_not_written_at_the_same_moment(make_world: Callable[..., World]) -> None:
+    first_written = set()
+    for number in range(12):
+        world = make_world(shard=ShardId("metrics", number), partitions=12, groups=16)
+        world.start()
+        world.read_all()
+        world.pass_time(HOUR + GRACE)
+        world.running.step()
+        order: list[int] = []
+
+        def note(call: StoreCall, order: list[int] = order) -> None:
+            if call.writes_group is not None:
+                order.append(call.writes_group)
+
+        world.store.before = note
+        world.store_due()
+        first_written.add(order.index(designated_group(world.options.shard, 16)))
+    assert len(first_written) > 4, f"the index bucket is piece {first_written} in all shards"

@@ -1,0 +1,94 @@
+"""Logs that are cut short, made again, or overtaken by retention while a shard runs or is down."""
+
+from dataclasses import replace
+
+import pytest
+
+from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.log import LogEnds, OffsetGone, Records, TopicUnfit
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.running import RunningShard
+from strandline.recovery.offset_policy import Accepted, AnotherLog
+from support.shard_world import GRACE, HOUR, StoreCall, World, group_fails, other_group, produce_everywhere, quietly
+
+pytestmark = pytest.mark.simulation
+
+
+def cut_short(world: World, behind: int) -> None:
+    """What an unclean election of a leader does."""
+    del world.log._partition.entries[behind:]
+
+
+def test_a_log_that_ends_before_the_position_is_no_reason_to_cut(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that was made again answers for its ends at once; a reader hears of it only seconds later."""
+    world.start()
+    produce_everywhere(world)
+    produce_everywhere(world)
+    world.pass_hours(1)  # A bucket [0, 2) is stored.
+    world.pass_time(HOUR)
+    monkeypatch.setattr(world.log, "ends", lambda: LogEnds(0, 0, 0))  # The new topic, between two answers of the watch.
+    monkeypatch.setattr(world.log, "poll", lambda *_: Records.none(2))  # The library has nothing to tell yet.
+    world.running.step()
+    while world.running.flusher.step() == 0:
+        pass
+    monkeypatch.undo()
+    world.crash()
+    world.start()
+    assert all(cut.start <= cut.end for cut in world.manifest().cuts)
+
+
+def test_a_log_cut_short_below_a_cut_is_refused(world: World) -> None:
+    world.start()
+    for name in "abcd":
+        produce_everywhere(world, name)
+    world.store.before = group_fails(other_group(world))
+    world.pass_hours(1)  # All groups but one are stored up to offset 4.
+    world.crash()
+    cut_short(world, 2)
+    with pytest.raises(AnotherLog, match="ends at offset 2, before 4"):
+        world.start()
+
+
+@pytest.mark.parametrize("what", ["made again", "overtaken"])
+def test_what_was_read_is_stored_though_the_log_has_lost_it(world: World, what: str) -> None:
+    produce_everywhere(world, "1")
+    world.pass_time(HOUR + GRACE)
+    produce_everywhere(world, "2")
+    world.options = replace(world.options, poll_records=2)
+
+    def lose(call: StoreCall) -> None:
+        """Both are read and the first one's bucket is closed when the log goes, and before any of it is stored."""
+        if call.name == "commit" and call.arguments[1].cuts and not call.arguments[1].cuts[0].reset:
+            world.store.before = quietly
+            produce_everywhere(world, "3")
+            if what == "made again":
+                world.log.make_again()
+            else:
+                world.log.delete_before(3)
+
+    world.store.before = lose
+    parts = ShardParts(world.options, world.log, world.store, DictHome(), world.dead_letters, world.clock)
+    with pytest.raises((OffsetGone, TopicUnfit)):
+        RunningShard(parts, accepted=Accepted()).run()
+    world.store.before = quietly
+    world.log.close()
+    world.start(accepted=Accepted(loss_to=3, another_topic=True))
+    world.settle()
+    assert "1" in {name for _, name in world.found()}, "the shard had it, and nobody else has"
+
+
+def test_a_loss_that_was_accepted_is_not_to_be_accepted_again_after_a_crash(world: World) -> None:
+    world.start()
+    for name in "123":
+        produce_everywhere(world, name)
+    stuck = other_group(world)
+    world.store.before = group_fails(stuck)
+    world.pass_hours(1)
+    world.crash()
+    world.log.delete_before(2)
+    world.start(accepted=Accepted(loss_to=2))
+    assert world.manifest().cuts[0].lost_to == 2
+    world.crash()
+    world.start()
+    world.settle()
+    assert world.is_active()

@@ -1,0 +1,109 @@
+"""Starts: long ones, ones that meet an expiry, ones after a rewind, and ones that should not have happened."""
+
+from dataclasses import replace
+
+import pytest
+
+from strandline.errors import Fatal
+from strandline.node.shard.ownership import StillOwned, Taker, take_shard
+from strandline.store.rows import ManifestWrite
+from support.shard_world import MINUTE, StoreCall, World, produce_everywhere, quietly
+
+pytestmark = pytest.mark.simulation
+
+
+def test_an_index_bucket_that_expires_while_the_index_is_loaded_does_not_end_the_start(world: World) -> None:
+    world.start()
+    for hour in range(12):
+        world.produce(("m", "always", world.clock.now_ms(), 1.0), ("m", str(hour), world.clock.now_ms(), 1.0))
+        world.pass_hours(1)
+    world.crash()
+    oldest = min(
+        row.data_expires
+        for row in world.manifest().groups
+        if row.index is not None and row.data_expires > world.clock.now_ms()
+    )
+    world.pass_time(oldest - world.clock.now_ms() - 10)
+
+    def a_load_takes_time(call: StoreCall) -> None:
+        if call.name == "index_bucket":
+            world.pass_time(5)
+
+    world.store.before = a_load_takes_time
+    world.start()
+    world.store.before = quietly
+    assert world.keys().get(("m", "always"))
+
+
+def test_an_owner_says_that_it_lives_while_it_loads_its_index(world: World) -> None:
+    world.start()
+    for _ in range(4):
+        produce_everywhere(world)
+        world.pass_hours(1)
+    world.crash()
+
+    def a_load_takes_minutes(call: StoreCall) -> None:
+        if call.name == "index_bucket":
+            world.pass_time(MINUTE)
+
+    world.store.after = a_load_takes_minutes
+    world.start()
+    # A tool at the end of the load, while the owner is well.
+    with pytest.raises(StillOwned):
+        take_shard(world.sqlite, world.options.shard, Taker.TOOL, "topic-1", world.clock)
+
+
+def test_after_a_rewind_the_buckets_are_read_again(world: World) -> None:
+    world.start()
+    world.produce(("m", "a", world.clock.now_ms(), 1.0))
+    world.pass_hours(1)
+    world.produce(("m", "a", world.clock.now_ms(), 2.0), ("m", "b", world.clock.now_ms(), 2.0))
+    world.pass_hours(1)
+    keys = world.keys()
+    newest = world.manifest().cuts[0].bucket
+    again = tuple(replace(row, superseded=True) for row in world.rows(newest).values())
+    world.sqlite.commit(world.running.ownership, ManifestWrite(groups=again))
+    world.crash()
+    world.start()
+    world.settle()
+    assert world.keys() == keys
+    world.check_all_found()
+
+
+def test_a_rewind_does_not_mix_up_series(world: World) -> None:
+    """The same with a record in between, so that there are numbers to be mixed up."""
+    world.start()
+    world.produce(("m", "a", world.clock.now_ms(), 1.0))
+    world.pass_hours(1)
+    world.produce(("m", "c", world.clock.now_ms(), 1.0))
+    world.pass_hours(1)
+    world.produce(("m", "c", world.clock.now_ms(), 3.0), ("m", "a", world.clock.now_ms(), 2.0))
+    world.pass_hours(1)
+    newest = world.manifest().cuts[0].bucket
+    again = tuple(
+        replace(row, superseded=True) for bucket in (newest, newest - 1) for row in world.rows(bucket).values()
+    )
+    world.sqlite.commit(world.running.ownership, ManifestWrite(groups=again))
+    world.crash()
+    world.start()
+    world.settle()
+    world.check_all_found()
+
+
+def seen_at(world: World) -> int | None:
+    state = world.sqlite.state(world.options.shard)
+    assert state is not None
+    return state.seen_at
+
+
+def test_a_start_that_is_refused_leaves_the_shard_as_free_as_it_was(world: World) -> None:
+    world.start()
+    produce_everywhere(world)
+    world.settle()
+    world.running.close()
+    world.crash()
+    assert seen_at(world) is None
+    world.log.delete_before(1)
+    with pytest.raises(Fatal):
+        world.start()
+    assert seen_at(world) is None, "nobody has it, and tools would be refused for 30 s"

@@ -1,0 +1,92 @@
+"""What happens beside each other: threads that meet, and what is told while something else waits."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.shard import Shard
+from strandline.node.shard.status import Phase, Status
+from strandline.recovery.offset_policy import Accepted
+from strandline.store.buffer import write_buffer
+from strandline.store.buffer.page import Page
+from support.shard_world import MINUTE, World, group_fails, other_group, produce_everywhere
+
+pytestmark = pytest.mark.simulation
+
+
+def test_a_bucket_may_be_closed_in_a_replay_while_its_pages_are_merged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The storing thread looks for pages to merge; the reading thread freezes the bucket and releases the groups that
+    are stored already.
+    """
+    world.start()
+    produce_everywhere(world)
+    world.store.before = group_fails(other_group(world))
+    world.pass_hours(1)
+    world.crash()
+    world.start()
+    buffer, right = world.running.buffer, write_buffer.next_merge
+
+    def meanwhile(pages: Sequence[Page]) -> tuple[Page, ...]:
+        monkeypatch.setattr(write_buffer, "next_merge", right)
+        world.read_all()  # What the other thread does between two groups.
+        return right(pages)
+
+    monkeypatch.setattr(write_buffer, "next_merge", meanwhile)
+    assert buffer.maintain() is False
+
+
+class CountingHome(DictHome):
+    def __init__(self) -> None:
+        self.refreshed = 0
+
+    def refresh(self, *, changed: bool) -> None:  # noqa: ARG002 - as the protocol has it
+        self.refreshed += 1
+
+
+def started_with(world: World, home: DictHome) -> Shard:
+    parts = ShardParts(world.options, world.log, world.store, home, world.dead_letters, world.clock)
+    world.status = Status()
+    world.shard = Shard.start(parts, world.status, accepted=Accepted())
+    return world.shard
+
+
+def test_new_keys_are_seen_by_searches_though_kafka_went_away_right_after_them(world: World) -> None:
+    home = CountingHome()
+    shard = started_with(world, home)
+    produce_everywhere(world)
+    shard.step()
+    before = home.refreshed
+    world.log.reachable = False
+    for _ in range(10):
+        world.pass_time(MINUTE)
+        shard.step()
+    assert home.refreshed > before, "what the last batch brought stays unseen for as long as Kafka is away"
+
+
+def test_a_shard_that_catches_up_says_how_far_it_is_behind(world: World) -> None:
+    for _ in range(300):
+        produce_everywhere(world)
+        world.pass_time(MINUTE)
+    world.start()
+    for _ in range(50):
+        world.pass_time(2_000)
+        world.running.step()
+    assert world.status.phase is Phase.CATCHING_UP
+    assert world.status.lag is not None
+
+
+def test_the_lag_of_an_active_shard_is_that_of_now(world: World) -> None:
+    world.start()
+    produce_everywhere(world)
+    world.settle()
+    assert world.is_active()
+    for _ in range(300):
+        produce_everywhere(world)
+    for _ in range(3):
+        world.pass_time(6_000)
+        world.running.step()
+    assert world.status.lag, "hundreds of records are not read"

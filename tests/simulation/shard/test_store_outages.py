@@ -1,0 +1,69 @@
+"""Closed buckets that wait for the store: what they cost, and that reading does not run away from it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from strandline.store.protocol import StoreUnavailable
+from support.shard_world import MINUTE, StoreCall, World, produce_everywhere, quietly
+
+pytestmark = pytest.mark.simulation
+
+
+def store_is_away(call: StoreCall) -> None:
+    if call.name in {"commit", "write_segments", "touch"}:
+        raise StoreUnavailable("the store is not there")
+
+
+def test_a_shard_outlives_hours_without_its_store(world: World) -> None:
+    world.start()
+    produce_everywhere(world)
+    world.pass_hours(1)
+    world.store.before = store_is_away
+    for hour in range(4):
+        produce_everywhere(world, str(hour))
+        world.pass_hours(1)
+    assert len(world.running.flusher.closed_buckets()) == 4
+    world.store.before = quietly
+    world.pass_time(MINUTE)
+    world.settle()
+    assert not world.running.flusher.closed_buckets()
+    world.check_all_found()
+
+
+def test_reading_waits_for_the_store_rather_than_fill_the_disk(make_world: Callable[..., World]) -> None:
+    world = make_world(buffer_bytes=1, spill_bytes=40_000, seal_rows=64, poll_records=64)
+    world.start()
+    world.store.before = store_is_away
+    for hour in range(100):
+        for _ in range(6):
+            produce_everywhere(world, str(hour))
+            world.pass_time(10 * MINUTE)
+        for _ in range(3):
+            world.running.step()
+    read = world.running.position
+    assert read < len(world.produced), "it has stopped reading"
+    assert world.running.memory.spill.used < 40_000
+    world.store.before = quietly
+    world.pass_time(MINUTE)
+    while world.running.position < len(world.produced):
+        world.running.step()
+        world.running.flusher.step()
+    world.settle()
+    world.check_stored_once()
+
+
+def test_a_replay_does_not_read_on_while_many_buckets_wait(make_world: Callable[..., World]) -> None:
+    world = make_world(poll_records=1)
+    for hour in range(30):
+        produce_everywhere(world, str(hour))
+        world.pass_time(60 * MINUTE)
+    world.start()
+    for _ in range(60):
+        world.running.step()
+    assert 2 <= len(world.running.flusher.closed_buckets()) < 15
+    while world.running.position < len(world.produced):
+        world.running.step()
+        world.running.flusher.step()
+    world.settle()
+    world.check_stored_once()

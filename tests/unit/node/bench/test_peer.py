@@ -1,0 +1,152 @@
+"""A peer that takes the same bodies."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from strandline.node.bench.peer import Peer, PeerRefused
+
+pytestmark = pytest.mark.unit
+
+
+class Server(ThreadingHTTPServer):
+    """Notes what it is sent, and answers as it is told."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers: list[tuple[int, bytes]] = []
+        self.taken: list[tuple[str, dict[str, str], bytes]] = []
+        self.connections: set[object] = set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/api/v1/write?tenant=1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.taken.append((self.path, dict(self.headers), body))
+        self.server.connections.add(self.client_address)
+        status, text = self.server.answers.pop(0) if self.server.answers else (204, b"")
+        self.send_response(status)
+        if status != 204:
+            self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as made:
+        serving = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        yield made
+        made.shutdown()
+        serving.join(10)
+
+
+def test_every_body_is_posted_as_it_is_over_one_connection(server: Server) -> None:
+    bodies = [b"one", b"", b"\x00\xff three"]
+    Peer(server.url, os.getpid()).send(iter(bodies))
+    assert [body for _, _, body in server.taken] == bodies
+    assert {path for path, _, _ in server.taken} == {"/api/v1/write?tenant=1"}
+    headers = server.taken[0][1]
+    assert headers["Content-Encoding"] == "snappy"
+    assert headers["Content-Type"] == "application/x-protobuf"
+    assert headers["X-Prometheus-Remote-Write-Version"] == "0.1.0"
+    assert len(server.connections) == 1
+
+
+@pytest.mark.parametrize("status", [200, 204, 299])
+def test_any_answer_of_success_will_do(server: Server, status: int) -> None:
+    server.answers = [(status, b"" if status == 204 else b"taken")]
+    Peer(server.url, os.getpid()).send([b"one", b"two"])
+    assert len(server.taken) == 2
+
+
+@pytest.mark.parametrize("status", [300, 400, 404, 429, 503])
+def test_a_refusal_is_told_with_what_the_peer_said_and_nothing_more_is_sent(server: Server, status: int) -> None:
+    server.answers = [(204, b""), (status, b"out of bounds \xff" + b"x" * 500)]
+    with pytest.raises(PeerRefused, match=f"{status}: out of bounds") as caught:
+        Peer(server.url, os.getpid()).send([b"one", b"two", b"three"])
+    assert server.url in caught.value.message
+    assert len(caught.value.message) < 400
+    assert "remote-write" in caught.value.remedy
+    assert len(server.taken) == 2
+
+
+def test_a_peer_that_is_not_there_is_told() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/write"
+        with pytest.raises(PeerRefused, match=r"does not answer: .*refused"):
+            Peer(url, os.getpid()).send([b"one"])
+
+
+@pytest.mark.parametrize("answer", [b"", b"I speak no HTTP\r\n\r\n"])
+def test_a_peer_that_speaks_something_else_is_told(answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer_once() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(answer)
+
+        answering = threading.Thread(target=answer_once)
+        answering.start()
+        with pytest.raises(PeerRefused, match="does not answer"):
+            Peer(f"http://127.0.0.1:{listening.getsockname()[1]}/", os.getpid()).send([b"one"])
+        answering.join(10)
+
+
+def test_its_cpu_time_is_that_of_its_process() -> None:
+    tick = 1 / os.sysconf("SC_CLK_TCK")
+    before = os.times()
+    found = Peer("http://localhost/", os.getpid()).cpu_seconds()
+    after = os.times()
+    assert before.user + before.system - 2 * tick <= found <= after.user + after.system + 2 * tick
+
+
+def test_the_name_of_its_process_may_be_anything() -> None:
+    comm = Path("/proc/self/comm")
+    name = comm.read_text(encoding="utf-8").strip()
+    peer = Peer("http://localhost/", os.getpid())
+    plain = peer.cpu_seconds()
+    try:
+        comm.write_text("a) S 1 (b", encoding="utf-8")
+        assert plain <= peer.cpu_seconds() < plain + 60
+    finally:
+        comm.write_text(name, encoding="utf-8")
+
+
+def test_a_process_that_is_gone_is_told() -> None:
+    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
+    process.wait(30)
+    with pytest.raises(PeerRefused, match=f"there is no process {process.pid}"):
+        Peer("http://localhost/", process.pid).cpu_seconds()
+
+
+def test_a_process_that_goes_while_it_is_looked_at_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object, **__: object) -> str:
+        raise ProcessLookupError(3, "No such process")
+
+    monkeypatch.setattr(Path, "read_text", gone)
+    with pytest.raises(PeerRefused, match="there is no process"):
+        Peer("http://localhost/", os.getpid()).cpu_seconds()

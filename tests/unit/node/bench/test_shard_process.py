@@ -1,0 +1,203 @@
+"""A shard's process, as benchmarks hold it: here with small programs in its place."""
+
+import json
+import signal
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import ManualClock, SystemClock, wait_until
+from strandline.node.bench import shard_process
+from strandline.node.bench.shard_process import ShardEnded, ShardProcess, Status, write_settings
+from strandline.node.settings.load import load_settings
+
+pytestmark = pytest.mark.unit
+
+Start = Callable[..., ShardProcess]
+
+# What each program begins with: a way to say its status, whole.
+SAY = """
+import json, os, signal, sys
+path = sys.argv[sys.argv.index("--status-file") + 1]
+def say(**status):
+    with open(path + ".new", "w") as file:
+        json.dump(status, file)
+    os.replace(path + ".new", path)
+"""
+WAITS = "\nsay(phase='active')\nwhile True: signal.pause()\n"
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Starts a program in the place of a shard."""
+    started: list[ShardProcess] = []
+
+    def make(program: str, *, extra: tuple[str, ...] = ()) -> ShardProcess:
+        command = [sys.executable, "-I", "-S", "-c", SAY + program]
+        monkeypatch.setattr(shard_process, "tethered", lambda arguments: [*command, *arguments])
+        process = ShardProcess(3, tmp_path / "settings.toml", tmp_path, SystemClock(), extra)
+        started.append(process)
+        return process
+
+    yield make
+    for process in started:
+        process.kill()
+
+
+def is_active(status: Status) -> bool:
+    return bool(status["phase"] == "active")
+
+
+def test_it_is_the_command_for_its_shard_with_its_settings_and_its_status_file(start: Start, tmp_path: Path) -> None:
+    process = start("print(json.dumps(sys.argv[1:]))", extra=("--accept-loss", "5"))
+    assert process.wait() == 0
+    said = json.loads(process.log_text())
+    assert said[0] == sys.executable
+    assert Path(said[1]).name == "strandline"
+    assert said[2:] == [
+        *("shard", "3", "--config", str(tmp_path / "settings.toml")),
+        *("--status-file", str(tmp_path / "shard-3.json"), "--accept-loss", "5"),
+    ]
+
+
+def test_its_status_is_what_it_said_last(start: Start) -> None:
+    process = start("say(phase='acquiring')\nsay(phase='active', keys=7)")
+    process.wait()
+    assert process.status() == {"phase": "active", "keys": 7}
+
+
+def test_what_another_said_before_it_is_not_taken_for_its_own(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "shard-3.json").write_text('{"phase": "active"}', encoding="utf-8")
+    process = start("while True: signal.pause()")
+    assert process.status() == {}
+
+
+def test_waiting_ends_with_the_status_in_which_the_condition_holds(start: Start) -> None:
+    process = start(f"say(phase='acquiring'){WAITS}")
+    assert process.wait_for("it is active", is_active) == {"phase": "active"}
+
+
+def test_a_process_that_ended_is_told_with_its_code_and_the_end_of_its_log(start: Start) -> None:
+    process = start("for line in range(40): print('line', line)\nsay(phase='failed')\nsys.exit(4)")
+    with pytest.raises(ShardEnded) as caught:
+        process.wait_for("it is active", is_active)
+    assert caught.value.message == f"the shard's process {process.pid} ended with exit code 4 before it is active"
+    assert caught.value.remedy.splitlines() == ["It said:", *(f"line {line}" for line in range(25, 40))]
+
+
+def test_what_it_said_to_standard_error_is_in_its_log(start: Start) -> None:
+    process = start("sys.exit('no such topic')")
+    with pytest.raises(ShardEnded, match=r"exit code 1 before it is active\. It said:\nno such topic"):
+        process.wait_for("it is active", is_active)
+
+
+def test_a_process_that_does_not_get_there_in_time_is_told_with_where_it_is(start: Start) -> None:
+    process = start("say(phase='replaying')\nprint('still here', flush=True)\nwhile True: signal.pause()")
+    process.wait_for("it replays", lambda one: one["phase"] == "replaying")
+    assert wait_until(lambda: "still here" in process.log_text(), timeout=20, clock=SystemClock())
+    process._clock = ManualClock()
+    with pytest.raises(ShardEnded, match=r"did not get so far in 5 s that it is active; it is replaying") as caught:
+        process.wait_for("it is active", is_active, timeout=5)
+    assert "still here" in caught.value.remedy
+
+
+def test_what_it_said_last_counts_though_it_has_ended(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = start("say(phase='active')")
+    process.wait()
+    assert process.wait_for("it is active", is_active) == {"phase": "active"}
+    # Said between the look at its status and the look at its process.
+    looks = iter([{}, {"phase": "active"}])
+    monkeypatch.setattr(process, "status", lambda: next(looks))
+    assert process.wait_for("it is active", is_active) == {"phase": "active"}
+
+
+def test_a_condition_that_held_once_is_enough(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = start(WAITS)
+    looks = iter([{"phase": "active"}, {"phase": "fenced"}])
+    monkeypatch.setattr(process, "status", lambda: next(looks))
+    assert process.wait_for("it is active", is_active) == {"phase": "active"}
+
+
+ENDS = """
+def end(number, _):
+    say(phase='stopped', signal=number)
+    sys.exit(0)
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, end)
+"""
+
+
+def test_a_signal_ends_it_as_it_likes(start: Start) -> None:
+    for end, number in (
+        (ShardProcess.terminate, signal.SIGTERM),
+        (lambda process: process.interrupt(signal.SIGINT), signal.SIGINT),
+    ):
+        process = start(ENDS + WAITS)
+        process.wait_for("it is active", is_active)
+        assert end(process) == 0
+        assert process.status() == {"phase": "stopped", "signal": number}
+
+
+def test_a_kill_ends_it_at_once_and_may_be_repeated(start: Start) -> None:
+    process = start(ENDS + WAITS)
+    process.wait_for("it is active", is_active)
+    process.kill()
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert process.status() == {"phase": "active"}
+
+
+def state_of(process: ShardProcess) -> str:
+    return Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+
+
+def test_it_stands_still_while_it_is_held_and_goes_on_afterwards(start: Start) -> None:
+    process = start(ENDS + WAITS)
+    process.wait_for("it is active", is_active)
+
+    @process.held_still()
+    def fail_while_held() -> None:
+        assert wait_until(lambda: state_of(process) == "T", timeout=20, clock=SystemClock(), poll=0.001)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_while_held()
+    assert wait_until(lambda: state_of(process) != "T", timeout=20, clock=SystemClock(), poll=0.001)
+    assert process.terminate() == 0
+
+
+def test_the_log_goes_on_where_the_one_before_ended(start: Start) -> None:
+    for word in ("first", "second"):
+        process = start(f"print('{word}')")
+        process.wait()
+    assert process.log_text().split() == ["first", "second"]
+
+
+def test_settings_come_back_from_the_file_as_they_were_given(tmp_path: Path) -> None:
+    folder = tmp_path / 'a "quoted" \\ näme 😀'
+    folder.mkdir()
+    path = write_settings(
+        tmp_path / "settings.toml",
+        {
+            "kafka": {"bootstrap_servers": ["localhost:9092", "localhost:9093"]},
+            "cassandra": {"port": 9043, "tls": False},
+            "dataset": {"name": "bench", "flush_interval": "15m", "grace": "0s", "groups": 4, "retention": "6h"},
+            "shard": {"data_dir": str(folder), "flush_spread": 0.25, "series_limit": 20_000_000},
+        },
+    )
+    settings = load_settings(path, {})
+    assert settings.kafka.bootstrap_servers == ("localhost:9092", "localhost:9093")
+    assert (settings.cassandra.port, settings.cassandra.tls) == (9043, False)
+    assert (settings.dataset.name, settings.dataset.groups) == ("bench", 4)
+    assert (settings.dataset.flush_interval.milliseconds, settings.dataset.grace.milliseconds) == (900_000, 0)
+    assert settings.shard.data_folder({}) == folder
+    assert (settings.shard.flush_spread, settings.shard.series_limit) == (0.25, 20_000_000)
+
+
+@pytest.mark.parametrize("text", ["", "a\nb\tc", 'say "yes"', "back\\slash", "é€😀", "= [x] #"])
+def test_any_text_comes_back_from_a_settings_file(tmp_path: Path, text: str) -> None:
+    path = write_settings(tmp_path / "settings.toml", {"one": {"text": text}, "two": {"texts": [text, "b"]}})
+    assert tomllib.loads(path.read_text(encoding="utf-8")) == {"one": {"text": text}, "two": {"texts": [text, "b"]}}

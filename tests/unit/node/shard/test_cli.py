@@ -1,0 +1,226 @@
+"""`strandline shard`, where no server is needed."""
+
+import json
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from strandline.clock import Clock
+from strandline.errors import ExitCode
+from strandline.node.cli import shard as module
+from strandline.node.cli.exit_codes import EXIT_CODES
+from strandline.node.cli.main import main
+from strandline.node.settings import load
+from strandline.node.settings.sections import Settings
+from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.ownership import Taker, take_shard
+from strandline.node.shard.parts import ShardParts
+from support.shard_world import StoreCall, World, produce_everywhere
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """No settings of this machine, and its logs and signals as they were afterwards."""
+    monkeypatch.setattr(load, "DEFAULT_FILE", tmp_path / "none.toml")
+    for name in [name for name in os.environ if name.startswith("STRANDLINE_")]:
+        monkeypatch.delenv(name)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    handled = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in handled.items():
+        signal.signal(number, handler)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+class SignalledHome(DictHome):
+    """Sends this process a signal as soon as the shard reads; without one nothing happens."""
+
+    number: signal.Signals | None = None
+
+    def refresh(self, *, changed: bool) -> None:
+        del changed
+        number, self.number = self.number, None
+        if number is not None:
+            os.kill(os.getpid(), number)
+
+
+class Assembled:
+    """Parts in memory, in the place of real ones."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.home = world, SignalledHome()
+        self.asked: list[tuple[Settings, int]] = []
+
+    @contextmanager
+    def __call__(
+        self, settings: Settings, shard: int, environment: Mapping[str, str], clock: Clock
+    ) -> Iterator[ShardParts]:
+        assert environment is os.environ
+        assert clock.now_ms() > 0
+        self.asked.append((settings, shard))
+        yield self.world.parts(self.home)
+
+
+@pytest.fixture
+def parts(world: World, monkeypatch: pytest.MonkeyPatch) -> Assembled:
+    assembled = Assembled(world)
+    monkeypatch.setattr(module, "assembled", assembled)
+    return assembled
+
+
+def error_of(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)["error"]
+    return told
+
+
+def test_the_help_tells_what_each_exit_code_of_a_shard_means(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["shard", "--help"]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.DATA_LOST, ExitCode.FENCED):
+        assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in shown
+    assert EXIT_CODES[ExitCode.INTERRUPTED] not in shown, "Ctrl-C is an ordinary end"
+    for option in ("--status-file", "--accept-loss", "--accept-new-topic"):
+        assert option in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing argument 'SHARD'"),
+        (["zero"], "Invalid value for 'SHARD': 'zero' is not a valid integer range"),
+        (["--", "-1"], "Invalid value for 'SHARD': -1 is not in the range x>=0"),
+        (["0", "1"], "Got unexpected extra argument (1)"),
+        (["0", "--accept-loss", "0"], "Invalid value for '--accept-loss': 0 is not in the range x>=1"),
+        (["0", "--status-file", "."], "Invalid value for '--status-file': File '.' is a directory"),
+    ],
+)
+def test_a_wrong_command_line_starts_nothing(
+    arguments: list[str], message: str, parts: Assembled, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["shard", *arguments]) == ExitCode.USAGE
+    assert capsys.readouterr().err == f"error: {message}\n  See `strandline shard --help`\n"
+    assert parts.asked == []
+
+
+def test_wrong_settings_start_nothing(
+    parts: Assembled, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRANDLINE_DATASET__GROUPS", "many")
+    assert main(["shard", "0", "--output", "json"]) == ExitCode.USAGE
+    error = error_of(capsys)
+    assert (error["type"], error["exit_code"]) == ("SettingsError", 2)
+    assert [problem["setting"] for problem in error["problems"]] == ["dataset.groups"]
+    assert parts.asked == []
+
+
+def test_a_settings_file_that_is_not_there_starts_nothing(
+    parts: Assembled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["shard", "0", "--config", str(tmp_path / "gone.toml")]) == ExitCode.USAGE
+    assert "gone.toml" in capsys.readouterr().err
+    assert parts.asked == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_shard_and_all_is_well(
+    world: World, parts: Assembled, number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts.home.number = number
+    assert main(["shard", "7"]) == ExitCode.OK
+    ((settings, shard),) = parts.asked
+    assert shard == 7
+    assert settings.dataset.name == "metrics"
+    state = world.sqlite.state(world.options.shard)
+    assert state is not None
+    assert state.seen_at is None, "it has left"
+    assert capsys.readouterr().out == ""
+
+
+def test_the_status_file_tells_how_the_shard_ended(world: World, parts: Assembled, tmp_path: Path) -> None:
+    produce_everywhere(world)
+    parts.home.number = signal.SIGTERM
+    path = tmp_path / "status.json"
+    assert main(["shard", "0", "--status-file", str(path)]) == ExitCode.OK
+    told = json.loads(path.read_text(encoding="utf-8"))
+    assert (told["phase"], told["counters"]["records"]) == ("stopped", 1)
+
+
+@pytest.mark.usefixtures("parts")
+def test_a_status_file_that_can_not_be_written_is_told_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "gone" / "status.json"
+    assert main(["shard", "0", "--status-file", str(path), "--output", "json"]) == ExitCode.FAILED
+    error = error_of(capsys)
+    assert error["type"] == "StatusFileUnwritable"
+    assert str(path) in error["message"]
+
+
+@pytest.mark.usefixtures("parts")
+def test_a_shard_that_another_has_taken_ends_with_a_code_of_its_own(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def overtake(call: StoreCall) -> None:
+        if call.name == "manifest":
+            take_shard(world.sqlite, world.options.shard, Taker.NODE, "topic-1", world.clock)
+
+    world.store.before = overtake
+    path = tmp_path / "status.json"
+    assert main(["shard", "0", "--status-file", str(path), "--output", "json"]) == ExitCode.FENCED
+    error = error_of(capsys)
+    assert (error["type"], error["exit_code"]) == ("ShardFenced", 5)
+    assert "shard metrics/0 belongs to another owner now" in error["message"]
+    assert json.loads(path.read_text(encoding="utf-8"))["phase"] == "fenced"
+
+
+def lose_records(world: World) -> None:
+    """Two records that were not stored, of which Kafka has deleted the first."""
+    world.start()
+    world.crash()
+    produce_everywhere(world, "1")
+    produce_everywhere(world, "2")
+    world.log.delete_before(1)
+
+
+def make_topic_again(world: World) -> None:
+    world.start()
+    world.crash()
+    world.log.make_again()
+
+
+@pytest.mark.parametrize(
+    ("befall", "code", "option"),
+    [
+        (lose_records, ExitCode.DATA_LOST, ["--accept-loss", "1"]),
+        (make_topic_again, ExitCode.FAILED, ["--accept-new-topic"]),
+    ],
+)
+def test_what_a_person_has_to_accept_is_refused_until_it_is(
+    befall: Callable[[World], None], code: ExitCode, option: list[str], world: World, parts: Assembled
+) -> None:
+    befall(world)
+    parts.home.number = signal.SIGTERM
+    assert main(["shard", "0"]) == code
+    assert parts.home.number is not None, "it has not come to reading"
+    assert main(["shard", "0", *option]) == ExitCode.OK
+    assert parts.home.number is None
+
+
+@pytest.mark.usefixtures("parts")
+def test_one_acceptance_does_not_stand_for_the_other(world: World) -> None:
+    lose_records(world)
+    assert main(["shard", "0", "--accept-new-topic"]) == ExitCode.DATA_LOST
+    world.log.make_again()
+    assert main(["shard", "0", "--accept-loss", "1"]) == ExitCode.FAILED

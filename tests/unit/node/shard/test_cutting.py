@@ -1,0 +1,93 @@
+"""Where buckets end."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.node.shard.cutting import Cutting
+from strandline.node.shard.log import LogEnds
+
+pytestmark = pytest.mark.unit
+
+HOUR, GRACE = 3_600_000, 30_000
+CUTTING = Cutting(HOUR, GRACE)
+DEADLINE = 101 * HOUR + GRACE  # Of bucket 100.
+
+
+def place(*times: int, bucket: int = 100) -> int | None:
+    return CUTTING.place_of_cut(bucket, np.array(times, dtype=np.int64))
+
+
+def test_a_bucket_ends_the_grace_after_its_last_hour() -> None:
+    assert CUTTING.deadline(100) == DEADLINE
+    assert CUTTING.deadline(-1) == GRACE
+    assert CUTTING.deadline(-2) == GRACE - HOUR
+
+
+@pytest.mark.parametrize(
+    ("time", "bucket"),
+    [(DEADLINE - 1, 100), (DEADLINE, 101), (GRACE, 0), (GRACE - 1, -1), (0, -1), (GRACE - HOUR - 1, -2)],
+)
+def test_a_record_falls_into_the_bucket_whose_deadline_it_is_before(time: int, bucket: int) -> None:
+    assert CUTTING.bucket_of(time) == bucket
+
+
+@given(st.integers(-(2**62), 2**62), st.sampled_from([1_000, HOUR // 4, HOUR, 24 * HOUR]), st.integers(0, 999))
+def test_a_record_closes_the_bucket_before_its_own_and_not_its_own(time: int, interval: int, grace: int) -> None:
+    cutting = Cutting(interval, grace)
+    bucket = cutting.bucket_of(time)
+    assert cutting.deadline(bucket - 1) <= time < cutting.deadline(bucket)
+    times = np.array([time], dtype=np.int64)
+    assert cutting.place_of_cut(bucket, times) is None
+    assert cutting.place_of_cut(bucket - 1, times) == 0
+
+
+def test_the_cut_is_at_the_first_record_that_is_not_before_the_deadline() -> None:
+    assert place(DEADLINE - 1) is None
+    assert place(DEADLINE) == 0
+    assert place(DEADLINE - 2, DEADLINE - 1, DEADLINE, DEADLINE + 1) == 2
+    assert place(DEADLINE - 1, DEADLINE + 50 * HOUR) == 1
+
+
+def test_a_record_behind_the_cut_may_have_an_earlier_time_again() -> None:
+    assert place(0, DEADLINE, DEADLINE - HOUR, DEADLINE) == 1
+
+
+def test_without_a_record_there_is_no_cut() -> None:
+    assert place() is None
+
+
+def test_times_at_the_ends_of_all_times_are_compared_rightly() -> None:
+    assert place(-(2**63)) is None
+    assert place(2**63 - 1) == 0
+    assert place(2**63 - 1, bucket=2**62) is None, "its deadline lies past all times"
+
+
+ENDS = LogEnds(start=0, last_stable=500, high=500)
+
+
+def test_an_idle_bucket_ends_when_its_time_is_over_and_all_is_read() -> None:
+    assert CUTTING.closes_idle(100, 500, ENDS, DEADLINE)
+    assert CUTTING.closes_idle(100, 500, ENDS, DEADLINE + 50 * HOUR)
+
+
+def test_an_idle_bucket_does_not_end_before_its_deadline() -> None:
+    assert not CUTTING.closes_idle(100, 500, ENDS, DEADLINE - 1)
+
+
+def test_an_idle_bucket_does_not_end_while_there_is_something_to_read() -> None:
+    assert not CUTTING.closes_idle(100, 499, ENDS, DEADLINE)
+
+
+def test_an_idle_bucket_does_not_end_while_a_transaction_is_open() -> None:
+    held_back = LogEnds(start=0, last_stable=500, high=501)
+    assert not CUTTING.closes_idle(100, 500, held_back, DEADLINE)
+
+
+def test_an_idle_bucket_ends_though_the_reader_has_got_past_what_the_log_had_when_it_was_asked() -> None:
+    assert CUTTING.closes_idle(100, 501, ENDS, DEADLINE)
+
+
+def test_a_bucket_of_an_empty_log_ends_too() -> None:
+    assert CUTTING.closes_idle(100, 0, LogEnds(0, 0, 0), DEADLINE)

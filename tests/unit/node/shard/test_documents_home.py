@@ -1,0 +1,226 @@
+"""Where a shard's documents live, and when its local copy is used."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyroaring import BitMap
+from structlog.testing import capture_logs
+
+from strandline.clock import ManualClock
+from strandline.index.bitmaps import to_bitmap
+from strandline.index.local_copy import saved_identity
+from strandline.index.part_key_index import PartKeyIndex
+from strandline.index.pylucene.queries import everything
+from strandline.index.shard_index import ShardIndex
+from strandline.index.vm import start_vm
+from strandline.node.shard.documents_home import DictHome, LuceneHome, OpenedDocuments
+from strandline.store.rows import GroupRow, ShardId
+from strandline.wire.encoding import Series
+from support.manifest_rows import SHARD, row
+from support.records import decoded
+from support.shard_with_copy import FIRST, POLICY, documents_of
+
+pytestmark = pytest.mark.unit
+
+TOPIC = "topic-1"
+GROUP = 1
+KEYS = {0: "a", 1: "b"}
+LOADED = "the index is loaded from the store"
+REFRESH_S = 5.0
+
+
+def home_in(folder: Path, clock: ManualClock | None = None, retention: int = POLICY.retention) -> LuceneHome:
+    return LuceneHome(SHARD, folder, retention, 16, REFRESH_S, clock or ManualClock())
+
+
+def index_row(bucket: int = FIRST, *, superseded: bool = False) -> GroupRow:
+    return row(bucket, GROUP, superseded=superseded, index=True)
+
+
+def take(opened: OpenedDocuments, *names: str) -> ShardIndex:
+    """An index over documents that were opened without a copy, with a sample of each of these keys."""
+    index = ShardIndex(POLICY, opened.documents, open_bucket=FIRST, next_part_id=0, series_limit=100)
+    index.take(decoded(Series([("name", name)], [(FIRST * POLICY.flush_interval, 1.0)]) for name in names))
+    return index
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a copy of the first bucket, with two keys, which nobody has open."""
+    start_vm()
+    with closing(home_in(tmp_path / "index")) as home:
+        index = take(home.open(TOPIC, []), *KEYS.values())
+        index.cut()
+        home.save(TOPIC, index.snapshot(), index_row().attempt)
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def home(folder: Path) -> Iterator[LuceneHome]:
+    with closing(home_in(folder)) as made:
+        yield made
+
+
+def names(home: LuceneHome) -> dict[int, str]:
+    assert home.index is not None
+    return documents_of(home.index)
+
+
+def why_loaded(home: LuceneHome, topic_id: str, rows: list[GroupRow]) -> str:
+    """Why the copy was not used; nothing of it may be left."""
+    with capture_logs() as lines:
+        opened = home.open(topic_id, rows)
+    assert opened.copy is None
+    assert names(home) == {}
+    (line,) = [one for one in lines if one["event"] == LOADED]
+    assert line["shard"] == "metrics/3"
+    return str(line["since"])
+
+
+def test_the_copy_that_the_manifest_names_is_used(home: LuceneHome) -> None:
+    with capture_logs() as lines:
+        opened = home.open(TOPIC, [index_row()])
+    assert lines == []
+    assert opened.copy is not None
+    assert (opened.copy.bucket, opened.copy.next_part_id) == (FIRST, 2)
+    assert names(home) == KEYS
+    assert len(opened.documents.fetch(BitMap([0, 1]))) == 2
+
+
+def test_the_copy_is_used_though_the_manifest_has_older_and_newer_buckets(home: LuceneHome) -> None:
+    opened = home.open(TOPIC, [index_row(FIRST + 1), index_row(), index_row(FIRST - 1)])
+    assert opened.copy is not None
+    assert opened.copy.bucket == FIRST
+
+
+def test_without_a_copy_all_is_loaded(tmp_path: Path) -> None:
+    start_vm()
+    with closing(home_in(tmp_path / "new")) as home:
+        assert why_loaded(home, TOPIC, [index_row()]).endswith("there is none")
+
+
+def test_a_copy_under_another_attempt_than_the_manifests_is_not_used(home: LuceneHome) -> None:
+    why = why_loaded(home, TOPIC, [replace(index_row(), attempt="of-somebody-else")])
+    assert "of-somebody-else" in why
+
+
+def test_a_copy_of_another_topic_is_not_used(home: LuceneHome) -> None:
+    assert "topic-2" in why_loaded(home, "topic-2", [index_row()])
+
+
+def test_a_copy_of_a_superseded_bucket_is_not_used(home: LuceneHome) -> None:
+    why = why_loaded(home, TOPIC, [index_row(FIRST + 1), index_row(superseded=True)])
+    assert f"the manifest has no index bucket {FIRST}" in why
+
+
+@pytest.mark.parametrize("rows", [[], [FIRST - 1], [FIRST + 1, FIRST + 2]])
+def test_a_copy_of_a_bucket_that_the_manifest_does_not_name_is_not_used(home: LuceneHome, rows: list[int]) -> None:
+    why = why_loaded(home, TOPIC, [index_row(bucket) for bucket in rows])
+    assert f"the manifest has no index bucket {FIRST}" in why
+
+
+@pytest.mark.parametrize("shard", [replace(SHARD, shard=4), replace(SHARD, dataset="other")])
+def test_a_copy_of_another_shard_is_not_used(home: LuceneHome, shard: ShardId) -> None:
+    home.shard = shard
+    with capture_logs() as lines:
+        assert home.open(TOPIC, [index_row()]).copy is None
+    assert [line["event"] for line in lines] == [LOADED]
+
+
+def test_a_copy_that_was_purged_by_a_shorter_retention_is_not_used(folder: Path) -> None:
+    with closing(home_in(folder, retention=POLICY.retention + 1)) as home:
+        assert "retention" in why_loaded(home, TOPIC, [index_row()])
+
+
+@pytest.mark.parametrize("which", ["columns-*", "lucene/*.si"])
+def test_a_damaged_copy_is_not_used(home: LuceneHome, which: str) -> None:
+    (path,) = home.folder.glob(which)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x01
+    path.write_bytes(content)
+    why_loaded(home, TOPIC, [index_row()])
+    assert not path.exists(), "what can't be used is discarded"
+
+
+def test_what_was_discarded_makes_room_for_a_new_copy(home: LuceneHome) -> None:
+    index = take(home.open("topic-2", [index_row()]), "x")
+    index.cut()
+    home.save("topic-2", index.snapshot(), "new-attempt")
+    home.close()
+    identity = saved_identity(home.folder)
+    assert (identity.dataset, identity.shard, identity.topic_id) == ("metrics", 3, "topic-2")
+    assert (identity.bucket, identity.attempt) == (FIRST, "new-attempt")
+    opened = home.open("topic-2", [replace(index_row(), attempt="new-attempt")])
+    assert opened.copy is not None
+    assert names(home) == {0: "x"}
+
+
+def test_opening_again_lets_go_of_what_was_open(home: LuceneHome) -> None:
+    home.open(TOPIC, [index_row()])
+    first = home.index
+    home.open(TOPIC, [index_row()])
+    assert home.index is not first
+    assert names(home) == KEYS
+
+
+def test_closing_twice_does_nothing_and_the_folder_is_free_then(home: LuceneHome) -> None:
+    home.open(TOPIC, [index_row()])
+    home.close()
+    home.close()
+    assert home.index is None
+    with closing(home_in(home.folder)) as other:
+        assert other.open(TOPIC, [index_row()]).copy is not None
+
+
+def test_nothing_is_saved_of_an_index_that_is_not_open(home: LuceneHome) -> None:
+    opened = home.open("topic-2", [])
+    index = take(opened, "x")
+    index.cut()
+    snapshot = index.snapshot()
+    home.close()
+    with pytest.raises(ValueError, match="the index of metrics/3 is not open"):
+        home.save(TOPIC, snapshot, "attempt")
+
+
+def test_searches_see_new_keys_after_the_bound_and_not_before(folder: Path) -> None:
+    clock = ManualClock()
+    with closing(home_in(folder, clock)) as home:
+        take(home.open("topic-2", []), "x", "y")
+        assert home.index is not None
+        index: PartKeyIndex = home.index
+        clock.sleep(2 * REFRESH_S)
+        home.refresh(changed=False)
+        assert len(index.search(everything())) == 0, "nobody has told of anything new"
+        home.refresh(changed=True)
+        clock.sleep(REFRESH_S / 2)
+        home.refresh(changed=True)
+        assert len(index.search(everything())) == 0
+        clock.sleep(REFRESH_S / 2)
+        home.refresh(changed=False)
+        assert index.search(everything()) == BitMap([0, 1])
+
+
+def test_a_refresh_of_what_is_not_open_does_nothing(folder: Path) -> None:
+    clock = ManualClock()
+    with closing(home_in(folder, clock)) as home:
+        home.refresh(changed=True)
+        home.open(TOPIC, [index_row()])
+        home.close()
+        for _ in range(2):
+            home.refresh(changed=True)
+            clock.sleep(2 * REFRESH_S)
+
+
+def test_the_twin_in_memory_begins_empty_each_time_and_has_no_copy() -> None:
+    home = DictHome()
+    index = take(home.open(TOPIC, [index_row()]), "a")
+    index.cut()
+    home.save(TOPIC, index.snapshot(), index_row().attempt)
+    home.refresh(changed=True)
+    home.close()
+    opened = home.open(TOPIC, [index_row()])
+    assert opened.copy is None
+    assert len(opened.documents.fetch(to_bitmap(index.columns.rows.part_id))) == 0

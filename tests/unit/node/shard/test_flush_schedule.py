@@ -1,0 +1,174 @@
+"""Which group of which bucket is stored next, and when."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.node.shard.flush_schedule import Backoff, FlushSchedule
+
+pytestmark = pytest.mark.unit
+
+NOW = 1_000_000
+SPREAD = 800
+EVERY = frozenset(range(4))
+
+
+def schedule(first_group: int = 0, *, groups: int = 4, spread: int = SPREAD) -> FlushSchedule:
+    return FlushSchedule(groups, spread, first_group, Backoff(least=10, most=1_000))
+
+
+def taken(flushes: FlushSchedule, below: int | None = None) -> list[tuple[int, int, int]]:
+    """All that waits, in the order in which it is stored."""
+    order = []
+    while (upcoming := flushes.next_due(below)) is not None:
+        order.append(upcoming)
+        flushes.done(upcoming[2])
+    return order
+
+
+def test_nothing_waits_at_first() -> None:
+    assert schedule().next_due() is None
+    assert schedule().waiting(7) == frozenset()
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_the_groups_of_a_bucket_are_spread_over_the_interval_from_the_shards_own_group_on(first: int) -> None:
+    flushes = schedule(first)
+    flushes.add(7, EVERY, NOW, urgent=False)
+    assert taken(flushes) == [(NOW + turn * SPREAD // 4, 7, (first + turn) % 4) for turn in range(4)]
+
+
+def test_all_groups_are_due_before_the_spread_is_over_however_it_divides() -> None:
+    flushes = schedule(2, groups=7, spread=100)
+    flushes.add(7, frozenset(range(7)), NOW, urgent=False)
+    assert [due - NOW for due, _, _ in taken(flushes)] == [0, 14, 28, 42, 57, 71, 85]
+
+
+def test_a_spread_of_nothing_lets_all_be_due_at_once() -> None:
+    flushes = schedule(spread=0)
+    flushes.add(7, EVERY, NOW, urgent=False)
+    assert taken(flushes) == [(NOW, 7, group) for group in range(4)]
+
+
+def test_only_the_groups_that_were_added_wait() -> None:
+    flushes = schedule()
+    flushes.add(7, frozenset({1, 3}), NOW, urgent=False)
+    assert flushes.waiting(7) == {1, 3}
+    assert flushes.waiting(8) == frozenset()
+    flushes.done(1)
+    assert flushes.waiting(7) == {3}
+    flushes.done(3)
+    assert flushes.next_due() is None
+
+
+def test_what_is_urgent_is_due_at_once() -> None:
+    flushes = schedule(3)
+    flushes.add(7, EVERY, NOW, urgent=True)
+    assert taken(flushes) == [(NOW, 7, group) for group in range(4)]
+
+
+def test_a_group_that_has_fallen_behind_waits_for_nothing_any_more() -> None:
+    flushes = schedule()
+    flushes.add(7, frozenset({3}), NOW, urgent=False)
+    flushes.add(8, EVERY, NOW + 500, urgent=False)
+    assert taken(flushes) == [
+        (NOW + 500, 7, 3),
+        (NOW + 500, 8, 0),
+        (NOW + 500, 8, 3),
+        (NOW + 700, 8, 1),
+        (NOW + 900, 8, 2),
+    ], "of the others each has its turn"
+
+
+def test_what_was_due_already_is_not_put_off_by_a_bucket_that_comes() -> None:
+    flushes = schedule()
+    flushes.add(7, frozenset({0}), NOW, urgent=False)
+    flushes.add(8, frozenset({0}), NOW + 500, urgent=False)
+    assert taken(flushes) == [(NOW, 7, 0), (NOW + 500, 8, 0)]
+
+
+def test_a_groups_buckets_come_in_the_order_of_buckets_and_so_do_those_due_at_one_time() -> None:
+    flushes = schedule()
+    for bucket in (7, 8, 9):
+        flushes.add(bucket, EVERY, NOW, urgent=True)
+    assert [(bucket, group) for _, bucket, group in taken(flushes)] == [(b, g) for b in (7, 8, 9) for g in range(4)]
+
+
+def test_a_group_that_failed_waits_and_holds_back_no_other() -> None:
+    flushes = schedule()
+    flushes.add(7, EVERY, NOW, urgent=True)
+    flushes.add(8, EVERY, NOW, urgent=True)
+    assert flushes.failed(2, NOW) == 10
+    order = taken(flushes)
+    assert [group for _, _, group in order] == [0, 1, 3, 0, 1, 3, 2, 2]
+    assert order[-2:] == [(NOW + 10, 7, 2), (NOW, 8, 2)], "once it has worked it waits no longer"
+
+
+def test_a_group_that_failed_before_its_time_still_waits_for_its_time() -> None:
+    flushes = schedule()
+    flushes.add(7, frozenset({3}), NOW, urgent=False)
+    flushes.failed(3, NOW)
+    assert flushes.next_due() == (NOW + 600, 7, 3)
+
+
+def test_each_failure_in_a_row_doubles_the_wait_and_a_success_ends_the_row() -> None:
+    flushes = schedule()
+    for bucket in (7, 8):
+        flushes.add(bucket, frozenset({1}), NOW, urgent=True)
+    assert [flushes.failed(1, NOW + failure) for failure in range(3)] == [10, 20, 40]
+    assert flushes.next_due() == (NOW + 2 + 40, 7, 1)
+    flushes.done(1)
+    assert flushes.next_due() == (NOW, 8, 1)
+    assert flushes.failed(1, NOW) == 10
+
+
+def test_failures_of_one_group_do_not_count_for_another() -> None:
+    flushes = schedule()
+    flushes.add(7, EVERY, NOW, urgent=True)
+    for _ in range(5):
+        flushes.failed(0, NOW)
+    assert flushes.failed(1, NOW) == 10
+
+
+def test_below_a_bucket_only_older_ones_come() -> None:
+    flushes = schedule()
+    flushes.add(7, frozenset({0, 1}), NOW, urgent=True)
+    flushes.add(8, EVERY, NOW, urgent=True)
+    assert flushes.next_due(below=7) is None
+    assert [(bucket, group) for _, bucket, group in taken(flushes, below=8)] == [(7, 0), (7, 1)]
+    assert flushes.waiting(8) == EVERY
+    assert flushes.next_due(below=9) == (NOW, 8, 0)
+
+
+@given(st.integers(0, 40))
+def test_a_wait_doubles_until_its_bound_and_never_passes_it(failures: int) -> None:
+    backoff = Backoff(least=7, most=60_000)
+    assert backoff.after(failures + 1) == min(60_000, 7 * 2**failures)
+
+
+def test_a_wait_stays_bounded_after_any_number_of_failures() -> None:
+    assert Backoff(least=1_000, most=60_000).after(10**9) == 60_000
+    assert Backoff(least=5, most=5).after(1) == 5
+
+
+ADDED = st.lists(
+    st.tuples(st.frozensets(st.integers(0, 3)), st.integers(0, 1_000), st.booleans()), min_size=1, max_size=6
+)
+
+
+@given(ADDED, st.integers(0, 3))
+def test_every_group_of_every_bucket_comes_once_and_in_order(
+    added: list[tuple[frozenset[int], int, bool]], first_group: int
+) -> None:
+    flushes, now, wanted = schedule(first_group), NOW, set()
+    for bucket, (groups, passed, urgent) in enumerate(added):
+        now += passed
+        flushes.add(bucket, groups, now, urgent=urgent)
+        wanted |= {(bucket, group) for group in groups}
+    order = taken(flushes)
+    assert {(bucket, group) for _, bucket, group in order} == wanted
+    assert len(order) == len(wanted)
+    assert all(due < now + SPREAD for due, _, _ in order), "a bucket is stored before the next one's turn is over"
+    for group in range(4):
+        of_group = [bucket for _, bucket, one in order if one == group]
+        assert of_group == sorted(of_group)

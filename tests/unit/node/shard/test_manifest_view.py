@@ -1,0 +1,229 @@
+"""The manifest as its owner knows it."""
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from strandline.node.shard import manifest_view
+from strandline.node.shard.manifest_view import ManifestView
+from strandline.recovery.checkpoints import Progress
+from strandline.store.rows import CutRow, GroupRow, ManifestRows, ManifestWrite, ShardId
+from support.manifest_rows import NEVER, SHARD, STATE, beginning, cut, manifest, row, rows_of
+
+pytestmark = pytest.mark.unit
+
+
+def view(cuts: list[CutRow], groups: list[GroupRow]) -> ManifestView:
+    return ManifestView(SHARD, 2, manifest(cuts, groups))
+
+
+def timed(bucket: int, group: int, least: int | None, greatest: int | None, **changes: Any) -> GroupRow:
+    return replace(row(bucket, group), least_time=least, greatest_time=greatest, **changes)
+
+
+def places(rows: list[GroupRow]) -> list[tuple[int, int]]:
+    return [(one.bucket, one.group) for one in rows]
+
+
+@pytest.fixture
+def stored() -> ManifestView:
+    """Buckets 10 and 11 of two groups, of which 11 lacks the second."""
+    return view([beginning(9, 0), cut(10, 0, 100), cut(11, 100, 200)], [*rows_of(10, [0, 1]), row(11, 0)])
+
+
+def test_rows_come_newest_bucket_first_and_groups_rising(stored: ManifestView) -> None:
+    rows = stored.rows()
+    assert [one.bucket for one in rows.cuts] == [11, 10, 9]
+    assert places(list(rows.groups)) == [(11, 0), (10, 0), (10, 1)]
+    assert rows.state == STATE
+
+
+def test_what_is_committed_is_there_beside_what_was(stored: ManifestView) -> None:
+    stored.committed(ManifestWrite(cuts=(cut(12, 200, 250),), groups=(row(11, 1),)))
+    rows = stored.rows()
+    assert [one.bucket for one in rows.cuts] == [12, 11, 10, 9]
+    assert places(list(rows.groups)) == [(11, 0), (11, 1), (10, 0), (10, 1)]
+
+
+def test_a_row_that_is_written_again_takes_the_place_of_the_old_one(stored: ManifestView) -> None:
+    lost = replace(cut(10, 0, 100), lost_to=50)
+    stored.committed(ManifestWrite(cuts=(lost,), groups=(row(10, 1, superseded=True),)))
+    rows = stored.rows()
+    assert rows.cuts[1] == lost
+    assert rows.groups[2] == row(10, 1, superseded=True)
+    assert len(rows.cuts) == len(rows.groups) == 3
+
+
+def test_the_topic_changes_only_where_a_write_says_so(stored: ManifestView) -> None:
+    stored.committed(ManifestWrite(cuts=(cut(12, 200, 250),)))
+    assert stored.topic_id == "topic-1"
+    stored.committed(ManifestWrite(topic_id="topic-2"))
+    assert stored.topic_id == "topic-2"
+    assert stored.rows().state == replace(STATE, topic_id="topic-2")
+
+
+def test_the_next_part_id_is_that_of_the_manifest() -> None:
+    rows = replace(manifest([], []), state=replace(STATE, next_part_id=77))
+    assert ManifestView(SHARD, 2, rows).next_part_id == 77
+
+
+def test_rows_that_were_given_out_stay_as_they_were(stored: ManifestView) -> None:
+    before = stored.rows()
+    stored.committed(ManifestWrite(groups=(row(11, 1),)))
+    stored.expire(NEVER)
+    assert len(before.groups) == 3
+
+
+def test_the_checkpoint_moves_with_what_is_committed(stored: ManifestView) -> None:
+    assert stored.lowest_checkpoint == 100
+    stored.committed(ManifestWrite(groups=(row(11, 1),)))
+    assert stored.lowest_checkpoint == 200
+    stored.committed(ManifestWrite(groups=(row(10, 0, superseded=True),)))
+    assert stored.lowest_checkpoint == 0
+
+
+def test_a_shard_that_was_never_read_has_no_progress_until_its_first_cut() -> None:
+    empty = view([], [])
+    assert empty.progress() is None
+    assert empty.lowest_checkpoint == -1
+    empty.committed(ManifestWrite(cuts=(beginning(9, 40),)))
+    assert empty.lowest_checkpoint == 40
+
+
+Computed = list[ManifestRows]
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> Computed:
+    """The rows of which progress was made out, one entry each time."""
+    seen: Computed = []
+    make_out = manifest_view.progress
+
+    def noted(rows: ManifestRows, groups: int, shard: ShardId) -> Progress | None:
+        seen.append(rows)
+        return make_out(rows, groups, shard)
+
+    monkeypatch.setattr(manifest_view, "progress", noted)
+    return seen
+
+
+def test_progress_is_made_out_once_for_all_who_ask(stored: ManifestView, computed: Computed) -> None:
+    first = stored.progress()
+    assert stored.progress() is first
+    assert stored.lowest_checkpoint == 100
+    assert len(computed) == 1
+
+
+def test_progress_is_made_out_again_after_each_change(stored: ManifestView, computed: Computed) -> None:
+    stored.progress()
+    stored.committed(ManifestWrite(groups=(row(11, 1),)))
+    assert stored.lowest_checkpoint == 200
+    stored.expire(0)
+    stored.progress()
+    assert len(computed) == 3
+
+
+def test_what_is_committed_while_progress_is_made_out_counts_for_the_next_who_asks(
+    stored: ManifestView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_out = manifest_view.progress
+
+    def interrupted(rows: ManifestRows, groups: int, shard: ShardId) -> Progress | None:
+        monkeypatch.setattr(manifest_view, "progress", make_out)
+        stored.committed(ManifestWrite(groups=(row(11, 1),)))
+        return make_out(rows, groups, shard)
+
+    monkeypatch.setattr(manifest_view, "progress", interrupted)
+    assert stored.lowest_checkpoint in {100, 200}
+    assert stored.lowest_checkpoint == 200
+
+
+def test_whoever_asks_while_another_commits_is_never_told_that_nothing_was_read(stored: ManifestView) -> None:
+    asked: list[int] = []
+    ended = threading.Event()
+
+    def ask() -> None:
+        while not (asked and ended.is_set()):
+            asked.append(stored.lowest_checkpoint)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for bucket in range(12, 200):
+            write = ManifestWrite(cuts=(cut(bucket, 200, 200),), groups=tuple(rows_of(bucket, [0, 1])))
+            stored.committed(write)
+    finally:
+        ended.set()
+        asking.join(10)
+    assert set(asked) == {100}
+
+
+def test_a_row_expires_no_sooner_than_any_that_is_there() -> None:
+    now = 1_000
+    manifest_of = view([replace(cut(10, 0, 100), expires=5_000)], [replace(row(10, 0), expires=7_000)])
+    assert manifest_of.row_expiry(now) == 7_000
+    assert manifest_of.row_expiry(6_999) == 7_000
+    assert manifest_of.row_expiry(7_001) == 7_001
+    manifest_of.committed(ManifestWrite(cuts=(replace(cut(11, 100, 200), expires=9_000),)))
+    assert manifest_of.row_expiry(now) == 9_000
+    manifest_of.committed(ManifestWrite(groups=(replace(row(11, 0), expires=8_000),)))
+    assert manifest_of.row_expiry(now) == 9_000, "it never moves back"
+
+
+def test_the_first_row_expires_as_wanted() -> None:
+    assert view([], []).row_expiry(1_234) == 1_234
+
+
+def test_rows_are_left_out_from_the_moment_at_which_they_expire() -> None:
+    manifest_of = view(
+        [replace(cut(10, 0, 100), expires=5_000), replace(cut(11, 100, 200), expires=6_000)],
+        [replace(row(10, 0), expires=5_000), replace(row(11, 0), expires=6_000)],
+    )
+    manifest_of.expire(4_999)
+    assert [one.bucket for one in manifest_of.rows().cuts] == [11, 10]
+    manifest_of.expire(5_000)
+    rows = manifest_of.rows()
+    assert [one.bucket for one in rows.cuts] == [11]
+    assert places(list(rows.groups)) == [(11, 0)]
+    assert manifest_of.row_expiry(0) == 6_000
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "found"),
+    [
+        (0, 99, []),
+        (0, 100, [(10, 0)]),
+        (100, 100, [(10, 0)]),
+        (150, 160, [(10, 0)]),
+        (200, 200, [(10, 0)]),
+        (201, 299, []),
+        (201, 300, [(11, 0)]),
+        (0, 1_000, [(10, 0), (11, 0)]),
+        (401, 1_000, []),
+    ],
+)
+def test_rows_are_found_by_the_times_of_their_samples_ends_included(
+    first: int, last: int, found: list[tuple[int, int]]
+) -> None:
+    # By bucket number the second would come first: sample times decide, and not buckets.
+    manifest_of = view([], [timed(11, 0, 300, 400), timed(10, 0, 100, 200), timed(10, 1, None, None)])
+    assert places(manifest_of.overlapping(first, last, 0)) == found
+
+
+def test_older_buckets_come_first_so_that_later_ones_win() -> None:
+    manifest_of = view([], [timed(bucket, group, 0, 9) for bucket in (12, 10, 11) for group in (1, 0)])
+    assert places(manifest_of.overlapping(0, 9, 0)) == [(b, g) for b in (10, 11, 12) for g in (0, 1)]
+
+
+def test_a_superseded_row_is_not_read() -> None:
+    manifest_of = view([], [timed(10, 0, 0, 9), timed(10, 1, 0, 9, superseded=True)])
+    assert places(manifest_of.overlapping(0, 9, 0)) == [(10, 0)]
+
+
+def test_a_row_whose_data_has_expired_is_not_read_though_the_row_is_there() -> None:
+    manifest_of = view([], [timed(10, 0, 0, 9, data_expires=5_000), timed(11, 0, 0, 9, data_expires=5_001)])
+    assert places(manifest_of.overlapping(0, 9, 4_999)) == [(10, 0), (11, 0)]
+    assert places(manifest_of.overlapping(0, 9, 5_000)) == [(11, 0)]
+    assert len(manifest_of.rows().groups) == 2

@@ -1,0 +1,329 @@
+"""A shard that runs: its two threads, and every way in which it ends."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from structlog.testing import capture_logs
+
+from strandline.errors import ExitCode
+from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.flusher import HEARTBEAT_MS
+from strandline.node.shard.log import TopicUnfit
+from strandline.node.shard.ownership import Taker, take_shard
+from strandline.node.shard.running import RunningShard, ShardFenced
+from strandline.node.shard.status import Phase
+from strandline.recovery.offset_policy import Accepted
+from strandline.store.buffer.write_buffer import WriteBuffer
+from strandline.store.protocol import Fenced, StoreRefused, StoreUnavailable
+from strandline.store.rows import Ownership, ShardState
+from support.shard_world import GRACE, HOUR, StoreCall, World, produce_everywhere
+
+pytestmark = pytest.mark.unit
+
+PATIENCE_S = 20
+
+
+class WatchedHome(DictHome):
+    """Tells of each time that records were read, and of its closing."""
+
+    def __init__(self) -> None:
+        self.looks: Callable[[], bool] = lambda: True
+        self.seen = threading.Event()
+        self.closed = 0
+
+    def refresh(self, *, changed: bool) -> None:
+        del changed
+        if self.looks():
+            self.seen.set()
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Run:
+    """A shard that runs in a thread, as it would in the main one of its process."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.home = world, WatchedHome()
+        self.running = RunningShard(world.parts(self.home), accepted=Accepted())
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begin, and return once it reads."""
+        self._thread.start()
+        self.until(lambda: True)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Return once a condition has held behind a look at the log."""
+        self.home.seen.clear()
+        self.home.looks = condition
+        assert self.home.seen.wait(PATIENCE_S), f"it did not come to that: {self.error!r}"
+
+    def end(self) -> BaseException | None:
+        """Wait for its end; what it raised."""
+        if self._thread.ident is None:
+            self._thread.start()
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive(), "it did not end"
+        return self.error
+
+    def stop(self) -> BaseException | None:
+        self.running.stop()
+        return self.end()
+
+    @property
+    def phase(self) -> Phase:
+        return self.running.status.phase
+
+    def _run(self) -> None:
+        try:
+            self.running.run()
+        except BaseException as error:  # noqa: BLE001 - a test looks at it
+            self.error = error
+
+
+@pytest.fixture
+def run(world: World) -> Run:
+    return Run(world)
+
+
+def state(world: World) -> ShardState:
+    found = world.sqlite.state(world.options.shard)
+    assert found is not None
+    return found
+
+
+def taken_by_another(world: World) -> Ownership:
+    return take_shard(world.sqlite, world.options.shard, Taker.NODE, "topic-1", world.clock)
+
+
+def refuses(name: str, message: str = "no such table") -> Callable[[StoreCall], None]:
+    """Let calls of this name fail for good, if they write a group's row or nothing of the manifest."""
+
+    def hook(call: StoreCall) -> None:
+        if call.name == name and (name != "commit" or call.arguments[1].groups):
+            raise StoreRefused(message)
+
+    return hook
+
+
+def storing_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "storing"]
+
+
+def check_all_let_go(run: Run) -> None:
+    """Nothing runs any more, and the log can be read by another."""
+    assert storing_threads() == []
+    with pytest.raises(RuntimeError, match="seek comes before"):
+        run.world.log.poll(1, 0)
+
+
+def test_a_stop_ends_both_threads_and_leaves_the_shard(world: World, run: Run) -> None:
+    produce_everywhere(world)
+    run.start()
+    run.until(lambda: run.phase is Phase.ACTIVE)
+    assert len(storing_threads()) == 1
+    assert state(world).seen_at is not None
+    assert run.stop() is None
+    assert run.phase is Phase.STOPPED
+    assert run.running.status.counters.records == 1
+    assert state(world).seen_at is None
+    assert run.home.closed == 1
+    check_all_let_go(run)
+
+
+def test_a_stop_stores_nothing_that_is_not_due(world: World, run: Run) -> None:
+    produce_everywhere(world)
+    run.start()
+    run.until(lambda: run.running.status.counters.records == 1)
+    assert run.stop() is None
+    assert world.manifest().groups == ()
+
+
+def test_what_is_due_is_stored_while_it_runs(world: World, run: Run) -> None:
+    produce_everywhere(world)
+    run.start()
+    world.pass_time(HOUR + GRACE)
+    run.until(lambda: len(world.manifest().groups) == world.options.groups)
+    run.stop()
+    assert sum(row.samples for row in world.manifest().groups) == len(world.produced[0].samples)
+    world.check_stored_once()
+
+
+def test_a_stop_before_the_start_is_over_is_heard(world: World, run: Run) -> None:
+    run.running.stop()
+    assert run.end() is None
+    assert run.phase is Phase.STOPPED
+    assert state(world).seen_at is None
+    check_all_let_go(run)
+
+
+def test_a_stop_may_be_said_twice(run: Run) -> None:
+    run.start()
+    run.running.stop()
+    assert run.stop() is None
+
+
+def test_letters_that_are_under_way_are_waited_for_and_not_for_long(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(world.dead_letters, "close", lambda *, timeout: waited.append(timeout))
+    run.start()
+    run.stop()
+    assert len(waited) == 1
+    assert 0 < waited[0] <= 10
+
+
+def test_a_store_that_is_away_when_the_owner_leaves_is_no_error(world: World, run: Run) -> None:
+    run.start()
+
+    def away(call: StoreCall) -> None:
+        if call.name == "touch":
+            raise StoreUnavailable("no answer")
+
+    world.store.before = away
+    with capture_logs() as lines:
+        assert run.stop() is None
+    assert run.phase is Phase.STOPPED
+    assert "the owner could not say that it leaves" in [line["event"] for line in lines]
+    assert run.home.closed == 1
+
+
+def test_whoever_is_fenced_while_storing_ends_and_touches_nothing_of_the_new_owner(world: World, run: Run) -> None:
+    run.start()
+    touched: list[object] = []
+    world.store.before = lambda call: touched.append(call.arguments[1]) if call.name == "touch" else None
+    other = taken_by_another(world)
+    before = state(world)
+    world.pass_time(HEARTBEAT_MS)
+    error = run.end()
+    assert isinstance(error, ShardFenced)
+    assert error.exit_code == ExitCode.FENCED == 5
+    assert isinstance(error.__cause__, Fenced)
+    assert "shard metrics/0 belongs to another owner now" in error.message
+    assert run.phase is Phase.FENCED
+    assert other.owner in run.running.status.reason
+    assert state(world) == before
+    assert touched == [world.clock.now_ms()], "that it lives, and not that it has left"
+    check_all_let_go(run)
+
+
+def test_whoever_is_fenced_and_hears_of_it_when_it_leaves_says_so(world: World, run: Run) -> None:
+    run.start()
+    taken_by_another(world)
+    before = state(world)
+    assert isinstance(run.stop(), ShardFenced)
+    assert run.phase is Phase.FENCED
+    assert state(world) == before
+    check_all_let_go(run)
+
+
+def test_whoever_is_fenced_at_its_start_says_so(world: World, run: Run) -> None:
+    def overtake(call: StoreCall) -> None:
+        if call.name == "manifest":
+            taken_by_another(world)
+
+    world.store.before = overtake
+    assert isinstance(run.end(), ShardFenced)
+    assert run.phase is Phase.FENCED
+    assert world.manifest().cuts == ()
+    check_all_let_go(run)
+
+
+def test_a_final_error_in_storing_surfaces_and_the_status_says_why(world: World, run: Run) -> None:
+    produce_everywhere(world)
+    run.start()
+    world.store.before = refuses("commit")
+    world.pass_time(HOUR + GRACE)
+    error = run.end()
+    assert isinstance(error, StoreRefused)
+    assert (run.phase, run.running.status.reason) == (Phase.FAILED, "no such table")
+    assert state(world).seen_at is None, "it has left: others need not wait"
+    check_all_let_go(run)
+
+
+def test_an_error_that_nobody_foresaw_in_storing_surfaces_and_is_logged(world: World, run: Run) -> None:
+    run.start()
+
+    def surprise(call: StoreCall) -> None:
+        if call.name == "touch" and call.arguments[1] is not None:
+            raise ZeroDivisionError("by nothing")
+
+    world.store.before = surprise
+    with capture_logs() as lines:
+        world.pass_time(HEARTBEAT_MS)
+        assert isinstance(run.end(), ZeroDivisionError)
+    assert (run.phase, run.running.status.reason) == (Phase.FAILED, "by nothing")
+    assert "storing has failed" in [line["event"] for line in lines]
+    assert state(world).seen_at is None
+
+
+def test_trouble_with_the_buffer_in_the_storing_thread_surfaces(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_buffer: WriteBuffer) -> bool:
+        raise StoreRefused("the disk is full")
+
+    monkeypatch.setattr(WriteBuffer, "maintain", broken)
+    assert isinstance(run.end(), StoreRefused)
+    assert run.running.status.reason == "the disk is full"
+    check_all_let_go(run)
+
+
+def test_why_storing_failed_is_told_though_leaving_fails_too(world: World, run: Run) -> None:
+    produce_everywhere(world)
+    run.start()
+    first, second = refuses("commit", "the first"), refuses("touch", "the second")
+
+    def both(call: StoreCall) -> None:
+        first(call)
+        second(call) if call.name == "touch" and call.arguments[1] is None else None
+
+    world.store.before = both
+    world.pass_time(HOUR + GRACE)
+    error = run.end()
+    assert isinstance(error, StoreRefused)
+    assert error.message == run.running.status.reason == "the first"
+
+
+def test_a_final_error_in_reading_surfaces_and_ends_storing(world: World, run: Run) -> None:
+    run.start()
+    world.log.make_again()
+    error = run.end()
+    assert isinstance(error, TopicUnfit)
+    assert run.phase is Phase.FAILED
+    assert run.running.status.reason == str(error)
+    assert "topic-1 is now topic-2" in run.running.status.reason
+    assert state(world).seen_at is None
+    assert run.home.closed == 1
+    check_all_let_go(run)
+
+
+def test_an_error_at_the_start_surfaces_and_nothing_is_left_open(world: World, run: Run) -> None:
+    world.store.before = refuses("create_dataset")
+    assert isinstance(run.end(), StoreRefused)
+    assert (run.phase, run.running.status.reason) == (Phase.FAILED, "no such table")
+    assert run.running.shard is None
+    check_all_let_go(run)
+
+
+def test_what_may_pass_ends_nothing(world: World, run: Run) -> None:
+    produce_everywhere(world)
+    run.start()
+    failed = threading.Event()
+
+    def away(call: StoreCall) -> None:
+        if call.name in {"commit", "touch"}:
+            failed.set()
+            raise StoreUnavailable("no answer")
+
+    world.store.before = away
+    world.log.reachable = False
+    world.pass_time(HEARTBEAT_MS)
+    assert failed.wait(PATIENCE_S)
+    world.log.reachable = True
+    run.until(lambda: run.running.status.counters.store_retries > 0)
+    assert run.running.status.counters.log_retries > 0
+    assert run.stop() is None
+    assert run.phase is Phase.STOPPED

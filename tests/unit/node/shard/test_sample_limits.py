@@ -1,0 +1,157 @@
+"""Samples whose time lies too far from their record's."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.node.shard.options import SampleLimits
+from strandline.node.shard.sample_limits import Kept, keep_timely
+from strandline.wire.columns import Columns
+from support.records import decoded
+
+pytestmark = pytest.mark.unit
+
+LEAST, GREATEST = -(2**63), 2**63 - 1
+NOTHING = decoded([])
+
+Rows = Sequence[tuple[int, Sequence[int]]]
+
+
+def columns_of(rows: Rows) -> Columns:
+    """Series rows: which record each is of, and its sample times. A sample's value is its place."""
+    times = [time for _, some in rows for time in some]
+    return replace(
+        NOTHING,
+        record=np.array([record for record, _ in rows], dtype=np.int32),
+        first_sample=np.cumsum([0, *(len(some) for _, some in rows)], dtype=np.int64),
+        time=np.array(times, dtype=np.int64),
+        value=np.arange(len(times), dtype=np.float64),
+    )
+
+
+def keep(rows: Rows, record_times: Sequence[int], *, behind: int | None, ahead: int | None) -> Kept:
+    return keep_timely(columns_of(rows), np.array(record_times, dtype=np.int64), SampleLimits(behind, ahead))
+
+
+def rows_of(columns: Columns) -> list[list[tuple[int, float]]]:
+    samples = list(zip(columns.time.tolist(), columns.value.tolist(), strict=True))
+    return [samples[start:end] for start, end in pairwise(columns.first_sample.tolist())]
+
+
+def test_a_sample_just_at_a_limit_is_kept_and_one_past_it_is_not() -> None:
+    kept = keep([(0, [899, 900, 1000, 1050, 1051])], [1000], behind=100, ahead=50)
+    assert rows_of(kept.columns) == [[(900, 1.0), (1000, 2.0), (1050, 3.0)]]
+    assert (kept.too_old, kept.too_far_ahead) == (1, 1)
+
+
+def test_a_limit_of_nothing_keeps_only_the_records_own_time() -> None:
+    kept = keep([(0, [999, 1000, 1001])], [1000], behind=0, ahead=0)
+    assert kept.columns.time.tolist() == [1000]
+
+
+def test_each_sample_is_compared_with_its_own_record() -> None:
+    kept = keep([(0, [1000]), (1, [1000]), (2, [1000]), (1, [5000])], [1000, 5000, 200], behind=500, ahead=500)
+    assert rows_of(kept.columns) == [[(1000, 0.0)], [], [], [(5000, 3.0)]]
+    assert (kept.too_old, kept.too_far_ahead) == (1, 1)
+
+
+def test_a_series_keeps_its_row_though_all_its_samples_went() -> None:
+    kept = keep([(0, [1, 2]), (0, []), (0, [1000])], [1000], behind=10, ahead=10)
+    assert rows_of(kept.columns) == [[], [], [(1000, 2.0)]]
+    assert len(kept.columns.record) == 3
+
+
+def test_where_nothing_is_left_out_nothing_is_copied() -> None:
+    columns = columns_of([(0, [1000])])
+    kept = keep_timely(columns, np.array([1000]), SampleLimits(10, 10))
+    assert kept.columns is columns
+
+
+def test_what_was_decoded_is_not_changed() -> None:
+    columns = columns_of([(0, [1, 1000])])
+    keep_timely(columns, np.array([1000]), SampleLimits(10, 10))
+    assert columns.time.tolist() == [1, 1000]
+    assert columns.first_sample.tolist() == [0, 2]
+
+
+def test_without_a_limit_times_may_lie_as_far_away_as_there_are_times() -> None:
+    rows = [(0, [LEAST + 1, -1, 0, GREATEST - 1])]
+    for limits in ((None, None), (None, GREATEST), (GREATEST, None), (None, 10**30), (10**30, None)):
+        kept = keep(rows, [0], behind=limits[0], ahead=limits[1])
+        assert (kept.too_old, kept.too_far_ahead) == (0, 0), limits
+
+
+def test_one_limit_does_not_stand_for_the_other() -> None:
+    assert keep([(0, [LEAST + 1])], [10**12], behind=None, ahead=600_000).too_old == 0
+    assert keep([(0, [GREATEST - 1])], [10**12], behind=600_000, ahead=None).too_far_ahead == 0
+
+
+def test_limits_that_reach_past_all_times_keep_what_lies_within() -> None:
+    year_2026 = 1_790_000_000_000
+    kept = keep([(0, [year_2026 - 1, year_2026, year_2026 + 1])], [year_2026], behind=GREATEST, ahead=GREATEST)
+    assert (kept.too_old, kept.too_far_ahead) == (0, 0)
+    near_the_ends = [LEAST, LEAST + 5, GREATEST - 5, GREATEST]
+    kept = keep([(record, near_the_ends[1:3]) for record in range(4)], near_the_ends, behind=10, ahead=10)
+    assert [[time for time, _ in row] for row in rows_of(kept.columns)] == [
+        [LEAST + 5],
+        [LEAST + 5],
+        [GREATEST - 5],
+        [GREATEST - 5],
+    ]
+
+
+@pytest.mark.parametrize("limit", [None, 10, GREATEST])
+def test_the_two_numbers_by_which_the_index_means_live_and_absent_are_no_times(limit: int | None) -> None:
+    kept = keep([(0, [LEAST, GREATEST, 5])], [5], behind=limit, ahead=limit)
+    assert kept.columns.time.tolist() == [5]
+    assert (kept.too_old, kept.too_far_ahead) == (1, 1)
+
+
+# Near one another, near the ends of all times, and anywhere.
+TIMES = st.one_of(
+    st.integers(-20, 20),
+    st.integers(LEAST, LEAST + 20),
+    st.integers(GREATEST - 20, GREATEST),
+    st.integers(LEAST, GREATEST),
+)
+LIMITS = st.one_of(st.none(), st.integers(0, 20), st.integers(2**61, GREATEST), st.integers(0, GREATEST))
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[Rows, list[int]]:
+    record_times = draw(st.lists(TIMES, min_size=1, max_size=3))
+    record = st.integers(0, len(record_times) - 1)
+    rows = draw(st.lists(st.tuples(record, st.lists(TIMES, max_size=4)), max_size=5))
+    return rows, record_times
+
+
+def exceeds(distance: int, limit: int | None) -> bool:
+    # So great a limit is none.
+    return limit is not None and limit < GREATEST and distance > limit
+
+
+@given(batches(), LIMITS, LIMITS)
+def test_what_is_kept_is_what_a_plain_comparison_keeps(
+    batch: tuple[Rows, list[int]], behind: int | None, ahead: int | None
+) -> None:
+    rows, record_times = batch
+    expected: list[list[tuple[int, float]]] = []
+    old = far = place = 0
+    for record, times in rows:
+        expected.append([])
+        for time in times:
+            too_old = time == LEAST or exceeds(record_times[record] - time, behind)
+            too_far = time == GREATEST or exceeds(time - record_times[record], ahead)
+            old += too_old
+            far += too_far
+            if not too_old and not too_far:
+                expected[-1].append((time, float(place)))
+            place += 1
+    kept = keep(rows, record_times, behind=behind, ahead=ahead)
+    assert rows_of(kept.columns) == expected
+    assert (kept.too_old, kept.too_far_ahead) == (old, far)

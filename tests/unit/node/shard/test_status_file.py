@@ -1,0 +1,223 @@
+"""What a shard is doing, in a file."""
+
+import json
+import math
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from strandline.node.shard import status_file
+from strandline.node.shard.running import RunningShard
+from strandline.node.shard.shard import Shard
+from strandline.node.shard.stages import Stage
+from strandline.node.shard.status import Phase
+from strandline.node.shard.status_file import StatusFile, StatusFileUnwritable, status_of
+from strandline.recovery.offset_policy import Accepted
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+from support.shard_world import GRACE, HOUR, METRICS, World, produce_everywhere
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def running(world: World) -> RunningShard:
+    """A shard that has not started yet."""
+    return RunningShard(world.parts(), accepted=Accepted())
+
+
+@pytest.fixture
+def file(world: World, tmp_path: Path) -> StatusFile:
+    return StatusFile(tmp_path / "status.json", world.clock)
+
+
+def start(running: RunningShard, world: World) -> Shard:
+    running.shard = world.shard = Shard.start(world.parts(), running.status)
+    return running.shard
+
+
+def read(path: Path) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no JSON")
+
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    return found
+
+
+def test_before_its_start_a_shard_has_a_phase_and_a_process(running: RunningShard) -> None:
+    status = status_of(running)
+    assert (status["phase"], status["position"], status["checkpoint"], status["keys"]) == ("acquiring", None, -1, 0)
+    assert status["pid"] == os.getpid()
+    assert status["cpu_seconds"] > 0
+    assert 1 << 20 < status["resident_bytes"] <= 2 * status["peak_resident_bytes"]
+
+
+def test_a_shard_that_runs_tells_of_all_its_parts(running: RunningShard, world: World) -> None:
+    start(running, world)
+    produce_everywhere(world)
+    world.read_all()
+    status = status_of(running)
+    assert (status["phase"], status["position"], status["checkpoint"]) == ("active", 1, 0)
+    assert (status["keys"], status["unstored_buckets"]) == (len(METRICS), 0)
+    assert (status["counters"]["records"], status["counters"]["samples"]) == (1, len(METRICS))
+    assert status["buffer"]["samples"] == len(METRICS)
+    assert status["buffer"]["budget_used"] > 0
+    assert set(status["stages"]) == {stage.value for stage in Stage}
+    world.pass_time(HOUR + GRACE)
+    world.running.step()
+    assert status_of(running)["unstored_buckets"] == 1
+    world.store_due()
+    status = status_of(running)
+    assert (status["unstored_buckets"], status["checkpoint"]) == (0, 1)
+
+
+def test_the_file_is_the_status_and_when_it_was_written(
+    running: RunningShard, world: World, file: StatusFile, tmp_path: Path
+) -> None:
+    start(running, world)
+    produce_everywhere(world)
+    world.settle()
+    file.write(running)
+    told = read(tmp_path / "status.json")
+    assert told["written_at"] == world.clock.now_ms()
+    assert set(told) == {*status_of(running), "written_at"}
+    assert told["counters"] == json.loads(json.dumps(status_of(running)["counters"]))
+    assert list(tmp_path.glob("status.json.*")) == []
+
+
+def test_a_number_that_json_has_not_is_never_written(running: RunningShard, file: StatusFile, tmp_path: Path) -> None:
+    file.write(running)
+    running.status.fraction = math.nan
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        file.write(running)
+    assert read(tmp_path / "status.json")["fraction"] is None
+
+
+def test_a_reader_finds_the_old_file_or_the_new_one_and_both_are_whole(
+    running: RunningShard, file: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "status.json"
+    file.write(running)
+    running.status.phase = Phase.ACTIVE
+    seen: list[str] = []
+    replace = Path.replace
+
+    def watched(unfinished: Path, target: Path) -> Path:
+        seen.extend([read(path)["phase"], read(unfinished)["phase"]])
+        return replace(unfinished, target)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    file.write(running)
+    assert seen == ["acquiring", "active"]
+    assert read(path)["phase"] == "active"
+
+
+def test_a_write_that_fails_leaves_the_file_as_it_was(
+    running: RunningShard, file: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write(running)
+    running.status.phase = Phase.ACTIVE
+    write_text = Path.write_text
+
+    def full(path: Path, text: str, **options: Any) -> int:
+        write_text(path, text[:20], **options)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(StatusFileUnwritable, match=r"status.json can't be written: No space left on device"):
+        file.write(running)
+    assert read(tmp_path / "status.json")["phase"] == "acquiring"
+
+
+def test_a_status_that_is_being_read_does_not_change_under_its_reader(running: RunningShard, world: World) -> None:
+    start(running, world)
+    counters = running.status.counters
+    for number in range(1, 3):
+        being_read = counters.dropped_series
+        before = dict(being_read)
+        world.log.append(compress(encode_request([Series([], [(1, 1.0)])])), world.clock.now_ms())
+        world.read_all()
+        assert being_read == before
+        assert counters.dropped_series == {"NO_LABELS": number}
+
+
+class Written:
+    """Counts what is written, and tells of it."""
+
+    def __init__(self, file: StatusFile, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.by: list[str] = []
+        self.happened = threading.Event()
+        write = file.write
+
+        def noted(running: RunningShard) -> None:
+            self.by.append(threading.current_thread().name)
+            self.happened.set()
+            write(running)
+
+        monkeypatch.setattr(file, "write", noted)
+        monkeypatch.setattr(status_file, "_EVERY_S", 0.001)
+
+    def wait_for_the_next(self) -> None:
+        self.happened.clear()
+        assert self.happened.wait(20)
+
+
+def test_the_file_is_kept_true_by_a_thread_and_once_more_at_the_end(
+    running: RunningShard, file: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Written(file, monkeypatch)
+    with file.kept_of(running):
+        assert read(tmp_path / "status.json")["phase"] == "acquiring", "from the beginning"
+        running.status.phase = Phase.ACTIVE
+        written.wait_for_the_next()
+        written.wait_for_the_next()
+        assert read(tmp_path / "status.json")["phase"] == "active"
+        assert "status" in written.by
+        running.status.phase = Phase.STOPPED
+    assert read(tmp_path / "status.json")["phase"] == "stopped"
+    assert written.by[-1] == threading.current_thread().name
+    assert "status" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_the_file_tells_how_a_shard_ended_that_failed(
+    running: RunningShard, world: World, file: StatusFile, tmp_path: Path
+) -> None:
+    world.log.reachable = False
+    with pytest.raises(Exception, match="made unreachable"), file.kept_of(running):
+        running.run()
+    told = read(tmp_path / "status.json")
+    assert (told["phase"], told["reason"]) == ("failed", "the log in memory was made unreachable")
+
+
+def test_a_file_that_can_not_be_written_is_an_error_before_the_shard_is_taken(
+    running: RunningShard, world: World, tmp_path: Path
+) -> None:
+    nowhere = StatusFile(tmp_path / "no-such-folder" / "status.json", world.clock)
+    with pytest.raises(StatusFileUnwritable, match="No such file or directory"), nowhere.kept_of(running):
+        running.run()
+    assert world.sqlite.state(world.options.shard) is None
+
+
+def test_a_file_that_can_not_be_written_any_more_neither_ends_a_shard_nor_hides_why_it_ended(
+    running: RunningShard, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    file = StatusFile(folder / "status.json", world.clock)
+    written = Written(file, monkeypatch)
+
+    @file.kept_of(running)
+    def run() -> None:
+        folder.rename(tmp_path / "elsewhere")
+        for _ in range(2):
+            written.wait_for_the_next()
+        raise KeyError("why it ended")
+
+    with capture_logs() as lines, pytest.raises(KeyError, match="why it ended"):
+        run()
+    assert {line["event"] for line in lines} == {"the status is not told"}
+    assert len(lines) >= 2
