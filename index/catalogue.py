@@ -19,14 +19,7 @@ from strandline.index.part_columns import ABSENT, PartColumns
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.classes import Query
 from strandline.index.pylucene.queries import part_id_in
-
-
-@dataclass(frozen=True, slots=True)
-class TimeRange:
-    """From one moment to another, both included, in milliseconds."""
-
-    first: int
-    last: int
+from strandline.time_range import TimeRange
 
 
 @dataclass(frozen=True, slots=True)

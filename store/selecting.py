@@ -9,21 +9,14 @@ import numpy.typing as npt
 from strandline.arrays import U64s
 from strandline.store.kernels.order import cut_times, mark_wanted
 from strandline.store.kernels.timetables import copy_runs
-from strandline.store.series_run import SeriesKey, SeriesRun
+from strandline.store.series_run import SeriesKey, SeriesKeys, SeriesRun
 
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class WantedSeries:
+class WantedSeries(SeriesKeys):
     """Series in rising order of (metric, key_high, key_low), each once."""
-
-    metric: U64s
-    key_high: U64s
-    key_low: U64s
-
-    def __len__(self) -> int:
-        return len(self.metric)
 
     def key(self, place: int) -> SeriesKey:
         """One of them; counted from the end if `place` is negative."""

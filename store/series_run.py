@@ -40,6 +40,18 @@ class SeriesRun:
         return cls(hashes, hashes, hashes, np.zeros(1, dtype=np.int64), times, np.empty(0, dtype=np.float64))
 
 
+@dataclass(frozen=True, slots=True)
+class SeriesKeys:
+    """Keys of series as columns, in any order."""
+
+    metric: U64s
+    key_high: U64s
+    key_low: U64s
+
+    def __len__(self) -> int:
+        return len(self.metric)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class SeriesKey:
     """One series, as runs and segments order them."""

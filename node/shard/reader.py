@@ -10,14 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from strandline.node.shard.shard import Shard
-from strandline.store.buffer.dictionary import SeriesKeys
-from strandline.store.buffer.gathering import TimeRange
 from strandline.store.buffer.view import BufferView
 from strandline.store.merging import merge_runs
 from strandline.store.rows import GroupRow, SegmentsOf
 from strandline.store.segment_codec import select
 from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesRun
+from strandline.time_range import TimeRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,7 @@ class ShardReader:
         buffered = self._buffers()
         rows = self._shard.view.overlapping(times.first, times.last, self._shard.parts.clock.now_ms())
         runs = [(row.bucket, self._stored(row, wanted, times)) for row in rows]
-        runs += [
-            (one.bucket, one.view.read(SeriesKeys(wanted.metric, wanted.key_high, wanted.key_low), times))
-            for one in buffered
-        ]
+        runs += [(one.bucket, one.view.read(wanted, times)) for one in buffered]
         return merge_runs([run for _, run in sorted(runs, key=lambda pair: pair[0])])
 
     def _buffers(self) -> list[_Buffered]:

@@ -254,7 +254,13 @@ class Shard:
         self.status.bucket = bucket
         return Ingest(
             self.parts,
-            WriteBuffer(bucket, options.groups, self.memory, seal_rows=options.seal_rows),
+            WriteBuffer(
+                bucket,
+                options.groups,
+                self.memory,
+                seal_rows=options.seal_rows,
+                sealing=lambda: self.stages.timing(Stage.SEAL),
+            ),
             # Below the index's checkpoint the stored buckets are the truth about keys.
             self.index if bucket == self.index.open.bucket else None,
             self._reading,

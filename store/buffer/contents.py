@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping
 from threading import Lock
 
-from strandline.store.buffer.dictionary import Dictionary, KnownSeries, SeriesKeys
+from strandline.store.buffer.dictionary import Dictionary, KnownSeries
 from strandline.store.buffer.memory import MemoryBudget
 from strandline.store.buffer.open_rows import OpenRows
 from strandline.store.buffer.page import Page
 from strandline.store.buffer.spill import SpillFolder
 from strandline.store.buffer.status import BufferStatus
 from strandline.store.buffer.view import BufferView
+from strandline.store.series_run import SeriesKeys
 
 
 class Contents:

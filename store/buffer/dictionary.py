@@ -6,26 +6,15 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import I64s, U32s, U64s
+from strandline.arrays import I64s, U32s
 from strandline.store.buffer.kernels.series_order import find_numbers, order_by_group
+from strandline.store.series_run import SeriesKeys
 
 MOST_SERIES = 0xFFFF_FFFF  # The number that would come next means "refused".
 MOST_GROUPS = 1 << 16
 _SMALLEST = 1024
 _GROWTH = 1.25
 _Number = TypeVar("_Number", bound=np.generic)
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesKeys:
-    """Keys of series as columns."""
-
-    metric: U64s
-    key_high: U64s
-    key_low: U64s
-
-    def __len__(self) -> int:
-        return len(self.metric)
 
 
 @dataclass(frozen=True, slots=True)

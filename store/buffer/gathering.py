@@ -14,19 +14,7 @@ from strandline.store.buffer.open_rows import Rows
 from strandline.store.buffer.page import Page
 from strandline.store.buffer.page_codec import Frame, FrameSeries, decode_samples, decode_series
 from strandline.store.series_run import SeriesRun
-
-EARLIEST, LATEST = -(2**63), 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class TimeRange:
-    """From `first` to `last`, both included."""
-
-    first: int = EARLIEST
-    last: int = LATEST
-
-
-ALL_TIMES = TimeRange()
+from strandline.time_range import ALL_TIMES, TimeRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from strandline.store.buffer.dictionary import KnownSeries, SeriesKeys
-from strandline.store.buffer.gathering import ALL_TIMES, TimeRange, gather_run
+from strandline.store.buffer.dictionary import KnownSeries
+from strandline.store.buffer.gathering import gather_run
 from strandline.store.buffer.open_rows import Rows
 from strandline.store.buffer.page import Page
-from strandline.store.series_run import SeriesRun
+from strandline.store.series_run import SeriesKeys, SeriesRun
+from strandline.time_range import ALL_TIMES, TimeRange
 
 
 class BufferView:

@@ -1,8 +1,10 @@
 """The buffer of the bucket that is being filled."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
 from strandline.arrays import F64s, I64s, U32s, U64s
 from strandline.store.buffer.contents import Contents
-from strandline.store.buffer.dictionary import SeriesKeys
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.buffer.kernels.rows import REFUSED as _REFUSED
 from strandline.store.buffer.memory import MemoryBudget
@@ -11,6 +13,7 @@ from strandline.store.buffer.open_rows import Arriving
 from strandline.store.buffer.sealing import seal
 from strandline.store.buffer.status import BufferStatus
 from strandline.store.buffer.view import BufferView
+from strandline.store.series_run import SeriesKeys
 
 REFUSED = int(_REFUSED)
 SEAL_ROWS = 1 << 20
@@ -19,13 +22,22 @@ SEAL_ROWS = 1 << 20
 class WriteBuffer:
     """Samples of one bucket. One thread writes; who else may call what stands at the package's beginning."""
 
-    def __init__(self, bucket: int, groups: int, memory: MemoryBudget, *, seal_rows: int = SEAL_ROWS) -> None:
-        """An empty buffer. Rows are sealed whenever there are `seal_rows` of them."""
+    def __init__(
+        self,
+        bucket: int,
+        groups: int,
+        memory: MemoryBudget,
+        *,
+        seal_rows: int = SEAL_ROWS,
+        sealing: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """An empty buffer. Rows are sealed whenever there are `seal_rows` of them, within what `sealing` gives."""
         if seal_rows < 1:
             raise ValueError(f"seal_rows is {seal_rows}, and must be 1 at least")
         self._contents = Contents(bucket, groups, memory, seal_rows)
         self._memory = memory
         self._seals = 0
+        self._sealing = sealing
 
     @property
     def bucket(self) -> int:
@@ -98,7 +110,8 @@ class WriteBuffer:
 
     def _seal(self) -> None:
         contents = self._contents
-        pages, replaced = seal(contents.rows.rows(), contents.known(), self._seals)
+        with self._sealing():
+            pages, replaced = seal(contents.rows.rows(), contents.known(), self._seals)
         contents.add_sealed(pages, replaced)
         self._seals += 1
 

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from strandline.store.buffer.dictionary import SeriesKeys
 from strandline.store.buffer.memory import MemoryBudget
 from strandline.store.buffer.spill import SpillFolder
 from strandline.store.buffer.write_buffer import REFUSED, WriteBuffer
-from strandline.store.series_run import SeriesRun
+from strandline.store.series_run import SeriesKeys, SeriesRun
 
 Key = tuple[int, int, int]  # Metric, high and low half of the key's hash.
 Samples = Sequence[tuple[int, int]]  # Times, and the bits of values.

@@ -26,11 +26,11 @@ from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase, Status
 from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.offset_policy import Accepted, FirstStart
-from strandline.store.buffer.gathering import ALL_TIMES, TimeRange
 from strandline.store.protocol import Store, StoreUnavailable
 from strandline.store.rows import GroupRow, ManifestRows, ShardId
 from strandline.store.selecting import WantedSeries
 from strandline.store.sqlite import open_sqlite_store
+from strandline.time_range import ALL_TIMES, TimeRange
 from strandline.wire.decode import Limits
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress

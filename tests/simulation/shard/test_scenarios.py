@@ -7,8 +7,8 @@ import pytest
 
 from strandline.node.shard.options import SampleLimits
 from strandline.recovery.checkpoints import designated_group
-from strandline.store.buffer.gathering import TimeRange
 from strandline.store.protocol import StoreUnavailable
+from strandline.time_range import TimeRange
 from support.shard_world import (
     GRACE,
     HOUR,

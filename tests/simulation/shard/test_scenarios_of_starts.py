@@ -9,8 +9,8 @@ from strandline.errors import ExitCode
 from strandline.node.shard.ownership import AnotherShape
 from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted, AnotherLog, DataLost, FirstStart, StartAt
-from strandline.store.buffer.gathering import TimeRange
 from strandline.store.protocol import Fenced
+from strandline.time_range import TimeRange
 from support.shard_world import (
     GRACE,
     HOUR,

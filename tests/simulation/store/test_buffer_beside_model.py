@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from strandline.store.buffer import merging, page_codec
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
-from strandline.store.buffer.gathering import TimeRange
 from strandline.store.buffer.view import BufferView
+from strandline.time_range import TimeRange
 from support.buffer_model import FedBuffer, Model, Record, budget, key_columns, samples_of, within
 
 pytestmark = pytest.mark.simulation

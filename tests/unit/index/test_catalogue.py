@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.index.catalogue import Catalogue, TimeRange
+from strandline.index.catalogue import Catalogue
 from strandline.index.documents import decode_part_key
 from strandline.index.key_documents import LuceneDocuments
 from strandline.index.matchers import MatcherTooCostly, RegexBudget
@@ -13,6 +13,7 @@ from strandline.index.policy import BucketPolicy
 from strandline.index.selectors import parse_selector
 from strandline.index.shard_index import ShardIndex
 from strandline.index.vm import start_vm
+from strandline.time_range import TimeRange
 from strandline.wire.encoding import Series
 from support.records import decoded
 

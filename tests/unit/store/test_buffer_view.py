@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.store.buffer.gathering import TimeRange
+from strandline.time_range import TimeRange
 from support.buffer_model import FedBuffer, budget, key_columns, samples_of, within
 
 pytestmark = pytest.mark.unit

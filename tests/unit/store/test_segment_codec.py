@@ -142,6 +142,11 @@ def test_series_whose_times_differ_in_one_sample_keep_their_own() -> None:
     assert model_of(merge_runs(decoded(encode_run(run_of(model))))) == model
 
 
+def test_series_whose_times_begin_like_those_of_another_keep_their_own() -> None:
+    model = {(1, 1, key): dict.fromkeys(range(300 - key), 0) for key in range(300)}
+    assert model_of(merge_runs(decoded(encode_run(run_of(model))))) == model
+
+
 def test_mixed_series_take_less_than_the_bytes_that_are_allowed_to_them() -> None:
     run = scraped_run(3_000, 240)
     segments = encode_run(run)

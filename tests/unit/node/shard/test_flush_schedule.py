@@ -130,6 +130,25 @@ def test_failures_of_one_group_do_not_count_for_another() -> None:
     assert flushes.failed(1, NOW) == 10
 
 
+def test_in_a_hurry_all_is_due_in_the_order_of_buckets_but_for_what_has_failed() -> None:
+    flushes = schedule()
+    flushes.add(7, EVERY, NOW, urgent=False)
+    flushes.add(8, frozenset({0, 1}), NOW, urgent=False)
+    flushes.failed(1, NOW)
+    flushes.hurry()
+    order = []
+    while (upcoming := flushes.next_due()) is not None and upcoming[0] <= NOW:
+        order.append(upcoming[1:])
+        flushes.done(upcoming[2])
+    assert order == [(7, 0), (7, 2), (7, 3), (8, 0)]
+    assert flushes.next_due() == (NOW + 10, 7, 1)
+    flushes.done(1)
+    upcoming = flushes.next_due()
+    assert upcoming is not None
+    assert upcoming[0] <= NOW
+    assert upcoming[1:] == (8, 1)
+
+
 def test_below_a_bucket_only_older_ones_come() -> None:
     flushes = schedule()
     flushes.add(7, frozenset({0, 1}), NOW, urgent=True)

@@ -2,14 +2,17 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
 
 from strandline.errors import ExitCode
+from strandline.node.shard import running
 from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.flusher import HEARTBEAT_MS
 from strandline.node.shard.log import TopicUnfit
+from strandline.node.shard.options import FlushTiming
 from strandline.node.shard.ownership import Taker, take_shard
 from strandline.node.shard.running import RunningShard, ShardFenced
 from strandline.node.shard.status import Phase
@@ -297,6 +300,50 @@ def test_a_final_error_in_reading_surfaces_and_ends_storing(world: World, run: R
     assert "topic-1 is now topic-2" in run.running.status.reason
     assert state(world).seen_at is None
     assert run.home.closed == 1
+    check_all_let_go(run)
+
+
+def wait_with_storing(world: World) -> World:
+    """Let what is closed wait for nearly an hour before it is stored."""
+    world.options = replace(world.options, flush=FlushTiming(spread=0.9))
+    return world
+
+
+def test_what_only_the_shard_still_has_is_stored_before_it_ends(world: World) -> None:
+    run = Run(wait_with_storing(world))
+    produce_everywhere(world)
+    run.start()
+    run.until(lambda: run.phase is Phase.ACTIVE)
+    world.pass_time(HOUR + GRACE)
+    run.until(lambda: run.running.status.counters.cuts == 1)
+    assert len(world.manifest().groups) < world.options.groups
+    world.log.make_again()
+    assert isinstance(run.end(), TopicUnfit)
+    assert len(world.manifest().groups) == world.options.groups
+    world.check_stored_once()
+    assert run.phase is Phase.FAILED
+    check_all_let_go(run)
+
+
+def test_a_store_that_is_away_does_not_keep_a_shard_for_ever_that_must_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "_LAST_WORK_S", 0.05)
+    run = Run(wait_with_storing(world))
+    produce_everywhere(world)
+    run.start()
+    run.until(lambda: run.phase is Phase.ACTIVE)
+
+    def away(call: StoreCall) -> None:
+        if call.name == "commit":
+            raise StoreUnavailable("no answer")
+
+    world.store.before = away
+    world.pass_time(HOUR + GRACE)
+    run.until(lambda: run.running.status.counters.cuts == 1)
+    world.log.make_again()
+    assert isinstance(run.end(), TopicUnfit)
+    assert world.manifest().groups == ()
     check_all_let_go(run)
 
 
