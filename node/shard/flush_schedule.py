@@ -11,11 +11,18 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class _Queue:
-    """The buckets that wait for one group, oldest first, each with the time at which it is due."""
+    """The buckets that wait for one group, oldest first, each with the time at which it is due. All of them are due
+    since `hurries_since`, if the queue is in a hurry.
+    """
 
     due: deque[tuple[int, int]] = field(default_factory=deque)
+    hurries_since: int | None = None
     failures: int = 0
     not_before: int = 0
+
+    def next_due(self) -> int:
+        due = self.due[0][1]
+        return due if self.hurries_since is None else min(due, self.hurries_since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +46,30 @@ class FlushSchedule:
         self._first_group = first_group
         self._backoff = backoff
         self._queues = [_Queue() for _ in range(groups)]
+        self._left: dict[int, int] = {}
 
     def add(self, bucket: int, groups: frozenset[int], now: int, *, urgent: bool) -> None:
         """Let groups of a bucket wait their turn; all at once if it is urgent or if others wait already, since then
         the store has fallen behind.
         """
+        self._left[bucket] = len(groups)
         for group in groups:
             queue = self._queues[group]
+            if (urgent or queue.due) and queue.hurries_since is None:
+                queue.hurries_since = now
             turn = (group - self._first_group) % self._groups
-            hurry = urgent or bool(queue.due)
-            if queue.due:
-                queue.due = deque((waiting, min(due, now)) for waiting, due in queue.due)
-            queue.due.append((bucket, now if hurry else now + self._spread_over * turn // self._groups))
+            queue.due.append((bucket, now + self._spread_over * turn // self._groups))
 
-    def hurry(self) -> None:
+    def hurry(self, now: int) -> None:
         """Let everything be due now, but for what has failed and waits for that."""
         for queue in self._queues:
-            queue.due = deque((bucket, 0) for bucket, _ in queue.due)
+            if queue.due and queue.hurries_since is None:
+                queue.hurries_since = now
 
     def next_due(self, below: int | None = None) -> tuple[int, int, int] | None:
         """When, which bucket and which group comes next, of all buckets or those below one; None if nothing waits."""
         waiting = [
-            (max(queue.due[0][1], queue.not_before), queue.due[0][0], group)
+            (max(queue.next_due(), queue.not_before), queue.due[0][0], group)
             for group, queue in enumerate(self._queues)
             if queue.due and (below is None or queue.due[0][0] < below)
         ]
@@ -69,8 +78,11 @@ class FlushSchedule:
     def done(self, group: int) -> None:
         """The group's oldest bucket is stored."""
         queue = self._queues[group]
-        queue.due.popleft()
+        bucket, _ = queue.due.popleft()
+        self._left[bucket] -= 1
         queue.failures = queue.not_before = 0
+        if not queue.due:
+            queue.hurries_since = None
 
     def failed(self, group: int, now: int) -> int:
         """The group's oldest bucket could not be stored now; how long it waits."""
@@ -80,8 +92,9 @@ class FlushSchedule:
         queue.not_before = now + wait
         return wait
 
-    def waiting(self, bucket: int) -> frozenset[int]:
-        """The groups of a bucket that are not stored."""
-        return frozenset(
-            group for group, queue in enumerate(self._queues) if any(one == bucket for one, _ in queue.due)
-        )
+    def is_stored(self, bucket: int) -> bool:
+        """Whether no group of a bucket waits any more; from then on it is forgotten."""
+        if self._left.get(bucket, 0) > 0:
+            return False
+        self._left.pop(bucket, None)
+        return True

@@ -73,6 +73,7 @@ class Flusher:
             self._backoff,
         )
         self._lock = threading.Lock()
+        self._hurried = threading.Event()
         self._arrived: deque[ClosedBucket] = deque()
         self._closed: dict[int, ClosedBucket] = {}
         self._snapshot: CutSnapshot | None = None
@@ -84,16 +85,24 @@ class Flusher:
         self._attempts = 0
         self._seen_at = self._ticks()
 
-    def add(self, closed: ClosedBucket, snapshot: CutSnapshot | None) -> None:
-        """Hand a closed bucket over, in the order of buckets, with what its index knew at the cut. Any thread may.
-
-        Only the newest snapshot is kept: while the store is away, one a bucket would fill the memory with keys. A copy
-        of an older bucket does as well, with the newer ones applied onto it.
-        """
+    def add(self, closed: ClosedBucket) -> None:
+        """Hand a closed bucket over, in the order of buckets. Any thread may."""
         with self._lock:
             self._arrived.append(closed)
             self._closed[closed.bucket] = closed
-            self._snapshot = snapshot or self._snapshot
+
+    def offer_copy(self, snapshot: CutSnapshot) -> None:
+        """Hand over what the index knew at the newest cut, to be copied once that bucket's index is stored.
+
+        Only the newest one is kept: while the store is away, one a bucket would fill the memory with keys. A copy of an
+        older bucket does as well, with the newer ones applied onto it.
+        """
+        with self._lock:
+            self._snapshot = snapshot
+
+    def hurry(self) -> None:
+        """Let everything that waits be due now, but for what has failed. Any thread may."""
+        self._hurried.set()
 
     def closed_buckets(self) -> list[ClosedBucket]:
         """Those of which something is not stored yet, oldest first. Any thread may ask."""
@@ -111,6 +120,9 @@ class Flusher:
         """Do one piece of work that is due; seconds until the next one is. Raises `Fenced` and what else is final."""
         now = self._ticks()
         self._accept(now)
+        if self._hurried.is_set():
+            self._hurried.clear()
+            self._schedule.hurry(now)
         if now - self._seen_at >= HEARTBEAT_MS:
             self._touch(now)
         if self._uncommitted_cuts and now >= self._cut_not_before:
@@ -130,13 +142,6 @@ class Flusher:
     def leave(self) -> None:
         """Say that the owner has left; what is not stored will be read again."""
         self._store.touch(self._ownership, None)
-
-    def hurry(self) -> None:
-        """Let everything that waits be due now, but for what has failed. The storing thread calls it, or nobody else
-        is calling `step`.
-        """
-        self._accept(self._ticks())
-        self._schedule.hurry()
 
     def _ticks(self) -> int:
         return int(self._clock.monotonic() * 1000)
@@ -251,7 +256,7 @@ class Flusher:
         self._counters.stored_bytes += sum(len(segment.data) for segment in written.segments)
 
     def _drop_if_stored(self, closed: ClosedBucket) -> None:
-        if not self._schedule.waiting(closed.bucket):
+        if self._schedule.is_stored(closed.bucket):
             with self._lock:
                 self._closed.pop(closed.bucket, None)
 

@@ -13,6 +13,7 @@ from strandline.node.shard.log import OffsetGone, TopicUnfit
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.stages import Stage
+from strandline.node.shard.starting import StartStopped
 from strandline.node.shard.status import Phase, Status
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.protocol import Fenced
@@ -37,7 +38,7 @@ class RunningShard:
         self.status = Status()
         self.shard: Shard | None = None
         self._parts, self._accepted = parts, accepted
-        self._stopping, self._hurry = threading.Event(), threading.Event()
+        self._stopping, self._last_work = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
 
     def stop(self) -> None:
@@ -47,8 +48,10 @@ class RunningShard:
     def run(self) -> None:
         """Start, read until told to stop, and leave. Raises what ended it; the status has said so by then."""
         try:
-            self.shard = Shard.start(self._parts, self.status, accepted=self._accepted)
+            self.shard = Shard.start(self._parts, self.status, accepted=self._accepted, stopping=self._stopping.is_set)
             self._read(self.shard)
+        except StartStopped as error:
+            self.status.reason = str(error)
         except Fenced as error:
             self.status.phase, self.status.reason = Phase.FENCED, str(error)
             raise ShardFenced(
@@ -69,8 +72,9 @@ class RunningShard:
         try:
             self._step_until_stopped(shard)
         except (OffsetGone, TopicUnfit):
-            # What is closed and not stored is in no log any more: nobody else has it.
-            self._hurry.set()
+            # What was read and is not stored is in no log any more: nobody else has it.
+            shard.close_at_position()
+            self._last_work.set()
             storing.join(_LAST_WORK_S)
             raise
         finally:
@@ -97,10 +101,8 @@ class RunningShard:
         stages = shard.stages
         try:
             while not self._stopping.is_set():
-                if self._hurry.is_set():
-                    shard.flusher.hurry()
-                    if not shard.flusher.closed_buckets():
-                        return
+                if self._last_work.is_set() and not shard.flusher.closed_buckets():
+                    return
                 wait = shard.flusher.step()
                 if wait > 0:
                     with stages.timing(Stage.MERGE):
@@ -109,6 +111,9 @@ class RunningShard:
                         self._stopping.wait(min(wait, _LOOK_S))
         except BaseException as error:  # noqa: BLE001 - told to the thread that can tell it on
             self._failure = error
+            if isinstance(error, Fenced):
+                # At once, though the reading thread may wait for Kafka: a fenced owner answers no more.
+                self.status.phase, self.status.reason = Phase.FENCED, str(error)
             if not isinstance(error, StrandlineError):
                 _LOG.exception("storing has failed", shard=str(self._parts.options.shard))
             self._stopping.set()

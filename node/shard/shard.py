@@ -5,6 +5,7 @@
 """
 
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,13 +17,14 @@ from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
 from strandline.node.shard.cutting import Cutting
 from strandline.node.shard.flusher import Flusher
 from strandline.node.shard.ingesting import Ingest, Reading
-from strandline.node.shard.log import LogEnds, LogUnreachable, Records
+from strandline.node.shard.log import LogUnreachable, Records
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.ownership import Taker, agree_on_shape, take_shard
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.stages import Stage, Stages
 from strandline.node.shard.starting import Loading, ReadingPlan, load_shard_index, read_manifest, settle_offsets
 from strandline.node.shard.status import Phase, Status
+from strandline.node.shard.wall_clock import WallClock
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.buffer.memory import MemoryBudget
 from strandline.store.buffer.spill import SpillFolder
@@ -35,6 +37,8 @@ _LOG = structlog.get_logger(__name__)
 _NOTHING = Accepted()
 # How often the brokers are asked where the log ends: while something waits for the answer, and otherwise.
 _ASK_AGAIN_S, _ASK_ACTIVE_S = 1.0, 5.0
+# How often it is said again that the log is out of reach.
+_SAY_AGAIN_S = 60.0
 # So many closed buckets may wait for the store in a replay before reading waits for it.
 _MOST_WAITING = 8
 
@@ -67,6 +71,9 @@ class Shard:
         self._known_cuts = deque(plan.known_cuts)
         self._urgent_up_to = plan.known_cuts[-1].bucket if plan.known_cuts else plan.bucket - 1
         self._asked = float("-inf")
+        self._wall_clock = WallClock(parts.clock, options.policy.flush_interval)
+        self._unreachable_since: float | None = None
+        self._is_copy_due = False
         self._mirrored = -1
         self._current = self._open(plan.bucket)
         self._bucket_start = plan.bucket_start
@@ -77,12 +84,18 @@ class Shard:
 
     @classmethod
     def start(
-        cls, parts: ShardParts, status: Status, *, taker: Taker = Taker.NODE, accepted: Accepted = _NOTHING
+        cls,
+        parts: ShardParts,
+        status: Status,
+        *,
+        taker: Taker = Taker.NODE,
+        accepted: Accepted = _NOTHING,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> "Shard":
         """Take the shard and load its index; from then on `step` reads.
 
-        Raises what a person has to decide (`DataLost`, `AnotherLog`, `AnotherShape`, `StillOwned`) and whatever keeps
-        the store or the log from being read.
+        Raises what a person has to decide (`DataLost`, `AnotherLog`, `AnotherShape`, `StillOwned`), whatever keeps the
+        store or the log from being read, and `StartStopped` once `stopping` says so.
         """
         options = parts.options
         status.phase = Phase.ACQUIRING
@@ -92,7 +105,7 @@ class Shard:
             view = read_manifest(parts.store, ownership, options.groups)
             plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
             status.phase, status.fraction = Phase.RECOVERING_INDEX, 0.0
-            index = load_shard_index(parts, view, Loading(parts, ownership, status))
+            index = load_shard_index(parts, view, Loading(parts, ownership, status, stopping))
             return cls(parts, ownership, view, index, status, plan=plan)
         except Fenced:
             raise
@@ -120,31 +133,41 @@ class Shard:
         """
         options = self.parts.options
         known, records = self.status.counters.new_keys, Records.none(self.position)
-        if self._has_no_room():
+        lag: int | None = None
+        if self.waits_for_store():
+            self.flusher.hurry()
             self.parts.clock.sleep(options.poll_timeout_s)
         else:
             try:
                 with self.stages.timing(Stage.CONSUME):
                     records = self.parts.log.poll(options.poll_records, options.poll_timeout_s)
-            except LogUnreachable as error:
-                self._unreachable(error)
-            else:
                 self._ingest(records)
-                self._look_at_log(idle=len(records) == 0)
+                lag = self._look_at_log(idle=len(records) == 0)
+                self._unreachable_since = None
+            except LogUnreachable as error:
+                self._say_unreachable(error)
         gone = self._settle_stored()
         self.parts.home.refresh(changed=gone or self.status.counters.new_keys > known)
-        self._move_on()
+        self._move_on(lag)
         return len(records)
 
-    def _has_no_room(self) -> bool:
-        """Whether closed buckets wait that must be stored before more is read: too many in a replay, which reads faster
-        than any store writes, or so large that the rest of the room is the open bucket's.
+    def close_at_position(self) -> None:
+        """Close the open bucket where reading stands, because the log has nothing to go on with: what was read up to
+        there is in no log any more. What is left of its time falls into the next bucket, as late samples do.
         """
-        waiting = len(self.flusher.closed_buckets())
-        if waiting == 0:
-            return False
-        replays = self.status.phase is not Phase.ACTIVE
-        return (replays and waiting >= _MOST_WAITING) or self.memory.is_scarce
+        if not self._known_cuts and self.position > self._bucket_start:
+            self._close_bucket(self.position)
+        self.flusher.hurry()
+
+    def waits_for_store(self) -> bool:
+        """Whether closed buckets wait that must be stored before more is read: too many in a replay, which reads faster
+        than any store writes, or so large that the rest of the disk is the open bucket's.
+        """
+        waiting = self.flusher.closed_buckets()
+        if not self._is_active() and len(waiting) >= _MOST_WAITING:
+            return True
+        spilled = sum(closed.buffer.status().spilled_bytes for closed in waiting)
+        return 2 * spilled > self.memory.spill.limit
 
     def close(self) -> None:
         """Leave the shard: say so, and let go of the index. What is not stored lies in Kafka."""
@@ -162,12 +185,22 @@ class Shard:
         while (cut := self._next_cut(rest)) is not None:
             place, offset = cut
             if place:
+                self._offer_copy()
                 self._current.take(rest.part(0, place))
             self._close_bucket(offset)
             rest = rest.part(place, len(rest))
+        self._offer_copy()
         if len(rest):
             self._current.take(rest)
         self.position = records.position
+
+    def _offer_copy(self) -> None:
+        """Before the next sample changes something, keep what the index knew at the last cut; not for each of many
+        cuts that follow each other.
+        """
+        if self._is_copy_due:
+            self._is_copy_due = False
+            self.flusher.offer_copy(self.index.snapshot())
 
     def _next_cut(self, records: Records) -> tuple[int, int] | None:
         """The place in a batch where the open bucket ends, and the offset; None if it goes on behind the batch.
@@ -181,37 +214,37 @@ class Shard:
         found = self._cutting.place_of_cut(self.bucket, records.times)
         return (found, int(records.offsets[found])) if found is not None else None
 
-    def _look_at_log(self, *, idle: bool) -> None:
+    def _look_at_log(self, *, idle: bool) -> int | None:
         """Ask the brokers where the log ends, now and then, and more often where something depends on it: the lag, and
-        whether buckets are over though no record came to say so.
+        whether buckets are over though no record came to say so. The lag, if it was asked for.
         """
         clock = self.parts.clock
         asked_at = clock.now_ms()
         overdue = not self._known_cuts and asked_at >= self._cutting.deadline(self.bucket)
-        pause = 0.0 if overdue and idle else _ASK_AGAIN_S if overdue or not self._is_active() else _ASK_ACTIVE_S
+        matters = overdue or not self._is_active()
+        pause = _ASK_ACTIVE_S if not matters else 0.0 if idle else _ASK_AGAIN_S
         if clock.monotonic() - self._asked < pause:
-            return
+            return None
         self._asked = clock.monotonic()
-        ends = self._ends()
-        if ends is None:
-            return
+        ends = self.parts.log.ends()
         self.status.lag = max(0, ends.last_stable - self.position)
-        while not self._known_cuts and self._cutting.closes_idle(self.bucket, self.position, ends, asked_at):
-            self._close_bucket(ends.last_stable)
+        if not self._known_cuts and self._wall_clock.is_trusted():
+            while self._cutting.closes_idle(self.bucket, self.position, ends, asked_at):
+                self._close_bucket(ends.last_stable)
+            self._offer_copy()
+        return self.status.lag
 
     def _is_active(self) -> bool:
         return self.status.phase is Phase.ACTIVE
 
-    def _ends(self) -> LogEnds | None:
-        try:
-            return self.parts.log.ends()
-        except LogUnreachable as error:
-            self._unreachable(error)
-            return None
-
-    def _unreachable(self, error: LogUnreachable) -> None:
+    def _say_unreachable(self, error: LogUnreachable) -> None:
+        """Once at first, and then once a minute: it may last for hours."""
         self.status.counters.log_retries += 1
-        _LOG.warning("the log is out of reach", shard=str(self.parts.options.shard), error=str(error))
+        self.status.lag = None
+        now = self.parts.clock.monotonic()
+        if self._unreachable_since is None or now - self._unreachable_since >= _SAY_AGAIN_S:
+            self._unreachable_since = now
+            _LOG.warning("the log is out of reach", shard=str(self.parts.options.shard), error=str(error))
 
     def _close_bucket(self, end: int) -> None:
         with self.stages.timing(Stage.CUT):
@@ -231,7 +264,8 @@ class Shard:
                 closed.buffer.release(group)
             if closed.urgent:
                 self._urgent_up_to = bucket
-            self.flusher.add(closed, self.index.snapshot() if closed.index is not None else None)
+            self.flusher.add(closed)
+            self._is_copy_due = self._is_copy_due or closed.index is not None
             self.status.counters.cuts += 1
             self._current = self._open(bucket + 1)
             self._bucket_start = end
@@ -279,7 +313,7 @@ class Shard:
             self.parts.log.mirror(lowest)
         return bool(taken)
 
-    def _move_on(self) -> None:
+    def _move_on(self, lag: int | None) -> None:
         """Go on towards ACTIVE: all that was closed on the way is stored, and what is left to read is little."""
         status = self.status
         if self._is_active():
@@ -290,5 +324,6 @@ class Shard:
             return
         status.phase, status.fraction = Phase.CATCHING_UP, None
         unstored = any(closed.bucket <= self._urgent_up_to for closed in self.flusher.closed_buckets())
-        if status.lag is not None and status.lag <= self.parts.options.active_lag and not unstored:
+        # By a lag of just now: an old one says nothing.
+        if lag is not None and lag <= self.parts.options.active_lag and not unstored:
             status.phase = Phase.ACTIVE

@@ -4,12 +4,12 @@ What a person must decide is raised as an error; whatever else has to be in the 
 is committed here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 
-from strandline.errors import Fatal
+from strandline.errors import Fatal, Retryable
 from strandline.index.bucket_codec import StoredBucket, decode_bucket
 from strandline.index.bucket_load import load_index
 from strandline.index.shard_index import ShardIndex
@@ -36,6 +36,10 @@ from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite
 _LOG = structlog.get_logger(__name__)
 _SAY_ALIVE_S = 10.0
 _PEEK_S, _PEEKS = 5.0, 12
+
+
+class StartStopped(Retryable):
+    """Somebody wants the process to end before the shard has started."""
 
 
 class ManifestUnread(Fatal):
@@ -103,17 +107,23 @@ class Loading:
     parts: ShardParts
     ownership: Ownership
     status: Status
+    stopping: Callable[[], bool]
     _seen: float = 0.0
 
     def __post_init__(self) -> None:
         self._seen = self.parts.clock.monotonic()
 
     def heard(self, fraction: float) -> None:
-        """So much is done."""
+        """So much is done. Raises `StartStopped` if the rest is not wanted."""
         self.status.fraction = fraction
+        if self.stopping():
+            raise StartStopped(f"the start of {self.parts.options.shard} was stopped")
         if self.parts.clock.monotonic() - self._seen >= _SAY_ALIVE_S:
             self._seen = self.parts.clock.monotonic()
-            self.parts.store.touch(self.ownership, self.parts.clock.now_ms())
+            try:
+                self.parts.store.touch(self.ownership, self.parts.clock.now_ms())
+            except Retryable as error:
+                _LOG.warning("the owner could not say that it lives", error=str(error))
 
 
 def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading) -> ShardIndex:

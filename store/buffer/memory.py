@@ -41,11 +41,6 @@ class MemoryBudget:
         with self._lock:
             return self._used
 
-    @property
-    def is_scarce(self) -> bool:
-        """Whether memory is full and half of the disk's share as well: time to store something before more comes."""
-        return 2 * self.spill.used > self.spill.limit
-
     def add(self, nbytes: int) -> None:
         """Count bytes in, or, below zero, out."""
         with self._lock:

@@ -180,8 +180,8 @@ class World:
         return self.shard
 
     def read_all(self) -> None:
-        """Let the shard read to the end of the log."""
-        while self.running.step():
+        """Let the shard read to the end of the log; let it store where reading waits for that, as far as it can."""
+        while self.running.step() or (self.running.waits_for_store() and self.running.flusher.step() == 0):
             pass
 
     def store_due(self, most: int = 10_000) -> None:

@@ -115,6 +115,35 @@ def test_cuts_expire_in_the_order_of_their_buckets_whatever_the_clock_does(jumpi
     assert expiries == sorted(expiries), "a younger row would go first, and the manifest be torn"
 
 
+def test_a_clock_that_is_far_ahead_for_a_moment_purges_no_key(jumping: World) -> None:
+    world = jumping
+    world.start()
+    produce_everywhere(world)
+    world.pass_hours(1)
+    keys = world.keys()
+    world.clock.offset = 240 * HOUR
+    world.running.step()  # One poll that finds nothing.
+    world.clock.offset = 0
+    world.settle()
+    assert set(world.keys()) == set(keys)
+
+
+def test_a_clock_that_was_set_right_is_believed_after_ten_minutes(jumping: World) -> None:
+    world = jumping
+    world.start()
+    produce_everywhere(world)
+    world.read_all()
+    world.clock.offset = 3 * HOUR
+    for _ in range(8):
+        world.pass_time(MINUTE)
+        world.running.step()
+    assert world.status.counters.cuts == 0
+    for _ in range(8):
+        world.pass_time(MINUTE)
+        world.running.step()
+    assert world.status.counters.cuts == 3
+
+
 def test_index_buckets_of_many_shards_are_not_written_at_the_same_moment(make_world: Callable[..., World]) -> None:
     first_written = set()
     for number in range(12):

@@ -92,3 +92,27 @@ def test_a_loss_that_was_accepted_is_not_to_be_accepted_again_after_a_crash(worl
     world.start()
     world.settle()
     assert world.is_active()
+
+
+def test_what_the_open_bucket_has_is_stored_too_when_the_log_has_lost_it(world: World) -> None:
+    produce_everywhere(world, "1")
+    world.pass_time(HOUR + GRACE)
+    produce_everywhere(world, "2")
+    world.options = replace(world.options, poll_records=2)
+
+    def lose(call: StoreCall) -> None:
+        if call.name == "commit" and call.arguments[1].cuts and not call.arguments[1].cuts[0].reset:
+            world.store.before = quietly
+            produce_everywhere(world, "3")
+            produce_everywhere(world, "4")
+            world.log.delete_before(3)
+
+    world.store.before = lose
+    parts = ShardParts(world.options, world.log, world.store, DictHome(), world.dead_letters, world.clock)
+    with pytest.raises(OffsetGone):
+        RunningShard(parts, accepted=Accepted()).run()
+    world.store.before = quietly
+    world.log.close()
+    world.start(accepted=Accepted(loss_to=3))
+    world.settle()
+    assert {name for _, name in world.found()} >= {"1", "2"}

@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from strandline.errors import Fatal
+from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.ownership import StillOwned, Taker, take_shard
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.running import RunningShard
+from strandline.node.shard.status import Phase
+from strandline.recovery.offset_policy import Accepted
+from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ManifestWrite
 from support.shard_world import MINUTE, StoreCall, World, produce_everywhere, quietly
 
@@ -107,3 +113,45 @@ def test_a_start_that_is_refused_leaves_the_shard_as_free_as_it_was(world: World
     with pytest.raises(Fatal):
         world.start()
     assert seen_at(world) is None, "nobody has it, and tools would be refused for 30 s"
+
+
+def test_a_load_goes_on_though_the_owner_could_not_say_that_it_lives(world: World) -> None:
+    world.start()
+    for _ in range(4):
+        produce_everywhere(world)
+        world.pass_hours(1)
+    world.crash()
+
+    def slow_and_moody(call: StoreCall) -> None:
+        if call.name == "index_bucket":
+            world.pass_time(MINUTE)
+        if call.name == "touch":
+            raise StoreUnavailable("no answer in time")
+
+    world.store.before = slow_and_moody
+    world.start()
+    world.store.before = quietly
+    world.settle()
+    assert world.is_active()
+
+
+def test_a_stop_is_heard_while_the_index_is_loaded(world: World) -> None:
+    world.start()
+    for _ in range(6):
+        produce_everywhere(world)
+        world.pass_hours(1)
+    world.crash()
+    parts = ShardParts(world.options, world.log, world.store, DictHome(), world.dead_letters, world.clock)
+    running = RunningShard(parts, accepted=Accepted())
+    loaded = 0
+
+    def stop_at_the_first(call: StoreCall) -> None:
+        nonlocal loaded
+        if call.name == "index_bucket":
+            loaded += 1
+            running.stop()
+
+    world.store.before = stop_at_the_first
+    running.run()
+    assert loaded <= 2, f"{loaded} buckets were loaded for nobody"
+    assert running.status.phase is Phase.STOPPED

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.parts import ShardParts
@@ -11,7 +12,7 @@ from strandline.node.shard.status import Phase, Status
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.buffer import write_buffer
 from strandline.store.buffer.page import Page
-from support.shard_world import MINUTE, World, group_fails, other_group, produce_everywhere
+from support.shard_world import HOUR, MINUTE, World, group_fails, other_group, produce_everywhere, quietly
 
 pytestmark = pytest.mark.simulation
 
@@ -90,3 +91,36 @@ def test_the_lag_of_an_active_shard_is_that_of_now(world: World) -> None:
         world.pass_time(6_000)
         world.running.step()
     assert world.status.lag, "hundreds of records are not read"
+
+
+def test_a_lag_of_long_ago_makes_nobody_active(world: World) -> None:
+    world.start()
+    produce_everywhere(world)
+    stuck = other_group(world)
+    world.store.before = group_fails(stuck)
+    world.pass_hours(2)
+    world.crash()
+    world.start()
+    world.store.before = group_fails(stuck)
+    world.settle()
+    assert (world.status.phase, world.status.lag) == (Phase.CATCHING_UP, 0)
+    world.log.reachable = False
+    for hour in range(3):
+        produce_everywhere(world, str(hour))
+        world.pass_time(HOUR)
+        world.running.step()
+    world.store.before = quietly
+    while world.running.flusher.step() == 0:
+        pass
+    world.running.step()
+    assert not world.is_active(), "nobody knows how far it is behind, and it is three hours"
+
+
+def test_an_outage_of_kafka_is_not_logged_twice_a_second(world: World) -> None:
+    world.start()
+    world.log.reachable = False
+    with capture_logs() as lines:
+        for _ in range(1200):  # Ten minutes of polls that wait for half a second.
+            world.pass_time(500)
+            world.running.step()
+    assert len(lines) < 60, f"{len(lines)} lines in ten minutes"

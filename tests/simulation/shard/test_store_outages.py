@@ -4,8 +4,19 @@ from collections.abc import Callable
 
 import pytest
 
+from strandline.node.shard.options import FlushTiming
 from strandline.store.protocol import StoreUnavailable
-from support.shard_world import MINUTE, StoreCall, World, produce_everywhere, quietly
+from support.shard_world import (
+    GRACE,
+    HOUR,
+    MINUTE,
+    StoreCall,
+    World,
+    group_fails,
+    other_group,
+    produce_everywhere,
+    quietly,
+)
 
 pytestmark = pytest.mark.simulation
 
@@ -67,3 +78,50 @@ def test_a_replay_does_not_read_on_while_many_buckets_wait(make_world: Callable[
         world.running.flusher.step()
     world.settle()
     world.check_stored_once()
+
+
+def test_reading_does_not_wait_for_a_turn_in_the_spread(
+    make_world: Callable[..., World],
+) -> None:
+    """The store is well and idle; what fills the disk only waits for its quiet moment."""
+    world = make_world(buffer_bytes=1, seal_rows=16, poll_records=64, flush=FlushTiming(spread=0.8))
+    world.start()
+    for n in range(100):
+        produce_everywhere(world, str(n))
+    world.settle()
+    assert world.is_active()
+    world.pass_time(HOUR + GRACE)
+    produce_everywhere(world, "closes the bucket")
+    world.running.step()
+    world.running.memory.spill.limit = world.running.memory.spill.used * 3 // 2
+    produce_everywhere(world, "next")
+    waited = 0
+    while world.running.position < len(world.produced):
+        while world.running.flusher.step() == 0:
+            pass
+        world.running.step()
+        world.pass_time(10_000)
+        waited += 10_000
+    assert waited <= MINUTE, f"nothing was read for {waited // MINUTE} minutes, and nothing is wrong with the store"
+
+
+def test_one_stuck_group_does_not_stop_the_reading_that_would_close_the_open_bucket(
+    make_world: Callable[..., World],
+) -> None:
+    """What fills the disk is the open bucket, which only polling can close."""
+    world = make_world(buffer_bytes=1, spill_bytes=40_000, seal_rows=16, poll_records=64)
+    world.start()
+    produce_everywhere(world)
+    world.read_all()
+    world.store.before = group_fails(other_group(world))
+    world.pass_hours(1)  # Some hundred bytes wait for one group.
+    for n in range(150):
+        produce_everywhere(world, str(n))
+        world.running.step()
+    world.pass_time(HOUR)
+    produce_everywhere(world, "closes the bucket")
+    for _ in range(20):
+        world.running.step()
+        world.running.flusher.step()
+        world.pass_time(MINUTE)
+    assert world.running.position == len(world.produced), "it waits for a cut that only reading brings"

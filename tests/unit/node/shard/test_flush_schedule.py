@@ -28,7 +28,7 @@ def taken(flushes: FlushSchedule, below: int | None = None) -> list[tuple[int, i
 
 def test_nothing_waits_at_first() -> None:
     assert schedule().next_due() is None
-    assert schedule().waiting(7) == frozenset()
+    assert schedule().is_stored(7)
 
 
 @pytest.mark.parametrize("first", range(4))
@@ -53,10 +53,10 @@ def test_a_spread_of_nothing_lets_all_be_due_at_once() -> None:
 def test_only_the_groups_that_were_added_wait() -> None:
     flushes = schedule()
     flushes.add(7, frozenset({1, 3}), NOW, urgent=False)
-    assert flushes.waiting(7) == {1, 3}
-    assert flushes.waiting(8) == frozenset()
+    assert not flushes.is_stored(7)
+    assert flushes.is_stored(8)
     flushes.done(1)
-    assert flushes.waiting(7) == {3}
+    assert not flushes.is_stored(7)
     flushes.done(3)
     assert flushes.next_due() is None
 
@@ -135,7 +135,7 @@ def test_in_a_hurry_all_is_due_in_the_order_of_buckets_but_for_what_has_failed()
     flushes.add(7, EVERY, NOW, urgent=False)
     flushes.add(8, frozenset({0, 1}), NOW, urgent=False)
     flushes.failed(1, NOW)
-    flushes.hurry()
+    flushes.hurry(NOW)
     order = []
     while (upcoming := flushes.next_due()) is not None and upcoming[0] <= NOW:
         order.append(upcoming[1:])
@@ -155,7 +155,7 @@ def test_below_a_bucket_only_older_ones_come() -> None:
     flushes.add(8, EVERY, NOW, urgent=True)
     assert flushes.next_due(below=7) is None
     assert [(bucket, group) for _, bucket, group in taken(flushes, below=8)] == [(7, 0), (7, 1)]
-    assert flushes.waiting(8) == EVERY
+    assert not flushes.is_stored(8)
     assert flushes.next_due(below=9) == (NOW, 8, 0)
 
 

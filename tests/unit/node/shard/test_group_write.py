@@ -104,6 +104,16 @@ def test_the_same_run_gives_the_same_segments_whatever_the_attempt() -> None:
     assert one.checksum == other.checksum
 
 
+def test_a_large_group_has_several_segments_and_the_checksum_is_over_all() -> None:
+    bits = np.random.default_rng(1).integers(0, 2**63, (2_000, 10), dtype=np.uint64).tolist()
+    written = encode_group(run_of({(1, 2, n): dict(enumerate(one)) for n, one in enumerate(bits)}), 100, 3, "a", HOUR)
+    assert len(written.segments) > 1
+    assert written.checksum == runs_checksum(written.segments)
+    assert written.row(expires=9, data_expires=8, written_by="", written_at=7, index=None).segments == len(
+        written.segments
+    )
+
+
 def test_a_group_without_a_sample_has_a_row_and_no_segment() -> None:
     written = encode_group(SeriesRun.empty(), 100, 3, "attempt", HOUR)
     assert are_same(run_of({}), SeriesRun.empty())
