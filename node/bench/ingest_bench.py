@@ -39,6 +39,7 @@ class IngestBench:
         self._series, self._scrapes, self._folder, self._steps, self._peer = series, scrapes, folder, steps, peer
         self._clock = SystemClock()
         self._buffer_bytes_a_sample = 0.0
+        self._resident_bytes = 0
 
     def run(self) -> IngestReport:
         """Measure."""
@@ -60,7 +61,8 @@ class IngestBench:
             steady_state=steady,
             stored_bytes_a_sample=end["counters"]["stored_bytes"] / end["counters"]["stored_samples"],
             index_bytes_a_series=end["counters"]["index_bytes"] / end["keys"],
-            resident_bytes=end["resident_bytes"],
+            resident_bytes=self._resident_bytes,
+            resident_bytes_at_end=end["resident_bytes"],
             peak_resident_bytes=end["peak_resident_bytes"],
             buffer_bytes_a_sample=self._buffer_bytes_a_sample,
             peer=self._measure_peer(self._peer, first_time) if self._peer is not None else None,
@@ -86,6 +88,7 @@ class IngestBench:
             with self._steps.step("Reading them") as step:
                 went = time.perf_counter()
                 read = process.wait_for("all records are read", self._has_read(self._scrapes), _LONGEST_S)
+                self._resident_bytes = read["resident_bytes"]
                 self._buffer_bytes_a_sample = read["buffer"]["memory_bytes"] / max(1, read["buffer"]["samples"])
                 self._close_bucket(producer)
                 stored = process.wait_for(

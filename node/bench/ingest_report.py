@@ -69,6 +69,7 @@ class IngestReport:
     stored_bytes_a_sample: float
     index_bytes_a_series: float
     resident_bytes: int
+    resident_bytes_at_end: int
     peak_resident_bytes: int
     buffer_bytes_a_sample: float
     peer: PeerFigures | None
@@ -97,7 +98,8 @@ class IngestReport:
                 ("stored, a sample: segments with their directories", f"{self.stored_bytes_a_sample:.2f}"),
                 ("stored, a series: index bucket", f"{self.index_bytes_a_series:.1f}"),
                 ("write buffer before the cut, a sample", f"{self.buffer_bytes_a_sample:.2f}"),
-                ("resident at the end", f"{self.resident_bytes / MIB:,.0f} MB"),
+                ("resident after the last scrape", f"{self.resident_bytes / MIB:,.0f} MB"),
+                ("resident at the end, all stored", f"{self.resident_bytes_at_end / MIB:,.0f} MB"),
                 ("resident at the most", f"{self.peak_resident_bytes / MIB:,.0f} MB"),
             ),
         )

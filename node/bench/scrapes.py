@@ -1,9 +1,9 @@
 """Scrapes of the imaginary fleet: the same series again and again, with values as real ones move.
 
-Half of the series are counters that rise by whole numbers, most others are gauges with two decimals that walk, and one
-in ten never changes. Targets are scraped every 15 seconds, each at a moment of its own, half of them with a jitter of
-some milliseconds. Bodies are made by writing times and values into templates, so that making them does not take longer
-than reading them.
+Half of the series are counters of events that come by chance, from one in ten scrapes to a thousand a scrape. Most
+others are gauges with two decimals, which change at every other scrape, and one series in ten never changes. Targets
+are scraped every 15 seconds, each at a moment of its own, half of them with a jitter of some milliseconds. Bodies are
+made by writing times and values into templates, so that making them does not take longer than reading them.
 """
 
 from collections.abc import Iterator
@@ -47,6 +47,8 @@ class Scrapes:
         self._chance = np.random.default_rng(11)
         kinds = self._chance.integers(0, 10, series)
         self._is_counter, self._is_gauge = kinds < 5, (kinds >= 5) & (kinds < 9)
+        # As many quiet ones as busy ones, whatever that means.
+        self._rates = 10.0 ** self._chance.uniform(-1, 3, int(self._is_counter.sum()))
         self._values = self._chance.integers(0, 1_000_000, series).astype(np.float64)
         targets = np.arange(series) // SHARED_BY_1K
         moments = self._chance.integers(0, INTERVAL_MS, int(targets[-1]) + 1)
@@ -57,8 +59,9 @@ class Scrapes:
     def next(self) -> Iterator[bytes]:
         """The bodies of the next scrape, compressed."""
         chance, series = self._chance, len(self._values)
-        self._values[self._is_counter] += chance.integers(0, 200, int(self._is_counter.sum()))
-        steps = chance.normal(0, 5, int(self._is_gauge.sum()))
+        self._values[self._is_counter] += chance.poisson(self._rates)
+        gauges = int(self._is_gauge.sum())
+        steps = chance.normal(0, 5, gauges) * chance.integers(0, 2, gauges)
         self._values[self._is_gauge] = np.round(self._values[self._is_gauge] + steps, 2)
         jitter = np.where(self._has_jitter, chance.integers(0, 5, series), 0)
         times = self._offsets + self._taken * INTERVAL_MS + jitter

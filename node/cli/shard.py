@@ -11,6 +11,7 @@ from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.shard.assembling import assembled
+from strandline.node.shard.heap import limit_arenas
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.status_file import StatusFile
 from strandline.recovery.offset_policy import Accepted
@@ -50,6 +51,7 @@ def command(
 ) -> ExitCode:
     """Run a shard."""
     settings = context.settings()
+    limit_arenas()
     accepted = Accepted(loss_to=accept_loss, another_topic=accept_new_topic)
     with assembled(settings, shard, context.environ, context.clock) as parts:
         running = RunningShard(parts, accepted=accepted)

@@ -66,10 +66,10 @@ class ShardSettings(Section):
         default=Duration.parse("1s"), description="How old the index that queries see may be."
     )
     lucene_buffer: Annotated[ByteSize, fields.between(ByteSize, "1m", "1g"), AS_WRITTEN] = Field(
-        default=ByteSize.parse("64m"), description="How much of the Java heap new series take before they are written."
+        default=ByteSize.parse("32m"), description="How much of the Java heap new series take before they are written."
     )
     java_heap: Annotated[ByteSize, fields.between(ByteSize, "64m"), AS_WRITTEN] = Field(
-        default=ByteSize.parse("512m"), description="The heap of the JVM that Lucene runs in."
+        default=ByteSize.parse("256m"), description="The heap of the JVM that Lucene runs in."
     )
 
     def findings(self) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ import threading
 import structlog
 
 from strandline.errors import ExitCode, Fatal, StrandlineError
+from strandline.node.shard.heap import give_back
 from strandline.node.shard.log import OffsetGone, TopicUnfit
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.shard import Shard
@@ -98,9 +99,13 @@ class RunningShard:
                 _LOG.info("phase", shard=str(self._parts.options.shard), phase=phase.value)
 
     def _store(self, shard: Shard) -> None:
-        stages = shard.stages
+        stages, had_closed = shard.stages, False
         try:
             while not self._stopping.is_set():
+                has_closed = bool(shard.flusher.closed_buckets())
+                if had_closed and not has_closed:
+                    give_back()
+                had_closed = has_closed
                 if self._last_work.is_set() and not shard.flusher.closed_buckets():
                     return
                 wait = shard.flusher.step()

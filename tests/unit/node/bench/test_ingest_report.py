@@ -25,6 +25,7 @@ REPORT = IngestReport(
     stored_bytes_a_sample=0.634,
     index_bytes_a_series=31.26,
     resident_bytes=200 * MIB,
+    resident_bytes_at_end=150 * MIB,
     peak_resident_bytes=1_300 * MIB,
     buffer_bytes_a_sample=1.849,
     peer=None,
@@ -77,7 +78,7 @@ def test_each_part_has_its_rates_and_its_stages() -> None:
 
 
 def test_sizes_are_shown_with_the_digits_that_mean_something() -> None:
-    assert [row[1] for row in tables(REPORT)[2].rows] == ["0.63", "31.3", "1.85", "200 MB", "1,300 MB"]
+    assert [row[1] for row in tables(REPORT)[2].rows] == ["0.63", "31.3", "1.85", "200 MB", "150 MB", "1,300 MB"]
 
 
 def test_a_peer_is_set_beside_with_the_ratio() -> None:

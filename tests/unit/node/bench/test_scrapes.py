@@ -61,6 +61,14 @@ def test_the_official_implementation_reads_what_ours_does(scraped: list[Columns]
     assert samples == list(zip(scraped[0].time.tolist(), scraped[0].value.tolist(), strict=True))
 
 
+def test_bodies_hold_the_values_that_the_fleet_has_by_then_each_in_its_place() -> None:
+    scrapes = Scrapes(SERIES, BEGIN)
+    for _ in range(2):
+        columns = columns_of(scrapes)
+        assert np.array_equal(columns.value, scrapes._values)
+        assert np.ptp(columns.time - scrapes._offsets) <= 4
+
+
 def test_targets_are_scraped_at_their_own_moments_every_interval(scraped: list[Columns]) -> None:
     targets = np.arange(SERIES) // SHARED_BY_1K
     base = scraped[0].time

@@ -62,6 +62,10 @@ class Assembled:
     def __init__(self, world: World) -> None:
         self.world, self.home = world, SignalledHome()
         self.asked: list[tuple[Settings, int]] = []
+        self.heap_is_limited = False
+
+    def limit_heap(self) -> None:
+        self.heap_is_limited = True
 
     @contextmanager
     def __call__(
@@ -69,6 +73,7 @@ class Assembled:
     ) -> Iterator[ShardParts]:
         assert environment is os.environ
         assert clock.now_ms() > 0
+        assert self.heap_is_limited, "before there are threads"
         self.asked.append((settings, shard))
         yield self.world.parts(self.home)
 
@@ -77,6 +82,7 @@ class Assembled:
 def parts(world: World, monkeypatch: pytest.MonkeyPatch) -> Assembled:
     assembled = Assembled(world)
     monkeypatch.setattr(module, "assembled", assembled)
+    monkeypatch.setattr(module, "limit_arenas", assembled.limit_heap)
     return assembled
 
 

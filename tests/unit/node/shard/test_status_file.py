@@ -183,6 +183,27 @@ def test_the_file_is_kept_true_by_a_thread_and_once_more_at_the_end(
     assert "status" not in {thread.name for thread in threading.enumerate()}
 
 
+def test_the_last_word_is_not_written_before_the_thread_has_ended(
+    running: RunningShard, file: StatusFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrived, last_word = threading.Event(), threading.Event()
+    overtaken: list[bool] = []
+    monkeypatch.setattr(status_file, "_EVERY_S", 0.001)
+    with file.kept_of(running):
+
+        def write(_running: RunningShard) -> None:
+            if threading.current_thread().name != "status":
+                last_word.set()
+                return
+            arrived.set()
+            overtaken.append(last_word.wait(0.05))
+
+        monkeypatch.setattr(file, "write", write)
+        assert arrived.wait(20)
+    assert last_word.is_set()
+    assert not any(overtaken)
+
+
 def test_the_file_tells_how_a_shard_ended_that_failed(
     running: RunningShard, world: World, file: StatusFile, tmp_path: Path
 ) -> None:
