@@ -61,7 +61,7 @@ class ShardOptions:
     seal_rows: int = 1 << 20
     active_lag: int = 1_000
     refresh_s: float = 1.0
-    lucene_ram_mb: float = 64
+    lucene_ram_mb: float = 32
     owner_name: str = ""
 
     @property

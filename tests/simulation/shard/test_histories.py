@@ -62,10 +62,7 @@ class ShardHistory(RuleBasedStateMachine):
     def a_record_comes(self, samples: list[tuple[str, str, int, int]], minutes: int) -> None:
         for world in self.worlds:
             now = world.clock.now_ms()
-            world.produce(
-                *((metric, name, now - ago * MINUTE, float(value)) for metric, name, ago, value in samples),
-                late=minutes * MINUTE,
-            )
+            world.produce(*((metric, name, now - ago * MINUTE, float(value)) for metric, name, ago, value in samples))
             world.pass_time(minutes * MINUTE)
         # It is read before the clock goes on: when a bucket is cut by the clock depends on what was read by then.
         self.calm.settle()

@@ -47,6 +47,14 @@ def is_unreachable(log: KafkaLog) -> bool:
     return False
 
 
+def tells_its_ends(log: KafkaLog) -> bool:
+    try:
+        log.ends()
+    except LogUnreachable:
+        return False
+    return True
+
+
 def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record(
     guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -64,6 +72,8 @@ def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record
         assert clock.monotonic() - begun < 8
     eventually(lambda: not is_unreachable(log))
     assert f"topic {topic.name}: the brokers answer again" in caplog.messages
+    # They answer before they know again who leads what.
+    eventually(lambda: tells_its_ends(log))
     topic.append(b"after")
     assert values(read_on(log)) == [b"after"]
 

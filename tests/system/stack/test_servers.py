@@ -116,4 +116,6 @@ def test_logs_are_quiet(stack: Stack) -> None:
         log = Path(server.log).read_text(encoding="utf-8")
         assert log
         assert len(log.splitlines()) < 100
-        assert not re.search(r"\b(ERROR|FATAL)\b", log)
+        # Records from the future, which a test of topics sends, are refused with an error of their own.
+        unprovoked = re.sub(r"^.*\bERROR\b.*\n.*InvalidTimestampException.*$", "", log, flags=re.MULTILINE)
+        assert not re.search(r"\b(ERROR|FATAL)\b", unprovoked)

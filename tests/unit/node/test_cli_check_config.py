@@ -226,14 +226,11 @@ def test_lengths_of_time_that_do_not_fit_together_are_told_with_what_to_change(
 ) -> None:
     monkeypatch.setenv("STRANDLINE_DATASET__RETENTION", "3650d")
     monkeypatch.setenv("STRANDLINE_SHARD__JAVA_HEAP", "64m")
+    monkeypatch.setenv("STRANDLINE_SHARD__LUCENE_BUFFER", "33m")
     code, _, err = check(capsys)
     assert code == 2
     assert [row[:3] for row in rows(err)[4:]] == [
         ["dataset.retention", '"3650d"', "environment variable STRANDLINE_DATASET__RETENTION"],
-        [
-            "shard.lucene_buffer",
-            "environment variable STRANDLINE_SHARD__JAVA_HEAP",
-            "is more than half of java_heap, 32m",
-        ],
+        ["shard.lucene_buffer", '"33m"', "environment variable STRANDLINE_SHARD__LUCENE_BUFFER"],
     ]
     assert "Raise flush_interval, or lower groups, retention or history" in err

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from strandline.index.vm import DEFAULT_HEAP_MB
 from strandline.node.settings import ShardSettings, StoreSettings, load_settings
 from strandline.node.settings.findings import Finding
 from strandline.node.settings.problems import located
@@ -120,10 +119,10 @@ def test_what_makes_sense_is_accepted_at_its_limits() -> None:
 
 
 def test_lucene_s_buffer_is_at_most_half_of_the_heap() -> None:
-    ((setting, finding),) = refused(ShardSettings, java_heap="127m")
+    ((setting, finding),) = refused(ShardSettings, java_heap="127m", lucene_buffer="64m")
     assert (setting, finding.what) == ("lucene_buffer", "is more than half of java_heap, 65024k")
     assert finding.remedy == "At most 65024k, or a larger java_heap"
-    assert ShardSettings(java_heap="128m").lucene_buffer == ByteSize.parse("64m")
+    assert ShardSettings(java_heap="128m", lucene_buffer="64m").lucene_buffer == ByteSize.parse("64m")
 
 
 def test_a_sqlite_file_is_refused_while_the_store_is_another(tmp_path: Path) -> None:
@@ -174,5 +173,5 @@ def test_every_kind_of_value_can_come_from_the_environment(monkeypatch: pytest.M
     assert (settings.shard.data_dir, settings.store.sqlite_file) == (tmp_path / "data", tmp_path / "store")
 
 
-def test_the_default_heap_is_the_one_that_the_index_is_measured_with() -> None:
-    assert ShardSettings().java_heap.bytes == DEFAULT_HEAP_MB << 20
+def test_the_default_heap_has_room_for_lucene_s_buffer_and_as_much_for_its_searches() -> None:
+    assert ShardSettings().java_heap.bytes >= 4 * ShardSettings().lucene_buffer.bytes
