@@ -11,16 +11,20 @@ from strandline.clock import Clock
 
 # For so long it must go on from where it leapt to.
 _SETTLED_S = 600.0
+_ORDINARY_MS = 60_000
 _LOG = structlog.get_logger(__name__)
 
 
 class WallClock:
-    """Compares the wall clock with the one that never leaps. A leap by more than `most_ms` is not believed until it has
-    lasted for ten minutes. (A machine that was asleep looks the same, and wakes for ten minutes without such cuts.)
+    """Compares the wall clock with the one that never leaps. A leap by more than a bucket's time, and more than a
+    minute, is not believed until it has lasted for ten. (A machine that was asleep looks the same, and wakes for ten
+    minutes without such cuts.)
     """
 
-    def __init__(self, clock: Clock, most_ms: int) -> None:
-        self._clock, self._most_ms = clock, most_ms
+    def __init__(self, clock: Clock, flush_interval: int) -> None:
+        self._clock = clock
+        # Below a minute it may be a virtual machine that was held, or a clock that was corrected.
+        self._most_ms = max(flush_interval, _ORDINARY_MS)
         self._offset = self._current_offset()
         self._distrusted_since: float | None = None
 
