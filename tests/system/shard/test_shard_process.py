@@ -123,8 +123,9 @@ def stored_something(status: object) -> bool:
 
 
 def test_nothing_is_lost_or_doubled_by_kills_at_any_point(deployment: Deployment) -> None:
-    deployment.produce(20)
     for round_ in range(3):
+        # While none runs, so that there is something to store in each round.
+        deployment.produce(20)
         process = deployment.start()
         try:
             process.wait_for("some samples are stored", stored_something)
