@@ -45,7 +45,6 @@ class Counters:
     index_bytes: int = 0
     store_retries: int = 0
     log_retries: int = 0
-    spilled_bytes: int = 0
 
 
 @dataclass(slots=True)

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.log import LogEnds, OffsetGone, Records, TopicUnfit
-from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.running import RunningShard
 from strandline.recovery.offset_policy import Accepted, AnotherLog
 from support.shard_world import GRACE, HOUR, StoreCall, World, group_fails, other_group, produce_everywhere, quietly
@@ -67,7 +65,7 @@ def test_what_was_read_is_stored_though_the_log_has_lost_it(world: World, what: 
                 world.log.delete_before(3)
 
     world.store.before = lose
-    parts = ShardParts(world.options, world.log, world.store, DictHome(), world.dead_letters, world.clock)
+    parts = world.parts()
     with pytest.raises((OffsetGone, TopicUnfit)):
         RunningShard(parts, accepted=Accepted()).run()
     world.store.before = quietly
@@ -108,7 +106,7 @@ def test_what_the_open_bucket_has_is_stored_too_when_the_log_has_lost_it(world: 
             world.log.delete_before(3)
 
     world.store.before = lose
-    parts = ShardParts(world.options, world.log, world.store, DictHome(), world.dead_letters, world.clock)
+    parts = world.parts()
     with pytest.raises(OffsetGone):
         RunningShard(parts, accepted=Accepted()).run()
     world.store.before = quietly

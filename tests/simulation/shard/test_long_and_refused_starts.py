@@ -5,9 +5,7 @@ from dataclasses import replace
 import pytest
 
 from strandline.errors import Fatal
-from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.ownership import StillOwned, Taker, take_shard
-from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted
@@ -141,7 +139,7 @@ def test_a_stop_is_heard_while_the_index_is_loaded(world: World) -> None:
         produce_everywhere(world)
         world.pass_hours(1)
     world.crash()
-    parts = ShardParts(world.options, world.log, world.store, DictHome(), world.dead_letters, world.clock)
+    parts = world.parts()
     running = RunningShard(parts, accepted=Accepted())
     loaded = 0
 

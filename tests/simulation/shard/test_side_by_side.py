@@ -6,7 +6,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from strandline.node.shard.documents_home import DictHome
-from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase, Status
 from strandline.recovery.offset_policy import Accepted
@@ -49,7 +48,7 @@ class CountingHome(DictHome):
 
 
 def started_with(world: World, home: DictHome) -> Shard:
-    parts = ShardParts(world.options, world.log, world.store, home, world.dead_letters, world.clock)
+    parts = world.parts(home)
     world.status = Status()
     world.shard = Shard.start(parts, world.status, accepted=Accepted())
     return world.shard
