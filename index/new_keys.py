@@ -6,18 +6,25 @@ import numpy.typing as npt
 from strandline.arrays import Rows, U32s, U64s
 from strandline.index.documents import PartKeyBatch
 from strandline.index.kernels.part_keys import from_labels, hash_part_keys
+from strandline.index.key_summary import PartKeyBytes
 from strandline.wire.columns import Columns
 
 
 def new_key_batch(columns: Columns, rows: Rows, part_ids: U32s) -> PartKeyBatch:
     """The part keys of some rows of a decoded batch, under these ids."""
+    found = part_key_bytes(columns, rows)
+    hashes = np.column_stack((columns.key_low[rows], columns.key_high[rows]))
+    return PartKeyBatch(part_ids, hashes, found.offsets, found.keys)
+
+
+def part_key_bytes(columns: Columns, rows: Rows) -> PartKeyBytes:
+    """The part keys of some rows of a decoded batch."""
     starts = columns.labels_start[rows]
     ends = starts + columns.labels_length[rows]
     offsets = np.zeros(len(rows) + 1, dtype=np.int64)
     keys = np.empty(int((ends - starts).sum()), dtype=np.uint8)
     from_labels(columns.data, starts, ends, keys, offsets)
-    hashes = np.column_stack((columns.key_low[rows], columns.key_high[rows]))
-    return PartKeyBatch(part_ids, hashes, offsets, keys[: offsets[-1]])
+    return PartKeyBytes(offsets, keys[: offsets[-1]])
 
 
 def key_hashes(keys: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> tuple[U64s, U64s]:

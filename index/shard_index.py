@@ -4,21 +4,23 @@ Records flow in as decoded columns; frozen buckets flow out to be stored. One th
 are the pure functions of `bucket_rules`; here they are applied in their order.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from pyroaring import BitMap
 
-from strandline.arrays import I64s, Rows, U32s
+from strandline.arrays import I64s, Rows, U32s, U64s
 from strandline.errors import Fatal
 from strandline.index import bucket_rules
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.bucket_codec import EncodedBucket, encode_bucket
 from strandline.index.cut_snapshot import CutSnapshot
+from strandline.index.documents import PartKeyBatch
 from strandline.index.kernels.observe import observe
 from strandline.index.key_documents import KeyDocuments
-from strandline.index.key_table import MISSING, KeyTable
+from strandline.index.key_summary import KeySummary, PartKeyBytes
+from strandline.index.key_table import MISSING, Assigned, KeyTable
 from strandline.index.new_keys import new_key_batch
 from strandline.index.part_columns import PartColumns, PartRows
 from strandline.index.policy import BucketPolicy
@@ -41,6 +43,14 @@ class Taken:
 
     numbers: U32s
     newly_active: Rows
+    new_keys: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryTaken:
+    """What became of a summary: how many keys are new to the index, and how many the series limit refused."""
+
     new_keys: int
     refused: int
 
@@ -74,31 +84,34 @@ class ShardIndex:
         given = np.flatnonzero(np.diff(batch.first_sample))  # A series without a sample is no key.
         if len(given) == 0:
             return Taken(numbers, given, 0, 0)
-        columns = self.columns
         low, high = batch.key_low, batch.key_high
         if len(given) < len(numbers):
             low, high = low[given], high[given]
-        assigned = self.table.assign(low, high, next_row=len(columns), most=self._series_limit, columns=columns.rows)
-        if n_new := len(assigned.new):
-            self._begin(batch, given[assigned.new])
-        rows, keys = assigned.rows, columns.rows
-        given_numbers, changed = np.empty(len(rows), dtype=np.uint32), np.empty(len(rows), dtype=np.uint32)
-        newly_active = np.empty(len(rows), dtype=np.int64)
-        n_active, n_changed = observe(
-            rows,
-            *_least_and_greatest(batch, given),
-            self.open.bucket,
-            len(self.open.active),
-            (keys.start, keys.last, keys.end, keys.active_in, keys.number),
-            given_numbers,
-            changed,
-            newly_active,
-        )
-        numbers[given] = given_numbers
-        newly_active = newly_active[:n_active]
-        self.open.changed |= to_bitmap(keys.part_id[changed[:n_changed]])
-        self.open.active |= to_bitmap(keys.part_id[rows[newly_active]])
-        return Taken(numbers, given[newly_active], n_new, assigned.refused)
+        assigned = self._assign(low, high)
+        if len(assigned.new):
+            rows = given[assigned.new]
+            part_ids = self._begin(low[assigned.new], high[assigned.new], batch.metric[rows])
+            self._documents.add(new_key_batch(batch, rows, part_ids))
+        numbers[given], newly_active = self._observe(assigned.rows, *_least_and_greatest(batch, given))
+        return Taken(numbers, given[newly_active], len(assigned.new), assigned.refused)
+
+    def take_summary(self, summary: KeySummary, part_keys: Callable[[Rows], PartKeyBytes]) -> SummaryTaken:
+        """Let the records of the open bucket count that somebody else has read, by what they say of their keys.
+
+        New keys get their ids in the order in which a reader of the records meets them, and only of those the bytes
+        are asked for. The outcome is the same as if the records had been taken.
+        """
+        order = summary.in_order_of_meeting()
+        met = summary.take(order)
+        assigned = self._assign(met.key_low, met.key_high)
+        if len(assigned.new):
+            new = met.take(assigned.new)
+            part_ids = self._begin(new.key_low, new.key_high, new.metric)
+            found = part_keys(order[assigned.new])
+            hashes = np.column_stack((new.key_low, new.key_high))
+            self._documents.add(PartKeyBatch(part_ids, hashes, found.offsets, found.keys))
+        self._observe(assigned.rows, met.least, met.greatest)
+        return SummaryTaken(len(assigned.new), assigned.refused)
 
     def cut(self) -> FrozenBucket:
         """Close the open bucket and open the next one; what is to be stored of the closed one, as of now."""
@@ -173,18 +186,45 @@ class ShardIndex:
         """Who had a sample in a bucket that is kept, or in the open one."""
         return BitMap(self.open.active if bucket == self.open.bucket else self._active.get(bucket, BitMap()))
 
-    def _begin(self, batch: Columns, rows: Rows) -> None:
-        """Give new keys their ids, in the order of these rows of a batch, and find them from now on."""
-        if self.next_part_id + len(rows) > MISSING:
+    def _assign(self, low: U64s, high: U64s) -> Assigned:
+        columns = self.columns
+        return self.table.assign(low, high, next_row=len(columns), most=self._series_limit, columns=columns.rows)
+
+    def _begin(self, low: U64s, high: U64s, metric: U64s) -> U32s:
+        """Give new keys their ids, in this order. Their documents are the caller's to add."""
+        if self.next_part_id + len(low) > MISSING:
             raise OutOfPartIds(
-                f"part id {self.next_part_id} and {len(rows)} more do not fit into 32 bits",
+                f"part id {self.next_part_id} and {len(low)} more do not fit into 32 bits",
                 remedy="Move the dataset to more partitions: ids are never used again",
             )
-        part_ids = np.arange(self.next_part_id, self.next_part_id + len(rows), dtype=np.uint32)
-        self._documents.add(new_key_batch(batch, rows, part_ids))
-        self.columns.append(PartRows.begun(part_ids, batch.key_low[rows], batch.key_high[rows], batch.metric[rows]))
-        self.next_part_id += len(rows)
+        part_ids = np.arange(self.next_part_id, self.next_part_id + len(low), dtype=np.uint32)
+        self.columns.append(PartRows.begun(part_ids, low, high, metric))
+        self.next_part_id += len(low)
         self.open.changed |= to_bitmap(part_ids)
+        return part_ids
+
+    def _observe(self, rows: U32s, least: I64s, greatest: I64s) -> tuple[U32s, Rows]:
+        """Let samples count for rows of the columns (`MISSING` for none): the number of each among the keys with a
+        sample in the open bucket, and the places of those that had their first.
+        """
+        keys = self.columns.rows
+        numbers, changed = np.empty(len(rows), dtype=np.uint32), np.empty(len(rows), dtype=np.uint32)
+        newly_active = np.empty(len(rows), dtype=np.int64)
+        n_active, n_changed = observe(
+            rows,
+            least,
+            greatest,
+            self.open.bucket,
+            len(self.open.active),
+            (keys.start, keys.last, keys.end, keys.active_in, keys.number),
+            numbers,
+            changed,
+            newly_active,
+        )
+        newly_active = newly_active[:n_active]
+        self.open.changed |= to_bitmap(keys.part_id[changed[:n_changed]])
+        self.open.active |= to_bitmap(keys.part_id[rows[newly_active]])
+        return numbers, newly_active
 
     def _expires_at(self, bucket: int) -> int:
         return self._expiry.get(bucket, self.policy.expected_expiry(bucket))

@@ -134,6 +134,6 @@ class Store(Protocol):
         """Write rows of a job's result; all are there when this returns."""
         ...
 
-    def result(self, where: JobResultOf, kind: str) -> Iterator[ResultRow]:
-        """The rows of one kind, in order."""
+    def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
+        """The rows of one kind, in order, or the one with this number."""
         ...

@@ -69,10 +69,13 @@ class CutRow:
 
 @dataclass(frozen=True, slots=True)
 class IndexBucketRows:
-    """The index bucket that a designated group's row names: how many rows, and their checksum."""
+    """The index bucket that a designated group's row names: how many rows, their checksum, and the attempt that wrote
+    them. That is another one than the segments' where a replay job wrote those: the index bucket is always its owner's.
+    """
 
     rows: int
     checksum: bytes
+    attempt: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from strandline.index.policy import BucketPolicy
+from strandline.index.sample_limits import SampleLimits
 from strandline.node.settings.dataset import LONGEST_KAFKA_RETENTION, DatasetSettings
 from strandline.node.settings.findings import Finding
 from strandline.node.settings.problems import Problem, SettingsError
 from strandline.node.settings.sections import Settings
 from strandline.node.settings.shard_sections import ShardSettings
 from strandline.node.settings.units import Duration
-from strandline.node.shard.options import FlushTiming, SampleLimits, ShardOptions
+from strandline.node.shard.options import FlushTiming, ShardOptions
 from strandline.recovery.offset_policy import FirstStart, StartAt
 from strandline.store.rows import ShardId
 from strandline.wire.decode import Limits

@@ -99,7 +99,7 @@ class LuceneHome:
 
     def _expected(self, topic_id: str, found: CopyIdentity, index_rows: Sequence[GroupRow]) -> CopyIdentity:
         """What the copy has to be: of its own bucket, under the attempt that the manifest names for it."""
-        named = {row.bucket: row.attempt for row in index_rows if not row.superseded}
+        named = {row.bucket: row.index.attempt for row in index_rows if row.index is not None and not row.superseded}
         if found.bucket not in named:
             raise CopyUnusable(self.folder, f"the manifest has no index bucket {found.bucket}")
         return self._identity(topic_id, found.bucket, named[found.bucket])

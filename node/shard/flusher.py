@@ -23,12 +23,12 @@ from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.time_bucket import FrozenBucket
 from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
 from strandline.node.shard.flush_schedule import Backoff, FlushSchedule
-from strandline.node.shard.group_write import GroupWrite, encode_group
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.stages import Stage, Stages
 from strandline.node.shard.status import Counters
 from strandline.recovery.checkpoints import designated_group
+from strandline.store.group_write import GroupWrite, encode_group
 from strandline.store.rows import IndexBucketOf, IndexBucketRows, ManifestWrite, Ownership, SegmentsOf
 
 HEARTBEAT_MS = 10_000
@@ -235,7 +235,7 @@ class Flusher:
             encoded = self._encode_index(index.bucket)
         self._store.write_index_bucket(IndexBucketOf(self._options.shard, bucket, attempt), encoded.rows, expires)
         self._counters.index_bytes += sum(len(row) for row in encoded.rows)
-        return IndexBucketRows(len(encoded.rows), encoded.checksum)
+        return IndexBucketRows(len(encoded.rows), encoded.checksum, attempt)
 
     def _copy(self, index: ClosedIndex, attempt: str) -> None:
         """The copy makes a restart quick and nothing else: without it the store is read."""

@@ -10,11 +10,11 @@ import numpy as np
 
 from strandline.arrays import Rows, U32s
 from strandline.index.key_table import MISSING
+from strandline.index.numbering import BucketNumbering
+from strandline.index.sample_limits import keep_timely
 from strandline.index.shard_index import ShardIndex
 from strandline.node.shard.log import Records
-from strandline.node.shard.numbering import BucketNumbering
 from strandline.node.shard.parts import ShardParts
-from strandline.node.shard.sample_limits import keep_timely
 from strandline.node.shard.stages import Stage, Stages
 from strandline.node.shard.status import Counters
 from strandline.store.buffer.write_buffer import WriteBuffer

@@ -4,22 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strandline.index.policy import BucketPolicy
+from strandline.index.sample_limits import SampleLimits
 from strandline.recovery.offset_policy import FirstStart
 from strandline.store.rows import DatasetShape, ShardId
 from strandline.wire.decode import Limits
 
 KEY_HASH = "xxh3-128"
-
-
-@dataclass(frozen=True, slots=True)
-class SampleLimits:
-    """How far a sample's time may lie from the time of its record; None for as far as it likes.
-
-    Compared with the record and never with the clock, so that a replay takes what live ingestion took.
-    """
-
-    behind: int | None
-    ahead: int | None
 
 
 @dataclass(frozen=True, slots=True)

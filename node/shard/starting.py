@@ -154,7 +154,7 @@ def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading) ->
 def _stored_buckets(parts: ShardParts, rows: Sequence[GroupRow], loading: Loading) -> Iterator[StoredBucket]:
     for done, row in enumerate(rows):
         if row.index is not None:
-            where = IndexBucketOf(parts.options.shard, row.bucket, row.attempt)
+            where = IndexBucketOf(parts.options.shard, row.bucket, row.index.attempt)
             data = tuple(parts.store.index_bucket(where))
             if parts.clock.now_ms() >= row.data_expires:
                 continue  # It went while it was read, and by then nothing depends on it.

@@ -63,10 +63,13 @@ class Blobs:
         keyed = (((*place, row.kind, row.seq), row.data) for row in rows)
         self._write(f"write {_result_named(where)}", statements.WRITE_RESULT_ROW, keyed, expires)
 
-    def result(self, where: JobResultOf, kind: str) -> Iterator[ResultRow]:
-        """The rows of one kind, in order."""
-        place = (*_result_place(where), kind)
-        pages = self.requests.pages(f"read {_result_named(where)}", statements.RESULT_ROWS, place)
+    def result(self, where: JobResultOf, kind: str, seq: int | None) -> Iterator[ResultRow]:
+        """The rows of one kind, in order, or the one with this number."""
+        place: Values = (*_result_place(where), kind)
+        statement = statements.RESULT_ROWS
+        if seq is not None:
+            place, statement = (*place, seq), statements.RESULT_ROW
+        pages = self.requests.pages(f"read {_result_named(where)}", statement, place)
         yield from (ResultRow(row.kind, row.seq, row.data) for row in self._unexpired(pages))
 
     def _write(self, what: str, statement: Statement, rows: Iterable[tuple[Values, bytes]], expires: int) -> int:

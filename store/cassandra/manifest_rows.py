@@ -67,7 +67,7 @@ def group_values(shard: Values, epoch: int, row: GroupRow, now: int) -> Values:
         row.written_at,
         [(late.hour, late.samples) for late in row.late],
         row.superseded,
-        (None, None) if row.index is None else (row.index.rows, row.index.checksum),
+        (None, None, None) if row.index is None else (row.index.rows, row.index.checksum, row.index.attempt),
         seconds_to_live(row.expires, now),
     )
 
@@ -101,7 +101,7 @@ def _cut_from(row: Any) -> CutRow:
 
 def _group_from(row: Any) -> GroupRow:
     least_time, greatest_time = row.sample_times
-    index_rows, index_checksum = row.index_bucket
+    index_rows, index_checksum, index_attempt = row.index_bucket
     return GroupRow(
         bucket=row.bucket,
         group=row.group,
@@ -119,5 +119,5 @@ def _group_from(row: Any) -> GroupRow:
         written_at=row.written_at,
         late=tuple(LateSamples(hour, samples) for hour, samples in row.late),
         superseded=row.superseded,
-        index=None if index_rows is None else IndexBucketRows(index_rows, index_checksum),
+        index=None if index_rows is None else IndexBucketRows(index_rows, index_checksum, index_attempt),
     )

@@ -19,7 +19,7 @@ from strandline.store.cassandra.requests import Requests
 from strandline.store.cassandra.retries import Retries
 from strandline.store.protocol import StoreRefused
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of `schema.cql`. It rises with each change there."""
 
 _PRODUCT: Final = "strandline"

@@ -150,6 +150,11 @@ RESULT_ROWS: Final = Statement(
     " WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ? AND kind = ?",
     page=4,
 )
+RESULT_ROW: Final = Statement(
+    Kind.PLAIN_READ,
+    "SELECT kind, seq, expires, data FROM IN.job_results"
+    " WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ? AND kind = ? AND seq = ?",
+)
 
 # Jobs. None is ever inserted, only updated: so a job is there exactly as long as its values are.
 

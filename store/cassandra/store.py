@@ -95,8 +95,8 @@ class CassandraStore:
     def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], expires: int) -> None:
         self._blobs.write_result(where, rows, expires)
 
-    def result(self, where: JobResultOf, kind: str) -> Iterator[ResultRow]:
-        return self._blobs.result(where, kind)
+    def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
+        return self._blobs.result(where, kind, seq)
 
 
 def open_cassandra_store(

@@ -45,12 +45,13 @@ SELECT_INDEX_ROWS: Final = (
 )
 SELECT_RESULTS: Final = (
     "SELECT seq, data FROM job_results WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ? AND kind = ?"
-    " AND seq > ? AND expires > ? ORDER BY seq"
+    " AND seq > ? AND seq <= ? AND expires > ? ORDER BY seq"
 )
 
 # Keys that come before every other.
 BEFORE_SEGMENTS: Final = (b"", -1)
 BEFORE_ROWS: Final = (-1,)
+LAST_ROW: Final = 2**31 - 1
 
 _LAST_SEGMENT_BELOW: Final = (
     "SELECT first, seq FROM segments WHERE dataset = ? AND shard = ? AND bucket = ? AND flush_group = ?"

@@ -89,7 +89,8 @@ def commit(connection: sqlite3.Connection, ownership: Ownership, write: Manifest
     connection.executemany(
         "INSERT OR REPLACE INTO flush_groups (dataset, shard, bucket, flush_group, attempt, segments, series, samples,"
         " least_time, greatest_time, checksum, codec_version, expires, data_expires, written_by, written_at, late,"
-        " superseded, index_rows, index_checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " superseded, index_rows, index_checksum, index_attempt)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [(*shard, *_group_values(row)) for row in write.groups],
     )
     connection.execute(
@@ -120,8 +121,8 @@ def read_manifest(
     )
     groups = connection.execute(
         "SELECT bucket, flush_group, attempt, segments, series, samples, least_time, greatest_time, checksum,"
-        " codec_version, expires, data_expires, written_by, written_at, late, superseded, index_rows, index_checksum"
-        " FROM flush_groups WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ? AND expires > ?"
+        " codec_version, expires, data_expires, written_by, written_at, late, superseded, index_rows, index_checksum,"
+        " index_attempt FROM flush_groups WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ? AND expires > ?"
         " ORDER BY bucket DESC, flush_group",
         wanted,
     )
@@ -169,15 +170,16 @@ def _group_values(row: GroupRow) -> tuple[object, ...]:
         row.superseded,
         None if row.index is None else row.index.rows,
         None if row.index is None else row.index.checksum,
+        None if row.index is None else row.index.attempt,
     )
 
 
 def _group(*values: Any) -> GroupRow:
-    *plain, late, superseded, index_rows, index_checksum = values
+    *plain, late, superseded, index_rows, index_checksum, index_attempt = values
     fields: tuple[Any, ...] = (
         *plain,
         tuple(LateSamples(hour, samples) for hour, samples in json.loads(late)),
         bool(superseded),
-        None if index_rows is None else IndexBucketRows(index_rows, index_checksum),
+        None if index_rows is None else IndexBucketRows(index_rows, index_checksum, index_attempt),
     )
     return GroupRow(*fields)

@@ -12,7 +12,7 @@ from strandline.store.protocol import StoreRefused
 
 # "Strl", in the place where SQLite keeps a mark of whose file it is.
 APPLICATION_ID: Final = 0x5374726C
-VERSION: Final = 1
+VERSION: Final = 2
 
 _TABLES: Final = (
     """
@@ -71,6 +71,7 @@ _TABLES: Final = (
         superseded INTEGER NOT NULL,
         index_rows INTEGER,
         index_checksum BLOB,
+        index_attempt TEXT,
         PRIMARY KEY (dataset, shard, bucket, flush_group)
     ) STRICT
     """,

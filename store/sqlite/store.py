@@ -116,10 +116,11 @@ class SqliteStore:
         values = ((row.kind, row.seq, row.data) for row in rows)
         self._blobs.write(blobs.INSERT_RESULT, _attempt_place(where), values, expires)
 
-    def result(self, where: JobResultOf, kind: str) -> Iterator[ResultRow]:
+    def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
         place = (*_attempt_place(where), kind)
-        for seq, data in self._blobs.read(blobs.SELECT_RESULTS, place, blobs.BEFORE_ROWS):
-            yield ResultRow(kind, seq, data)
+        first, last = (0, blobs.LAST_ROW) if seq is None else (seq, seq)
+        for number, data in self._blobs.read(blobs.SELECT_RESULTS, place, (first - 1,), (last,)):
+            yield ResultRow(kind, number, data)
 
     def _change_jobs(self, change: Callable[..., bool], *jobs_: Job) -> bool:
         now = self._clock.now_ms()

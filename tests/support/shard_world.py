@@ -17,9 +17,10 @@ from strandline.index.bitmaps import to_bitmap
 from strandline.index.documents import decode_part_key
 from strandline.index.part_columns import LIVE
 from strandline.index.policy import BucketPolicy
+from strandline.index.sample_limits import SampleLimits
 from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.memory_log import MemoryDeadLetters, MemoryLog
-from strandline.node.shard.options import FlushTiming, SampleLimits, ShardOptions
+from strandline.node.shard.options import FlushTiming, ShardOptions
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard

@@ -49,7 +49,7 @@ def group_rows(expires: Sequence[int]) -> st.SearchStrategy[GroupRow]:
         written_at=_COUNT,
         late=st.dictionaries(_U31, _COUNT, max_size=6).map(_by_hour),
         superseded=st.booleans(),
-        index=st.none() | st.builds(IndexBucketRows, _U31, checksums),
+        index=st.none() | st.builds(IndexBucketRows, _U31, checksums, names),
     )
 
 

@@ -44,7 +44,7 @@ def test_manifest_rows_expire_one_by_one(
                 group_row(6, 1, expires),
                 late=(LateSamples(1, 2),),
                 superseded=True,
-                index=IndexBucketRows(3, bytes(16)),
+                index=IndexBucketRows(3, bytes(16), "o.1.1"),
             ),
             group_row(5, 0, lasting),
         ),

@@ -36,6 +36,15 @@ def test_each_kind_comes_by_itself_and_in_order(
     assert list(store.result(where, "key")) == []
 
 
+def test_one_row_is_found_by_its_number(store: Store, where: JobResultOf, lasting: int) -> None:
+    rows = [ResultRow("keys", seq, f"{seq}".encode()) for seq in (0, 3, 4, 2**31 - 1)]
+    store.write_result(where, rows, lasting)
+    for row in rows:
+        assert list(store.result(where, "keys", seq=row.seq)) == [row]
+    assert list(store.result(where, "keys", seq=2)) == []
+    assert list(store.result(where, "summary", seq=0)) == []
+
+
 def test_rows_keep_the_numbers_that_they_were_given(store: Store, where: JobResultOf, lasting: int) -> None:
     rows = [ResultRow("summary", seq, b"") for seq in (0, 7, 9, 10, 2**31 - 1)]
     store.write_result(where, rows, lasting)

@@ -162,7 +162,7 @@ def full_row(bucket: int, group: int, expires: int) -> GroupRow:
         group_row(bucket, group, expires, attempt="attempt-2"),
         late=(LateSamples(472_220, 7), LateSamples(472_221, 1)),
         superseded=True,
-        index=IndexBucketRows(12, bytes(16)),
+        index=IndexBucketRows(12, bytes(16), "o.1.1"),
     )
 
 
@@ -217,7 +217,7 @@ def test_an_index_bucket_of_no_rows_is_not_the_same_as_none(
     store: Store, shard: ShardId, owner: Ownership, lasting: int
 ) -> None:
     none = empty_row(3, 0, lasting)
-    some = replace(empty_row(3, 1, lasting), index=IndexBucketRows(0, b""))
+    some = replace(empty_row(3, 1, lasting), index=IndexBucketRows(0, b"", ""))
     store.commit(owner, ManifestWrite(groups=(none, some)))
     assert read(store, shard).groups == (none, some)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.node.shard.options import SampleLimits
+from strandline.index.sample_limits import SampleLimits
 from strandline.recovery.checkpoints import designated_group
 from strandline.store.protocol import StoreUnavailable
 from strandline.time_range import TimeRange

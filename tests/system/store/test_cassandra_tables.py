@@ -55,7 +55,7 @@ def test_rows_written_again_and_again_leave_no_tombstones_to_read_over(
 ) -> None:
     owner = taken(store, shard)
     bare = group_row(5, 0, lasting)
-    full = replace(bare, late=(LateSamples(1, 2),), index=IndexBucketRows(1, b"x"))
+    full = replace(bare, late=(LateSamples(1, 2),), index=IndexBucketRows(1, b"x", "o.1.1"))
     for row in (full, replace(bare, least_time=None, greatest_time=None), full, bare):
         store.commit(owner, ManifestWrite((cut(5, lasting, lost_to=150), cut(4, lasting)), (row,)))
         store.commit(owner, ManifestWrite((cut(5, lasting), cut(4, lasting)), (row,)))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.index.key_table import MISSING
-from strandline.node.shard.numbering import BucketNumbering
+from strandline.index.numbering import BucketNumbering
 from strandline.wire.columns import Columns
 from strandline.wire.encoding import Series
 from support.records import decoded

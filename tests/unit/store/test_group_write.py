@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.node.shard.group_write import encode_group, late_samples
+from strandline.store.group_write import encode_group, late_samples
 from strandline.store.rows import GroupRow, IndexBucketRows, LateSamples
 from strandline.store.segment_codec import VERSION, decode_segment, runs_checksum
 from strandline.store.series_run import SeriesRun
@@ -138,7 +138,7 @@ def test_a_group_without_a_sample_has_a_row_and_no_segment() -> None:
 
 def test_the_row_says_what_was_written_and_by_whom() -> None:
     run = run_of({(1, 2, 3): {99 * HOUR: 0, 100 * HOUR: 0}, (1, 2, 4): {100 * HOUR + 5: 0}})
-    index = IndexBucketRows(2, b"sum")
+    index = IndexBucketRows(2, b"sum", "o.1.1")
     written = encode_group(run, 100, 3, "attempt", HOUR)
     row = written.row(expires=9, data_expires=8, written_by="host:1", written_at=7, index=index)
     assert (row.segments, row.series, row.samples) == (1, 2, 3)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.node.shard.options import SampleLimits
-from strandline.node.shard.sample_limits import Kept, keep_timely
+from strandline.index.sample_limits import Kept, SampleLimits, keep_timely
 from strandline.wire.columns import Columns
 from support.records import decoded
 

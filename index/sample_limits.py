@@ -9,12 +9,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strandline.arrays import I64s
+from strandline.index.kernels.sample_times import count_outside, keep_inside
 from strandline.index.part_columns import ABSENT, LIVE
-from strandline.node.shard.kernels.sample_times import count_outside, keep_inside
-from strandline.node.shard.options import SampleLimits
 from strandline.wire.columns import Columns
 
 _LEAST, _GREATEST = ABSENT + 1, LIVE - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SampleLimits:
+    """How far a sample's time may lie from the time of its record; None for as far as it likes.
+
+    Compared with the record and never with the clock, so that a replay takes what live ingestion took.
+    """
+
+    behind: int | None
+    ahead: int | None
 
 
 @dataclass(frozen=True, slots=True)

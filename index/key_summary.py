@@ -1,0 +1,99 @@
+"""What the records of a bucket say of their keys, without the records: enough to let them count for the index."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.arrays import I64s, Rows, U64s
+from strandline.index.kernels.gather import gather_runs
+
+
+@dataclass(frozen=True, slots=True)
+class KeySummary:
+    """A row a key: the hashes, the least and the greatest sample time, and where the key was met first: the offset of
+    the record, and the place of the series in it.
+    """
+
+    metric: U64s
+    key_high: U64s
+    key_low: U64s
+    least: I64s
+    greatest: I64s
+    offset: I64s
+    position: I64s
+
+    def __len__(self) -> int:
+        return len(self.metric)
+
+    def take(self, rows: Rows) -> "KeySummary":
+        """Some of the rows, in this order."""
+        return KeySummary(*(column[rows] for column in self.columns()))
+
+    def part(self, first: int, behind: int) -> "KeySummary":
+        """The rows from `first` up to, not including, `behind`: views."""
+        return KeySummary(*(column[first:behind] for column in self.columns()))
+
+    def with_room(self, rows: int) -> "KeySummary":
+        """Columns of so many rows that begin like these; what follows has no meaning yet."""
+        longer = KeySummary(*(np.empty(rows, dtype=column.dtype) for column in self.columns()))
+        longer.put(0, self)
+        return longer
+
+    def put(self, first: int, rows: "KeySummary") -> None:
+        """Overwrite the rows from `first` on."""
+        for mine, given in zip(self.columns(), rows.columns(), strict=True):
+            mine[first : first + len(rows)] = given
+
+    def in_order_of_meeting(self) -> Rows:
+        """The rows in the order in which a reader of the records meets their keys."""
+        return np.lexsort((self.position, self.offset))
+
+    @staticmethod
+    def concatenated(parts: list["KeySummary"]) -> "KeySummary":
+        """Several, one behind the other."""
+        if not parts:
+            return KeySummary.empty()
+        columns = zip(*(part.columns() for part in parts), strict=True)
+        return KeySummary(*(np.concatenate(column) for column in columns))
+
+    @classmethod
+    def empty(cls) -> "KeySummary":
+        """No key."""
+        hashes, numbers = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
+        return cls(hashes, hashes, hashes, numbers, numbers, numbers, numbers)
+
+    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+        """The columns, in their order."""
+        return self.metric, self.key_high, self.key_low, self.least, self.greatest, self.offset, self.position
+
+
+@dataclass(frozen=True, slots=True)
+class PartKeyBytes:
+    """The bytes of part keys: key i is `keys[offsets[i] : offsets[i + 1]]`."""
+
+    offsets: I64s
+    keys: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def take(self, rows: Rows) -> "PartKeyBytes":
+        """Some of the keys, in this order."""
+        starts, ends = self.offsets[rows], self.offsets[rows + 1]
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum(ends - starts, out=offsets[1:])
+        keys = np.empty(int(offsets[-1]), dtype=np.uint8)
+        gather_runs(self.keys, starts, ends, keys)
+        return PartKeyBytes(offsets, keys)
+
+    @staticmethod
+    def concatenated(parts: list["PartKeyBytes"]) -> "PartKeyBytes":
+        """Several, one behind the other."""
+        lengths = [np.diff(part.offsets) for part in parts]
+        offsets = np.zeros(sum(map(len, lengths)) + 1, dtype=np.int64)
+        if parts:
+            np.cumsum(np.concatenate(lengths), out=offsets[1:])
+        empty = np.empty(0, dtype=np.uint8)
+        return PartKeyBytes(offsets, np.concatenate([part.keys for part in parts]) if parts else empty)
