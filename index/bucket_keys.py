@@ -36,7 +36,7 @@ class BucketKeys:
     """The keys of one bucket. One thread calls it."""
 
     def __init__(self) -> None:
-        self._numbering = BucketNumbering()
+        self.numbering = BucketNumbering()
         self._columns = _Grown()
         self._bytes: list[PartKeyBytes] = []
 
@@ -47,7 +47,7 @@ class BucketKeys:
         """Let a decoded batch count, whose records have these offsets. The number of each series row, `MISSING` where
         it has no sample, and the rows that got new ones in order.
         """
-        numbers, new = self._numbering.take(batch)
+        numbers, new = self.numbering.take(batch)
         if len(new):
             self._bytes.append(part_key_bytes(batch, new))
             self._columns.append(_begun(batch, new, offsets))

@@ -1,7 +1,8 @@
 """From stored buckets back to an index: the newest bucket first, and the first record of a key wins.
 
 A local copy stands for all buckets up to the one that it belongs to. It is loaded behind the buckets that are newer, as
-though it were one more, older bucket.
+though it were one more, older bucket. Buckets that a rewind has superseded come last of all, for keys that nothing else
+names: whatever was written again since then counts more.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,18 +34,21 @@ def load_index(
     next_part_id: int,
     series_limit: int,
     copy: CutSnapshot | None = None,
+    superseded: Iterable[StoredBucket] = (),
 ) -> ShardIndex:
     """The index as it was when the newest of these buckets had been stored.
 
     Every unexpired bucket has to be among them, not just as many as the retention of today asks for, or all that are
-    newer than the copy; `expiry` says when each expires. `documents` has those of the copy, or none, and gets the
-    others.
+    newer than the copy; `expiry` says when each expires. `superseded` are those that a rewind has superseded, newest
+    first too. `documents` has those of the copy, or none, and gets the others.
     """
     load = _Load(documents, to_bitmap(copy.keys.part_id) if copy is not None else BitMap())
     for stored in newest_first:
         load.bucket(stored)
     if copy is not None:
         load.copy(copy)
+    for stored in superseded:
+        load.keys_of(stored)
     table, columns = load.finish()
     index = ShardIndex(policy, documents, open_bucket=open_bucket, next_part_id=next_part_id, series_limit=series_limit)
     index.restore(table, columns, load.active, dict(expiry))
@@ -70,6 +74,11 @@ class _Load:
         self.active[stored.bucket] = to_bitmap(stored.active_ids)
         newest = np.full(len(stored.active_ids), stored.bucket, dtype=np.int32)
         self._activity.add(self.active[stored.bucket], stored.active_ids, stored.last, newest)
+
+    def keys_of(self, stored: StoredBucket) -> None:
+        """Take keys that nothing has named yet, and not who was active: its samples will be read again."""
+        for records in stored.records:
+            self._records(stored.bucket, records)
 
     def copy(self, copy: CutSnapshot) -> None:
         """Take what the copy knows and no bucket has said. A key that has another id by now loses its document."""

@@ -48,6 +48,11 @@ class KeyTable:
         kernels.find(self._slots, low, high, rows)
         return rows
 
+    def coming(self, low: U64s, high: U64s, *, most: int) -> Rows:
+        """The places of those keys, of which none is there twice, that `assign` would put in."""
+        missing = np.flatnonzero(self.find(low, high) == MISSING)
+        return missing[: max(0, most - self._used)]
+
     def assign(self, low: U64s, high: U64s, *, next_row: int, most: int, columns: PartRows | None = None) -> Assigned:
         """The row of each key. Keys that are not there get the next rows, in the order in which they first come.
 

@@ -99,15 +99,17 @@ class ShardIndex:
         """Let the records of the open bucket count that somebody else has read, by what they say of their keys.
 
         New keys get their ids in the order in which a reader of the records meets them, and only of those the bytes
-        are asked for. The outcome is the same as if the records had been taken.
+        are asked for; if that fails nothing has changed. The outcome is the same as if the records had been taken.
         """
         order = summary.in_order_of_meeting()
         met = summary.take(order)
+        # Asked before anything changes: they may lie in a store that does not answer.
+        coming = self.table.coming(met.key_low, met.key_high, most=self._series_limit)
+        found = part_keys(order[coming]) if len(coming) else None
         assigned = self._assign(met.key_low, met.key_high)
-        if len(assigned.new):
+        if found is not None:
             new = met.take(assigned.new)
             part_ids = self._begin(new.key_low, new.key_high, new.metric)
-            found = part_keys(order[assigned.new])
             hashes = np.column_stack((new.key_low, new.key_high))
             self._documents.add(PartKeyBatch(part_ids, hashes, found.offsets, found.keys))
         self._observe(assigned.rows, met.least, met.greatest)

@@ -16,13 +16,18 @@ from rich.text import Text
 
 from strandline.clock import Clock
 
+_BAR = 24
+
 
 class Step:
-    """One step under way. `note` may be set at any time, by any thread, to say how it stands ("port 9092")."""
+    """One step under way. `note` may be set at any time, by any thread, to say how it stands ("port 9092"), and
+    `fraction` to say how much of it is done, where that is known: a terminal shows it as a bar.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.note = ""
+        self.fraction: float | None = None
 
 
 class Steps(ABC):
@@ -129,6 +134,8 @@ class _NoteColumn(ProgressColumn):
         failed: bool = task.fields["failed"]
         elapsed = _elapsed(task.elapsed or 0.0)
         note = f"  {step.note}" if step.note else ""
+        if step.fraction is not None and not task.finished:
+            return Text.assemble((_bar(step.fraction), "cyan"), f" {step.fraction:4.0%}  {elapsed}{note}")
         return Text(f"failed after {elapsed}{note}", "red") if failed else Text(f"{elapsed}{note}", "green")
 
 
@@ -137,6 +144,11 @@ def steps(title: str, stream: TextIO, clock: Clock) -> LineSteps | LiveSteps:
     if stream.isatty():
         return LiveSteps(title, Console(file=stream, markup=False, highlight=False, emoji=False), clock)
     return LineSteps(title, stream, clock)
+
+
+def _bar(fraction: float) -> str:
+    filled = round(_BAR * min(1.0, max(0.0, fraction)))
+    return "━" * filled + "─" * (_BAR - filled)
 
 
 def _elapsed(seconds: float) -> str:

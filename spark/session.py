@@ -1,6 +1,7 @@
 """A Spark session as this project uses one: quiet, on loopback unless told otherwise, with the Kafka source's jars."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +17,11 @@ LOGGING = Path(__file__).with_name("log4j2.properties").resolve()
 # Spark hides the values of options whose names match this when it logs or shows them. Its own pattern does not know the
 # two that hold a private key and a password for Kafka.
 REDACTED = "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
+
+
+# How often a task may fail on a local master before all is given up: as often as on a cluster. By default it may not at
+# all, and one killed Python process would end a replay.
+TASK_FAILURES = 4
 
 
 class SparkUnavailable(Fatal):
@@ -39,7 +45,13 @@ def session_properties(chosen: Mapping[str, str], jars: Path) -> dict[str, str]:
     if _is_local(chosen):
         # Without these the driver listens on whatever address the host's name resolves to.
         properties |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    return properties | dict(chosen)
+    return properties | dict(chosen) | {"spark.master": forgiving_master(chosen["spark.master"])}
+
+
+def forgiving_master(master: str) -> str:
+    """A local master that tries a failed task again; any other one, and one that says how often, as it is."""
+    found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return f"local[{found[1] or 1},{TASK_FAILURES}]" if found else master
 
 
 @contextmanager
@@ -47,8 +59,10 @@ def spark_session(name: str, properties: Mapping[str, str], *, jars: Path, java_
     """A session that ends with the block. A process has one at a time: a second one would share, and end, the first."""
     if SparkSession.getActiveSession() is not None:
         raise SparkUnavailable("this process has a Spark session already", remedy="End that one first")
-    # spark-submit reads these from the environment; the workers must be the interpreter that has our packages.
-    os.environ |= {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+    # spark-submit reads these from the environment; the workers must be an interpreter that has our packages: this one,
+    # unless executors have another, such as that of an archive.
+    python = properties.get("spark.pyspark.python", sys.executable)
+    os.environ |= {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": python}
     if _is_local(properties):
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
     builder = SparkSession.builder.appName(name)

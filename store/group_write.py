@@ -14,6 +14,52 @@ HOUR = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
+class StoredGroup:
+    """Segments of one group that lie in the store, as the manifest will tell of them."""
+
+    group: int
+    segments: int
+    series: int
+    samples: int
+    least_time: int | None
+    greatest_time: int | None
+    checksum: bytes
+    codec_version: int
+    late: tuple[LateSamples, ...] = ()
+
+    def row(
+        self,
+        bucket: int,
+        attempt: str,
+        *,
+        expires: int,
+        data_expires: int,
+        written_by: str,
+        written_at: int,
+        index: IndexBucketRows | None,
+    ) -> GroupRow:
+        """The manifest's row."""
+        return GroupRow(
+            bucket=bucket,
+            group=self.group,
+            attempt=attempt,
+            segments=self.segments,
+            series=self.series,
+            samples=self.samples,
+            least_time=self.least_time,
+            greatest_time=self.greatest_time,
+            checksum=self.checksum,
+            codec_version=self.codec_version,
+            expires=expires,
+            data_expires=data_expires,
+            written_by=written_by,
+            written_at=written_at,
+            late=self.late,
+            index=index,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class GroupWrite:
     """Segments under an attempt, and their sums."""
 
@@ -28,14 +74,11 @@ class GroupWrite:
     greatest_time: int | None
     late: tuple[LateSamples, ...]
 
-    def row(
-        self, *, expires: int, data_expires: int, written_by: str, written_at: int, index: IndexBucketRows | None
-    ) -> GroupRow:
-        """The manifest's row."""
-        return GroupRow(
-            bucket=self.bucket,
+    @property
+    def stored(self) -> StoredGroup:
+        """What the manifest will tell of it, once it is stored."""
+        return StoredGroup(
             group=self.group,
-            attempt=self.attempt,
             segments=len(self.segments),
             series=self.series,
             samples=self.samples,
@@ -43,12 +86,7 @@ class GroupWrite:
             greatest_time=self.greatest_time,
             checksum=self.checksum,
             codec_version=VERSION,
-            expires=expires,
-            data_expires=data_expires,
-            written_by=written_by,
-            written_at=written_at,
             late=self.late,
-            index=index,
         )
 
 

@@ -9,6 +9,7 @@ from strandline.node.bench.index_bench import IndexBench, IndexBenchReport
 from strandline.node.bench.ingest_bench import IngestBench
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.plot import Bar, bar_chart
+from strandline.node.bench.recovery_bench import RecoveryBench, RecoveryOptions
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.options import Group, help_with
 
@@ -76,6 +77,50 @@ def ingest(context: Context, *, series: int, scrapes: int, peer: str | None, pee
     ):
         other = Peer(peer, peer_pid) if peer is not None and peer_pid is not None else None
         report = IngestBench(series, scrapes, Path(folder), steps, other).run()
+    context.output.result(report)
+
+
+@command.command(
+    help=help_with(
+        "Measure how long a shard takes until it is ACTIVE again: with everything stored, with and without the local "
+        "copy of its index; and after records were missed, which it reads itself or has read on Spark. Kafka and "
+        "Cassandra are started for it in a temporary folder. It takes about a quarter of an hour, and some gigabytes "
+        "of disk.",
+        "strandline bench recovery",
+        "strandline bench recovery --series 100000 --part index",
+        "strandline bench recovery --series 1000000 --lag 10000 --plot docs/bench-recovery.svg",
+    )
+)
+@click.option(
+    "--series", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="How many series at the most."
+)
+@click.option(
+    "--lag",
+    metavar="RECORDS",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="How many records are missed at the most.",
+)
+@click.option(
+    "--part",
+    type=click.Choice(["all", "index", "lag"]),
+    default="all",
+    show_default=True,
+    help="Measure only starts with everything stored (index), or only those after records were missed (lag).",
+)
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the times into this SVG file.")
+@pass_context
+def recovery(context: Context, *, series: int, lag: int, part: str, plot: Path | None) -> None:
+    """Measure starts."""
+    options = RecoveryOptions(series, lag, index_part=part != "lag", lag_part=part != "index")
+    with (
+        tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
+        context.output.steps(f"Measuring starts with up to {series:,} series and {lag:,} records missed") as steps,
+    ):
+        report = RecoveryBench(options, Path(folder), steps).run()
+    if plot is not None:
+        plot.write_text(report.picture(), encoding="utf-8")
     context.output.result(report)
 
 

@@ -11,6 +11,7 @@ EXIT_CODES = {
     ExitCode.DATA_LOST: "data is lost: the message names the range",
     ExitCode.VERIFY_FAILED: "a verification found differences",
     ExitCode.FENCED: "another node has taken the shard",
+    ExitCode.NOT_READY: "the hour or day is not ready, or nobody can tell",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 

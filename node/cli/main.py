@@ -23,6 +23,9 @@ COMMANDS = {
     "bench": Lazy("strandline.node.cli.bench", "Measure the real parts on this machine."),
     "check-config": Lazy("strandline.node.cli.check_config", "Check the settings and show where each one comes from."),
     "demo": Lazy("strandline.node.cli.demo", "Show all the parts at work on this machine."),
+    "offsets": Lazy("strandline.node.cli.offsets", "Show and move what counts as read."),
+    "ready": Lazy("strandline.node.cli.ready", "Say whether an hour or a day is complete."),
+    "recover": Lazy("strandline.node.cli.recover", "Plan, run, watch and verify a recovery."),
     "shard": Lazy("strandline.node.cli.shard", "Run one shard in the foreground."),
     "stack": Lazy("strandline.node.cli.stack", "Run Kafka and Cassandra on this machine."),
 }

@@ -1,7 +1,7 @@
 """`strandline shard`: one shard in the foreground."""
 
 import signal
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import click
@@ -10,6 +10,7 @@ from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
+from strandline.node.replay.service import WorkerProcess
 from strandline.node.shard.assembling import assembled
 from strandline.node.shard.heap import limit_arenas
 from strandline.node.shard.running import RunningShard
@@ -53,7 +54,10 @@ def command(
     settings = context.settings()
     limit_arenas()
     accepted = Accepted(loss_to=accept_loss, another_topic=accept_new_topic)
-    with assembled(settings, shard, context.environ, context.clock) as parts:
+    with (
+        closing(WorkerProcess(context.loaded.file, context.clock)) as replays,
+        assembled(settings, shard, context.environ, context.clock, replays=replays) as parts,
+    ):
         running = RunningShard(parts, accepted=accepted)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: running.stop())

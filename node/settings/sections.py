@@ -19,7 +19,7 @@ from strandline.node.settings.files import CertificateFile, CredentialsFile, Pat
 from strandline.node.settings.findings import Finding
 from strandline.node.settings.properties import kafka_properties, spark_properties
 from strandline.node.settings.section import AS_LIST, AS_WRITTEN, Section
-from strandline.node.settings.shard_sections import ShardSettings, StoreSettings
+from strandline.node.settings.shard_sections import ReplaySettings, ShardSettings, StoreSettings
 from strandline.node.settings.units import ByteSize, Duration
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -234,6 +234,7 @@ class Settings(BaseSettings):
     dataset: DatasetSettings = DatasetSettings()
     shard: ShardSettings = ShardSettings()
     store: StoreSettings = StoreSettings()
+    replay: ReplaySettings = ReplaySettings()
     kafka: KafkaSettings = KafkaSettings()
     cassandra: CassandraSettings = CassandraSettings()
     spark: SparkSettings = SparkSettings()

@@ -14,6 +14,7 @@ from strandline.node.settings.units import ByteSize, Duration
 
 StartWord = Literal["earliest", "latest"]
 StoreKind = Literal["cassandra", "sqlite"]
+ReplayWord = Literal["auto", "direct", "spark"]
 
 
 class ShardSettings(Section):
@@ -101,3 +102,26 @@ class StoreSettings(Section):
     def sqlite_path(self, data_folder: Path) -> Path:
         """`sqlite_file`, or its place in the data folder."""
         return self.sqlite_file or data_folder / "store.sqlite"
+
+
+class ReplaySettings(Section):
+    """Who reads what was missed while a shard was down, and how workers share it."""
+
+    mode: Annotated[ReplayWord, fields.choice(ReplayWord)] = Field(
+        default="auto", description="Whether shards read it themselves (direct), on Spark, or by how much it is."
+    )
+    threshold: Annotated[int, fields.whole_number(0, 10**12)] = Field(
+        default=20_000, description="So many records are read directly with auto; more are for Spark."
+    )
+    lease: Annotated[Duration, fields.between(Duration, "5s", "1h"), AS_WRITTEN] = Field(
+        default=Duration.parse("2m"), description="How long a worker may be unheard of before others do its jobs."
+    )
+    failures_allowed: Annotated[int, fields.whole_number(0, 100)] = Field(
+        default=3, description="How often a job may fail and be tried again."
+    )
+    wave_records: Annotated[int, fields.whole_number(1, 10**9)] = Field(
+        default=20_000, description="About how many records a worker reads at a time."
+    )
+    worker_idle: Annotated[Duration, fields.between(Duration, "1s", "1d"), AS_WRITTEN] = Field(
+        default=Duration.parse("30s"), description="How long a worker waits for further jobs before it ends."
+    )

@@ -11,7 +11,7 @@ from strandline.node.settings.problems import Problem, SettingsError
 from strandline.node.settings.sections import Settings
 from strandline.node.settings.shard_sections import ShardSettings
 from strandline.node.settings.units import Duration
-from strandline.node.shard.options import FlushTiming, ShardOptions
+from strandline.node.shard.options import FlushTiming, ReplayMode, ReplayOptions, ShardOptions
 from strandline.recovery.offset_policy import FirstStart, StartAt
 from strandline.store.rows import ShardId
 from strandline.wire.decode import Limits
@@ -48,6 +48,8 @@ def shard_options(
         active_lag=own.active_lag,
         refresh_s=own.index_refresh.seconds,
         lucene_ram_mb=own.lucene_buffer.bytes / (1 << 20),
+        kafka_retention=duration.milliseconds if (duration := _finite(topic_retention_ms)) is not None else None,
+        replay=ReplayOptions(ReplayMode(settings.replay.mode), settings.replay.threshold),
     )
 
 

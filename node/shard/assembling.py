@@ -20,13 +20,21 @@ from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.kafka_topics import AS_BROKERS_SAY, check_topic, create_dead_topic
 from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.replaying import ReplayService
 from strandline.store.cassandra.store import open_cassandra_store
 from strandline.store.protocol import Store
 from strandline.store.sqlite import open_sqlite_store
 
 
 @contextmanager
-def assembled(settings: Settings, shard: int, environment: Mapping[str, str], clock: Clock) -> Iterator[ShardParts]:
+def assembled(
+    settings: Settings,
+    shard: int,
+    environment: Mapping[str, str],
+    clock: Clock,
+    *,
+    replays: ReplayService | None = None,
+) -> Iterator[ShardParts]:
     """The parts of one shard, open. Starts the JVM of this process."""
     kafka, dataset = librdkafka_options(settings.kafka), settings.dataset
     facts = check_topic(kafka, dataset.topic_name, dataset.flush_interval.milliseconds)
@@ -51,7 +59,7 @@ def assembled(settings: Settings, shard: int, environment: Mapping[str, str], cl
     )
     with locked(options.folder), closing(open_store(settings, data_folder, clock)) as store, closing(home):
         log = KafkaLog(kafka, dataset=dataset.name, topic=dataset.topic_name, partition=shard)
-        yield ShardParts(options, log, store, home, KafkaDeadLetters(kafka, dataset.topic_name), clock)
+        yield ShardParts(options, log, store, home, KafkaDeadLetters(kafka, dataset.topic_name), clock, replays)
 
 
 def open_store(settings: Settings, data_folder: Path, clock: Clock) -> Store:

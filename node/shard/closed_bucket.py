@@ -1,9 +1,12 @@
 """A bucket from its cut until all of it is stored."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from strandline.index.time_bucket import FrozenBucket
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
+from strandline.store.buffer.view import BufferView
+from strandline.store.group_write import StoredGroup
 from strandline.store.rows import CutRow
 
 
@@ -16,16 +19,25 @@ class ClosedIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class Replayed:
+    """Samples that a replay job has stored: under its attempt, until when, and what there is to say of each group."""
+
+    attempt: str
+    expires: int
+    groups: Mapping[int, StoredGroup]
+
+
+@dataclass(frozen=True, slots=True)
 class ClosedBucket:
     """What is to be stored of a bucket.
 
-    `groups` are those that have no row yet. `index` is None where the index bucket is stored already. `cut_committed`
-    says that the cut row was, too; until then its `expires` is not settled. `urgent` says that nobody waits for a quiet
-    moment, as in a replay.
+    `samples` are in memory, or already in the store. `groups` are those that have no row yet. `index` is None where the
+    index bucket is stored already. `cut_committed` says that the cut row was, too; until then its `expires` is not
+    settled. `urgent` says that nobody waits for a quiet moment, as in a replay.
     """
 
     cut: CutRow
-    buffer: FrozenBuffer
+    samples: FrozenBuffer | Replayed
     index: ClosedIndex | None
     groups: frozenset[int]
     cut_committed: bool
@@ -34,3 +46,22 @@ class ClosedBucket:
     @property
     def bucket(self) -> int:
         return self.cut.bucket
+
+    @property
+    def has_nothing_to_write(self) -> bool:
+        """Whether its segments are all in the store, or there are none: then only rows are left to commit."""
+        return not isinstance(self.samples, FrozenBuffer) or self.samples.status().samples == 0
+
+    @property
+    def spilled_bytes(self) -> int:
+        """How much disk its samples take."""
+        return self.samples.status().spilled_bytes if isinstance(self.samples, FrozenBuffer) else 0
+
+    def view(self) -> BufferView | None:
+        """Its samples for a query, as far as they are in memory."""
+        return self.samples.snapshot() if isinstance(self.samples, FrozenBuffer) else None
+
+    def release(self, group: int) -> None:
+        """The group is stored, or was before: let go of its samples."""
+        if isinstance(self.samples, FrozenBuffer):
+            self.samples.release(group)

@@ -75,6 +75,14 @@ class FlushSchedule:
         ]
         return min(waiting, default=None)
 
+    def due_of(self, bucket: int, now: int) -> list[int]:
+        """The groups that are due now and whose oldest bucket is this one."""
+        return [
+            group
+            for group, queue in enumerate(self._queues)
+            if queue.due and queue.due[0][0] == bucket and max(queue.next_due(), queue.not_before) <= now
+        ]
+
     def done(self, group: int) -> None:
         """The group's oldest bucket is stored."""
         queue = self._queues[group]

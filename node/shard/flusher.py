@@ -10,7 +10,7 @@ When something is due is told by the clock that never goes back; what is written
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -21,18 +21,20 @@ from strandline.errors import Retryable, StrandlineError
 from strandline.index.bucket_codec import EncodedBucket
 from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.time_bucket import FrozenBucket
-from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
+from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex, Replayed
 from strandline.node.shard.flush_schedule import Backoff, FlushSchedule
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.stages import Stage, Stages
 from strandline.node.shard.status import Counters
 from strandline.recovery.checkpoints import designated_group
-from strandline.store.group_write import GroupWrite, encode_group
+from strandline.store.buffer.frozen_buffer import FrozenBuffer
+from strandline.store.group_write import GroupWrite, StoredGroup, encode_group
 from strandline.store.rows import IndexBucketOf, IndexBucketRows, ManifestWrite, Ownership, SegmentsOf
 
 HEARTBEAT_MS = 10_000
 _CUTS_A_COMMIT = 500
+_ROWS_A_COMMIT = 64
 _LOG = structlog.get_logger(__name__)
 
 
@@ -42,6 +44,16 @@ class StoredIndexBucket:
 
     bucket: FrozenBucket
     expires: int
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredSegments:
+    """A group's segments, which lie in the store and which no row names yet; `bytes` as far as we wrote them."""
+
+    attempt: str
+    expires: int
+    group: StoredGroup
+    bytes: int
 
 
 class Flusher:
@@ -132,7 +144,7 @@ class Flusher:
         uncut = self._uncommitted_cuts[0].bucket if self._uncommitted_cuts else None
         upcoming = self._schedule.next_due(below=uncut)
         if upcoming is not None and upcoming[0] <= now:
-            self._store_group(upcoming[1], upcoming[2], now)
+            self._store_groups(self._closed[upcoming[1]], upcoming[2], now)
             return 0.0
         due = [self._seen_at + HEARTBEAT_MS]
         due += [self._cut_not_before] if self._uncommitted_cuts else []
@@ -182,57 +194,95 @@ class Flusher:
             self._uncommitted_cuts.popleft()
         self._view.committed(write)
 
-    def _store_group(self, bucket: int, group: int, now: int) -> None:
-        closed = self._closed[bucket]
+    def _store_groups(self, closed: ClosedBucket, first: int, now: int) -> None:
+        """Store a group that is due; with it the bucket's others that are, where all there is to do are their rows."""
+        due = [first]
+        if closed.has_nothing_to_write:
+            due += [group for group in self._schedule.due_of(closed.bucket, now) if group != first][:_ROWS_A_COMMIT]
+        stored: list[_StoredSegments] = []
+        for group in due:
+            try:
+                stored.append(self._store_segments(closed, group))
+            except Retryable as error:
+                self._fail(closed, group, error, now)
         try:
-            with self._stages.timing(Stage.ENCODE):
-                written = self._written.get((bucket, group)) or self._encode(closed, group)
-            self._written[bucket, group] = written
-            with self._stages.timing(Stage.STORE):
-                self._write(closed, group, written)
+            if stored:
+                with self._stages.timing(Stage.STORE):
+                    self._commit_groups(closed, stored)
         except Retryable as error:
-            self._say_retry(f"group {group} of bucket {bucket}", error, self._schedule.failed(group, now))
+            for one in stored:
+                self._fail(closed, one.group.group, error, now)
             return
-        del self._written[bucket, group]
-        self._schedule.done(group)
-        closed.buffer.release(group)
+        for one in stored:
+            group = one.group.group
+            self._written.pop((closed.bucket, group), None)
+            self._schedule.done(group)
+            closed.release(group)
         self._drop_if_stored(closed)
 
-    def _encode(self, closed: ClosedBucket, group: int) -> GroupWrite:
-        self._attempts += 1
-        attempt = f"{self._ownership.owner}.{self._ownership.epoch}.{self._attempts}"
-        return encode_group(
-            closed.buffer.run(group), closed.bucket, group, attempt, self._options.policy.flush_interval
-        )
+    def _fail(self, closed: ClosedBucket, group: int, error: Retryable, now: int) -> None:
+        self._say_retry(f"group {group} of bucket {closed.bucket}", error, self._schedule.failed(group, now))
 
-    def _write(self, closed: ClosedBucket, group: int, written: GroupWrite) -> None:
-        """Segments, then the index bucket, then the row that names both."""
-        options, attempt = self._options, written.attempt
-        now = self._clock.now_ms()
-        expires = now + options.policy.time_to_live
-        where = SegmentsOf(options.shard, closed.bucket, group, attempt)
-        self._store.write_segments(where, written.segments, expires)
-        index = closed.index if group == self._designated else None
-        index_rows = self._write_index(index, closed.bucket, attempt, expires) if index is not None else None
-        row = written.row(
-            expires=self._view.row_expiry(now + options.row_life),
-            data_expires=expires,
-            written_by=options.owner_name,
-            written_at=now,
-            index=index_rows,
+    def _store_segments(self, closed: ClosedBucket, group: int) -> _StoredSegments:
+        """Have a group's segments in the store: those of a replay are."""
+        if isinstance(closed.samples, Replayed):
+            replayed = closed.samples
+            return _StoredSegments(replayed.attempt, replayed.expires, replayed.groups[group], 0)
+        with self._stages.timing(Stage.ENCODE):
+            written = self._written.get((closed.bucket, group)) or self._encode(closed.samples, group)
+        self._written[closed.bucket, group] = written
+        options = self._options
+        expires = self._clock.now_ms() + options.policy.time_to_live
+        with self._stages.timing(Stage.STORE):
+            where = SegmentsOf(options.shard, closed.bucket, group, written.attempt)
+            self._store.write_segments(where, written.segments, expires)
+        size = sum(len(segment.data) for segment in written.segments)
+        return _StoredSegments(written.attempt, expires, written.stored, size)
+
+    def _encode(self, samples: FrozenBuffer, group: int) -> GroupWrite:
+        run, interval = samples.run(group), self._options.policy.flush_interval
+        return encode_group(run, samples.bucket, group, self._next_attempt(), interval)
+
+    def _next_attempt(self) -> str:
+        self._attempts += 1
+        return f"{self._ownership.owner}.{self._ownership.epoch}.{self._attempts}"
+
+    def _commit_groups(self, closed: ClosedBucket, stored: Sequence[_StoredSegments]) -> None:
+        """The index bucket, if one of the groups is to name it, and then the rows that name it and the segments."""
+        options, now = self._options, self._clock.now_ms()
+        named = next((one for one in stored if one.group.group == self._designated), None)
+        index = closed.index if named is not None else None
+        index_rows = None
+        if index is not None and named is not None:
+            index_rows = self._write_index(index, closed.bucket, named.expires)
+        expires = self._view.row_expiry(now + options.row_life)
+        rows = tuple(
+            one.group.row(
+                closed.bucket,
+                one.attempt,
+                expires=expires,
+                data_expires=one.expires,
+                written_by=options.owner_name,
+                written_at=now,
+                index=index_rows if one is named else None,
+            )
+            for one in stored
         )
-        write = ManifestWrite(groups=(row,), next_part_id=index.next_part_id if index is not None else None)
+        write = ManifestWrite(groups=rows, next_part_id=index.next_part_id if index is not None else None)
         self._store.commit(self._ownership, write)
         self._view.committed(write)
-        self._count(written)
-        if index is not None:
-            self._copy(index, attempt)
+        for one in stored:
+            self._count(one)
+        if index is not None and index_rows is not None and named is not None:
+            self._copy(index, index_rows.attempt)
             with self._lock:
-                self._stored.append(StoredIndexBucket(index.bucket, expires))
+                self._stored.append(StoredIndexBucket(index.bucket, named.expires))
 
-    def _write_index(self, index: ClosedIndex, bucket: int, attempt: str, expires: int) -> IndexBucketRows:
+    def _write_index(self, index: ClosedIndex, bucket: int, expires: int) -> IndexBucketRows:
+        """Under an attempt of its own: that of a replayed bucket's segments is anybody's who owned the shard since."""
         with self._stages.timing(Stage.ENCODE):
             encoded = self._encode_index(index.bucket)
+        attempt = self._next_attempt()
         self._store.write_index_bucket(IndexBucketOf(self._options.shard, bucket, attempt), encoded.rows, expires)
         self._counters.index_bytes += sum(len(row) for row in encoded.rows)
         return IndexBucketRows(len(encoded.rows), encoded.checksum, attempt)
@@ -249,11 +299,11 @@ class Flusher:
         except (StrandlineError, OSError) as error:
             _LOG.warning("the local copy could not be saved", shard=str(self._options.shard), error=str(error))
 
-    def _count(self, written: GroupWrite) -> None:
-        self._counters.stored_segments += len(written.segments)
-        self._counters.stored_series += written.series
-        self._counters.stored_samples += written.samples
-        self._counters.stored_bytes += sum(len(segment.data) for segment in written.segments)
+    def _count(self, stored: _StoredSegments) -> None:
+        self._counters.stored_segments += stored.group.segments
+        self._counters.stored_series += stored.group.series
+        self._counters.stored_samples += stored.group.samples
+        self._counters.stored_bytes += stored.bytes
 
     def _drop_if_stored(self, closed: ClosedBucket) -> None:
         if self._schedule.is_stored(closed.bucket):

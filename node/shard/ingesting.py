@@ -1,20 +1,19 @@
 """From records to the write buffer: decode, keep to the limits, know the keys, append. One batch of records at a time.
 
-An `Ingest` belongs to one open bucket. Whether the index takes part is for the shard to say: below the index's
-checkpoint it does not.
+An `Ingest` belongs to one open bucket. What its records mean for the index is for the shard to say: it hands in who
+numbers the series.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from strandline.arrays import Rows, U32s
+from strandline.arrays import U32s
 from strandline.index.key_table import MISSING
-from strandline.index.numbering import BucketNumbering
 from strandline.index.sample_limits import keep_timely
-from strandline.index.shard_index import ShardIndex
 from strandline.node.shard.log import Records
 from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.series_numbers import SeriesNumbers
 from strandline.node.shard.stages import Stage, Stages
 from strandline.node.shard.status import Counters
 from strandline.store.buffer.write_buffer import WriteBuffer
@@ -41,17 +40,15 @@ class Ingest:
         self,
         parts: ShardParts,
         buffer: WriteBuffer,
-        index: ShardIndex | None,
+        numbers: SeriesNumbers,
         reading: Reading,
         *,
         stored_groups: frozenset[int] = frozenset(),
     ) -> None:
-        """`index` is None where the index bucket is stored: there records only supply samples."""
         self.buffer = buffer
-        self.index = index
+        self.numbers = numbers
         self._parts, self._counters, self._stages = parts, reading.counters, reading.stages
         self._decoder = reading.decoder
-        self._numbering = BucketNumbering()
         self._stored_groups = np.array(sorted(stored_groups), dtype=np.uint64)
 
     def take(self, records: Records) -> None:
@@ -67,20 +64,12 @@ class Ingest:
         counters.too_far_ahead += kept.too_far_ahead
         columns = kept.columns
         with stages.timing(Stage.LOOK_UP):
-            numbers, newly_active = self._number(columns)
+            numbers, newly_active = self.numbers.take(columns, records.offsets)
         with stages.timing(Stage.APPEND):
             self.buffer.define(
                 columns.metric[newly_active], columns.key_high[newly_active], columns.key_low[newly_active]
             )
             self.buffer.append(self._wanted(columns, numbers), columns.first_sample, columns.time, columns.value)
-
-    def _number(self, columns: Columns) -> tuple[U32s, Rows]:
-        if self.index is None:
-            return self._numbering.take(columns)
-        taken = self.index.take(columns)
-        self._counters.new_keys += taken.new_keys
-        self._counters.refused_rows += taken.refused
-        return taken.numbers, taken.newly_active
 
     def _wanted(self, columns: Columns, numbers: U32s) -> U32s:
         if len(self._stored_groups) == 0:

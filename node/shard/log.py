@@ -12,6 +12,17 @@ import numpy as np
 
 from strandline.arrays import I64s
 from strandline.errors import Fatal, Retryable
+from strandline.recovery.log_ends import LogEnds
+
+__all__ = [
+    "DeadLetters",
+    "LogEnds",
+    "LogUnreachable",
+    "OffsetGone",
+    "PartitionLog",
+    "Records",
+    "TopicUnfit",
+]
 
 
 class LogUnreachable(Retryable):
@@ -24,17 +35,6 @@ class OffsetGone(Fatal):
 
 class TopicUnfit(Fatal):
     """There is no such topic or partition, or its settings would break what a shard promises."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogEnds:
-    """Where a log begins and ends: the first offset that is there, the one behind the last record that committed
-    readers may see, and the one behind the last record of all.
-    """
-
-    start: int
-    last_stable: int
-    high: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,21 @@ class MemoryLog:
         self._partition = _Partition()
         self._times_made += 1
 
+    # What other readers do, beside the one below.
+
+    def another_reader(self) -> "MemoryLog":
+        """A reader with a position of its own, until the topic is made again."""
+        other = MemoryLog(self._clock)
+        other._partition, other._times_made = self._partition, self._times_made
+        return other
+
+    def read(self, start: int, end: int) -> Records:
+        """The records of a range. Raises `OffsetGone` if the log does not have all of it any more."""
+        ends = self.ends()
+        if not ends.start <= start <= end <= ends.last_stable:
+            raise OffsetGone(f"[{start}, {end}) is not in the log, which has [{ends.start}, {ends.last_stable})")
+        return self._records(self._partition.visible(start, end, end - start), end)
+
     # What a reader does.
 
     def topic_id(self) -> str:
@@ -140,9 +155,7 @@ class MemoryLog:
             wait_until(lambda: bool(self._next(1)[0]), timeout=timeout, clock=self._clock)
         offsets, behind = self._next(most)
         self._position = behind
-        entries = [self._partition.entries[offset] for offset in offsets]
-        times = np.array([entry.time for entry in entries], dtype=np.int64)
-        return Records(np.array(offsets, dtype=np.int64), times, [entry.value for entry in entries], behind)
+        return self._records(offsets, behind)
 
     def mirror(self, offset: int) -> None:
         if self.reachable:
@@ -150,6 +163,11 @@ class MemoryLog:
 
     def close(self) -> None:
         self._position = self._expected = None
+
+    def _records(self, offsets: list[int], behind: int) -> Records:
+        entries = [self._partition.entries[offset] for offset in offsets]
+        times = np.array([entry.time for entry in entries], dtype=np.int64)
+        return Records(np.array(offsets, dtype=np.int64), times, [entry.value for entry in entries], behind)
 
     def _topic_id(self) -> str:
         return f"topic-{self._times_made}"

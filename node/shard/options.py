@@ -1,6 +1,7 @@
 """All that a shard is told, as one value. Times are in milliseconds, sizes in bytes, unless a name says otherwise."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from strandline.index.policy import BucketPolicy
@@ -24,12 +25,29 @@ class FlushTiming:
     retry_most: int = 60_000
 
 
+class ReplayMode(StrEnum):
+    """Who reads what a start has missed: the shard itself, workers on Spark, or whoever is quicker for so much."""
+
+    AUTO = "auto"
+    DIRECT = "direct"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """How a start catches up. Up to `threshold` records it is quicker to read them than to start a Spark session."""
+
+    mode: ReplayMode = ReplayMode.AUTO
+    threshold: int = 20_000
+
+
 @dataclass(frozen=True, slots=True)
 class ShardOptions:
     """One shard of a dataset, on this node.
 
     `history` is how long manifest rows outlive the data at least. `folder` holds the local copy of the index and the
     spilled pages. The lag in records below which a shard that catches up counts as active is `active_lag`.
+    `kafka_retention` is how long the topic keeps its records, None for ever.
     """
 
     shard: ShardId
@@ -53,6 +71,8 @@ class ShardOptions:
     refresh_s: float = 1.0
     lucene_ram_mb: float = 32
     owner_name: str = ""
+    replay: ReplayOptions = ReplayOptions()
+    kafka_retention: int | None = None
 
     @property
     def shape(self) -> DatasetShape:

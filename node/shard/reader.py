@@ -4,7 +4,7 @@ The buffers are looked at first and the manifest after them. A group that is com
 which does no harm, since equal samples fall together; the other way round it could be missed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,11 @@ class ShardReader:
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
 
+    @property
+    def number(self) -> int:
+        """The shard's number."""
+        return self._shard.parts.options.shard.shard
+
     def read(self, wanted: WantedSeries, times: TimeRange) -> SeriesRun:
         """The samples of some series in a range of times. The later bucket wins where two have a sample at one time.
 
@@ -46,7 +51,8 @@ class ShardReader:
         # The open one before the closed ones: it may be closed in between, and is then seen twice, never missed.
         current = self._shard.buffer
         found = [_Buffered(current.bucket, current.snapshot())]
-        return found + [_Buffered(one.bucket, one.buffer.snapshot()) for one in self._shard.flusher.closed_buckets()]
+        closed = [(one.bucket, one.view()) for one in self._shard.flusher.closed_buckets()]
+        return found + [_Buffered(bucket, view) for bucket, view in closed if view is not None]
 
     def _stored(self, row: GroupRow, wanted: WantedSeries, times: TimeRange) -> SeriesRun:
         of_group = _of_group(wanted, row.group, self._shard.parts.options.groups)
@@ -58,6 +64,14 @@ class ShardReader:
         for segment in store.segments(where, first=wanted.key(0).to_bytes(), last=wanted.key(-1).to_bytes()):
             named = f"{segment.first.hex()}/{segment.seq} of {where}"
             yield select(segment.data, wanted, times.first, times.last, named=named)
+
+
+def read_shards(readers: Iterable[ShardReader], wanted: WantedSeries, times: TimeRange) -> SeriesRun:
+    """The samples of some series over shards of a dataset. Where two have a sample of one series at one time, the
+    higher shard wins: a series lies in two where partitions were added between a write and its retry.
+    """
+    ordered = sorted(readers, key=lambda reader: reader.number)
+    return merge_runs([reader.read(wanted, times) for reader in ordered])
 
 
 def _of_group(wanted: WantedSeries, group: int, groups: int) -> WantedSeries:

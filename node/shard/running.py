@@ -11,6 +11,7 @@ import structlog
 from strandline.errors import ExitCode, Fatal, StrandlineError
 from strandline.node.shard.heap import give_back
 from strandline.node.shard.log import OffsetGone, TopicUnfit
+from strandline.node.shard.ownership import Taker
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.stages import Stage
@@ -35,10 +36,13 @@ class ShardFenced(Fatal):
 class RunningShard:
     """One shard's life in a process. `run` is its main thread; `stop` may be called from a signal handler."""
 
-    def __init__(self, parts: ShardParts, *, accepted: Accepted) -> None:
+    def __init__(
+        self, parts: ShardParts, *, accepted: Accepted, taker: Taker = Taker.NODE, reads_tail: bool = True
+    ) -> None:
+        """A shard that reads no tail ends by itself, once all that is cut is stored."""
         self.status = Status()
         self.shard: Shard | None = None
-        self._parts, self._accepted = parts, accepted
+        self._parts, self._accepted, self._taker, self._reads_tail = parts, accepted, taker, reads_tail
         self._stopping, self._last_work = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
 
@@ -49,7 +53,14 @@ class RunningShard:
     def run(self) -> None:
         """Start, read until told to stop, and leave. Raises what ended it; the status has said so by then."""
         try:
-            self.shard = Shard.start(self._parts, self.status, accepted=self._accepted, stopping=self._stopping.is_set)
+            self.shard = Shard.start(
+                self._parts,
+                self.status,
+                taker=self._taker,
+                accepted=self._accepted,
+                stopping=self._stopping.is_set,
+                reads_tail=self._reads_tail,
+            )
             self._read(self.shard)
         except StartStopped as error:
             self.status.reason = str(error)
@@ -92,7 +103,7 @@ class RunningShard:
 
     def _step_until_stopped(self, shard: Shard) -> None:
         phase = None
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() and (self._reads_tail or not shard.is_whole):
             shard.step()
             if shard.status.phase is not phase:
                 phase = shard.status.phase

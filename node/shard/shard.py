@@ -2,6 +2,9 @@
 
 `start` takes the shard and brings back what was known; then `step` is called again and again by one thread, and
 `Flusher.step` by another. Nothing here sleeps but the log's poll, so a simulation can drive both by hand.
+
+What was missed is read by the shard itself, bucket by bucket (direct), or by workers elsewhere; then the shard reads
+the tail behind it meanwhile, and `Merge` puts the two together.
 """
 
 from collections import deque
@@ -13,19 +16,26 @@ import structlog
 
 from strandline.errors import Retryable, StrandlineError
 from strandline.index.shard_index import ShardIndex
+from strandline.node.shard.checkpoint_telling import CheckpointTelling
 from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
-from strandline.node.shard.cutting import Cutting
+from strandline.node.shard.complaint import Complaint
 from strandline.node.shard.flusher import Flusher
 from strandline.node.shard.ingesting import Ingest, Reading
 from strandline.node.shard.log import LogUnreachable, Records
 from strandline.node.shard.manifest_view import ManifestView
+from strandline.node.shard.merging import Merge, TailBucket
 from strandline.node.shard.ownership import Taker, agree_on_shape, take_shard
 from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.replay_planning import plan_replay
+from strandline.node.shard.replaying import Replay
+from strandline.node.shard.series_numbers import LiveNumbers, SamplesOnly, SeriesNumbers, TailNumbers
 from strandline.node.shard.stages import Stage, Stages
 from strandline.node.shard.starting import Loading, ReadingPlan, load_shard_index, read_manifest, settle_offsets
 from strandline.node.shard.status import Phase, Status
 from strandline.node.shard.wall_clock import WallClock
+from strandline.recovery.cutting import Cutting
 from strandline.recovery.offset_policy import Accepted
+from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.buffer.memory import MemoryBudget
 from strandline.store.buffer.spill import SpillFolder
 from strandline.store.buffer.write_buffer import WriteBuffer
@@ -37,8 +47,6 @@ _LOG = structlog.get_logger(__name__)
 _NOTHING = Accepted()
 # How often the brokers are asked where the log ends: while something waits for the answer, and otherwise.
 _ASK_AGAIN_S, _ASK_ACTIVE_S = 1.0, 5.0
-# How often it is said again that the log is out of reach.
-_SAY_AGAIN_S = 60.0
 # So many closed buckets may wait for the store in a replay before reading waits for it.
 _MOST_WAITING = 8
 
@@ -55,8 +63,12 @@ class Shard:
         status: Status,
         *,
         plan: ReadingPlan,
+        replay: Replay | None = None,
+        reads_tail: bool = True,
     ) -> None:
-        """A shard that reads on as planned. `index` is as of its checkpoint."""
+        """A shard that reads on as planned: behind the replay, if there is one. `index` is as of its checkpoint. One
+        that does not read the tail ends with the last bucket that is cut.
+        """
         options = parts.options
         self.parts, self.ownership, self.view, self.index, self.status = parts, ownership, view, index, status
         self.stages = Stages()
@@ -70,14 +82,21 @@ class Shard:
         self._cutting = Cutting(options.policy.flush_interval, options.grace)
         self._known_cuts = deque(plan.known_cuts)
         self._urgent_up_to = plan.known_cuts[-1].bucket if plan.known_cuts else plan.bucket - 1
+        self._reads_tail = reads_tail
+        self._merge = self._merge_with(replay) if replay is not None else None
         self._asked = float("-inf")
         self._wall_clock = WallClock(parts.clock, options.policy.flush_interval)
-        self._unreachable_since: float | None = None
+        self._no_log = Complaint("the log is out of reach", str(options.shard), parts.clock)
+        self._no_results = Complaint("the replay's results are out of reach", str(options.shard), parts.clock)
         self._is_copy_due = False
-        self._mirrored = -1
+        self._telling = CheckpointTelling(parts, view, status)
         self._current = self._open(plan.bucket)
         self._bucket_start = plan.bucket_start
-        status.phase, status.fraction = (Phase.REPLAYING, 0.0) if plan.known_cuts else (Phase.CATCHING_UP, None)
+        replays = plan.known_cuts or self._merge is not None
+        if replays:
+            status.enter(Phase.REPLAYING, parts.clock.now_ms(), 0.0)
+        else:
+            status.enter(Phase.CATCHING_UP, parts.clock.now_ms())
         parts.log.seek(plan.position)
         # Buckets that end where reading begins hold nothing to wait for.
         self._ingest(Records.none(plan.position))
@@ -91,22 +110,24 @@ class Shard:
         taker: Taker = Taker.NODE,
         accepted: Accepted = _NOTHING,
         stopping: Callable[[], bool] = lambda: False,
+        reads_tail: bool = True,
     ) -> "Shard":
-        """Take the shard and load its index; from then on `step` reads.
+        """Take the shard and load its index; from then on `step` reads. Workers replay meanwhile what is theirs.
 
         Raises what a person has to decide (`DataLost`, `AnotherLog`, `AnotherShape`, `StillOwned`), whatever keeps the
         store or the log from being read, and `StartStopped` once `stopping` says so.
         """
         options = parts.options
-        status.phase = Phase.ACQUIRING
+        status.enter(Phase.ACQUIRING, parts.clock.now_ms())
         shape = agree_on_shape(parts.store, options.shape)
         ownership = take_shard(parts.store, options.shard, taker, parts.log.topic_id(), parts.clock)
         try:
             view = read_manifest(parts.store, ownership, options.groups)
             plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
-            status.phase, status.fraction = Phase.RECOVERING_INDEX, 0.0
+            plan, replay = plan_replay(parts, ownership, view, plan, reads_tail=reads_tail)
+            status.enter(Phase.RECOVERING_INDEX, parts.clock.now_ms(), 0.0)
             index = load_shard_index(parts, view, Loading(parts, ownership, status, stopping))
-            return cls(parts, ownership, view, index, status, plan=plan)
+            return cls(parts, ownership, view, index, status, plan=plan, replay=replay, reads_tail=reads_tail)
         except Fenced:
             raise
         except BaseException:
@@ -125,6 +146,11 @@ class Shard:
         """The open bucket's buffer."""
         return self._current.buffer
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that is cut is stored, and none of it is left to read."""
+        return not self._known_cuts and self._merge is None and not self.flusher.closed_buckets()
+
     def step(self) -> int:
         """Read once, and do what follows from it; how many records came.
 
@@ -134,8 +160,12 @@ class Shard:
         options = self.parts.options
         known, records = self.status.counters.new_keys, Records.none(self.position)
         lag: int | None = None
+        if self._merge is not None:
+            self._step_merge(self._merge)
         if self.waits_for_store():
             self.flusher.hurry()
+            self.parts.clock.sleep(options.poll_timeout_s)
+        elif not self._reads_tail and not self._known_cuts:
             self.parts.clock.sleep(options.poll_timeout_s)
         else:
             try:
@@ -143,9 +173,11 @@ class Shard:
                     records = self.parts.log.poll(options.poll_records, options.poll_timeout_s)
                 self._ingest(records)
                 lag = self._look_at_log(idle=len(records) == 0)
-                self._unreachable_since = None
+                self._no_log.is_over()
             except LogUnreachable as error:
-                self._say_unreachable(error)
+                self.status.counters.log_retries += 1
+                self.status.lag = None
+                self._no_log.about(error)
         gone = self._settle_stored()
         self.parts.home.refresh(changed=gone or self.status.counters.new_keys > known)
         self._move_on(lag)
@@ -163,10 +195,11 @@ class Shard:
         """Whether closed buckets wait that must be stored before more is read: too many in a replay, which reads faster
         than any store writes, or so large that the rest of the disk is the open bucket's.
         """
-        waiting = self.flusher.closed_buckets()
-        if not self._is_active() and len(waiting) >= _MOST_WAITING:
+        waiting, tail = self.flusher.closed_buckets(), self._merge.tail if self._merge is not None else ()
+        if not self._is_active() and max(len(waiting), len(tail)) >= _MOST_WAITING:
             return True
-        spilled = sum(closed.buffer.status().spilled_bytes for closed in waiting)
+        spilled = sum(closed.spilled_bytes for closed in waiting)
+        spilled += sum(one.buffer.status().spilled_bytes for one in tail)
         return 2 * spilled > self.memory.spill.limit
 
     def close(self) -> None:
@@ -178,6 +211,33 @@ class Shard:
                 "the owner could not say that it leaves", shard=str(self.parts.options.shard), error=str(error)
             )
         self.parts.home.close()
+
+    def _step_merge(self, merge: Merge) -> None:
+        """Close the buckets whose replay is done, and after the last of them let the tail count."""
+        opened = self.index.open.bucket
+        try:
+            while len(self.flusher.closed_buckets()) < _MOST_WAITING and merge.fold_next() is not None:
+                pass
+            merge.settle()
+            self._no_results.is_over()
+        except Retryable as error:
+            self.status.counters.store_retries += 1
+            self._no_results.about(error)
+        self._is_copy_due = self._is_copy_due or self.index.open.bucket > opened
+        if merge.replay.is_over:
+            self._join_tail(merge)
+        if merge.is_settled:
+            self._merge = None
+
+    def _join_tail(self, merge: Merge) -> None:
+        """Let the tail count, in its order: the buckets that were closed meanwhile, and then the open one."""
+        for waiting in merge.take_tail():
+            waiting.numbers.join(self.index)
+            self._hand_over(waiting.cut, waiting.buffer, self._close_index(), cut_committed=False)
+        current = self._current.numbers
+        if isinstance(current, TailNumbers) and not current.has_joined:
+            self._offer_copy()
+            current.join(self.index)
 
     def _ingest(self, records: Records) -> None:
         """Take records, closing buckets where they end."""
@@ -198,7 +258,7 @@ class Shard:
         """Before the next sample changes something, keep what the index knew at the last cut; not for each of many
         cuts that follow each other.
         """
-        if self._is_copy_due:
+        if self._is_copy_due and not self._is_merging():
             self._is_copy_due = False
             self.flusher.offer_copy(self.index.snapshot())
 
@@ -234,49 +294,48 @@ class Shard:
             self._offer_copy()
         return self.status.lag
 
+    def _merge_with(self, replay: Replay) -> Merge:
+        memory, counters = self.memory, self.status.counters
+        return Merge(self.parts, replay, self.index, flusher=self.flusher, memory=memory, counters=counters)
+
+    def _is_merging(self) -> bool:
+        """Whether replayed buckets are still to be closed."""
+        return self._merge is not None and not self._merge.replay.is_over
+
     def _is_active(self) -> bool:
         return self.status.phase is Phase.ACTIVE
 
-    def _say_unreachable(self, error: LogUnreachable) -> None:
-        """Once at first, and then once a minute: it may last for hours."""
-        self.status.counters.log_retries += 1
-        self.status.lag = None
-        now = self.parts.clock.monotonic()
-        if self._unreachable_since is None or now - self._unreachable_since >= _SAY_AGAIN_S:
-            self._unreachable_since = now
-            _LOG.warning("the log is out of reach", shard=str(self.parts.options.shard), error=str(error))
-
     def _close_bucket(self, end: int) -> None:
         with self.stages.timing(Stage.CUT):
-            bucket, options = self.bucket, self.parts.options
+            bucket, numbers = self.bucket, self._current.numbers
             known = self._known_cuts.popleft() if self._known_cuts else None
             # When it expires is settled as it is committed.
             cut = known or self._with_loss(CutRow(bucket, self._bucket_start, end, expires=0))
-            closed = ClosedBucket(
-                cut,
-                self.buffer.freeze(),
-                self._close_index(),
-                self._missing(bucket),
-                cut_committed=known is not None,
-                urgent=self.status.phase is not Phase.ACTIVE,
-            )
-            for group in frozenset(range(options.groups)) - closed.groups:
-                closed.buffer.release(group)
-            if closed.urgent:
-                self._urgent_up_to = bucket
-            self.flusher.add(closed)
-            self._is_copy_due = self._is_copy_due or closed.index is not None
+            buffer = self.buffer.freeze()
+            if self._merge is not None and isinstance(numbers, TailNumbers) and not numbers.has_joined:
+                self._merge.defer(TailBucket(cut, buffer, numbers))
+            else:
+                index = None if isinstance(numbers, SamplesOnly) else self._close_index()
+                self._hand_over(cut, buffer, index, cut_committed=known is not None)
             self.status.counters.cuts += 1
             self._current = self._open(bucket + 1)
             self._bucket_start = end
+
+    def _hand_over(self, cut: CutRow, buffer: FrozenBuffer, index: ClosedIndex | None, *, cut_committed: bool) -> None:
+        """Have a closed bucket stored."""
+        missing, urgent = self._missing(cut.bucket), not self._is_active()
+        for group in frozenset(range(self.parts.options.groups)) - missing:
+            buffer.release(group)
+        if urgent:
+            self._urgent_up_to = cut.bucket
+        self.flusher.add(ClosedBucket(cut, buffer, index, missing, cut_committed=cut_committed, urgent=urgent))
+        self._is_copy_due = self._is_copy_due or index is not None
 
     def _with_loss(self, cut: CutRow) -> CutRow:
         lost_to = self._plan.lost_to
         return cut if lost_to is None or lost_to <= cut.start else replace(cut, lost_to=min(lost_to, cut.end))
 
-    def _close_index(self) -> ClosedIndex | None:
-        if self._current.index is None:
-            return None
+    def _close_index(self) -> ClosedIndex:
         return ClosedIndex(self.index.cut(), self.index.next_part_id)
 
     def _missing(self, bucket: int) -> frozenset[int]:
@@ -295,11 +354,18 @@ class Shard:
                 seal_rows=options.seal_rows,
                 sealing=lambda: self.stages.timing(Stage.SEAL),
             ),
-            # Below the index's checkpoint the stored buckets are the truth about keys.
-            self.index if bucket == self.index.open.bucket else None,
+            self._numbers_of(bucket),
             self._reading,
             stored_groups=frozenset(range(options.groups)) - self._missing(bucket),
         )
+
+    def _numbers_of(self, bucket: int) -> SeriesNumbers:
+        if self._is_merging():
+            return TailNumbers(self.status.counters)
+        if bucket == self.index.open.bucket:
+            return LiveNumbers(self.index, self.status.counters)
+        # Below the index's checkpoint the stored buckets are the truth about keys.
+        return SamplesOnly()
 
     def _settle_stored(self) -> bool:
         """Let the index know which of its buckets are stored; whether there were some."""
@@ -307,10 +373,7 @@ class Shard:
         for stored in taken:
             self.index.stored(stored.bucket, stored.expires)
             self.view.expire(self.parts.clock.now_ms())
-        lowest = self.view.lowest_checkpoint
-        if lowest != self._mirrored:
-            self._mirrored = lowest
-            self.parts.log.mirror(lowest)
+        self._telling.tell()
         return bool(taken)
 
     def _move_on(self, lag: int | None) -> None:
@@ -318,12 +381,16 @@ class Shard:
         status = self.status
         if self._is_active():
             return
+        if self._merge is not None and self._is_merging():
+            status.fraction = self._merge.replay.fraction
+            return
         if self._known_cuts:
             first, behind = self._plan.position, self._plan.known_cuts[-1].end
             status.fraction = min(1.0, (self.position - first) / max(1, behind - first))
             return
-        status.phase, status.fraction = Phase.CATCHING_UP, None
+        if status.phase is not Phase.CATCHING_UP:
+            status.enter(Phase.CATCHING_UP, self.parts.clock.now_ms())
         unstored = any(closed.bucket <= self._urgent_up_to for closed in self.flusher.closed_buckets())
         # By a lag of just now: an old one says nothing.
-        if lag is not None and lag <= self.parts.options.active_lag and not unstored:
-            status.phase = Phase.ACTIVE
+        if self._reads_tail and lag is not None and lag <= self.parts.options.active_lag and not unstored:
+            status.enter(Phase.ACTIVE, self.parts.clock.now_ms())

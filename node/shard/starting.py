@@ -13,12 +13,12 @@ from strandline.errors import Fatal, Retryable
 from strandline.index.bucket_codec import StoredBucket, decode_bucket
 from strandline.index.bucket_load import load_index
 from strandline.index.shard_index import ShardIndex
-from strandline.node.shard.cutting import Cutting
 from strandline.node.shard.log import LogEnds, LogUnreachable, PartitionLog
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Status
 from strandline.recovery.checkpoints import Progress, designated_group, index_rows
+from strandline.recovery.cutting import Cutting
 from strandline.recovery.offset_policy import (
     Accepted,
     Begin,
@@ -60,6 +60,16 @@ class ReadingPlan:
     known_cuts: Sequence[CutRow]
     missing: Mapping[int, frozenset[int]]
     lost_to: int | None = None
+
+    def with_cuts(self, done: Progress) -> "ReadingPlan":
+        """The same, with all cuts that are committed by now."""
+        return _plan(done, self.lost_to)
+
+    def behind(self, done: Progress) -> "ReadingPlan":
+        """Reading begins behind the newest cut: what lies before is read by others."""
+        last = done.cuts[-1]
+        position = max(last.end, self.lost_to or 0)
+        return ReadingPlan(last.bucket + 1, last.end, position, (), {}, self.lost_to)
 
 
 def read_manifest(store: Store, ownership: Ownership, groups: int) -> ManifestView:
@@ -136,7 +146,8 @@ def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading) ->
         raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
     opened = parts.home.open(view.topic_id, rows)
     copied = opened.copy.bucket if opened.copy is not None else None
-    wanted = [row for row in rows if copied is None or row.bucket > copied]
+    wanted = [row for row in rows if not row.superseded and (copied is None or row.bucket > copied)]
+    superseded = [row for row in rows if row.superseded]
     index = load_index(
         options.policy,
         opened.documents,
@@ -146,8 +157,9 @@ def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading) ->
         next_part_id=view.next_part_id,
         series_limit=options.series_limit,
         copy=opened.copy,
+        superseded=_stored_buckets(parts, superseded, loading),
     )
-    index.supersede(row.bucket for row in rows if row.superseded)
+    index.supersede(row.bucket for row in superseded)
     return index
 
 

@@ -49,11 +49,22 @@ class Counters:
 
 @dataclass(slots=True)
 class Status:
-    """Where a shard stands. `fraction` is how much of the phase is done, None where that has no meaning."""
+    """Where a shard stands. `fraction` is how much of the phase is done, None where that has no meaning. `entered` has
+    the time at which each phase of the start began. `time_left` is for how many milliseconds Kafka surely keeps what is
+    not stored yet, None if it keeps it for ever.
+    """
 
     phase: Phase = Phase.ACQUIRING
     fraction: float | None = None
     reason: str = ""
     lag: int | None = None
     bucket: int | None = None
+    time_left: int | None = None
+    entered: dict[str, int] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
+
+    def enter(self, phase: Phase, now: int, fraction: float | None = None) -> None:
+        """Go on to a phase of the start."""
+        if self.phase.value not in self.entered or phase is not self.phase:
+            self.entered = self.entered | {phase.value: now}
+        self.phase, self.fraction = phase, fraction

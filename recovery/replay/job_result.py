@@ -6,56 +6,12 @@ be found is not done, whatever else it wrote.
 
 from dataclasses import dataclass
 
+from strandline.store.group_write import StoredGroup
 from strandline.store.jobs import Job
-from strandline.store.rows import GroupRow, IndexBucketRows, LateSamples
+
+__all__ = ("FAULTS", "KEYS", "RESULT", "SUMMARY", "JobResult", "RecordCounts", "StoredGroup", "attempt_of")
 
 RESULT, SUMMARY, KEYS, FAULTS = "result", "summary", "keys", "faults"
-
-
-@dataclass(frozen=True, slots=True)
-class StoredGroup:
-    """The segments of one group that a job wrote, as the manifest will tell of them."""
-
-    group: int
-    segments: int
-    series: int
-    samples: int
-    least_time: int | None
-    greatest_time: int | None
-    checksum: bytes
-    codec_version: int
-    late: tuple[LateSamples, ...] = ()
-
-    def row(
-        self,
-        bucket: int,
-        attempt: str,
-        *,
-        expires: int,
-        data_expires: int,
-        written_by: str,
-        written_at: int,
-        index: IndexBucketRows | None,
-    ) -> GroupRow:
-        """The manifest's row."""
-        return GroupRow(
-            bucket=bucket,
-            group=self.group,
-            attempt=attempt,
-            segments=self.segments,
-            series=self.series,
-            samples=self.samples,
-            least_time=self.least_time,
-            greatest_time=self.greatest_time,
-            checksum=self.checksum,
-            codec_version=self.codec_version,
-            expires=expires,
-            data_expires=data_expires,
-            written_by=written_by,
-            written_at=written_at,
-            late=self.late,
-            index=index,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +33,16 @@ class RecordCounts:
 @dataclass(frozen=True, slots=True)
 class JobResult:
     """A job that is done. `groups` has each group that it was to write, those without a sample too. `data_expires` is
-    when its segments go.
+    when its segments go. `keys` is how many keys its summaries tell of, in `key_rows` rows of each kind; faults lie in
+    `fault_rows` rows.
     """
 
     groups: tuple[StoredGroup, ...]
     counts: RecordCounts
     data_expires: int
+    keys: int = 0
+    key_rows: int = 0
+    fault_rows: int = 0
 
 
 def attempt_of(job: Job) -> str:

@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     DATA_LOST = 3
     VERIFY_FAILED = 4
     FENCED = 5
+    NOT_READY = 6
     INTERRUPTED = 130
 
 

@@ -36,7 +36,7 @@ def row(bucket: int, group: int, *, superseded: bool = False, index: bool = Fals
         written_by="test",
         written_at=0,
         superseded=superseded,
-        index=IndexBucketRows(1, b"", "o.1.1") if index else None,
+        index=IndexBucketRows(1, b"", f"attempt-{bucket}-{group}") if index else None,
     )
 
 

@@ -5,10 +5,10 @@ end is compared with what was produced, sample by sample and bucket by bucket.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,13 +20,18 @@ from strandline.index.policy import BucketPolicy
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.memory_log import MemoryDeadLetters, MemoryLog
-from strandline.node.shard.options import FlushTiming, ShardOptions
+from strandline.node.shard.options import FlushTiming, ReplayMode, ReplayOptions, ShardOptions
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase, Status
 from strandline.recovery.checkpoints import designated_group
+from strandline.recovery.cutting import Cutting
 from strandline.recovery.offset_policy import Accepted, FirstStart
+from strandline.recovery.replay.memory_runner import MemoryRunner, RecordBatch, Split
+from strandline.recovery.replay.replay_input import ReplaySettings
+from strandline.recovery.replay_worker import ReplayWorker, WorkerOptions
+from strandline.recovery.urgency import Urgency
 from strandline.store.protocol import Store, StoreUnavailable
 from strandline.store.rows import GroupRow, ManifestRows, ShardId
 from strandline.store.selecting import WantedSeries
@@ -99,6 +104,46 @@ class FaultyStore:
         return hooked
 
 
+class TwinReplays:
+    """A `ReplayService` whose worker works when the test says so."""
+
+    def __init__(self, world: "World") -> None:
+        self.wanted = 0
+        self._world = world
+
+    def keep_working(self) -> None:
+        self.wanted += 1
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+    def worker(self, name: str = "worker", *, split: Split | None = None, wave_records: int = 1_000) -> ReplayWorker:
+        """A worker over the log in memory."""
+        world, options = self._world, self._world.options
+        settings = ReplaySettings(
+            options.groups,
+            options.policy.flush_interval,
+            options.record_limits,
+            options.sample_limits,
+            options.policy.time_to_live,
+        )
+
+        def records(_shard: int, start: int, end: int) -> Iterator[RecordBatch]:
+            found = world.log.read(start, end)
+            yield found.offsets, found.times, found.values
+
+        store = cast("Store", world.store)
+        return ReplayWorker(
+            store,
+            [options.shard],
+            MemoryRunner(store, records, settings, world.clock, split=split or Split(3, 2)),
+            world.clock,
+            name,
+            urgency=Urgency(Cutting(options.policy.flush_interval, options.grace), None),
+            options=WorkerOptions(wave_records=wave_records),
+        )
+
+
 class World:
     """One partition and one store, with at most one shard alive."""
 
@@ -131,6 +176,7 @@ class World:
             ),
             **changes,
         )
+        self.replays = TwinReplays(self)
         self.produced: list[Produced] = []
         self.shard: Shard | None = None
         self.status = Status()
@@ -162,12 +208,24 @@ class World:
 
     def parts(self, home: DictHome | None = None) -> ShardParts:
         """What a shard works with here."""
-        return ShardParts(self.options, self.log, self.store, home or DictHome(), self.dead_letters, self.clock)
+        return ShardParts(
+            self.options, self.log, self.store, home or DictHome(), self.dead_letters, self.clock, self.replays
+        )
 
-    def start(self, *, accepted: Accepted | None = None) -> Shard:
+    def start(self, *, accepted: Accepted | None = None, reads_tail: bool = True) -> Shard:
         self.status = Status()
-        self.shard = Shard.start(self.parts(), self.status, accepted=accepted or Accepted())
+        self.shard = Shard.start(self.parts(), self.status, accepted=accepted or Accepted(), reads_tail=reads_tail)
         return self.shard
+
+    def replay_by(self, mode: ReplayMode) -> None:
+        """Let starts from now on replay in this mode, however little there is."""
+        self.options = replace(self.options, replay=ReplayOptions(mode, threshold=0))
+
+    def work(self, waves: int = 1_000) -> None:
+        """Let a worker do what jobs there are, so many waves of them at the most."""
+        worker = self.replays.worker()
+        while waves and worker.step():
+            waves -= 1
 
     def crash(self) -> None:
         """Without a word: nothing is closed, nothing is said."""

@@ -261,3 +261,46 @@ def test_a_log_that_ends_before_the_newest_cut_is_refused_though_the_checkpoint_
     with pytest.raises(AnotherLog, match="ends at offset 200, before 201"):
         decided(END - 50, furthest=END + 1)
     assert decided(END - 50, furthest=END) == GoOn(END - 50)
+
+
+# Histories that operators know, each as a row of the table.
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 0), (0, 40), (7, 40)])
+@pytest.mark.parametrize("first_start", [EARLIEST, LATEST, LOOK_BACK])
+def test_partitions_that_were_added_while_the_node_was_down_lose_nothing(
+    first_start: FirstStart, start: int, end: int
+) -> None:
+    """The others go on where they were; the new one is read from its beginning, however much came meanwhile."""
+    assert decided(150, first_start=first_start) == GoOn(150)
+    assert decided(None, in_dataset=False, first_start=first_start, start=start, end=end) == Begin(start)
+
+
+@pytest.mark.parametrize("end", [0, 100, 150, 10**6])
+def test_a_topic_that_was_deleted_and_made_again_under_its_name_is_noticed_by_its_id(end: int) -> None:
+    """Whether it is empty, shorter, or has grown past the checkpoint by now."""
+    with pytest.raises(AnotherLog, match="is another topic"):
+        decided(100, stored_topic_id="topic-0", start=0, end=end)
+    accepted = Accepted(another_topic=True)
+    assert decided(100, stored_topic_id="topic-0", start=0, end=end, accepted=accepted) == Reset(0)
+
+
+def test_retention_that_passed_the_checkpoint_is_a_loss_even_of_the_whole_log() -> None:
+    """All segments are gone: the log is empty, and begins where it ends."""
+    with pytest.raises(DataLost) as raised:
+        decided(150, start=500, end=500)
+    assert (raised.value.first, raised.value.behind) == (150, 500)
+    assert decided(150, start=500, end=500, accepted=Accepted(loss_to=500)) == RecordLoss(150, 500)
+    # Up to the checkpoint it may delete what it likes.
+    assert decided(500, start=500, end=500) == GoOn(500)
+
+
+@pytest.mark.parametrize("first_start", [EARLIEST, LATEST, LOOK_BACK])
+def test_an_empty_topic_is_begun_at_its_first_offset(first_start: FirstStart) -> None:
+    assert decided(None, start=0, end=0, first_start=first_start) == Begin(0)
+
+
+def test_a_partition_that_ends_in_transaction_markers_goes_on_behind_them() -> None:
+    """The end is an offset, not a record: a cut by the clock lies behind markers that no reader ever sees."""
+    assert decided(END, furthest=END) == GoOn(END)
+    assert decided(END - 2, furthest=END - 2) == GoOn(END - 2)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.spark.session import SparkUnavailable, session_properties
+from strandline.spark.session import SparkUnavailable, forgiving_master, session_properties
 
 pytestmark = pytest.mark.unit
 
@@ -34,3 +34,23 @@ def test_a_users_property_wins(jars: Path) -> None:
 def test_missing_jars_are_an_error_before_spark_starts(tmp_path: Path) -> None:
     with pytest.raises(SparkUnavailable, match="make setup"):
         session_properties({"spark.master": "local[2]"}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("local", "local[1,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2,7]", "local[2,7]"),
+        ("local-cluster[1,1,1024]", "local-cluster[1,1,1024]"),
+        ("spark://master:7077", "spark://master:7077"),
+        ("yarn", "yarn"),
+    ],
+)
+def test_a_local_master_tries_a_failed_task_again_as_a_cluster_does(given: str, used: str) -> None:
+    assert forgiving_master(given) == used
+
+
+def test_a_session_has_the_master_that_tries_again(jars: Path) -> None:
+    assert session_properties({"spark.master": "local[2]"}, jars)["spark.master"] == "local[2,4]"

@@ -109,15 +109,13 @@ def test_a_large_group_has_several_segments_and_the_checksum_is_over_all() -> No
     written = encode_group(run_of({(1, 2, n): dict(enumerate(one)) for n, one in enumerate(bits)}), 100, 3, "a", HOUR)
     assert len(written.segments) > 1
     assert written.checksum == runs_checksum(written.segments)
-    assert written.row(expires=9, data_expires=8, written_by="", written_at=7, index=None).segments == len(
-        written.segments
-    )
+    assert written.stored.segments == len(written.segments)
 
 
 def test_a_group_without_a_sample_has_a_row_and_no_segment() -> None:
     written = encode_group(SeriesRun.empty(), 100, 3, "attempt", HOUR)
     assert are_same(run_of({}), SeriesRun.empty())
-    row = written.row(expires=9, data_expires=8, written_by="test", written_at=7, index=None)
+    row = written.stored.row(100, "attempt", expires=9, data_expires=8, written_by="test", written_at=7, index=None)
     assert row == GroupRow(
         bucket=100,
         group=3,
@@ -140,7 +138,7 @@ def test_the_row_says_what_was_written_and_by_whom() -> None:
     run = run_of({(1, 2, 3): {99 * HOUR: 0, 100 * HOUR: 0}, (1, 2, 4): {100 * HOUR + 5: 0}})
     index = IndexBucketRows(2, b"sum", "o.1.1")
     written = encode_group(run, 100, 3, "attempt", HOUR)
-    row = written.row(expires=9, data_expires=8, written_by="host:1", written_at=7, index=index)
+    row = written.stored.row(100, "a", expires=9, data_expires=8, written_by="host:1", written_at=7, index=index)
     assert (row.segments, row.series, row.samples) == (1, 2, 3)
     assert (row.least_time, row.greatest_time) == (99 * HOUR, 100 * HOUR + 5)
     assert row.late == (LateSamples(99, 1),)

@@ -17,11 +17,13 @@ from strandline.errors import ExitCode
 from strandline.node.cli import shard as module
 from strandline.node.cli.exit_codes import EXIT_CODES
 from strandline.node.cli.main import main
+from strandline.node.replay.service import WorkerProcess
 from strandline.node.settings import load
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.ownership import Taker, take_shard
 from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.replaying import ReplayService
 from support.shard_world import StoreCall, World, produce_everywhere
 
 pytestmark = pytest.mark.unit
@@ -69,8 +71,9 @@ class Assembled:
 
     @contextmanager
     def __call__(
-        self, settings: Settings, shard: int, environment: Mapping[str, str], clock: Clock
+        self, settings: Settings, shard: int, environment: Mapping[str, str], clock: Clock, *, replays: ReplayService
     ) -> Iterator[ShardParts]:
+        assert isinstance(replays, WorkerProcess)
         assert environment is os.environ
         assert clock.now_ms() > 0
         assert self.heap_is_limited, "before there are threads"

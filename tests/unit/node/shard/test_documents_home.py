@@ -40,6 +40,13 @@ def index_row(bucket: int = FIRST, *, superseded: bool = False) -> GroupRow:
     return row(bucket, GROUP, superseded=superseded, index=True)
 
 
+def under(attempt: str) -> GroupRow:
+    """A row whose index bucket was written under this attempt."""
+    found = index_row()
+    assert found.index is not None
+    return replace(found, index=replace(found.index, attempt=attempt))
+
+
 def take(opened: OpenedDocuments, *names: str) -> ShardIndex:
     """An index over documents that were opened without a copy, with a sample of each of these keys."""
     index = ShardIndex(POLICY, opened.documents, open_bucket=FIRST, next_part_id=0, series_limit=100)
@@ -103,7 +110,7 @@ def test_without_a_copy_all_is_loaded(tmp_path: Path) -> None:
 
 
 def test_a_copy_under_another_attempt_than_the_manifests_is_not_used(home: LuceneHome) -> None:
-    why = why_loaded(home, TOPIC, [replace(index_row(), attempt="of-somebody-else")])
+    why = why_loaded(home, TOPIC, [under("of-somebody-else")])
     assert "of-somebody-else" in why
 
 
@@ -153,7 +160,7 @@ def test_what_was_discarded_makes_room_for_a_new_copy(home: LuceneHome) -> None:
     identity = saved_identity(home.folder)
     assert (identity.dataset, identity.shard, identity.topic_id) == ("metrics", 3, "topic-2")
     assert (identity.bucket, identity.attempt) == (FIRST, "new-attempt")
-    opened = home.open("topic-2", [replace(index_row(), attempt="new-attempt")])
+    opened = home.open("topic-2", [under("new-attempt")])
     assert opened.copy is not None
     assert names(home) == {0: "x"}
 

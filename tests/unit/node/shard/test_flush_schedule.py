@@ -191,3 +191,22 @@ def test_every_group_of_every_bucket_comes_once_and_in_order(
     for group in range(4):
         of_group = [bucket for _, bucket, one in order if one == group]
         assert of_group == sorted(of_group)
+
+
+def test_groups_that_are_due_together_are_told_together_unless_an_older_bucket_or_a_failure_holds_them_back() -> None:
+    flushes = schedule()
+    flushes.add(7, frozenset({0}), NOW, urgent=True)
+    flushes.add(8, EVERY, NOW, urgent=True)
+    flushes.failed(2, NOW)
+    assert flushes.due_of(8, NOW) == [1, 3], "0 has an older bucket, and 2 has failed"
+    assert flushes.due_of(7, NOW) == [0]
+    flushes.done(0)
+    assert flushes.due_of(8, NOW + 10) == [0, 1, 2, 3]
+    assert flushes.due_of(9, NOW + 10) == []
+
+
+def test_what_is_spread_is_not_due_before_its_turn() -> None:
+    flushes = schedule()
+    flushes.add(7, EVERY, NOW, urgent=False)
+    assert flushes.due_of(7, NOW) == [0]
+    assert flushes.due_of(7, NOW + SPREAD // 2) == [0, 1, 2]

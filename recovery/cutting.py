@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strandline.arrays import I64s
-from strandline.node.shard.log import LogEnds
+from strandline.recovery.log_ends import LogEnds
 
 
 @dataclass(frozen=True, slots=True)

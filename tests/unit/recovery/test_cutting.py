@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.node.shard.cutting import Cutting
-from strandline.node.shard.log import LogEnds
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.log_ends import LogEnds
 
 pytestmark = pytest.mark.unit
 

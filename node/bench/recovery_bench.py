@@ -1,0 +1,365 @@
+"""`strandline bench recovery`: how long a real shard's process takes until it is ACTIVE again.
+
+Two parts. *Index*: everything is stored and nothing was missed, so that a start loads the index, from its local copy or
+from Cassandra alone. *Lag*: records were missed while no shard ran; the shard reads them itself, or Spark does.
+Buckets are short, and a start waits until the one of the last record is over: so all that was missed lies in whole
+buckets, and none of it in the tail, which the shard reads whoever does the rest.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from strandline.clock import Clock, SystemClock
+from strandline.errors import Fatal
+from strandline.node.bench.fleet import SERIES_A_RECORD, labels_of
+from strandline.node.bench.machine import MIB, Machine
+from strandline.node.bench.process_memory import descendants_bytes, peak_resident_bytes
+from strandline.node.bench.recovery_report import (
+    IndexStart,
+    LagStart,
+    LocalCopy,
+    Reader,
+    RecoveryReport,
+    Start,
+    WarmReplay,
+)
+from strandline.node.bench.replay_bench import KafkaSampler, fill_partition, measure
+from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
+from strandline.node.bench.shard_process import ShardProcess, Status, write_settings
+from strandline.node.replay.openers import store_opener
+from strandline.node.replay.spark_worker import replay_settings, worker_place
+from strandline.node.settings.clients import java_kafka_options, spark_properties
+from strandline.node.settings.load import load_settings
+from strandline.node.shard.kafka_topics import create_topic
+from strandline.node.stack import Stack, StackOptions
+from strandline.node.steps import Step, Steps
+from strandline.recovery.planning import new_plan_id
+from strandline.recovery.replay.runner import JobRunner
+from strandline.setup.installation import Installation
+from strandline.spark.replay import KafkaTopic, ReplayPlaces, SparkRunner
+from strandline.spark.session import spark_session
+from strandline.store.jobs import Job, JobState
+from strandline.store.rows import ShardId
+
+# Fewer than these are measured once: a part of them would tell nothing.
+LEAST_SERIES_SPLIT, LEAST_LAG_SPLIT = 100_000, 1_000
+MOST_LAG_SERIES = 100_000
+READERS: tuple[Reader, ...] = ("direct", "spark")
+_KEPT_MS = 2 * 3_600_000
+_LONGEST_S = 1800
+_LOOK_AT_MEMORY_S = 1.0
+# What a shard says whose local copy is missing.
+_LOADS = "the index is loaded from the store"
+
+
+class WrongStart(Fatal):
+    """A start was not of the kind that was to be measured, so its time says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryOptions:
+    """What is measured: up to so many series, and up to so many missed records."""
+
+    series: int
+    lag: int
+    index_part: bool = True
+    lag_part: bool = True
+    flush_interval_s: int = 20
+
+    def series_steps(self) -> tuple[int, ...]:
+        """How many series the starts of the index part have."""
+        if self.series < LEAST_SERIES_SPLIT:
+            return (self.series,)
+        return self.series // 10, self.series // 3, self.series
+
+    def lag_steps(self) -> tuple[int, ...]:
+        """How many records are missed before the starts of the lag part."""
+        if self.lag < LEAST_LAG_SPLIT:
+            return (self.lag,)
+        return self.lag // 4, self.lag // 2, self.lag
+
+    @property
+    def lag_series(self) -> int:
+        """How many series the missed records are of. All records are equally full."""
+        most = min(self.series, MOST_LAG_SERIES)
+        return most if most < SERIES_A_RECORD else most // SERIES_A_RECORD * SERIES_A_RECORD
+
+    @property
+    def samples_a_record(self) -> int:
+        """In the lag part."""
+        return min(SERIES_A_RECORD, self.lag_series)
+
+
+class Deployment:
+    """A topic of one partition on a stack, its shard, and its folder."""
+
+    def __init__(self, stack: Stack, folder: Path, name: str, flush_interval_s: int, clock: Clock) -> None:
+        self.name, self.end = name, 0
+        self._stack, self._folder, self._clock = stack, folder, clock
+        self._flush_interval_s = flush_interval_s
+        self._folder.mkdir(parents=True)
+        create_topic(
+            {"bootstrap.servers": stack.kafka_bootstrap}, name, partitions=1, replication=1, retention_ms=_KEPT_MS
+        )
+
+    def produce(self, bodies: Iterator[bytes]) -> None:
+        """Records in Kafka, with the times at which it takes them."""
+        now = self._clock.now_ms()
+        self.end += fill_partition(self._stack.kafka_bootstrap, self.name, 0, bodies, now)
+
+    def wait_for_bucket_end(self) -> None:
+        """Until the bucket of all that was produced is over."""
+        interval = 1000 * self._flush_interval_s
+        over = (self._clock.now_ms() // interval + 1) * interval
+        while (now := self._clock.now_ms()) < over:
+            self._clock.sleep((over - now) / 1000)
+
+    def forget_copy(self) -> None:
+        """As a new disk would be."""
+        shutil.rmtree(self._folder / "data")
+
+    @contextmanager
+    def started(self, reader: Reader) -> Iterator["StartedShard"]:
+        """The shard's process from its start on. It is asked to end in the end, and has ended whatever happens."""
+        settings, spawned = self.settings(reader), self._clock.now_ms()
+        process = ShardProcess(0, settings, self._folder, self._clock)
+        try:
+            yield StartedShard(process, spawned, self._clock)
+            process.terminate()
+        finally:
+            process.kill()
+
+    def settings(self, reader: Reader) -> Path:
+        """The settings file, as of now."""
+        return write_settings(
+            self._folder / "settings.toml",
+            {
+                "kafka": {"bootstrap_servers": [self._stack.kafka_bootstrap]},
+                "cassandra": {
+                    "contact_points": [self._stack.cassandra_host],
+                    "port": self._stack.cassandra_port,
+                    "keyspace_copies": 1,
+                },
+                "dataset": {
+                    "name": self.name,
+                    "flush_interval": f"{self._flush_interval_s}s",
+                    "grace": "0s",
+                    "retention": "2h",
+                    # No key ends though it has no sample between two starts.
+                    "stale_after": "2h",
+                    "history": "0s",
+                },
+                "shard": {
+                    "data_dir": str(self._folder / "data"),
+                    "flush_spread": 0,
+                    "series_limit": 20_000_000,
+                    # ACTIVE is to mean that all is read, by whomever.
+                    "active_lag": 1,
+                },
+                "spark": {"master": "local[2]"},
+                "replay": {"mode": reader, "worker_idle": "1s"},
+            },
+        )
+
+
+class StartedShard:
+    """A shard's process whose start is measured."""
+
+    def __init__(self, process: ShardProcess, spawned: int, clock: Clock) -> None:
+        self._process, self._spawned, self._clock = process, spawned, clock
+        self._loads_before = process.log_text().count(_LOADS)
+        self._looked = clock.monotonic()
+        self.workers_peak_bytes = 0
+
+    @property
+    def has_loaded_from_store(self) -> bool:
+        """Whether it did without a local copy."""
+        return self._process.log_text().count(_LOADS) > self._loads_before
+
+    def wait_until_active(self, step: Step) -> Start:
+        """How it started. Meanwhile the step says how far it is."""
+
+        def is_active(status: Status) -> bool:
+            step.note, step.fraction = status["phase"], status["fraction"]
+            self._look_at_workers()
+            return bool(status["phase"] == "active")
+
+        status = self._process.wait_for("it is active", is_active, _LONGEST_S)
+        start = Start.of(self._spawned, status["entered"], peak_resident_bytes(self._process.pid))
+        step.note, step.fraction = f"{start.seconds:.1f} s, {start.peak_resident_bytes / MIB:,.0f} MB", None
+        return start
+
+    def wait_for(self, what: str, condition: Callable[[Status], bool]) -> float:
+        """Seconds from its start until something held, to half a second."""
+        status = self._process.wait_for(what, condition, _LONGEST_S)
+        return float(status["written_at"] - self._spawned) / 1000
+
+    def check_keys(self, series: int) -> None:
+        """Raises `WrongStart` unless it knows all series: a start that lost some was too quick."""
+        known = self._process.status().get("keys")
+        if known != series:
+            raise WrongStart(f"the shard knows {known} series after its start, of {series}")
+
+    def _look_at_workers(self) -> None:
+        if self._clock.monotonic() - self._looked >= _LOOK_AT_MEMORY_S:
+            self._looked = self._clock.monotonic()
+            self.workers_peak_bytes = max(self.workers_peak_bytes, descendants_bytes(self._process.pid))
+
+
+class RecoveryBench:
+    """One run, in a folder of its own."""
+
+    def __init__(self, options: RecoveryOptions, folder: Path, steps: Steps) -> None:
+        self._options, self._folder, self._steps = options, folder, steps
+        self._clock = SystemClock()
+
+    def run(self) -> RecoveryReport:
+        """Measure with servers of its own."""
+        with self._steps.step("Starting Kafka and Cassandra"):
+            stack = Stack.start(StackOptions(state_dir=self._folder / "stack", optimise=True))
+        with stack:
+            return self.run_on(stack)
+
+    def run_on(self, stack: Stack, prefix: str = "bench") -> RecoveryReport:
+        """Measure with these servers. Topics and datasets have names that begin with `prefix`."""
+        options = self._options
+        index = self._index_starts(stack, prefix) if options.index_part else []
+        lag, warm = self._lag_starts(stack, f"{prefix}-lag") if options.lag_part else ([], [])
+        return RecoveryReport(
+            machine=Machine.this(),
+            labels_a_series=len(labels_of(0)),
+            samples_a_record=options.samples_a_record,
+            lag_series=options.lag_series,
+            index_starts=tuple(index),
+            lag_starts=tuple(lag),
+            warm_replays=tuple(warm),
+        )
+
+    def _index_starts(self, stack: Stack, prefix: str) -> list[IndexStart]:
+        found = []
+        for series in self._options.series_steps():
+            deployment = self._deployment(stack, f"{prefix}-index-{series}")
+            self._store_series(deployment, Scrapes(series, self._clock.now_ms() - INTERVAL_MS).next(), series)
+            found.append(self._index_start(deployment, series, "warm"))
+            deployment.forget_copy()
+            found.append(self._index_start(deployment, series, "cold"))
+        return found
+
+    def _index_start(self, deployment: Deployment, series: int, copy: LocalCopy) -> IndexStart:
+        with (
+            self._steps.step(f"Starting with {series:,} series, {copy}") as step,
+            deployment.started("direct") as shard,
+        ):
+            start = shard.wait_until_active(step)
+            shard.check_keys(series)
+            if shard.has_loaded_from_store != (copy == "cold"):
+                raise WrongStart(f"the start with {series} series was to be {copy}, and it was not")
+        return IndexStart(series, copy, start)
+
+    def _lag_starts(self, stack: Stack, name: str) -> tuple[list[LagStart], list[WarmReplay]]:
+        options = self._options
+        series, lags = options.lag_series, options.lag_steps()
+        deployment = self._deployment(stack, name)
+        records = -(-series // SERIES_A_RECORD)
+        scrapes = 2 + len(READERS) * sum(lags) // records
+        bodies = _scrape_after_scrape(Scrapes(series, self._clock.now_ms() - scrapes * INTERVAL_MS))
+        self._store_series(deployment, islice(bodies, records), series)
+        found = []
+        for reader in READERS:
+            for lag in lags:
+                with self._steps.step(f"Producing {lag:,} records while no shard runs"):
+                    deployment.produce(islice(bodies, lag))
+                    deployment.wait_for_bucket_end()
+                found.append(self._lag_start(deployment, reader, lag))
+        return found, self._warm_replays(deployment, lags)
+
+    def _lag_start(self, deployment: Deployment, reader: Reader, lag: int) -> LagStart:
+        samples = lag * self._options.samples_a_record
+        with (
+            self._steps.step(f"Starting {lag:,} records behind, {reader}") as step,
+            deployment.started(reader) as shard,
+        ):
+            start = shard.wait_until_active(step)
+            stored = shard.wait_for("all is stored", lambda one: one["checkpoint"] >= deployment.end)
+            shard.check_keys(self._options.lag_series)
+        # After a replay by workers ACTIVE means that all is stored, and that is known to the millisecond.
+        stored = start.seconds if reader == "spark" else stored
+        return LagStart(reader, lag, samples, start, stored, shard.workers_peak_bytes)
+
+    def _warm_replays(self, deployment: Deployment, lags: tuple[int, ...]) -> list[WarmReplay]:
+        found = []
+        with (
+            self._steps.step("Replaying in one Spark session") as step,
+            self._runner(deployment) as runner,
+        ):
+            for lag in (lags[-1], *lags):
+                figures = measure(runner, [self._job(deployment, lag)])
+                found.append(WarmReplay(figures.records, figures.samples, figures.seconds))
+                step.note = f"{found[-1].samples_per_second:,.0f} samples/s"
+        # The first has warmed it.
+        return found[1:]
+
+    @contextmanager
+    def _runner(self, deployment: Deployment) -> Iterator[JobRunner]:
+        """What a worker does jobs with, in this process."""
+        settings, installed = load_settings(deployment.settings("spark"), {}), Installation.load()
+        servers, topic = ",".join(settings.kafka.bootstrap_servers), deployment.name
+        with (
+            worker_place(settings, {}, self._clock) as place,
+            closing(KafkaSampler(servers, topic)) as sampler,
+            spark_session(
+                "strandline bench recovery",
+                spark_properties(settings.spark),
+                jars=installed.spark_jars,
+                java_home=installed.java_home,
+            ) as session,
+        ):
+            places = ReplayPlaces(
+                KafkaTopic(servers, topic, java_kafka_options(settings.kafka)),
+                sampler,
+                place.store,
+                store_opener(settings, place.folder),
+            )
+            yield SparkRunner(session, places, replay_settings(place), self._clock)
+
+    def _job(self, deployment: Deployment, records: int) -> Job:
+        """The newest records once more. What it writes is under an attempt that no row names."""
+        now = self._clock.now_ms()
+        return Job(
+            ShardId(deployment.name, 0),
+            bucket=now // (1000 * self._options.flush_interval_s),
+            plan=new_plan_id(),
+            start=deployment.end - records,
+            end=deployment.end,
+            groups=frozenset(range(_groups(deployment))),
+            wants_keys=True,
+            expires=now + _KEPT_MS,
+            state=JobState.LEASED,
+            epoch=1,
+        )
+
+    def _deployment(self, stack: Stack, name: str) -> Deployment:
+        return Deployment(stack, self._folder / name, name, self._options.flush_interval_s, self._clock)
+
+    def _store_series(self, deployment: Deployment, bodies: Iterator[bytes], series: int) -> None:
+        """Have one sample of each series stored, with the bucket that names them, and a local copy."""
+        with self._steps.step(f"Storing {series:,} series"):
+            deployment.produce(bodies)
+            with deployment.started("direct") as shard:
+                shard.wait_for(
+                    "all is stored",
+                    lambda one: one["checkpoint"] >= deployment.end and one.get("unstored_buckets") == 0,
+                )
+
+
+def _scrape_after_scrape(scrapes: Scrapes) -> Iterator[bytes]:
+    while True:
+        yield from scrapes.next()
+
+
+def _groups(deployment: Deployment) -> int:
+    return load_settings(deployment.settings("spark"), {}).dataset.groups

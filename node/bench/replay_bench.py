@@ -1,0 +1,121 @@
+"""How quickly jobs are replayed: from records in Kafka to segments and summaries in the store.
+
+What runs the jobs is given, so that Spark and its twin in memory can be compared, on one machine or on a cluster.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from strandline.errors import Retryable
+from strandline.node.bench.scrapes import Scrapes
+from strandline.recovery.replay.runner import JobRunner
+from strandline.store.jobs import Job
+
+_TIMEOUT_S = 60.0
+
+
+class NotProduced(Retryable):
+    """Kafka did not take the records of a measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayFigures:
+    """What a run of some jobs took. CPU time is that of this process and the children that it has waited for."""
+
+    records: int
+    samples: int
+    stored_samples: int
+    keys: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def samples_per_second(self) -> float:
+        """As read, over the wall's clock."""
+        return self.samples / self.seconds
+
+
+def measure(runner: JobRunner, jobs: Sequence[Job]) -> ReplayFigures:
+    """Run leased jobs once, and take the time. A warm session is the caller's business: run others before."""
+    began, cpu = time.perf_counter(), sum(os.times()[:4])
+    results = runner.run(jobs, lambda _: None).values()
+    return ReplayFigures(
+        records=sum(one.counts.records for one in results),
+        samples=sum(one.counts.samples for one in results),
+        stored_samples=sum(group.samples for one in results for group in one.groups),
+        keys=sum(one.keys for one in results),
+        seconds=time.perf_counter() - began,
+        cpu_seconds=sum(os.times()[:4]) - cpu,
+    )
+
+
+def scraped_bodies(series: int, samples: int, first_time: int) -> Iterator[bytes]:
+    """Records of scrape after scrape, until there are so many samples, to a scrape."""
+    scrapes = Scrapes(series, first_time)
+    for _ in range(-(-samples // series)):
+        yield from scrapes.next()
+
+
+def fill_partition(
+    bootstrap_servers: str, topic: str, partition: int, bodies: Iterable[bytes], record_time: int
+) -> int:
+    """Produce records; how many. All are in Kafka when this returns."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all", "linger.ms": 5})
+    failed: list[object] = []
+    count = 0
+    for body in bodies:
+        while True:
+            try:
+                producer.produce(
+                    topic,
+                    value=body,
+                    partition=partition,
+                    timestamp=record_time,
+                    on_delivery=lambda error, _: failed.append(error) if error is not None else None,
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+        count += 1
+    if producer.flush(_TIMEOUT_S) or failed:
+        raise NotProduced(f"Kafka did not take all records: {failed[:1] or f'no answer in {_TIMEOUT_S:.0f} s'}")
+    return count
+
+
+class KafkaSampler:
+    """Single records of a topic, for a runner to reckon with. A `RecordSampler`."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._topic = topic
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": "strandline-replay-bench",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                # One record is wanted, not all that follow it.
+                "queued.min.messages": 1,
+                "fetch.message.max.bytes": 65_536,
+            }
+        )
+
+    def __call__(self, shard: int, offsets: Sequence[int], end: int) -> Sequence[bytes]:
+        found: dict[int, bytes] = {}
+        for offset in offsets:
+            if offset > max(found, default=-1):
+                self._consumer.assign([TopicPartition(self._topic, shard, offset)])
+                message = self._consumer.poll(_TIMEOUT_S)
+                at = message.offset() if message is not None and message.error() is None else None
+                if message is not None and at is not None and at < end:
+                    found[at] = message.value() or b""
+        return list(found.values())
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._consumer.close()

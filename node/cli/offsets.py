@@ -1,0 +1,110 @@
+"""`strandline offsets show | history | rewind`: how far shards are stored, and reading again."""
+
+import click
+
+from strandline.errors import ExitCode
+from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.options import Group, help_with
+from strandline.node.offsets.deployment import opened
+from strandline.node.offsets.history import history as history_of
+from strandline.node.offsets.rewinding import do_rewind, show_rewind
+from strandline.node.offsets.showing import show as shown
+from strandline.recovery.periods import parse_moment
+from strandline.recovery.rewinding import Target, ToBucket, ToOffset, ToTime
+
+
+@click.group(
+    cls=Group,
+    help=help_with(
+        "See how far each shard is stored and how long Kafka keeps the rest, and have a shard read again.",
+        "strandline offsets show",
+        "strandline offsets history 0",
+        "strandline offsets rewind 0 --to-time 2026-11-15T10",
+    ),
+)
+def command() -> None:
+    """The group."""
+
+
+@command.command(
+    help=help_with(
+        "Show for each shard who has it, up to which offsets it is stored, where the log begins and ends, and how long "
+        "it takes at the least until Kafka deletes what is not stored.",
+        "strandline offsets show",
+        "strandline offsets show 3 --output json",
+    ),
+    epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE)),
+)
+@click.argument("shard", type=click.IntRange(min=0), required=False)
+@pass_context
+def show(context: Context, *, shard: int | None) -> None:
+    """Look."""
+    with opened(context.settings(), context.environ, context.clock) as deployment:
+        context.output.result(shown(deployment, shard))
+
+
+@command.command(
+    help=help_with(
+        "Show a shard's buckets, newest first: their offsets, what is stored of them, by whom, and what was lost.",
+        "strandline offsets history 0",
+        "strandline offsets history 3 --limit 200 --output json",
+    ),
+    epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE)),
+)
+@click.argument("shard", type=click.IntRange(min=0))
+@click.option("--limit", type=click.IntRange(min=1), default=24, show_default=True, help="How many buckets.")
+@pass_context
+def history(context: Context, *, shard: int, limit: int) -> None:
+    """Look back."""
+    with opened(context.settings(), context.environ, context.clock) as deployment:
+        context.output.result(history_of(deployment, shard, limit))
+
+
+@command.command(
+    help=help_with(
+        "Have a shard read again from a cut between two buckets on, and store anew what it finds. What is stored now "
+        "is not found any more from then on, until the shard has started and read it again. Without --yes it is only "
+        "shown what that would be.",
+        "strandline offsets rewind 0 --to-time 2026-11-15T10",
+        "strandline offsets rewind 0 --to-time 2026-11-15T10 --yes",
+        "strandline offsets rewind 0 --to-bucket 498538 --yes --take",
+    ),
+    epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.FENCED)),
+)
+@click.argument("shard", type=click.IntRange(min=0))
+@click.option("--to-time", metavar="TIME", help="To the newest cut that is not after this time of UTC.")
+@click.option("--to-offset", metavar="OFFSET", type=click.IntRange(min=0), help="To this offset, which must be a cut.")
+@click.option("--to-bucket", metavar="BUCKET", type=click.IntRange(min=0), help="To the beginning of this bucket.")
+@click.option("--yes", is_flag=True, help="Do it.")
+@click.option("--take", is_flag=True, help="Take the shard though its owner lives, which ends that.")
+@pass_context
+def rewind(
+    context: Context,
+    *,
+    shard: int,
+    to_time: str | None,
+    to_offset: int | None,
+    to_bucket: int | None,
+    yes: bool,
+    take: bool,
+) -> ExitCode:
+    """Rewind."""
+    target = _target(to_time, to_offset, to_bucket)
+    with opened(context.settings(), context.environ, context.clock) as deployment:
+        if not yes:
+            context.output.result(show_rewind(deployment, shard, target))
+            # Not OK: a script that has forgotten --yes must not take it for done.
+            return ExitCode.USAGE
+        context.output.result(do_rewind(deployment, shard, target, by_force=take))
+    return ExitCode.OK
+
+
+def _target(to_time: str | None, to_offset: int | None, to_bucket: int | None) -> Target:
+    targets: list[Target] = []
+    targets += [ToTime(parse_moment(to_time))] if to_time is not None else []
+    targets += [ToOffset(to_offset)] if to_offset is not None else []
+    targets += [ToBucket(to_bucket)] if to_bucket is not None else []
+    if len(targets) != 1:
+        raise click.UsageError("One of --to-time, --to-offset and --to-bucket has to say where to")
+    return targets[0]

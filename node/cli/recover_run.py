@@ -1,0 +1,142 @@
+"""`strandline recover run`: catch up the shards of a node that is down."""
+
+import signal
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+
+import click
+
+from strandline.errors import ExitCode, Fatal
+from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.options import Command, help_with
+from strandline.node.output import Block, Table
+from strandline.node.replay.catching_up import CatchingUp, CaughtUp, Task
+from strandline.node.replay.service import WorkerProcess
+from strandline.node.settings.clients import librdkafka_options
+from strandline.node.settings.sections import Settings
+from strandline.node.shard.heap import limit_arenas
+from strandline.node.shard.kafka_topics import check_topic
+from strandline.node.shard.ownership import Taker
+from strandline.node.steps import Step
+from strandline.recovery.offset_policy import Accepted
+
+
+class NoSuchShard(Fatal):
+    """The topic has no such partition."""
+
+    exit_code = ExitCode.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What became of each shard."""
+
+    shards: tuple[CaughtUp, ...]
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        rows = tuple(
+            (
+                str(one.shard),
+                "failed" if one.error else "caught up",
+                f"{one.buckets:,}",
+                f"{one.records:,}",
+                f"{one.samples:,}",
+                f"{one.new_keys:,}",
+                f"{one.dead_letters:,}",
+                f"{one.seconds:.1f} s",
+            )
+            for one in self.shards
+        )
+        columns = ("shard", "", "buckets", "records", "samples", "new series", "dead letters", "time")
+        told: list[Block] = [Table(columns, rows)]
+        for one in self.shards:
+            if one.error:
+                told.append(f"Shard {one.shard}: {one.error}")
+                told += [f"  {one.remedy}"] if one.remedy else []
+        return told
+
+
+@click.command(
+    cls=Command,
+    help=help_with(
+        "Catch up shards whose node is down: take them as their owner would, read what was missed up to the last whole "
+        "bucket, store it, and leave. The tail is left to the node's next start, which is quick then.",
+        "strandline recover run",
+        "strandline recover run --shard 3 --shard 4 --mode direct",
+        "strandline recover run --shard 3 --accept-loss 120034 --take",
+    ),
+    epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.DATA_LOST, ExitCode.FENCED)),
+)
+@click.option("--shard", "shards", metavar="N", type=click.IntRange(min=0), multiple=True, help="Only these shards.")
+@click.option(
+    "--mode", type=click.Choice(["auto", "direct", "spark"]), help="Who reads. [default: the setting replay.mode]"
+)
+@click.option("--at-once", type=click.IntRange(1, 64), default=2, show_default=True, help="So many shards at a time.")
+@click.option("--take", is_flag=True, help="Take shards by force whose owner was seen a moment ago. It is fenced then.")
+@click.option(
+    "--accept-loss",
+    metavar="OFFSET",
+    type=click.IntRange(min=1),
+    help="Go on though Kafka has deleted records below this offset that were not stored; with one --shard.",
+)
+@pass_context
+def command(
+    context: Context,
+    *,
+    shards: Sequence[int],
+    mode: str | None,
+    at_once: int,
+    take: bool,
+    accept_loss: int | None,
+) -> ExitCode:
+    """Catch up."""
+    if accept_loss is not None and len(shards) != 1:
+        raise click.UsageError("--accept-loss needs just one --shard: each has offsets of its own")
+    settings = _with_mode(context.settings(), mode)
+    limit_arenas()
+    wanted = _wanted(settings, shards)
+    # Taken by force as a start does: whoever has it is fenced.
+    taker = Taker.NODE if take else Taker.TOOL
+    tasks = [Task(shard, taker, Accepted(loss_to=accept_loss)) for shard in wanted]
+    with (
+        closing(WorkerProcess(context.loaded.file, context.clock)) as worker,
+        context.output.steps(f"Catching up {len(wanted)} shards of {settings.dataset.name}") as steps,
+        ExitStack() as under_way,
+    ):
+        catching_up = CatchingUp(settings, context.environ, context.clock, worker, at_once=min(at_once, len(wanted)))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: catching_up.stop())
+        shown = {shard: under_way.enter_context(steps.step(f"Shard {shard}")) for shard in wanted}
+        report = RunReport(tuple(catching_up.run(tasks, lambda: _show(catching_up, shown))))
+        _show(catching_up, shown)
+    context.output.result(report)
+    return max((one.exit_code for one in report.shards), default=ExitCode.OK)
+
+
+def _with_mode(settings: Settings, mode: str | None) -> Settings:
+    if mode is None:
+        return settings
+    return settings.model_copy(update={"replay": settings.replay.model_copy(update={"mode": mode})})
+
+
+def _wanted(settings: Settings, shards: Sequence[int]) -> list[int]:
+    dataset = settings.dataset
+    facts = check_topic(librdkafka_options(settings.kafka), dataset.topic_name, dataset.flush_interval.milliseconds)
+    for shard in shards:
+        if shard >= facts.partitions:
+            raise NoSuchShard(
+                f"there is no shard {shard}: topic {dataset.topic_name} has {facts.partitions} partitions",
+                remedy=f"A number from 0 to {facts.partitions - 1}, or none for all",
+            )
+    return sorted(set(shards)) or list(range(facts.partitions))
+
+
+def _show(catching_up: CatchingUp, shown: dict[int, Step]) -> None:
+    for shard, step in shown.items():
+        status = catching_up.status(shard)
+        if status is not None:
+            step.note = status.phase.value
+            step.fraction = status.fraction

@@ -1,0 +1,249 @@
+"""`strandline recover verify`: is what is stored whole, and do its parts agree?"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from strandline.clock import Clock
+from strandline.errors import ExitCode, Fatal
+from strandline.index.vm import start_vm
+from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.options import Command, help_with
+from strandline.node.output import Block, Table
+from strandline.node.settings.sections import Settings
+from strandline.node.settings.shards import shard_options
+from strandline.node.shard.assembling import open_store
+from strandline.node.shard.folder_lock import FolderInUse, locked
+from strandline.node.shard.options import ShardOptions
+from strandline.node.shard.ownership import agree_on_shape
+from strandline.node.steps import Step
+from strandline.recovery.verification.findings import Counts, Finding, Note, Remark, counted
+from strandline.recovery.verification.layout import ShardLayout
+from strandline.recovery.verification.shard import Scope, Verification, verify_shard
+from strandline.store.protocol import Store
+from strandline.store.rows import DatasetShape, ShardId
+
+# Partitions that came after the dataset was made are looked for until so many in a row have no state.
+_GAP = 8
+_BAR = 24
+
+
+class NothingToVerify(Fatal):
+    """The store has no such dataset or shard."""
+
+    exit_code = ExitCode.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedShard:
+    """What was found in one shard."""
+
+    shard: int
+    sound: bool
+    counts: Counts
+    findings: tuple[Finding, ...]
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was found in a dataset."""
+
+    dataset: str
+    flush_interval: int
+    sound: bool
+    shards: tuple[VerifiedShard, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        """Counts, then all that is wrong, then what is worth knowing."""
+        yield Table(
+            ("shard", "buckets", "rows", "segments", "MB", "series", "samples", "keys", "documents", "findings"),
+            tuple(_row_of(one) for one in self.shards),
+        )
+        yield ""
+        number = sum(len(one.findings) for one in self.shards)
+        yield f"{counted(number, 'thing')} wrong:" if number else "Nothing is wrong."
+        for one in self.shards:
+            for finding in one.findings:
+                yield f"  {self._where(one.shard, finding.bucket)}: {finding.what} [{finding.kind}]"
+                yield f"    {finding.remedy}"
+        for one in self.shards:
+            for note in one.notes:
+                yield f"note: {self._where(one.shard, note.bucket)}: {note.what}"
+
+    def _where(self, shard: int, bucket: int | None) -> str:
+        if bucket is None:
+            return f"shard {shard}"
+        begins = datetime.fromtimestamp(bucket * self.flush_interval / 1000, UTC)
+        return f"shard {shard}, bucket {bucket} ({begins:%Y-%m-%dT%H:%M:%SZ})"
+
+
+@click.command(
+    "verify",
+    cls=Command,
+    help=help_with(
+        "Prove that what is stored is whole. The manifest has no holes; every segment that it names is there and is"
+        " what was written; index buckets, Lucene, bitmaps and segments agree; no key is without an id, and no id has"
+        " two keys. Nothing is written and no shard is taken, so nodes may run meanwhile. What is wrong is listed, and"
+        " the exit code is 4.",
+        "strandline recover verify",
+        "strandline recover verify --shard 0 --shard 3",
+        "strandline recover verify --no-samples --output json",
+    ),
+    epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.VERIFY_FAILED)),
+)
+@click.option(
+    "--shard", "shards", metavar="N", type=click.IntRange(min=0), multiple=True, help="Only this one; may be repeated."
+)
+@click.option(
+    "--no-samples",
+    is_flag=True,
+    help="Look at segments' checksums and series, and leave their samples compressed, which is faster.",
+)
+@pass_context
+def command(context: Context, *, shards: tuple[int, ...], no_samples: bool) -> ExitCode:
+    """Verify."""
+    settings = context.settings()
+    data_folder = settings.shard.data_folder(context.environ)
+    _check_file(settings, data_folder)
+    with closing(open_store(settings, data_folder, context.clock)) as store:
+        name = settings.dataset.name
+        shape = store.dataset(name)
+        if shape is None:
+            raise NothingToVerify(
+                f"the store has no dataset {name!r}", remedy="Check dataset.name, and that this is the right store"
+            )
+        agree_on_shape(store, _wanted_shape(settings, shape, data_folder))
+        chosen = _chosen(store, shape, shards)
+        start_vm(settings.shard.java_heap.bytes >> 20)
+        verified = []
+        with context.output.steps(f"Verifying {counted(len(chosen), 'shard')} of dataset {name}") as steps:
+            for shard in chosen:
+                with steps.step(f"shard {shard}") as step:
+                    options = _options(settings, shape, shard, data_folder)
+                    found = _verify(store, options, context.clock, samples=not no_samples, heard=_heard_by(step))
+                    step.note = counted(len(found.findings), "finding") if found.findings else "sound"
+                verified.append(VerifiedShard(shard, not found.findings, found.counts, found.findings, found.notes))
+    report = VerifyReport(name, shape.flush_interval, all(one.sound for one in verified), tuple(verified))
+    context.output.result(report)
+    return ExitCode.OK if report.sound else ExitCode.VERIFY_FAILED
+
+
+def bar(done: int, of: int) -> str:
+    """How far something is, drawn with characters."""
+    filled = _BAR * done // max(1, of)
+    return f"{'━' * filled}{'╌' * (_BAR - filled)} {100 * done // max(1, of):3d} %  {done:,} of {of:,} rows"
+
+
+def _heard_by(step: Step) -> Callable[[int, int], None]:
+    def heard(done: int, of: int) -> None:
+        step.note = bar(done, of)
+
+    return heard
+
+
+def _verify(
+    store: Store, options: ShardOptions, clock: Clock, *, samples: bool, heard: Callable[[int, int], None]
+) -> Verification:
+    manifest = store.manifest(options.shard)
+    if manifest is None:
+        never = Note(Remark.NEVER_READ, None, None, "no node has ever taken it")
+        return Verification(Counts(), (), (never,))
+    with tempfile.TemporaryDirectory(prefix="strandline-verify-") as name:
+        folder = Path(name)
+        copy, notes = _copied(options.folder, folder / "copy")
+        (folder / "scratch").mkdir()
+        found = verify_shard(
+            store,
+            manifest,
+            ShardLayout(options.shard, options.groups, options.policy),
+            clock,
+            scope=Scope(samples=samples, scratch=folder / "scratch", copy=copy),
+            heard=heard,
+        )
+    return replace(found, notes=(*found.notes, *notes))
+
+
+def _copied(shard_folder: Path, target: Path) -> tuple[Path | None, Sequence[Note]]:
+    """The local copy of a shard's index, copied once more: a shard may want its folder again any moment, and what is
+    opened is tidied up. None if there is none, or a shard works with it.
+    """
+    source = shard_folder / "index"
+    if not source.is_dir():
+        return None, ()
+    try:
+        with locked(shard_folder):
+            shutil.copytree(source, target)
+    except FolderInUse:
+        why = "a shard runs with it"
+    except (OSError, shutil.Error) as error:
+        why = f"it can't be read: {error}"
+    else:
+        return target, ()
+    return None, (Note(Remark.COPY_NOT_CHECKED, None, None, f"the local copy in {source} was not looked at: {why}"),)
+
+
+def _chosen(store: Store, shape: DatasetShape, wanted: Sequence[int]) -> Sequence[int]:
+    if not wanted:
+        return [*range(shape.partitions), *_later(store, shape)]
+    for shard in wanted:
+        if store.state(ShardId(shape.dataset, shard)) is None:
+            raise NothingToVerify(
+                f"shard {shard} of dataset {shape.dataset!r} has never been taken by a node",
+                remedy=f"The dataset was made with {counted(shape.partitions, 'partition')}, counted from 0",
+            )
+    return sorted(set(wanted))
+
+
+def _later(store: Store, shape: DatasetShape) -> Iterator[int]:
+    """Partitions that were added since the dataset was made, and read."""
+    shard, missing = shape.partitions, 0
+    while missing < _GAP:
+        if store.state(ShardId(shape.dataset, shard)) is not None:
+            yield shard
+            missing = 0
+        else:
+            missing += 1
+        shard += 1
+
+
+def _check_file(settings: Settings, data_folder: Path) -> None:
+    path = settings.store.sqlite_path(data_folder)
+    # Opening it would make it.
+    if settings.store.kind == "sqlite" and not path.exists():
+        raise NothingToVerify(f"there is no store at {path}", remedy="Check store.sqlite_file and shard.data_dir")
+
+
+def _wanted_shape(settings: Settings, shape: DatasetShape, data_folder: Path) -> DatasetShape:
+    return _options(settings, shape, 0, data_folder).shape
+
+
+def _options(settings: Settings, shape: DatasetShape, shard: int, data_folder: Path) -> ShardOptions:
+    """As a shard has them. Kafka is not asked how long it keeps records: nothing here depends on it."""
+    return shard_options(
+        settings, shard=shard, partitions=shape.partitions, topic_retention_ms=0, data_folder=data_folder
+    )
+
+
+def _row_of(one: VerifiedShard) -> tuple[str, ...]:
+    counts = one.counts
+    megabytes = (counts.bytes + counts.index_bytes) / 1e6
+    return (
+        str(one.shard),
+        f"{counts.buckets:,}",
+        f"{counts.groups:,}",
+        f"{counts.segments:,}",
+        f"{megabytes:,.1f}",
+        f"{counts.series:,}",
+        f"{counts.samples:,}",
+        f"{counts.keys:,}",
+        f"{counts.documents:,}",
+        f"{len(one.findings):,}",
+    )

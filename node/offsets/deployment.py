@@ -1,0 +1,94 @@
+"""A dataset as commands meet it: its store and its topic, open, and what is known of its shape."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from strandline.clock import Clock
+from strandline.errors import Fatal
+from strandline.node.offsets.topic import KafkaTopic, Topic, TopicNow
+from strandline.node.settings.clients import librdkafka_options
+from strandline.node.settings.dataset import DatasetSettings
+from strandline.node.settings.sections import Settings
+from strandline.node.settings.units import Duration
+from strandline.node.shard.assembling import open_store
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.readiness import StoredDataset
+from strandline.store.protocol import Store
+from strandline.store.rows import ManifestRows, ShardId
+
+
+class NoSuchDataset(Fatal):
+    """Nothing is stored under the dataset's name."""
+
+
+class NoSuchShard(Fatal):
+    """The topic has no such partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One dataset. Flush interval and groups are those that it was made with, whatever the settings say now."""
+
+    name: str
+    groups: int
+    cutting: Cutting
+    settings: DatasetSettings
+    store: Store
+    topic: Topic
+    clock: Clock
+
+    @classmethod
+    def of(cls, settings: DatasetSettings, store: Store, topic: Topic, clock: Clock) -> "Deployment":
+        """Raises `NoSuchDataset` if no shard of it was ever started."""
+        shape = store.dataset(settings.name)
+        if shape is None:
+            raise NoSuchDataset(
+                f"dataset {settings.name!r} is not in the store: no shard of it was ever started",
+                remedy="Check dataset.name and the store in the settings",
+            )
+        cutting = Cutting(shape.flush_interval, settings.grace.milliseconds)
+        return cls(settings.name, shape.groups, cutting, settings, store, topic, clock)
+
+    def shard(self, number: int, topic: TopicNow) -> ShardId:
+        """One of the dataset's shards. Raises `NoSuchShard`."""
+        if number >= topic.partitions:
+            raise NoSuchShard(
+                f"there is no shard {number}: topic {self.settings.topic_name} has {topic.partitions} partitions",
+                remedy=f"Name one from 0 to {topic.partitions - 1}",
+            )
+        return ShardId(self.name, number)
+
+    def stored(self, topic: TopicNow, first: int | None = None) -> StoredDataset:
+        """The manifests of all partitions: from bucket `first` on where they reach back to it, or whole."""
+        manifests = [self._manifest(ShardId(self.name, number), first) for number in range(topic.partitions)]
+        known_since = self.clock.now_ms() - self._row_life(topic)
+        return StoredDataset(self.name, self.cutting, self.groups, manifests, known_since)
+
+    def _manifest(self, shard: ShardId, first: int | None) -> ManifestRows | None:
+        found = self.store.manifest(shard, first=first)
+        # Without a row for that bucket it is the rows before it that tell how far the shard has come.
+        if found is None or first is None or any(cut.bucket == first for cut in found.cuts):
+            return found
+        return self.store.manifest(shard)
+
+    def _row_life(self, topic: TopicNow) -> int:
+        kept = Duration(topic.retention_ms) if topic.retention_ms is not None else None
+        return (
+            self.settings.retention.milliseconds
+            + max(self.settings.history, self.settings.margin_with(kept)).milliseconds
+        )
+
+
+@contextmanager
+def opened(settings: Settings, environment: Mapping[str, str], clock: Clock) -> Iterator[Deployment]:
+    """The dataset that the settings name."""
+    data_folder = settings.shard.data_folder(environment)
+    if settings.store.kind == "sqlite" and not (path := settings.store.sqlite_path(data_folder)).exists():
+        raise NoSuchDataset(
+            f"there is no store in {path}: no shard was ever started with these settings",
+            remedy="Check shard.data_dir and store.sqlite_file in the settings",
+        )
+    topic = KafkaTopic(librdkafka_options(settings.kafka), settings.dataset.topic_name)
+    with closing(topic), closing(open_store(settings, data_folder, clock)) as store:
+        yield Deployment.of(settings.dataset, store, topic, clock)

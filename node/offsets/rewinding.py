@@ -1,0 +1,125 @@
+"""A rewind as a command does it: shown first, and done only if somebody says so."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from strandline.errors import ExitCode, Fatal
+from strandline.node.offsets.deployment import Deployment
+from strandline.node.output import Block, Table
+from strandline.node.shard.ownership import Taker, take_shard
+from strandline.recovery.offset_policy import LogNow
+from strandline.recovery.periods import utc_text
+from strandline.recovery.rewinding import RewindPlan, RewindRefused, Target, ToBucket, plan_rewind, rewind
+from strandline.store.protocol import Fenced
+from strandline.store.rows import ManifestRows, Ownership, ShardId
+
+
+class RewindFenced(Fatal):
+    """Somebody else has taken the shard in the middle of a rewind."""
+
+    exit_code = ExitCode.FENCED
+
+
+@dataclass(frozen=True, slots=True)
+class RewindReport:
+    """What a rewind does, or has done: buckets from `bucket` to `last_bucket`, the offsets `[offset, behind)`.
+
+    `records` counts offsets, and so no fewer than there are records; `samples` and `rows` are those that are superseded
+    by it, and not by one before.
+    """
+
+    shard: str
+    bucket: int
+    last_bucket: int
+    time: str
+    until: str
+    offset: int
+    behind: int
+    buckets: int
+    records: int
+    samples: int
+    rows: int
+    done: bool
+
+    def blocks(self) -> Iterator[Block]:
+        """What is read again, and whether it will be."""
+        yield f"Shard {self.shard} reads again from offset {self.offset} on, where bucket {self.bucket} begins:"
+        yield Table(
+            ("what", "from", "up to", "how many"),
+            (
+                ("offsets", str(self.offset), str(self.behind), f"{self.records:,} records at the most"),
+                ("buckets", str(self.bucket), str(self.last_bucket), f"{self.buckets:,} buckets"),
+                ("time", self.time, self.until, f"{self.samples:,} stored samples"),
+            ),
+        )
+        if not self.rows:
+            yield "Nothing is left to be done: all of that is marked to be read again."
+        elif self.done:
+            yield f"{self.rows:,} manifest rows are superseded. The next start of the shard reads all of that again."
+        else:
+            yield f"{self.rows:,} manifest rows would be superseded. Nothing was changed: add --yes to do it."
+
+
+def show_rewind(deployment: Deployment, number: int, target: Target) -> RewindReport:
+    """What a rewind would do. Raises what keeps it from being possible."""
+    shard = deployment.shard(number, deployment.topic.now())
+    return _report(deployment, _planned(deployment, shard, target), done=False)
+
+
+def do_rewind(deployment: Deployment, number: int, target: Target, *, by_force: bool) -> RewindReport:
+    """Do it; `by_force` takes the shard from an owner that lives. Raises `StillOwned`, `RewindFenced`, and what keeps
+    a rewind from being possible, which is found out before anything is taken from anybody.
+    """
+    shard = deployment.shard(number, deployment.topic.now())
+    planned = _planned(deployment, shard, target)
+    if not planned.rows:
+        return _report(deployment, planned, done=False)
+
+    def take() -> Ownership:
+        taker = Taker.NODE if by_force else Taker.TOOL
+        return take_shard(deployment.store, shard, taker, deployment.topic.now().topic_id, deployment.clock)
+
+    def plan_of(manifest: ManifestRows) -> RewindPlan:
+        # The same cut, though the owner may have closed further buckets since it was shown.
+        return _plan(deployment, shard, manifest, ToBucket(planned.bucket))
+
+    try:
+        done = rewind(deployment.store, take, plan_of, deployment.clock)
+    except Fenced as error:
+        raise RewindFenced(
+            f"shard {shard} was taken by another owner in the middle of its rewind: {error.message}",
+            remedy="What was superseded by then is read again. Stop that owner, see `strandline offsets history`, and"
+            " rewind again",
+        ) from error
+    return _report(deployment, done, done=True)
+
+
+def _planned(deployment: Deployment, shard: ShardId, target: Target) -> RewindPlan:
+    manifest = deployment.store.manifest(shard)
+    if manifest is None:
+        raise RewindRefused(f"shard {shard} was never read: there is nothing to read again")
+    return _plan(deployment, shard, manifest, target)
+
+
+def _plan(deployment: Deployment, shard: ShardId, manifest: ManifestRows, target: Target) -> RewindPlan:
+    topic_id, ends = deployment.topic.now().topic_id, deployment.topic.ends(shard.shard)
+    log = LogNow(topic_id, ends.start, ends.last_stable)
+    return plan_rewind(shard, manifest, target, log, groups=deployment.groups, cutting=deployment.cutting)
+
+
+def _report(deployment: Deployment, plan: RewindPlan, *, done: bool) -> RewindReport:
+    interval = deployment.cutting.flush_interval
+    return RewindReport(
+        shard=str(plan.shard),
+        bucket=plan.bucket,
+        last_bucket=plan.last_bucket,
+        time=utc_text(plan.bucket * interval),
+        until=utc_text((plan.last_bucket + 1) * interval),
+        offset=plan.offset,
+        behind=plan.behind,
+        buckets=plan.buckets,
+        records=plan.records,
+        samples=plan.samples,
+        rows=plan.rows,
+        done=done,
+    )

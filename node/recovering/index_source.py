@@ -1,0 +1,35 @@
+"""Where a start would get a shard's index from."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from strandline.index.local_copy import CopyIdentity, CopyUnusable, lucene_folder, saved_identity
+from strandline.index.pylucene.failures import IndexInUse
+from strandline.index.vm import start_vm
+from strandline.recovery.estimates import Source
+from strandline.store.rows import GroupRow, ShardId
+
+
+def index_source(
+    shard: ShardId, folder: Path, topic_id: str, index_rows: Sequence[GroupRow], *, heap_mb: int
+) -> Source:
+    """The local copy if the manifest names its bucket with its attempt; else the stored buckets, if there are any.
+
+    By the copy's own word: whether each byte of it is right is found out only as it is opened.
+    """
+    if lucene_folder(folder).is_dir():
+        start_vm(heap_mb)
+        try:
+            if is_named(saved_identity(folder), shard, topic_id, index_rows):
+                return Source.LOCAL_COPY
+        except IndexInUse:
+            return Source.IN_USE
+        except CopyUnusable:
+            pass
+    return Source.BUCKETS if index_rows else Source.REPLAY
+
+
+def is_named(copy: CopyIdentity, shard: ShardId, topic_id: str, index_rows: Sequence[GroupRow]) -> bool:
+    """Whether the manifest names a copy's bucket under its attempt."""
+    named = {row.bucket: row.index.attempt for row in index_rows if row.index is not None and not row.superseded}
+    return copy == CopyIdentity(shard.dataset, topic_id, shard.shard, copy.bucket, named.get(copy.bucket, ""))

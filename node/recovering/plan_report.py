@@ -1,0 +1,230 @@
+"""What `recover plan` tells."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from strandline.errors import ExitCode, StrandlineError
+from strandline.node.output import Block, Table
+from strandline.node.recovering.shard_plan import FoundPlan
+from strandline.node.recovering.words import count, duration, moment, size
+from strandline.recovery.estimates import NOTHING, Estimate, Rates, Source, estimate, whole_time
+from strandline.recovery.offset_policy import Begin, DataLost
+from strandline.recovery.urgency import Urgency, least_time_left
+
+_MOST_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJob:
+    """One job. `time_left_seconds` is None where Kafka keeps records for ever; `is_done` says that it need not run."""
+
+    shard: int
+    bucket: int
+    from_time: str
+    start: int
+    end: int
+    groups: int
+    wants_keys: bool
+    records: int
+    bytes: int | None
+    time_left_seconds: float | None
+    is_done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedShard:
+    """One shard. `reads_from` is where a start goes on, `tail` what it reads itself behind the last whole bucket. Where
+    a person has to decide, `problem` says what.
+    """
+
+    shard: int
+    first_start: bool
+    reads_from: int | None
+    log_start: int | None
+    log_end: int | None
+    source: Source | None
+    new_cuts: int
+    empty_buckets: int
+    jobs: tuple[PlannedJob, ...]
+    records: int
+    bytes: int | None
+    seconds: float | None
+    tail: int
+    time_left_seconds: float | None
+    problem: str = ""
+    remedy: str = ""
+    data_lost: bool = False
+
+    @classmethod
+    def of(
+        cls, shard: int, found: FoundPlan, source: Source, urgency: Urgency, *, rates: Rates, now: int
+    ) -> "PlannedShard":
+        """The plan of a shard."""
+        left = found.estimate(rates)
+        return cls(
+            shard=shard,
+            first_start=isinstance(found.decision, Begin),
+            reads_from=found.decision.offset,
+            log_start=found.ends.start,
+            log_end=found.ends.last_stable,
+            source=source,
+            new_cuts=found.new_cuts,
+            empty_buckets=len(found.empty),
+            jobs=_jobs(shard, found, urgency, rates, now),
+            records=left.records,
+            bytes=left.bytes,
+            seconds=left.seconds,
+            tail=found.tail,
+            time_left_seconds=_seconds(least_time_left(found.to_do(), urgency, now)),
+        )
+
+    @classmethod
+    def refused(cls, shard: int, error: StrandlineError) -> "PlannedShard":
+        """A shard that would not start."""
+        return cls(
+            shard=shard,
+            first_start=False,
+            reads_from=None,
+            log_start=None,
+            log_end=None,
+            source=None,
+            new_cuts=0,
+            empty_buckets=0,
+            jobs=(),
+            records=0,
+            bytes=0,
+            seconds=0.0,
+            tail=0,
+            time_left_seconds=None,
+            problem=error.message,
+            remedy=error.remedy,
+            data_lost=isinstance(error, DataLost),
+        )
+
+    @property
+    def estimate(self) -> Estimate:
+        """What is left to replay."""
+        return Estimate(self.records, self.bytes, self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """The plan of all shards that were asked for, and what it takes altogether."""
+
+    dataset: str
+    topic: str
+    kafka_retention_seconds: float | None
+    shards: tuple[PlannedShard, ...]
+    records: int
+    bytes: int | None
+    seconds: float | None
+
+    @classmethod
+    def of(
+        cls, dataset: str, topic: str, urgency: Urgency, rates: Rates, shards: Sequence[PlannedShard]
+    ) -> "PlanReport":
+        """All shards together: one session reads for all of them."""
+        total = sum((shard.estimate for shard in shards), NOTHING)
+        return cls(
+            dataset=dataset,
+            topic=topic,
+            kafka_retention_seconds=_seconds(urgency.retention),
+            shards=tuple(shards),
+            records=total.records,
+            bytes=total.bytes,
+            seconds=whole_time(total, rates),
+        )
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Lost data first, then anything else that keeps a shard from starting."""
+        if any(shard.data_lost for shard in self.shards):
+            return ExitCode.DATA_LOST
+        return ExitCode.FAILED if any(shard.problem for shard in self.shards) else ExitCode.OK
+
+    def blocks(self) -> Iterable[Block]:
+        """For people."""
+        kept = duration(self.kafka_retention_seconds) if self.kafka_retention_seconds is not None else "for ever"
+        yield f"Dataset {self.dataset}, topic {self.topic}, which Kafka keeps {kept}."
+        columns = ("shard", "reads from", "log", "index from", "new cuts", "jobs", "records", "bytes", "time", "left")
+        yield Table((*columns, "tail"), tuple(_shard_row(shard) for shard in self.shards))
+        for shard in self.shards:
+            if shard.problem:
+                yield f"Shard {shard.shard}: {shard.problem}"
+                yield from [f"  {shard.remedy}"] if shard.remedy else []
+        jobs = [job for shard in self.shards for job in shard.jobs if not job.is_done]
+        if jobs:
+            yield "Jobs, most urgent first:"
+            yield from _job_table(jobs)
+        if self.records:
+            yield (
+                f"To replay: {count(self.records)} records, {size(self.bytes)}, in about {duration(self.seconds)}."
+                " Nothing was changed."
+            )
+        else:
+            yield "There is nothing to replay. Nothing was changed."
+
+
+def _jobs(shard: int, found: FoundPlan, urgency: Urgency, rates: Rates, now: int) -> tuple[PlannedJob, ...]:
+    interval = urgency.cutting.flush_interval
+    return tuple(
+        PlannedJob(
+            shard=shard,
+            bucket=job.bucket,
+            from_time=moment(job.bucket * interval),
+            start=job.start,
+            end=job.end,
+            groups=len(job.groups),
+            wants_keys=job.wants_keys,
+            records=job.end - job.start,
+            bytes=estimate([job], found.bytes_per_record, rates).bytes,
+            time_left_seconds=_seconds(urgency.time_left(job.bucket, now)),
+            is_done=job.bucket in found.done,
+        )
+        for job in urgency.ordered(found.jobs)
+    )
+
+
+def _shard_row(shard: PlannedShard) -> tuple[str, ...]:
+    if shard.problem:
+        return (str(shard.shard), "refused", *["-"] * 9)
+    reads_from = f"{shard.reads_from}{' (first start)' if shard.first_start else ''}"
+    return (
+        str(shard.shard),
+        reads_from,
+        f"[{shard.log_start}, {shard.log_end})",
+        str(shard.source),
+        count(shard.new_cuts),
+        count(sum(not job.is_done for job in shard.jobs)),
+        count(shard.records),
+        size(shard.bytes),
+        duration(shard.seconds),
+        duration(shard.time_left_seconds),
+        count(shard.tail),
+    )
+
+
+def _job_table(jobs: Sequence[PlannedJob]) -> Iterable[Block]:
+    ordered = sorted(jobs, key=lambda job: (job.bucket, job.shard))
+    columns = ("shard", "bucket", "from", "offsets", "groups", "keys", "records", "bytes", "left")
+    rows = tuple(
+        (
+            str(job.shard),
+            str(job.bucket),
+            job.from_time,
+            f"[{job.start}, {job.end})",
+            str(job.groups),
+            "yes" if job.wants_keys else "no",
+            count(job.records),
+            size(job.bytes),
+            duration(job.time_left_seconds),
+        )
+        for job in ordered[:_MOST_SHOWN]
+    )
+    yield Table(columns, rows)
+    if len(ordered) > _MOST_SHOWN:
+        yield f"and {count(len(ordered) - _MOST_SHOWN)} more, which --output json shows."
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000

@@ -1,0 +1,140 @@
+"""What a start of one shard would read again, found by looking: a start's own decisions, and none of its writes.
+
+The cuts that a start would commit are put beside the committed ones, and the jobs follow from all of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from strandline.clock import Clock
+from strandline.node.shard.log import PartitionLog
+from strandline.node.shard.options import ShardOptions
+from strandline.recovery.checkpoints import Progress, designated_group, index_rows, progress
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.estimates import Estimate, Rates, estimate, sample_offsets
+from strandline.recovery.leasing import nobody_is_gone
+from strandline.recovery.log_ends import LogEnds
+from strandline.recovery.offset_policy import (
+    Accepted,
+    Begin,
+    GoOn,
+    LogNow,
+    StartAt,
+    decide,
+)
+from strandline.recovery.planning import adopt, jobs_for, planned_cuts
+from strandline.store.jobs import Job, JobState
+from strandline.store.protocol import Store
+from strandline.store.rows import CutRow, GroupRow, ManifestRows, ShardState
+
+_NO_STATE = ShardState(epoch=0, owner="", seen_at=None, topic_id="", next_part_id=0)
+_PEEK_S = 5.0
+_NEVER = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPlan:
+    """What was found of a shard. `new_cuts` counts the buckets that a start would cut, `jobs` are those that it would
+    have done, `done` those among them that are done already. `tail` is what the shard reads itself, behind the last
+    whole bucket. `bytes_per_record` is None if no record could be sampled.
+    """
+
+    decision: GoOn | Begin
+    ends: LogEnds
+    topic_id: str
+    index_rows: Sequence[GroupRow]
+    new_cuts: int
+    jobs: tuple[Job, ...]
+    done: frozenset[int]
+    empty: tuple[int, ...]
+    tail: int
+    bytes_per_record: float | None
+
+    def to_do(self) -> list[Job]:
+        """The jobs that are not done."""
+        return [job for job in self.jobs if job.bucket not in self.done]
+
+    def estimate(self, rates: Rates) -> Estimate:
+        """What is left to replay."""
+        return estimate(self.to_do(), self.bytes_per_record, rates)
+
+
+def find_plan(options: ShardOptions, log: PartitionLog, store: Store, clock: Clock) -> FoundPlan:
+    """Look at a shard. Raises `DataLost` and `AnotherLog` as a start does, where a person has to decide."""
+    shape = store.dataset(options.shard.dataset) or options.shape
+    manifest = store.manifest(options.shard) or ManifestRows(_NO_STATE, (), ())
+    known = progress(manifest, options.groups, options.shard)
+    asked_at, topic_id = clock.now_ms(), log.topic_id()
+    ends = log.ends()
+    log_now = LogNow(topic_id, ends.start, ends.last_stable, _look_back(options, log, asked_at))
+    decision = _decision(options, manifest, known, log_now, partitions=shape.partitions)
+    cutting = Cutting(options.policy.flush_interval, options.grace)
+    cuts = list(manifest.cuts)
+    if isinstance(decision, Begin):
+        cuts.append(_first_cut(cutting, log, decision.offset, ends, asked_at))
+    newest = max(cuts, key=lambda cut: cut.bucket)
+    new = planned_cuts(newest, ends, asked_at, log.offset_at, cutting)
+    planned = replace(manifest, cuts=(*cuts, *(cut.row(_NEVER) for cut in new)))
+    done = progress(planned, options.groups, options.shard)
+    if done is None:
+        raise ValueError(f"no cut counts in {options.shard}")
+    wanted = jobs_for(done, options.shard, plan="planned", expires=_NEVER)
+    kept = adopt(store.jobs(options.shard), wanted.jobs, nobody_is_gone, asked_at).keep
+    done_already = frozenset(job.bucket for job in kept if job.state is JobState.DONE)
+    left = [job for job in wanted.jobs if job.bucket not in done_already]
+    return FoundPlan(
+        decision=decision,
+        ends=ends,
+        topic_id=topic_id,
+        index_rows=index_rows(manifest, designated_group(options.shard, options.groups), asked_at),
+        new_cuts=len(new),
+        jobs=wanted.jobs,
+        done=done_already,
+        empty=wanted.empty,
+        tail=max(0, ends.last_stable - done.cuts[-1].end),
+        bytes_per_record=mean_record_size(log, left, ends),
+    )
+
+
+def mean_record_size(log: PartitionLog, jobs: Sequence[Job], ends: LogEnds) -> float | None:
+    """The mean size of a few records that are spread over the jobs; None if there is none."""
+    sizes: list[int] = []
+    for offset in sample_offsets(jobs):
+        if offset < ends.last_stable:
+            log.seek(offset)
+            # The first visible record from there on: at an offset of a transaction's marker there is none.
+            sizes += [len(value) for value in log.poll(1, _PEEK_S).values]
+    return sum(sizes) / len(sizes) if sizes else None
+
+
+def _decision(
+    options: ShardOptions, manifest: ManifestRows, known: Progress | None, now: LogNow, *, partitions: int
+) -> GoOn | Begin:
+    decision = decide(
+        f"partition {options.shard}",
+        known.resume_at if known is not None else None,
+        manifest.state.topic_id,
+        now,
+        in_dataset=options.shard.shard < partitions,
+        first_start=options.first_start,
+        accepted=Accepted(),
+        furthest=known.cuts[-1].end if known is not None else 0,
+    )
+    if not isinstance(decision, GoOn | Begin):
+        raise TypeError(f"{decision} needs somebody's consent, and nobody gave any")
+    return decision
+
+
+def _look_back(options: ShardOptions, log: PartitionLog, now: int) -> int | None:
+    first_start = options.first_start
+    return log.offset_at(now - first_start.look_back) if first_start.at is StartAt.LOOK_BACK else None
+
+
+def _first_cut(cutting: Cutting, log: PartitionLog, offset: int, ends: LogEnds, now: int) -> CutRow:
+    """What a first start commits: the bucket before that of the record at the offset, or of now."""
+    time = now
+    if offset < ends.last_stable:
+        log.seek(offset)
+        records = log.poll(1, _PEEK_S)
+        time = int(records.times[0]) if len(records) else now
+    return CutRow(cutting.bucket_of(time) - 1, offset, offset, _NEVER, reset=True)

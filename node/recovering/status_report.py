@@ -1,0 +1,170 @@
+"""What `recover status` finds and tells: how far shards are stored, and where their replay jobs stand."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from strandline.errors import ExitCode
+from strandline.node.output import Block, Table
+from strandline.node.recovering.words import count, duration, moment
+from strandline.recovery.checkpoints import designated_group, progress
+from strandline.recovery.job_board import Standing
+from strandline.store.jobs import Job, JobState
+from strandline.store.protocol import Store
+from strandline.store.rows import DatasetShape, ShardId
+
+_MOST_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """One job. `lease_left_seconds` is None unless it is leased, and negative if the lease has run out."""
+
+    bucket: int
+    start: int
+    end: int
+    groups: int
+    state: JobState
+    epoch: int
+    worker: str
+    lease_left_seconds: float | None
+    failures: int
+    reason: str
+
+    @classmethod
+    def of(cls, job: Job, now: int) -> "JobStatus":
+        """A job as of now."""
+        return cls(
+            bucket=job.bucket,
+            start=job.start,
+            end=job.end,
+            groups=len(job.groups),
+            state=job.state,
+            epoch=job.epoch,
+            worker=job.worker,
+            lease_left_seconds=(job.leased_until - now) / 1000 if job.state is JobState.LEASED else None,
+            failures=job.failures,
+            reason=job.reason,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """One shard: who owns it, how far it is stored, and its jobs. All offsets are None for a shard that was never read;
+    `seen_at` is empty if its owner has left.
+    """
+
+    shard: int
+    owner: str
+    epoch: int
+    seen_at: str
+    seen_seconds_ago: float | None
+    checkpoint: int | None
+    index_checkpoint: int | None
+    newest_cut: int | None
+    newest_bucket: int | None
+    jobs_done: int
+    fraction_done: float
+    jobs: tuple[JobStatus, ...]
+
+    @property
+    def stopped(self) -> Sequence[JobStatus]:
+        """The jobs that keep the plan from going on."""
+        return [job for job in self.jobs if job.state is JobState.FAILED]
+
+
+def look_at(store: Store, shard: ShardId, groups: int, now: int) -> ShardStatus:
+    """What the store says of a shard."""
+    manifest = store.manifest(shard)
+    state = manifest.state if manifest is not None else None
+    known = progress(manifest, groups, shard) if manifest is not None else None
+    jobs = store.jobs(shard)
+    standing = Standing.of(jobs)
+    seen_at = state.seen_at if state is not None else None
+    return ShardStatus(
+        shard=shard.shard,
+        owner=state.owner if state is not None else "",
+        epoch=state.epoch if state is not None else 0,
+        seen_at=moment(seen_at) if seen_at is not None else "",
+        seen_seconds_ago=(now - seen_at) / 1000 if seen_at is not None else None,
+        checkpoint=known.lowest if known is not None else None,
+        index_checkpoint=known.checkpoints[designated_group(shard, groups)] if known is not None else None,
+        newest_cut=known.cuts[-1].end if known is not None else None,
+        newest_bucket=known.cuts[-1].bucket if known is not None else None,
+        jobs_done=standing.done,
+        fraction_done=standing.fraction,
+        jobs=tuple(JobStatus.of(job, now) for job in jobs),
+    )
+
+
+def known_shards(store: Store, shape: DatasetShape) -> list[int]:
+    """The shards that the dataset was made with, and those behind them that somebody has taken since."""
+    shard = shape.partitions
+    while store.state(ShardId(shape.dataset, shard)) is not None:
+        shard += 1
+    return list(range(shard))
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverStatus:
+    """All shards that were asked for."""
+
+    dataset: str
+    shards: tuple[ShardStatus, ...]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Whether a replay has stopped."""
+        return ExitCode.FAILED if any(shard.stopped for shard in self.shards) else ExitCode.OK
+
+    def blocks(self) -> Iterable[Block]:
+        """For people."""
+        columns = ("shard", "owner", "epoch", "seen", "checkpoint", "index", "newest cut", "bucket", "jobs", "done")
+        yield Table(columns, tuple(_shard_row(shard) for shard in self.shards))
+        rows = [_job_row(shard, job) for shard in self.shards for job in shard.jobs if job.state is not JobState.DONE]
+        if rows:
+            of_jobs = ("shard", "bucket", "offsets", "state", "epoch", "lease left", "failures", "worker", "reason")
+            yield Table(of_jobs, tuple(rows[:_MOST_SHOWN]))
+        if len(rows) > _MOST_SHOWN:
+            yield f"and {count(len(rows) - _MOST_SHOWN)} more, which --output json shows."
+        for shard in self.shards:
+            for job in shard.stopped:
+                yield (
+                    f"The replay of shard {shard.shard} has stopped at bucket {job.bucket}: {job.reason}"
+                    "\n  Mend the cause and start the shard again: what is done is kept."
+                )
+
+
+def _shard_row(shard: ShardStatus) -> tuple[str, ...]:
+    seen = "left" if shard.owner else "never taken"
+    if shard.seen_seconds_ago is not None:
+        seen = f"{duration(shard.seen_seconds_ago)} ago"
+    return (
+        str(shard.shard),
+        shard.owner[:8] or "-",
+        str(shard.epoch),
+        seen,
+        _offset(shard.checkpoint),
+        _offset(shard.index_checkpoint),
+        _offset(shard.newest_cut),
+        _offset(shard.newest_bucket),
+        f"{shard.jobs_done} of {len(shard.jobs)}" if shard.jobs else "-",
+        f"{shard.fraction_done:.0%}" if shard.jobs else "-",
+    )
+
+
+def _job_row(shard: ShardStatus, job: JobStatus) -> tuple[str, ...]:
+    return (
+        str(shard.shard),
+        str(job.bucket),
+        f"[{job.start}, {job.end})",
+        job.state.value,
+        str(job.epoch),
+        duration(job.lease_left_seconds),
+        str(job.failures),
+        job.worker or "-",
+        job.reason or "-",
+    )
+
+
+def _offset(number: int | None) -> str:
+    return "-" if number is None else str(number)

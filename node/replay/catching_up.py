@@ -1,0 +1,124 @@
+"""Catching up shards whose node is down: as their owner, without their tails, several at a time.
+
+Each shard has a thread of its own. The worker is started by the calling thread, with whose life its own is tied.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from strandline.clock import Clock
+from strandline.errors import ExitCode, StrandlineError
+from strandline.node.settings.sections import Settings
+from strandline.node.shard.assembling import assembled
+from strandline.node.shard.ownership import Taker
+from strandline.node.shard.replaying import ReplayService
+from strandline.node.shard.running import RunningShard
+from strandline.node.shard.status import Status
+from strandline.recovery.offset_policy import Accepted
+
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """What became of a shard. `error` says why it is not caught up; empty if it is."""
+
+    shard: int
+    seconds: float
+    buckets: int
+    records: int
+    samples: int
+    new_keys: int
+    dead_letters: int
+    error: str = ""
+    remedy: str = ""
+    exit_code: ExitCode = ExitCode.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One shard to be caught up: on whose behalf it is taken, and what was accepted for it."""
+
+    shard: int
+    taker: Taker
+    accepted: Accepted
+
+
+class _Requests:
+    """A `ReplayService` for many threads: it only remembers that a worker is wanted."""
+
+    def __init__(self) -> None:
+        self.wanted = threading.Event()
+
+    def keep_working(self) -> None:
+        self.wanted.set()
+
+    def close(self) -> None:
+        """The worker is not ours."""
+
+
+class CatchingUp:
+    """Shards that are being caught up in one process."""
+
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], clock: Clock, worker: ReplayService, *, at_once: int
+    ) -> None:
+        self._settings, self._environ, self._clock, self._worker = settings, environ, clock, worker
+        self._at_once = at_once
+        self._requests = _Requests()
+        self._running: dict[int, RunningShard] = {}
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """End soon. What is done stays done."""
+        self._stopping.set()
+        for running in list(self._running.values()):
+            running.stop()
+
+    def status(self, shard: int) -> Status | None:
+        """Where a shard stands; None before its turn."""
+        running = self._running.get(shard)
+        return running.status if running is not None else None
+
+    def run(self, tasks: Sequence[Task], watching: Callable[[], None]) -> list[CaughtUp]:
+        """Catch up all of them. One that fails holds back no other. `watching` is called several times a second."""
+        with ThreadPoolExecutor(self._at_once, thread_name_prefix="shard") as pool:
+            outcomes: list[Future[CaughtUp]] = [pool.submit(self._catch_up, task) for task in tasks]
+            while not all(outcome.done() for outcome in outcomes):
+                watching()
+                if self._requests.wanted.is_set():
+                    self._requests.wanted.clear()
+                    self._worker.keep_working()
+                self._clock.sleep(_LOOK_S)
+            return [outcome.result() for outcome in outcomes]
+
+    def _catch_up(self, task: Task) -> CaughtUp:
+        began, error = self._clock.monotonic(), None
+        try:
+            if not self._stopping.is_set():
+                self._run_shard(task)
+        except StrandlineError as failure:
+            error = failure
+        status = self.status(task.shard) or Status()
+        counters = status.counters
+        stopped = error is None and self._stopping.is_set()
+        return CaughtUp(
+            shard=task.shard,
+            seconds=self._clock.monotonic() - began,
+            buckets=counters.cuts,
+            records=counters.records,
+            samples=counters.samples,
+            new_keys=counters.new_keys,
+            dead_letters=counters.dead_letters,
+            error=error.message if error is not None else "it was stopped before its end" if stopped else "",
+            remedy=(error.remedy or "") if error is not None else "",
+            exit_code=error.exit_code if error is not None else ExitCode.INTERRUPTED if stopped else ExitCode.OK,
+        )
+
+    def _run_shard(self, task: Task) -> None:
+        with assembled(self._settings, task.shard, self._environ, self._clock, replays=self._requests) as parts:
+            running = RunningShard(parts, accepted=task.accepted, taker=task.taker, reads_tail=False)
+            self._running[task.shard] = running
+            running.run()

@@ -1,0 +1,65 @@
+"""A worker in a process of its own, for as long as there are jobs and whoever wants them done lives."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+
+from strandline.clock import Clock
+from strandline.node.stack.tether import tethered
+
+_LOG = structlog.get_logger(__name__)
+# A worker that ended though there are jobs is started again, first after so long, then after twice as long ...
+_LEAST_PAUSE_S, _MOST_PAUSE_S = 2.0, 60.0
+_END_S = 15.0
+_STDERR = 2
+
+
+class WorkerProcess:
+    """The `ReplayService` that runs `strandline recover work`. To be called from one thread, which lives as long as the
+    worker should: it is killed with it, whatever ends this process.
+    """
+
+    def __init__(self, config: Path | None, clock: Clock, *, command: Sequence[str] | None = None) -> None:
+        """`command` is another program in the worker's place, for tests."""
+        self._command = list(command) if command is not None else _worker_command(config)
+        self._clock = clock
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pause = _LEAST_PAUSE_S
+        self._not_before = float("-inf")
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id, while one runs."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def keep_working(self) -> None:
+        if self.pid is not None:
+            return
+        now = self._clock.monotonic()
+        if self._process is not None:
+            _LOG.warning("the replay's worker has ended", exit_code=self._process.returncode, again_in_s=self._pause)
+            self._process, self._not_before = None, now + self._pause
+            self._pause = min(_MOST_PAUSE_S, 2 * self._pause)
+        if now >= self._not_before:
+            # What it says is no part of our own result.
+            self._process = subprocess.Popen(tethered(self._command), stdin=subprocess.DEVNULL, stdout=_STDERR)
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _worker_command(config: Path | None) -> list[str]:
+    script = Path(sys.executable).with_name("strandline")
+    given = ["--config", str(config.resolve())] if config is not None else []
+    return [sys.executable, str(script), "recover", "work", *given]

@@ -1,0 +1,129 @@
+"""A worker on Spark, put together from the settings."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from strandline.clock import Clock
+from strandline.node.replay.kafka_records import CheckedRunner, LogSampler
+from strandline.node.replay.openers import store_opener
+from strandline.node.settings.clients import java_kafka_options, librdkafka_options, spark_properties
+from strandline.node.settings.sections import Settings
+from strandline.node.settings.shards import shard_options
+from strandline.node.shard.assembling import open_store
+from strandline.node.shard.folder_lock import locked
+from strandline.node.shard.kafka_log import KafkaLog
+from strandline.node.shard.kafka_topics import TopicFacts, check_topic
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.leasing import LeasePolicy, is_open
+from strandline.recovery.replay.replay_input import ReplaySettings as ReplayInputSettings
+from strandline.recovery.replay_worker import ReplayWorker, WaveProgress, WorkerOptions
+from strandline.recovery.urgency import Urgency
+from strandline.recovery.worker_identity import Processes
+from strandline.setup.installation import Installation
+from strandline.spark.replay import KafkaTopic, ReplayPlaces, SparkRunner
+from strandline.spark.session import spark_session
+from strandline.store.protocol import Store
+from strandline.store.rows import ShardId
+
+# A lease is renewed so often in its time.
+_RENEWALS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlace:
+    """What a worker works with: the settings, the folder of the node, the store, and what Kafka says of the topic."""
+
+    settings: Settings
+    folder: Path
+    store: Store
+    facts: TopicFacts
+    clock: Clock
+
+    @property
+    def shards(self) -> tuple[ShardId, ...]:
+        """Every shard of the dataset: jobs are whoever's takes them."""
+        return tuple(ShardId(self.settings.dataset.name, number) for number in range(self.facts.partitions))
+
+    def has_jobs(self) -> bool:
+        """Whether somebody should work."""
+        return any(is_open(job) for shard in self.shards for job in self.store.jobs(shard))
+
+
+@contextmanager
+def worker_place(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Iterator[WorkerPlace]:
+    """The place of the one worker of this node. Raises `FolderInUse` if another one is at work."""
+    folder = settings.shard.data_folder(environ)
+    facts = check_topic(
+        librdkafka_options(settings.kafka), settings.dataset.topic_name, settings.dataset.flush_interval.milliseconds
+    )
+    with locked(folder / "replay"), closing(open_store(settings, folder, clock)) as store:
+        yield WorkerPlace(settings, folder, store, facts, clock)
+
+
+def work(place: WorkerPlace, stop: Callable[[], bool], on_progress: Callable[[WaveProgress], None]) -> None:
+    """Do jobs until none has been left for a while, or until told to stop. Starts a Spark session for it."""
+    settings, installed = place.settings, Installation.load()
+    properties = spark_properties(settings.spark)
+    with (
+        closing(_sampler(settings)) as sampler,
+        spark_session(
+            f"strandline replay of {settings.dataset.name}",
+            properties,
+            jars=installed.spark_jars,
+            java_home=installed.java_home,
+        ) as session,
+    ):
+        kafka = settings.kafka
+        topic = KafkaTopic(",".join(kafka.bootstrap_servers), settings.dataset.topic_name, java_kafka_options(kafka))
+        places = ReplayPlaces(topic, sampler, place.store, store_opener(settings, place.folder))
+        runner = SparkRunner(session, places, replay_settings(place), place.clock)
+        processes = Processes()
+        worker = ReplayWorker(
+            place.store,
+            place.shards,
+            CheckedRunner(runner, place.store, sampler),
+            place.clock,
+            processes.this_worker(),
+            urgency=urgency(place),
+            options=WorkerOptions(settings.replay.wave_records, lease_policy(settings)),
+            is_gone=processes.is_gone,
+            on_progress=on_progress,
+        )
+        worker.run_until_done(stop, settings.replay.worker_idle.seconds)
+
+
+def replay_settings(place: WorkerPlace) -> ReplayInputSettings:
+    """What holds for each job: the same as for a shard that reads for itself."""
+    options = shard_options(
+        place.settings,
+        shard=0,
+        partitions=place.facts.partitions,
+        topic_retention_ms=place.facts.retention_ms,
+        data_folder=place.folder,
+    )
+    return ReplayInputSettings(
+        groups=options.groups,
+        flush_interval=options.policy.flush_interval,
+        record_limits=options.record_limits,
+        sample_limits=options.sample_limits,
+        time_to_live=options.policy.time_to_live,
+    )
+
+
+def urgency(place: WorkerPlace) -> Urgency:
+    """How soon Kafka deletes what jobs read."""
+    dataset = place.settings.dataset
+    return Urgency(Cutting(dataset.flush_interval.milliseconds, dataset.grace.milliseconds), place.facts.retention_ms)
+
+
+def lease_policy(settings: Settings) -> LeasePolicy:
+    """How leases are dealt with."""
+    lease = settings.replay.lease.milliseconds
+    return LeasePolicy(lease, lease // _RENEWALS, settings.replay.failures_allowed)
+
+
+def _sampler(settings: Settings) -> LogSampler:
+    kafka, dataset = librdkafka_options(settings.kafka), settings.dataset
+    return LogSampler(lambda shard: KafkaLog(kafka, dataset=dataset.name, topic=dataset.topic_name, partition=shard))

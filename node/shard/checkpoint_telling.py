@@ -1,0 +1,27 @@
+"""Telling others how far a shard is stored: Kafka's lag tools, and whoever reads its status."""
+
+from strandline.node.shard.manifest_view import ManifestView
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.status import Status
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.urgency import Urgency
+
+
+class CheckpointTelling:
+    """Tells of one shard's lowest checkpoint whenever it has moved."""
+
+    def __init__(self, parts: ShardParts, view: ManifestView, status: Status) -> None:
+        options = parts.options
+        self._parts, self._view, self._status = parts, view, status
+        self._urgency = Urgency(Cutting(options.policy.flush_interval, options.grace), options.kafka_retention)
+        self._mirrored = -1
+
+    def tell(self) -> None:
+        """Say it where it has changed."""
+        done = self._view.progress()
+        if done is None:
+            return
+        self._status.time_left = self._urgency.time_left(min(done.stored_up_to) + 1, self._parts.clock.now_ms())
+        if done.lowest != self._mirrored:
+            self._mirrored = done.lowest
+            self._parts.log.mirror(done.lowest)

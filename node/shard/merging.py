@@ -1,0 +1,148 @@
+"""A replay that runs elsewhere, merged with the tail that the shard reads meanwhile.
+
+Buckets are closed in their order, whatever the order in which jobs get done. Below the index's checkpoint a bucket
+brings only its missing groups' segments; from there on it is folded into the index by its key summary. The tail waits
+with its keys until the last replayed bucket is closed, so that ids are given as if all had been read in order.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from strandline.index.shard_index import ShardIndex
+from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex, Replayed
+from strandline.node.shard.flusher import Flusher
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.replaying import DoneBucket, Replay
+from strandline.node.shard.series_numbers import TailNumbers
+from strandline.node.shard.status import Counters
+from strandline.recovery.replay.faults import FaultyRecord
+from strandline.recovery.replay.job_result import JobResult, attempt_of
+from strandline.recovery.replay.result_codec import read_faults, read_summary
+from strandline.store.buffer.frozen_buffer import FrozenBuffer
+from strandline.store.buffer.memory import MemoryBudget
+from strandline.store.buffer.write_buffer import WriteBuffer
+from strandline.store.jobs import Job
+from strandline.store.rows import CutRow
+
+
+@dataclass(frozen=True, slots=True)
+class TailBucket:
+    """A bucket of the tail that was cut before the replay was over."""
+
+    cut: CutRow
+    buffer: FrozenBuffer
+    numbers: TailNumbers
+
+
+class Merge:
+    """One replay's merge. The thread that keeps the index calls it."""
+
+    def __init__(
+        self,
+        parts: ShardParts,
+        replay: Replay,
+        index: ShardIndex,
+        *,
+        flusher: Flusher,
+        memory: MemoryBudget,
+        counters: Counters,
+    ) -> None:
+        self.replay = replay
+        self._parts, self._index, self._flusher, self._memory = parts, index, flusher, memory
+        self._counters = counters
+        self._tail: deque[TailBucket] = deque()
+        self._unsettled: dict[int, Job] = {}
+
+    @property
+    def tail(self) -> tuple[TailBucket, ...]:
+        """The buckets of the tail that wait, oldest first."""
+        return tuple(self._tail)
+
+    def fold_next(self) -> int | None:
+        """Close the next replayed bucket if its job is done: which one it was."""
+        self.settle()
+        done = self.replay.next_done()
+        if done is None:
+            return None
+        cut = done.bucket.cut
+        # All that reads the store comes first: if it fails, nothing has happened, and the bucket is next again.
+        faults = self._faults(done)
+        index = self._fold(done)
+        samples = self._samples(done)
+        self.replay.advance()
+        if done.job is not None and done.result is not None:
+            self._count(done.result)
+            self._send(done.job, faults)
+            self._unsettled[cut.bucket] = done.job
+        self._flusher.add(ClosedBucket(cut, samples, index, done.bucket.groups, cut_committed=True, urgent=True))
+        self._counters.cuts += 1
+        return cut.bucket
+
+    def defer(self, bucket: TailBucket) -> None:
+        """Keep a closed bucket of the tail until the replay is over."""
+        self._tail.append(bucket)
+
+    def take_tail(self) -> Iterator[TailBucket]:
+        """The buckets of the tail that wait, oldest first, each once: the replay is over."""
+        while self._tail:
+            yield self._tail.popleft()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the replay is over, and none of its jobs is left."""
+        return self.replay.is_over and not self._unsettled and not self._tail
+
+    def settle(self) -> None:
+        """Let go of the jobs whose buckets are wholly in the manifest."""
+        if self._unsettled:
+            unstored = {closed.bucket for closed in self._flusher.closed_buckets()}
+            for bucket in [one for one in self._unsettled if one not in unstored]:
+                self.replay.settled(self._unsettled.pop(bucket))
+
+    def _samples(self, done: DoneBucket) -> FrozenBuffer | Replayed:
+        if done.job is None or done.result is None:
+            bucket, groups = done.bucket.cut.bucket, self._parts.options.groups
+            empty = WriteBuffer(bucket, groups, self._memory, seal_rows=1).freeze()
+            for group in frozenset(range(groups)) - done.bucket.groups:
+                empty.release(group)
+            return empty
+        stored = {one.group: one for one in done.result.groups}
+        return Replayed(attempt_of(done.job), done.result.data_expires, stored)
+
+    def _fold(self, done: DoneBucket) -> ClosedIndex | None:
+        if done.bucket.cut.bucket != self._index.open.bucket:
+            return None
+        if done.job is not None:
+            summary, part_keys = read_summary(self._parts.store, done.job)
+            taken = self._index.take_summary(summary, part_keys)
+            self._counters.new_keys += taken.new_keys
+            self._counters.refused_rows += taken.refused
+        return ClosedIndex(self._index.cut(), self._index.next_part_id)
+
+    def _faults(self, done: DoneBucket) -> list[FaultyRecord]:
+        if done.job is None or done.result is None or done.result.counts.faults == 0:
+            return []
+        return list(read_faults(self._parts.store, done.job))
+
+    def _send(self, job: Job, faults: list[FaultyRecord]) -> None:
+        for fault in faults:
+            self._counters.dead_letters += 1
+            self._parts.dead_letters.send(
+                shard=job.shard.shard, offset=fault.offset, time=fault.time, reason=fault.reason, value=fault.value
+            )
+
+    def _count(self, result: JobResult) -> None:
+        counters, counts = self._counters, result.counts
+        counters.records += counts.records
+        counters.bytes += counts.bytes
+        counters.samples += counts.samples
+        counters.too_old += counts.too_old
+        counters.too_far_ahead += counts.too_far_ahead
+        counters.skipped_histograms += counts.skipped_histograms
+        counters.skipped_exemplars += counts.skipped_exemplars
+        counters.skipped_metadata += counts.skipped_metadata
+        dropped = dict(counters.dropped_series)
+        for reason, count in counts.dropped_series:
+            dropped[reason] = dropped.get(reason, 0) + count
+        counters.dropped_series = dropped

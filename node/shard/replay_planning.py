@@ -1,0 +1,119 @@
+"""Who reads what a start has missed: the shard itself, or workers, by jobs that are planned here.
+
+The cuts of all whole buckets are committed first, so that jobs, workers and the next owner agree on them. Then the jobs
+of the owner before are adopted: what is done stays done.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from strandline.errors import Retryable
+from strandline.node.shard.manifest_view import ManifestView
+from strandline.node.shard.options import ReplayMode
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.replaying import Replay, ReplayBucket
+from strandline.node.shard.starting import ManifestUnread, ReadingPlan
+from strandline.recovery.checkpoints import Progress
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.job_board import JobBoard
+from strandline.recovery.log_ends import LogEnds
+from strandline.recovery.planning import ShardPlan, jobs_for, new_plan_id, planned_cuts, recheck
+from strandline.recovery.worker_identity import Processes
+from strandline.store.rows import ManifestWrite, Ownership
+
+_LOG = structlog.get_logger(__name__)
+_CUTS_A_COMMIT = 500
+
+
+class JobsInMotion(Retryable):
+    """Others kept changing the shard's jobs while its owner wanted to adopt them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pinned:
+    """Where the log ended, and when that was asked for."""
+
+    asked_at: int
+    ends: LogEnds
+
+
+def plan_replay(
+    parts: ShardParts, ownership: Ownership, view: ManifestView, plan: ReadingPlan, *, reads_tail: bool
+) -> tuple[ReadingPlan, Replay | None]:
+    """How reading goes on from where the offsets were settled: as planned there, or behind a replay by workers.
+
+    Without a tail there is nothing but whole buckets, so their cuts are committed whoever reads them.
+    """
+    pinned = _Pinned(parts.clock.now_ms(), parts.log.ends())
+    by_workers = _is_for_workers(parts, max(0, pinned.ends.last_stable - plan.position))
+    if not by_workers and reads_tail:
+        # An old plan may have jobs that nobody waits for any more.
+        _board(parts).adopt(parts.options.shard, ())
+        return plan, None
+    _commit_cuts(parts, ownership, view, plan.lost_to, pinned)
+    done = _progress(view, parts)
+    buckets = _buckets(parts, done, view.topic_id, pinned.ends) if by_workers else ()
+    if not buckets:
+        return plan.with_cuts(done), None
+    if parts.replays is None:
+        raise ValueError("nobody replays")
+    if any(bucket.job is not None for bucket in buckets):
+        parts.replays.keep_working()
+    replay = Replay(parts.store, parts.options.shard, buckets, parts.replays, parts.clock)
+    return plan.behind(done), replay
+
+
+def _is_for_workers(parts: ShardParts, records: int) -> bool:
+    options = parts.options.replay
+    if parts.replays is None or options.mode is ReplayMode.DIRECT:
+        return False
+    return options.mode is ReplayMode.SPARK or records > options.threshold
+
+
+def _commit_cuts(
+    parts: ShardParts, ownership: Ownership, view: ManifestView, lost_to: int | None, pinned: _Pinned
+) -> None:
+    options, newest = parts.options, _progress(view, parts).cuts[-1]
+    cutting = Cutting(options.policy.flush_interval, options.grace)
+    planned = planned_cuts(newest, pinned.ends, pinned.asked_at, parts.log.offset_at, cutting)
+    expires = view.row_expiry(parts.clock.now_ms() + options.row_life)
+    for first in range(0, len(planned), _CUTS_A_COMMIT):
+        some = planned[first : first + _CUTS_A_COMMIT]
+        write = ManifestWrite(cuts=tuple(cut.row(expires, lost_to) for cut in some))
+        parts.store.commit(ownership, write)
+        view.committed(write)
+
+
+def _buckets(parts: ShardParts, done: Progress, topic_id: str, ends: LogEnds) -> Sequence[ReplayBucket]:
+    """The buckets that lack rows, with the jobs that read them, which are in the store by now."""
+    options, now = parts.options, parts.clock.now_ms()
+    # Beyond the margin Kafka has deleted the records, and nobody could do the job any more.
+    wanted = jobs_for(done, options.shard, plan=new_plan_id(), expires=now + options.policy.margin)
+    recheck(ShardPlan(options.shard, topic_id, done.cuts[-1].end, wanted), ends, parts.log.topic_id())
+    adopted = _board(parts).adopt(options.shard, wanted.jobs)
+    if adopted is None:
+        raise JobsInMotion(
+            f"the jobs of shard {options.shard} are changed by somebody else again and again",
+            remedy="See who else plans them: a shard has one owner",
+        )
+    jobs = {job.bucket: job for job in adopted}
+    _LOG.info("a replay by workers", shard=str(options.shard), jobs=len(jobs), records=wanted.records)
+    first = min(done.stored_up_to) + 1
+    return [
+        ReplayBucket(cut, done.missing[cut.bucket], jobs.get(cut.bucket))
+        for cut in done.cuts
+        if cut.bucket >= first and not cut.reset
+    ]
+
+
+def _board(parts: ShardParts) -> JobBoard:
+    return JobBoard(parts.store, parts.clock, is_gone=Processes().is_gone)
+
+
+def _progress(view: ManifestView, parts: ShardParts) -> Progress:
+    done = view.progress()
+    if done is None:
+        raise ManifestUnread(f"the manifest of {parts.options.shard} has no cut row")
+    return done

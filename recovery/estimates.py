@@ -1,0 +1,83 @@
+"""What a replay will take, before it runs: records, bytes, time, and where the index comes from. Values and sums."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from strandline.store.jobs import Job
+
+
+class Source(StrEnum):
+    """Where a shard's index comes from at its start. What is behind it always comes from a replay. `IN_USE` is a local
+    copy that a running shard has open.
+    """
+
+    LOCAL_COPY = "local copy"
+    IN_USE = "local copy, in use"
+    BUCKETS = "buckets"
+    REPLAY = "replay"
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How fast a replay goes: bytes of records read in a second by all workers, and what a session costs before it
+    reads any. The defaults are rough ones, for two cores.
+    """
+
+    bytes_per_second: float = 20e6
+    start_seconds: float = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Offsets to read, the bytes of their records, and the seconds that takes. `bytes` and `seconds` are None where no
+    record could be sampled.
+    """
+
+    records: int
+    bytes: int | None
+    seconds: float | None
+
+    def __add__(self, other: "Estimate") -> "Estimate":
+        return Estimate(
+            self.records + other.records,
+            None if self.bytes is None or other.bytes is None else self.bytes + other.bytes,
+            None if self.seconds is None or other.seconds is None else self.seconds + other.seconds,
+        )
+
+
+NOTHING = Estimate(0, 0, 0.0)
+
+
+def estimate(jobs: Iterable[Job], bytes_per_record: float | None, rates: Rates) -> Estimate:
+    """What jobs will take, by the size of records that were sampled from their range; without the start of a session,
+    which all share.
+    """
+    records = sum(job.end - job.start for job in jobs)
+    if not records:
+        return NOTHING
+    if bytes_per_record is None:
+        return Estimate(records, None, None)
+    size = round(records * bytes_per_record)
+    return Estimate(records, size, size / rates.bytes_per_second)
+
+
+def whole_time(total: Estimate, rates: Rates) -> float | None:
+    """The seconds that a replay of this takes with the start of its session; 0 where there is nothing to replay."""
+    if total.records == 0:
+        return 0.0
+    return None if total.seconds is None else rates.start_seconds + total.seconds
+
+
+def sample_offsets(jobs: Iterable[Job], most: int = 8) -> list[int]:
+    """Offsets spread over the ranges of jobs, at each of which one record is worth reading."""
+    ranges = [(job.start, job.end) for job in jobs if job.end > job.start]
+    total = sum(end - start for start, end in ranges)
+    wanted = [number * total // most for number in range(min(most, total))] if total > most else list(range(total))
+    found: list[int] = []
+    passed = 0
+    for start, end in ranges:
+        length = end - start
+        found += [start + place - passed for place in wanted if passed <= place < passed + length]
+        passed += length
+    return found

@@ -1,0 +1,93 @@
+"""Hours and days as people name them: in UTC, and in nothing else.
+
+An hour is "2026-11-15T10", a day "2026-11-15". A zone is refused, "Z" too: where one is allowed, sooner or later
+somebody leaves it out and means the local one.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from strandline.errors import ExitCode, Fatal
+
+HOUR = 3_600_000
+HOURS_A_DAY = 24
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_PERIOD = re.compile(rf"({_DATE})(?:T(\d{{2}}))?", re.ASCII)
+_MOMENT = re.compile(rf"{_DATE}(?:T\d{{2}}(?::\d{{2}}(?::\d{{2}})?)?)?", re.ASCII)
+_WITH_ZONE = re.compile(rf"{_DATE}T[\d:.]*(?:[zZ]|[+-]\d{{2}}(?::?\d{{2}})?|\s*[A-Za-z]+[A-Za-z/_]*)", re.ASCII)
+_WITH_MINUTES = re.compile(rf"{_DATE}[T ]\d{{2}}:.*", re.ASCII)
+
+
+class NotATime(Fatal):
+    """What was written is no hour, day or moment that can be understood."""
+
+    exit_code = ExitCode.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Whole hours, counted since the epoch: one of them, or a day."""
+
+    first_hour: int
+    hours: int = 1
+
+    @property
+    def start(self) -> int:
+        """Its first millisecond."""
+        return self.first_hour * HOUR
+
+    @property
+    def end(self) -> int:
+        """The first millisecond behind it."""
+        return (self.first_hour + self.hours) * HOUR
+
+    def each_hour(self) -> Iterator["Period"]:
+        """Its hours, oldest first."""
+        for hour in range(self.first_hour, self.first_hour + self.hours):
+            yield Period(hour)
+
+    def __str__(self) -> str:
+        return utc_text(self.start)[: len("2026-11-15T10") if self.hours == 1 else len("2026-11-15")]
+
+
+def parse_period(text: str) -> Period:
+    """The hour or day that a text names. Raises `NotATime`."""
+    written = _PERIOD.fullmatch(text)
+    if written is not None:
+        day, hour = written.groups()
+        first = _moment(text, f"{day}T{hour or '00'}:00:00") // HOUR
+        return Period(first) if hour is not None else Period(first, HOURS_A_DAY)
+    remedy = "Write an hour of UTC as 2026-11-15T10, or a day as 2026-11-15"
+    if _WITH_ZONE.fullmatch(text):
+        raise NotATime(f"{text!r} names a zone, and hours and days are those of UTC", remedy=remedy)
+    if _WITH_MINUTES.fullmatch(text):
+        raise NotATime(f"{text!r} has minutes, and only whole hours and days become ready", remedy=remedy)
+    raise NotATime(f"{text!r} is neither an hour nor a day", remedy=remedy)
+
+
+def parse_moment(text: str) -> int:
+    """The moment that a text names, to the second, in milliseconds. Raises `NotATime`."""
+    if _MOMENT.fullmatch(text):
+        return _moment(text, text + "T00:00:00"[len(text) - len("2026-11-15") :])
+    remedy = "Write a time of UTC as 2026-11-15T10:30, with seconds or without, or 2026-11-15T10, or 2026-11-15"
+    if _WITH_ZONE.fullmatch(text):
+        raise NotATime(f"{text!r} names a zone, and times are those of UTC", remedy=remedy)
+    raise NotATime(f"{text!r} is not a time", remedy=remedy)
+
+
+def utc_text(time: int) -> str:
+    """A moment as text, to the second: 2026-11-15T10:00:00Z."""
+    moment = _EPOCH + timedelta(milliseconds=time)
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def _moment(written: str, whole: str) -> int:
+    try:
+        moment = datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise NotATime(f"{written!r} is no time that there is: {error}", remedy="Check the date and the hour") from None
+    return (moment - _EPOCH) // timedelta(milliseconds=1)

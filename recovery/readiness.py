@@ -1,0 +1,340 @@
+"""When an hour or a day is complete, by the manifests of all partitions: pure functions over their rows.
+
+Hour H is ready when every group of every partition is stored up to the bucket that holds H's last millisecond. Samples
+of H that a later bucket brings are counted in that bucket's rows, and raise H's revision. What can't be told is never
+called ready: rows live for a history, and then they are gone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from strandline.recovery.checkpoints import Progress, progress
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.periods import HOUR, Period
+from strandline.store.rows import CutRow, ManifestRows, ShardId
+
+OLDER_THAN_HISTORY = "older than the history"
+NOBODY_READ_THEN = "no partition was read yet"
+
+
+class Verdict(StrEnum):
+    """What there is to say of an hour or a day."""
+
+    READY = "ready"
+    NOT_READY = "not ready"
+    UNKNOWN = "unknown"
+
+
+class LossReason(StrEnum):
+    """Why samples of an hour are missing for good: Kafka had deleted them, or the topic was made again before all of
+    it was stored. A person has accepted either.
+    """
+
+    DELETED = "deleted"
+    TOPIC_MADE_AGAIN = "topic made again"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDataset:
+    """What is stored of a dataset: the manifest of each partition that Kafka has, by its number; None for one that
+    nobody has taken yet.
+
+    Manifests may begin at any bucket below the one that is asked about. Of what happened before `known_since` rows may
+    have expired.
+    """
+
+    dataset: str
+    cutting: Cutting
+    groups: int
+    manifests: Sequence[ManifestRows | None]
+    known_since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A partition that keeps an hour or a day from being ready.
+
+    All of its groups are stored up to `reached_bucket`, which is None if it was never read; `missing_groups` are those
+    that are not up to `needed_bucket`. `behind_ms` is how much time lies between what it has reached and the end of
+    the hour or day.
+    """
+
+    shard: int
+    needed_bucket: int
+    reached_bucket: int | None
+    missing_groups: tuple[int, ...]
+    behind_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedLoss:
+    """Offsets `[first, behind)` of a partition that were not read, and never will be, in these buckets.
+
+    Groups that were stored before lost nothing. `behind` is None where nobody can tell any more how far the old topic
+    went.
+    """
+
+    shard: int
+    first: int
+    behind: int | None
+    buckets: tuple[int, ...]
+    reason: LossReason
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether an hour or a day is complete, and what came after.
+
+    `revision` is how many rows of later buckets, one a bucket and group, have brought samples of it, and
+    `late_samples` how many those are; while the data lives neither falls. `rewound_samples` of them can't be read just
+    now: a rewind has them read again. `started_later` are the partitions that do not count, since they were not read
+    yet.
+    """
+
+    period: str
+    verdict: Verdict
+    reason: str
+    hours: int
+    ready_hours: int
+    first_not_ready: str | None
+    revision: int
+    late_samples: int
+    rewound_samples: int
+    behind: tuple[Behind, ...]
+    losses: tuple[AcceptedLoss, ...]
+    started_later: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStanding:
+    """How far a partition is stored with all of its groups, as numbers: the newest bucket, the time up to which that
+    is, and how long ago that was. All are None for one that was never read.
+    """
+
+    shard: int
+    reached_bucket: int | None
+    stored_until: int | None
+    behind_ms: int | None
+
+
+def bucket_of_hour(hour: int, flush_interval: int) -> int:
+    """The bucket with which an hour is complete: the one that holds its last millisecond."""
+    return ((hour + 1) * HOUR - 1) // flush_interval
+
+
+def readiness(stored: StoredDataset, period: Period) -> Readiness:
+    """Whether an hour or a day is complete. A day needs each of its hours. Raises `ManifestTorn`."""
+    partitions = _partitions(stored)
+    hours = [(hour, _judge_hour(stored, partitions, hour)) for hour in period.each_hour()]
+    verdicts = [judged.verdict for _, judged in hours]
+    verdict = next((one for one in (Verdict.NOT_READY, Verdict.UNKNOWN) if one in verdicts), Verdict.READY)
+    # Whoever is behind for an hour is behind for each that follows: the last one tells of all, and by how much.
+    *_, (_, last) = hours
+    rows = [
+        (row, late)
+        for manifest in stored.manifests
+        if manifest is not None
+        for row in manifest.groups
+        for late in row.late
+        if period.first_hour <= late.hour < period.first_hour + period.hours
+    ]
+    return Readiness(
+        period=str(period),
+        verdict=verdict,
+        reason=next((judged.reason for _, judged in hours if judged.verdict is verdict), ""),
+        hours=period.hours,
+        ready_hours=verdicts.count(Verdict.READY),
+        first_not_ready=next((str(hour) for hour, judged in hours if judged.verdict is not Verdict.READY), None),
+        # Superseded rows too: each will be written again in its place, so that a revision never falls.
+        revision=len(rows),
+        late_samples=sum(late.samples for _, late in rows),
+        rewound_samples=sum(late.samples for row, late in rows if row.superseded),
+        behind=last.behind,
+        losses=_losses(stored, partitions, period),
+        started_later=last.started_later,
+    )
+
+
+def newest_ready_hour(stored: StoredDataset) -> int | None:
+    """The newest hour that is ready, counted since the epoch; None while there is none."""
+    partitions = _partitions(stored)
+    reached = [one.reached for one in partitions]
+    least = min((bucket for bucket in reached if bucket is not None), default=None)
+    if least is None or None in reached:
+        return None
+    hour = (least + 1) * stored.cutting.flush_interval // HOUR - 1
+    return hour if _judge_hour(stored, partitions, Period(hour)).verdict is Verdict.READY else None
+
+
+def standings(stored: StoredDataset, now: int) -> tuple[PartitionStanding, ...]:
+    """How far each partition is stored, and how far behind now that is."""
+    told = []
+    for one in _partitions(stored):
+        until = (one.reached + 1) * stored.cutting.flush_interval if one.reached is not None else None
+        told.append(
+            PartitionStanding(one.shard, one.reached, until, max(0, now - until) if until is not None else None)
+        )
+    return tuple(told)
+
+
+class _Finding(StrEnum):
+    """What one partition says of a bucket."""
+
+    STORED = "stored"
+    BEHIND = "behind"
+    STARTED_LATER = "started later"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """What was read of one topic: cut rows that join, oldest first. The first is a reset, unless that has expired."""
+
+    cuts: Sequence[CutRow]
+
+    def holds(self, bucket: int) -> bool:
+        """Whether the bucket, or one that would have followed, belongs to it and not to what came before."""
+        first = self.cuts[0]
+        return bucket > first.bucket if first.reset else bucket >= first.bucket
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """One partition's manifest, made ready for questions. Of `lives`, oldest first, only the newest one goes on."""
+
+    shard: int
+    manifest: ManifestRows | None
+    lives: Sequence[_Life]
+    done: Progress | None
+    stored: frozenset[tuple[int, int]] = field(repr=False)
+
+    @property
+    def reached(self) -> int | None:
+        """The newest bucket up to which every group is stored."""
+        return min(self.done.stored_up_to) if self.done is not None else None
+
+    def life_of(self, bucket: int) -> _Life | None:
+        return next((life for life in reversed(self.lives) if life.holds(bucket)), None)
+
+    def missing(self, bucket: int) -> tuple[int, ...]:
+        """The groups that are not stored up to a bucket of the life that goes on."""
+        if self.done is None:
+            return ()
+        return tuple(group for group, up_to in enumerate(self.done.stored_up_to) if up_to < bucket)
+
+    def finding(self, bucket: int, *, may_have_expired: bool) -> _Finding:
+        if self.done is None:
+            return _Finding.BEHIND
+        life = self.life_of(bucket)
+        if life is None:
+            began = self.lives[0].cuts[0].reset and not may_have_expired
+            return _Finding.STARTED_LATER if began else _Finding.UNKNOWN
+        # The newest life begins behind all older ones: what was not stored of those never will be. That is a loss, and
+        # nothing to wait for.
+        return _Finding.BEHIND if self.missing(bucket) else _Finding.STORED
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedHour:
+    verdict: Verdict
+    reason: str
+    behind: tuple[Behind, ...]
+    started_later: tuple[int, ...]
+
+
+def _partitions(stored: StoredDataset) -> Sequence[_Partition]:
+    return [
+        _partition(ShardId(stored.dataset, shard), manifest, stored.groups)
+        for shard, manifest in enumerate(stored.manifests)
+    ]
+
+
+def _partition(shard: ShardId, manifest: ManifestRows | None, groups: int) -> _Partition:
+    if manifest is None:
+        return _Partition(shard.shard, None, (), None, frozenset())
+    lives: list[list[CutRow]] = []
+    for cut in sorted(manifest.cuts, key=lambda one: one.bucket):
+        if cut.reset or not lives:
+            lives.append([])
+        lives[-1].append(cut)
+    return _Partition(
+        shard.shard,
+        manifest,
+        [_Life(cuts) for cuts in lives],
+        progress(manifest, groups, shard),
+        frozenset((row.bucket, row.group) for row in manifest.groups if not row.superseded),
+    )
+
+
+def _judge_hour(stored: StoredDataset, partitions: Sequence[_Partition], hour: Period) -> _JudgedHour:
+    interval = stored.cutting.flush_interval
+    bucket = bucket_of_hour(hour.first_hour, interval)
+    may_have_expired = hour.end <= stored.known_since
+    found = [(one, one.finding(bucket, may_have_expired=may_have_expired)) for one in partitions]
+    behind = tuple(
+        Behind(
+            one.shard,
+            bucket,
+            one.reached,
+            one.missing(bucket) if one.done is not None else tuple(range(stored.groups)),
+            hour.end - (one.reached + 1) * interval if one.reached is not None else None,
+        )
+        for one, finding in found
+        if finding is _Finding.BEHIND
+    )
+    findings = {finding for _, finding in found}
+    if behind:
+        verdict, reason = Verdict.NOT_READY, ""
+    elif _Finding.UNKNOWN in findings:
+        verdict, reason = Verdict.UNKNOWN, OLDER_THAN_HISTORY
+    elif _Finding.STORED not in findings:
+        verdict, reason = Verdict.UNKNOWN, NOBODY_READ_THEN
+    else:
+        verdict, reason = Verdict.READY, ""
+    later = tuple(one.shard for one, finding in found if finding is _Finding.STARTED_LATER)
+    return _JudgedHour(verdict, reason, behind, later)
+
+
+def _losses(stored: StoredDataset, partitions: Sequence[_Partition], period: Period) -> tuple[AcceptedLoss, ...]:
+    """What was accepted as lost of the buckets that hold a period's records: those of its beginning lie in the bucket
+    before, while that is still open for its grace.
+    """
+    cutting = stored.cutting
+    first, last = cutting.bucket_of(period.start), (period.end - 1) // cutting.flush_interval
+    losses: list[AcceptedLoss] = []
+    for one in partitions:
+        losses += _deleted(one, first, last)
+        losses += _left_behind(one, first, last, stored.groups)
+    return tuple(losses)
+
+
+def _deleted(one: _Partition, first: int, last: int) -> list[AcceptedLoss]:
+    """Ranges that join, over the border of a bucket, are one loss."""
+    losses: list[AcceptedLoss] = []
+    for cut in (cut for life in one.lives for cut in life.cuts if first <= cut.bucket <= last):
+        if cut.lost_to is None:
+            continue
+        if losses and losses[-1].behind == cut.start:
+            before = losses.pop()
+            start, buckets = before.first, (*before.buckets, cut.bucket)
+        else:
+            start, buckets = cut.start, (cut.bucket,)
+        losses.append(AcceptedLoss(one.shard, start, cut.lost_to, buckets, LossReason.DELETED))
+    return losses
+
+
+def _left_behind(one: _Partition, first: int, last: int, groups: int) -> list[AcceptedLoss]:
+    """What was not stored of a topic when another took its place: buckets that lack a group, and what was never cut."""
+    losses = []
+    for life, following in zip(one.lives, one.lives[1:], strict=False):
+        cuts = [cut for cut in life.cuts if not cut.reset]
+        whole = [all((cut.bucket, group) in one.stored for group in range(groups)) for cut in cuts]
+        end, next_bucket = life.cuts[-1].end, life.cuts[-1].bucket + 1
+        if False in whole:
+            torn = cuts[whole.index(False)]
+            end, next_bucket = torn.start, torn.bucket
+        buckets = tuple(range(max(first, next_bucket), min(last, following.cuts[0].bucket) + 1))
+        if buckets:
+            losses.append(AcceptedLoss(one.shard, end, None, buckets, LossReason.TOPIC_MADE_AGAIN))
+    return losses

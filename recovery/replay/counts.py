@@ -1,0 +1,49 @@
+"""Adding up what was read, and its form in bytes."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from typing import Any
+
+from strandline.recovery.replay.job_result import RecordCounts
+from strandline.wire.columns import Columns
+
+_NUMBERS = tuple(field.name for field in fields(RecordCounts) if field.name != "dropped_series")
+
+
+def counts_of(columns: Columns, *, records: int, nbytes: int, too_old: int, too_far_ahead: int) -> RecordCounts:
+    """What a decoded batch adds, as a shard counts it: samples are those before any was left out for its time."""
+    skipped = columns.skipped
+    return RecordCounts(
+        records=records,
+        bytes=nbytes,
+        samples=len(columns.time),
+        too_old=too_old,
+        too_far_ahead=too_far_ahead,
+        faults=len(columns.faults),
+        skipped_histograms=skipped.histograms,
+        skipped_exemplars=skipped.exemplars,
+        skipped_metadata=skipped.metadata,
+        dropped_series=tuple(sorted((verdict.name, count) for verdict, count in skipped.series.items())),
+    )
+
+
+def added(some: Iterable[RecordCounts]) -> RecordCounts:
+    """The sum."""
+    numbers: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    for one in some:
+        numbers.update({name: getattr(one, name) for name in _NUMBERS})
+        dropped.update(dict(one.dropped_series))
+    return RecordCounts(**numbers, dropped_series=tuple(sorted(dropped.items())))
+
+
+def counts_to_json(counts: RecordCounts) -> dict[str, Any]:
+    """For `json`."""
+    return asdict(counts)
+
+
+def counts_from_json(found: dict[str, Any]) -> RecordCounts:
+    """What `counts_to_json` was given. Raises `TypeError` or `ValueError` for anything else."""
+    dropped = tuple((str(name), int(count)) for name, count in found["dropped_series"])
+    return RecordCounts(**(found | {"dropped_series": dropped}))

@@ -1,0 +1,203 @@
+"""The first half of a replay: records of some task, in order of their offsets, become blocks for units.
+
+A record counts for the job whose range its offset lies in, and just as it would on the shard: the same limits, the same
+keys, the same counts. Samples are kept as columns until the task ends, its bucket does, or there are too many; then
+they are sorted by counting, divided by unit and group, and encoded as segments are.
+"""
+
+import json
+from bisect import bisect_left
+from collections.abc import Sequence
+
+import numpy as np
+
+from strandline.arrays import I64s, U32s, U64s
+from strandline.index.bucket_keys import BucketKeys
+from strandline.index.key_table import MISSING
+from strandline.index.numbering import BucketNumbering
+from strandline.index.sample_limits import Kept, keep_timely
+from strandline.recovery.replay.blocks import Block, BlockKind
+from strandline.recovery.replay.counts import added, counts_of, counts_to_json
+from strandline.recovery.replay.faults import FaultyRecord, encode_faults
+from strandline.recovery.replay.job_result import RecordCounts
+from strandline.recovery.replay.key_codec import encode_keys, encode_summary
+from strandline.recovery.replay.replay_input import JobInput, ReplayInput
+from strandline.recovery.replay.sections import pack_sections
+from strandline.recovery.replay.series_order import UnitOrder, unit_order
+from strandline.store.buffer.dictionary import Dictionary
+from strandline.store.buffer.gathering import gather
+from strandline.store.buffer.open_rows import Arriving, OpenRows, Rows
+from strandline.store.segment_codec import encode_run
+from strandline.store.series_run import SeriesKeys, SeriesRun
+from strandline.wire.columns import Columns
+from strandline.wire.decode import Decoder
+
+# What a task keeps as columns before it encodes: 20 bytes a sample, and the bytes of keys that it has met.
+MOST_SAMPLES, MOST_KEY_BYTES = 8 << 20, 256 << 20
+ROWS_A_COLUMN = 1 << 18
+# A block is read whole, so it may have larger segments than the store.
+BLOCK_SEGMENT_BYTES = 1 << 20
+
+
+class Mapper:
+    """One task. It is given records of one shard after the other, each shard's in order of their offsets."""
+
+    def __init__(self, given: ReplayInput, *, most_samples: int = MOST_SAMPLES) -> None:
+        self._given = given
+        self._most_samples = most_samples
+        self._decoder = Decoder(given.settings.record_limits)
+        self._open: _JobMapping | None = None
+        self._blocks: list[Block] = []
+
+    def take(self, shard: int, offsets: I64s, times: I64s, values: Sequence[bytes]) -> None:
+        """Take records with their record times in milliseconds. Those of no job of the wave are left out."""
+        for job in self._given.jobs:
+            if job.shard.shard == shard:
+                first, behind = np.searchsorted(offsets, (job.start, job.end)).tolist()
+                if first < behind:
+                    self._mapping_of(job).take(offsets[first:behind], times[first:behind], values[first:behind])
+
+    def blocks(self) -> list[Block]:
+        """End the task: all that it has to pass on."""
+        self._close()
+        blocks, self._blocks = self._blocks, []
+        return blocks
+
+    def _mapping_of(self, job: JobInput) -> "_JobMapping":
+        if self._open is None or self._open.job is not job or self._open.is_full:
+            self._close()
+            self._open = _JobMapping(self._given, job, self._decoder, self._most_samples)
+        return self._open
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._blocks += self._open.blocks()
+            self._open = None
+
+
+class _JobMapping:
+    """Records of one job, until they are too many."""
+
+    def __init__(self, given: ReplayInput, job: JobInput, decoder: Decoder, most_samples: int) -> None:
+        self.job = job
+        self._settings = given.settings
+        self._decoder = decoder
+        self._most_samples = most_samples
+        # Numbers alone are quicker to give than numbers with summaries.
+        self._keys = BucketKeys() if job.wants_keys else None
+        self._numbering = BucketNumbering()
+        self._dictionary = Dictionary(given.settings.groups)
+        self._columns: list[OpenRows] = []
+        self._key_bytes = 0
+        self._first_offset = -1
+        self._counts = RecordCounts()
+        self._faults: list[FaultyRecord] = []
+        left_out = sorted(set(range(given.settings.groups)) - job.groups)
+        self._left_out = np.array(left_out, dtype=np.uint64)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what there is should be encoded before any more is taken."""
+        return sum(map(len, self._columns)) >= self._most_samples or self._key_bytes >= MOST_KEY_BYTES
+
+    def take(self, offsets: I64s, times: I64s, values: Sequence[bytes]) -> None:
+        """Take records of the job's range."""
+        if self._first_offset < 0:
+            self._first_offset = int(offsets[0])
+        columns = self._decoder.decode(values)
+        kept = keep_timely(columns, times, self._settings.sample_limits)
+        self._count(columns, kept, offsets, times, values)
+        columns = kept.columns
+        if self._keys is None:
+            numbers, new = self._numbering.take(columns)
+        else:
+            numbers, new = self._keys.take(columns, offsets)
+            self._key_bytes += int(columns.labels_length[new].sum())
+        self._dictionary.define(SeriesKeys(columns.metric[new], columns.key_high[new], columns.key_low[new]))
+        self._append(columns, self._wanted(columns, numbers))
+
+    def blocks(self) -> list[Block]:
+        """All that was taken, in blocks."""
+        job, first_unit = self.job, self.job.first_unit
+        known = self._dictionary.known()
+        order = unit_order(known.keys, known.group, job.bounds)
+        blocks = self._sample_blocks(order, known.keys)
+        if self._keys is not None:
+            summary, part_keys = self._keys.summary(), self._keys.part_keys()
+            for unit, numbers in enumerate(order.numbers_by_unit()):
+                if len(numbers):
+                    data = [encode_summary(summary.take(numbers)), encode_keys(part_keys.take(numbers))]
+                    blocks.append(self._block(first_unit + unit, BlockKind.KEYS, pack_sections(data)))
+        if self._faults:
+            blocks.append(self._block(first_unit, BlockKind.FAULTS, encode_faults(self._faults)))
+        counts = json.dumps(counts_to_json(self._counts)).encode()
+        blocks.append(self._block(first_unit, BlockKind.COUNTS, counts))
+        return blocks
+
+    def _sample_blocks(self, order: UnitOrder, keys: SeriesKeys) -> list[Block]:
+        gathered = gather((), self._rows(), order.place, len(order.number))
+        found = order.number[gathered.place]
+        metric, key_high, key_low = keys.metric[found], keys.key_high[found], keys.key_low[found]
+        blocks = []
+        for part in order.parts:
+            first, behind = bisect_left(gathered.place, part.first), bisect_left(gathered.place, part.behind)
+            if first == behind:
+                continue
+            bounds = gathered.first_sample[first : behind + 1]
+            samples = slice(int(bounds[0]), int(bounds[-1]))
+            run = SeriesRun(
+                metric[first:behind],
+                key_high[first:behind],
+                key_low[first:behind],
+                bounds - bounds[0],
+                gathered.time[samples],
+                gathered.value[samples],
+            )
+            segments = encode_run(run, target_bytes=BLOCK_SEGMENT_BYTES)
+            data = pack_sections([segment.data for segment in segments])
+            blocks.append(self._block(self.job.first_unit + part.unit, BlockKind.SAMPLES, data, group=part.group))
+        return blocks
+
+    def _block(self, unit: int, kind: BlockKind, data: bytes, *, group: int = -1) -> Block:
+        return Block(unit, kind, group, self._first_offset, data)
+
+    def _append(self, columns: Columns, numbers: U32s) -> None:
+        arriving = Arriving.of(numbers, columns.first_sample, columns.time, columns.value, len(self._dictionary))
+        row = sample = 0
+        while row < len(numbers):
+            if not self._columns or self._columns[-1].is_full:
+                self._columns.append(OpenRows(ROWS_A_COLUMN))
+            row, sample = self._columns[-1].fill(arriving, row, sample)
+
+    def _rows(self) -> Rows:
+        some = [columns.rows() for columns in self._columns] or [OpenRows(0).rows()]
+        self._columns = []
+        if len(some) == 1:
+            return some[0]
+        return Rows(
+            np.concatenate([one.series for one in some]),
+            np.concatenate([one.time for one in some]),
+            np.concatenate([one.value for one in some]),
+        )
+
+    def _wanted(self, columns: Columns, numbers: U32s) -> U32s:
+        if len(self._left_out) == 0:
+            return numbers
+        group: U64s = columns.metric % np.uint64(self._settings.groups)
+        return np.where(np.isin(group, self._left_out), np.uint32(MISSING), numbers)
+
+    def _count(self, columns: Columns, kept: Kept, offsets: I64s, times: I64s, values: Sequence[bytes]) -> None:
+        counts = counts_of(
+            columns,
+            records=len(values),
+            nbytes=sum(map(len, values)),
+            too_old=kept.too_old,
+            too_far_ahead=kept.too_far_ahead,
+        )
+        self._counts = added([self._counts, counts])
+        self._faults += [
+            FaultyRecord(
+                int(offsets[fault.record]), int(times[fault.record]), fault.reason, bytes(values[fault.record])
+            )
+            for fault in columns.faults
+        ]

@@ -1,0 +1,25 @@
+"""Whoever does replay jobs: Spark, or the twin in memory."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from strandline.errors import Retryable
+from strandline.recovery.replay.job_result import JobResult
+from strandline.store.jobs import Job
+
+
+class ReplayFailed(Retryable):
+    """Jobs could not be done. What they wrote is under an attempt that nobody will read; a new lease may do better."""
+
+
+class JobRunner(Protocol):
+    """Does jobs."""
+
+    def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
+        """Do some jobs of one dataset, each of which the caller has leased; their results.
+
+        When this returns, all segments and all rows of the results are in the store, the rows of kind `RESULT` as the
+        last of each job. Raises if that can't be had for all of them; some may be done all the same. `heard` is told
+        now and then, from the calling thread, which part is done, from 0 to 1; what it raises ends the run.
+        """
+        ...

@@ -1,0 +1,37 @@
+"""Which jobs come first: those whose records Kafka will delete soonest. Pure functions over jobs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from strandline.recovery.cutting import Cutting
+from strandline.store.jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Urgency:
+    """How long the topic keeps its records for, in milliseconds by time; None for ever."""
+
+    cutting: Cutting
+    retention: int | None
+
+    def deleted_at(self, bucket: int) -> int | None:
+        """The earliest time at which the first record of a bucket may be deleted; None if never by its age.
+
+        A bucket begins with the first record past the deadline of the bucket before.
+        """
+        return None if self.retention is None else self.cutting.deadline(bucket - 1) + self.retention
+
+    def time_left(self, bucket: int, now: int) -> int | None:
+        """How many milliseconds are left to read a bucket; negative once its records may have been deleted."""
+        deleted_at = self.deleted_at(bucket)
+        return None if deleted_at is None else deleted_at - now
+
+    def ordered(self, jobs: Iterable[Job]) -> list[Job]:
+        """Jobs of any shards, the most urgent first: least time left, then bucket, then shard."""
+        return sorted(jobs, key=lambda job: (self.deleted_at(job.bucket) or 0, job.bucket, job.shard))
+
+
+def least_time_left(jobs: Iterable[Job], urgency: Urgency, now: int) -> int | None:
+    """The time left of the most urgent job, which is the margin of a recovery; None if nothing presses."""
+    left = [urgency.time_left(job.bucket, now) for job in jobs]
+    return min((time for time in left if time is not None), default=None)

@@ -1,0 +1,245 @@
+"""The segments that one row of the manifest names: there, whole, in order, and what the row says of them.
+
+They are read one at a time. What is kept of them are the series of the group, not their samples.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from strandline.arrays import I64s, U64s
+from strandline.recovery.verification.findings import Counts, Findings, Kind, counted
+from strandline.store.group_write import late_samples
+from strandline.store.protocol import Store
+from strandline.store.rows import GroupRow, LateSamples, Segment, SegmentsOf, ShardId
+from strandline.store.segment_codec import SegmentDamaged, decode_directory, decode_segment, runs_checksum
+from strandline.store.series_run import SeriesKey
+
+_MOST_HOURS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesTimes:
+    """Series in order, with the least and the greatest time of each; no times where samples were not looked at."""
+
+    metric: U64s
+    key_high: U64s
+    key_low: U64s
+    least: I64s
+    greatest: I64s
+    has_times: bool
+
+    def __len__(self) -> int:
+        return len(self.metric)
+
+    def key(self, place: int) -> SeriesKey:
+        """One of them."""
+        return SeriesKey(int(self.metric[place]), int(self.key_high[place]), int(self.key_low[place]))
+
+    def from_second(self) -> "SeriesTimes":
+        """All but the first."""
+        return SeriesTimes(
+            self.metric[1:], self.key_high[1:], self.key_low[1:], self.least[1:], self.greatest[1:], self.has_times
+        )
+
+    @staticmethod
+    def concatenated(parts: list["SeriesTimes"], *, has_times: bool) -> "SeriesTimes":
+        """Several, one behind the other."""
+        hashes, times = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
+        return SeriesTimes(
+            np.concatenate([hashes, *(part.metric for part in parts)]),
+            np.concatenate([hashes, *(part.key_high for part in parts)]),
+            np.concatenate([hashes, *(part.key_low for part in parts)]),
+            np.concatenate([times, *(part.least for part in parts)]),
+            np.concatenate([times, *(part.greatest for part in parts)]),
+            has_times,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """One segment, without its values."""
+
+    series: SeriesTimes
+    samples: int
+    least_time: int
+    greatest_time: int
+    late: tuple[LateSamples, ...]
+
+
+@dataclass(slots=True)
+class GroupReader:
+    """Reads the segments of rows and says what is wrong with them. With `samples` all is decompressed; without, the
+    checksums and the directories are looked at.
+    """
+
+    store: Store
+    shard: ShardId
+    groups: int
+    flush_interval: int
+    samples: bool
+    found: Findings
+    counts: Counts
+
+    def read(self, row: GroupRow) -> SeriesTimes | None:
+        """The series that the segments of a row hold; None if they are not whole, which has been told then."""
+        faults = len(self.found.found)
+        sums = _Sums(self, row)
+        where = SegmentsOf(self.shard, row.bucket, row.group, row.attempt)
+        for segment in self.store.segments(where):
+            named = f"{segment.first.hex()}/{segment.seq} of attempt {row.attempt}"
+            try:
+                decoded = self._decode(segment, row, named)
+            except SegmentDamaged as error:
+                self._add(Kind.SEGMENT_DAMAGED, row, error.message)
+                sums.seen(segment)
+                continue
+            sums.seen(segment)
+            sums.take(segment, decoded, named)
+        self.counts.groups += 1
+        if not sums.check_number() or len(self.found.found) > faults:
+            return None
+        sums.check()
+        return SeriesTimes.concatenated(sums.parts, has_times=self.samples)
+
+    def _decode(self, segment: Segment, row: GroupRow, named: str) -> _Decoded:
+        if not self.samples:
+            directory = decode_directory(segment.data, named=named)
+            unknown = np.zeros(len(directory), dtype=np.int64)
+            series = SeriesTimes(
+                directory.metric, directory.key_high, directory.key_low, unknown, unknown, has_times=False
+            )
+            samples = int(directory.counts.sum())
+            return _Decoded(series, samples, directory.least_time, directory.greatest_time, ())
+        run = decode_segment(segment.data, named=named)
+        least, greatest = run.time[run.first_sample[:-1]], run.time[run.first_sample[1:] - 1]
+        return _Decoded(
+            SeriesTimes(run.metric, run.key_high, run.key_low, least, greatest, has_times=True),
+            run.samples,
+            int(least.min()),
+            int(greatest.max()),
+            late_samples(run.time, row.bucket, self.flush_interval),
+        )
+
+    def _add(self, kind: Kind, row: GroupRow, what: str) -> None:
+        self.found.add(kind, what, bucket=row.bucket, group=row.group)
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What the segments of a row come to, so far."""
+
+    reader: GroupReader
+    row: GroupRow
+    parts: list[SeriesTimes] = field(default_factory=list)
+    _heads: list[Segment] = field(default_factory=list)
+    _series: int = 0
+    _samples: int = 0
+    _least: int | None = None
+    _greatest: int | None = None
+    _late: Counter[int] = field(default_factory=Counter)
+    _misplaced: int = 0
+
+    def seen(self, segment: Segment) -> None:
+        """A segment is there, whatever it holds."""
+        self.reader.counts.segments += 1
+        self.reader.counts.bytes += len(segment.data)
+        # The checksum over all of a group is over the checksum that each begins with.
+        self._heads.append(Segment(segment.first, segment.seq, segment.data[:8]))
+
+    def take(self, segment: Segment, decoded: _Decoded, named: str) -> None:
+        """A segment is whole."""
+        series = decoded.series
+        self._check_place(segment, series, named)
+        groups = np.uint64(self.reader.groups)
+        self._misplaced += int(np.count_nonzero(series.metric % groups != self.row.group))
+        self._samples += decoded.samples
+        self._least = decoded.least_time if self._least is None else min(self._least, decoded.least_time)
+        self._greatest = decoded.greatest_time if self._greatest is None else max(self._greatest, decoded.greatest_time)
+        for late in decoded.late:
+            self._late[late.hour] += late.samples
+        if self.parts and self.parts[-1].key(-1) == series.key(0):
+            self._go_on(series, named)
+            series = series.from_second()
+        elif self.parts and self.parts[-1].key(-1) > series.key(0):
+            self._add(Kind.SEGMENT_ORDER, f"segment {named} begins with a series that comes before the last one's end")
+        if len(series):
+            self.parts.append(series)
+        self._series += len(series)
+
+    def check_number(self) -> bool:
+        """Whether as many segments are there as the row names."""
+        there, named = len(self._heads), self.row.segments
+        if there != named:
+            self._add(
+                Kind.SEGMENT_MISSING if there < named else Kind.SEGMENT_ORDER,
+                f"{counted(there, 'segment')} of group {self.row.group} are there under attempt {self.row.attempt}, and"
+                f" its row names {named}",
+            )
+        return there == named
+
+    def check(self) -> None:
+        """Compare with what the row says."""
+        row, counts = self.row, self.reader.counts
+        counts.series += self._series
+        counts.samples += self._samples
+        checksum = runs_checksum(self._heads)
+        if checksum != row.checksum:
+            self._add(
+                Kind.SEGMENT_CHECKSUM,
+                f"the segments of group {row.group} under attempt {row.attempt} are whole, but not those that its row"
+                f" names: their checksum is {checksum.hex()}, the row's {row.checksum.hex()}",
+            )
+        for what, there, said in (
+            ("series", self._series, row.series),
+            ("samples", self._samples, row.samples),
+            ("as least time", self._least, row.least_time),
+            ("as greatest time", self._greatest, row.greatest_time),
+        ):
+            if there != said:
+                self._add(
+                    Kind.SEGMENT_SUMS, f"the segments of group {row.group} have {there} {what}, and its row says {said}"
+                )
+        if self._misplaced:
+            self._add(
+                Kind.WRONG_GROUP,
+                f"{counted(self._misplaced, 'series', 'series')} in the segments of group {row.group} belong to another"
+                " group by their metric",
+            )
+        said_late = {late.hour: late.samples for late in row.late}
+        if self.reader.samples and said_late != self._late:
+            self._add(
+                Kind.LATE_SAMPLES,
+                f"the segments of group {row.group} have as late samples by hour {_told(self._late)}, and its row says"
+                f" {_told(said_late)}",
+            )
+
+    def _check_place(self, segment: Segment, series: SeriesTimes, named: str) -> None:
+        # `seen` has put this one behind those before it.
+        before = self._heads[-2] if len(self._heads) > 1 else None
+        if segment.first != series.key(0).to_bytes():
+            self._add(
+                Kind.SEGMENT_ORDER, f"segment {named} begins with another series, {series.key(0).to_bytes().hex()}"
+            )
+            return
+        expected = before.seq + 1 if before is not None and before.first == segment.first else 0
+        if segment.seq != expected:
+            self._add(Kind.SEGMENT_ORDER, f"segment {named} stands where number {expected} of its series should")
+
+    def _go_on(self, series: SeriesTimes, named: str) -> None:
+        """The first series is the last one of the segment before, whose times go on."""
+        last = self.parts[-1]
+        if series.has_times:
+            if series.least[0] <= last.greatest[-1]:
+                self._add(Kind.SEGMENT_ORDER, f"segment {named} goes on with a series at a time that is not behind")
+            last.greatest[-1] = max(int(last.greatest[-1]), int(series.greatest[0]))
+
+    def _add(self, kind: Kind, what: str) -> None:
+        self.reader.found.add(kind, what, bucket=self.row.bucket, group=self.row.group)
+
+
+def _told(late: Mapping[int, int]) -> str:
+    hours = [f"{hour}: {samples}" for hour, samples in sorted(late.items())]
+    return ", ".join(hours[:_MOST_HOURS] + ["..."] * (len(hours) > _MOST_HOURS)) or "none"

@@ -1,0 +1,79 @@
+"""The local copy of a shard's index beside what is stored: what it says of keys must be what the buckets say.
+
+A copy is looked at as a start would: one that is damaged, or not the one that the manifest names, would be built again,
+which is no fault. One that would be used has to be right.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from strandline.index.bitmaps import to_bitmap
+from strandline.index.cut_snapshot import CutSnapshot
+from strandline.index.local_copy import CopyIdentity, CopyUnusable, open_copy, saved_identity
+from strandline.index.part_columns import LIVE, PartRows
+from strandline.recovery.verification.documents import ExpectedDocuments, differences
+from strandline.recovery.verification.findings import Findings, Kind, Remark, several
+from strandline.recovery.verification.known_keys import KnownKeys
+from strandline.store.rows import GroupRow, ShardId
+
+
+@dataclass(frozen=True, slots=True)
+class CopyCheck:
+    """What a copy is compared with. `rows` are those that name the index buckets which can be read."""
+
+    shard: ShardId
+    topic_id: str
+    retention: int
+    rows: Mapping[int, GroupRow]
+    known: KnownKeys
+    found: Findings
+
+    def check(self, folder: Path) -> None:
+        """Look at the copy in a folder, which nobody else has open: it may be tidied up, as at a start."""
+        try:
+            index, snapshot = open_copy(folder, self._expected(folder, saved_identity(folder)), self.retention)
+        except CopyUnusable as error:
+            self.found.note(Remark.COPY_UNUSED, f"the local copy is not one that a start would use: {error.reason}")
+            return
+        with index:
+            told = list(self._against_buckets(snapshot))
+            keys = snapshot.keys.take(np.argsort(snapshot.keys.part_id))
+            told += differences(index, ExpectedDocuments(keys.part_id, keys.key_low, keys.key_high))
+        for what in told:
+            self.found.add(Kind.COPY_DIFFERS, f"in the local copy: {what}", bucket=snapshot.bucket)
+
+    def _expected(self, folder: Path, saved: CopyIdentity) -> CopyIdentity:
+        row = self.rows.get(saved.bucket)
+        if row is None or row.index is None or row.superseded:
+            raise CopyUnusable(folder, f"the manifest has no index bucket {saved.bucket}")
+        return CopyIdentity(self.shard.dataset, self.topic_id, self.shard.shard, saved.bucket, row.index.attempt)
+
+    def _against_buckets(self, snapshot: CutSnapshot) -> Iterator[str]:
+        """The records that the copy stands for are there, and it stands for every live key of them."""
+        keys, known = snapshot.keys, self.known
+        numbers = known.find(keys.key_low.astype(np.uint64), keys.key_high.astype(np.uint64))
+        readable = np.isin(keys.newest, list(self.rows))
+        wrong = readable & ~known.has_record(keys.newest.astype(np.int64), keys.part_id, numbers)
+        if number := int(np.count_nonzero(wrong)):
+            first = _first(keys, wrong)
+            yield several(
+                "keys that have no such record in the index bucket that should hold it",
+                number,
+                f"part id {first.part_id[0]}, and the bucket {first.newest[0]}",
+            )
+        live = known.counting(snapshot.bucket, LIVE)
+        if missing := to_bitmap(live.part_id) - to_bitmap(keys.part_id):
+            yield several(
+                f"keys that are missing and were live when bucket {snapshot.bucket} was stored",
+                len(missing),
+                f"part id {missing[0]}",
+            )
+        if snapshot.bucket in known.active and snapshot.active.get(snapshot.bucket) != known.active[snapshot.bucket]:
+            yield f"others count as active in bucket {snapshot.bucket} than in its index bucket"
+
+
+def _first(keys: PartRows, which: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> PartRows:
+    return keys.take(np.flatnonzero(which)[:1])

@@ -1,0 +1,285 @@
+"""A whole shard, verified: in which order things are looked at, and what can't be judged once something is wrong."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from strandline.clock import Clock
+from strandline.index.bucket_codec import BucketDamaged, StoredBucket
+from strandline.index.bucket_load import load_index
+from strandline.index.documents import MalformedBatch
+from strandline.index.key_documents import LuceneDocuments
+from strandline.index.key_table import MISSING
+from strandline.index.part_key_index import PartKeyIndex
+from strandline.index.pylucene.failures import LuceneFailed
+from strandline.recovery.checkpoints import ManifestTorn, index_rows, progress
+from strandline.recovery.verification.activity import Activity, ActivityCheck
+from strandline.recovery.verification.documents import ExpectedDocuments, differences
+from strandline.recovery.verification.findings import Counts, Finding, Findings, Kind, Note, Remark, several
+from strandline.recovery.verification.group_segments import GroupReader
+from strandline.recovery.verification.index_buckets import BucketReader, check_bucket
+from strandline.recovery.verification.known_keys import KeyGathering, KnownKeys
+from strandline.recovery.verification.layout import ShardLayout
+from strandline.recovery.verification.local_copy import CopyCheck
+from strandline.recovery.verification.manifest_rows import check_manifest
+from strandline.store.protocol import Store
+from strandline.store.rows import GroupRow, ManifestRows
+
+Heard = Callable[[int, int], None]
+
+
+def _unheard(_done: int, _all: int) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was found in a shard, and how much was looked at."""
+
+    counts: Counts
+    findings: tuple[Finding, ...]
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much of a shard is looked at.
+
+    With `samples` they are decompressed; without, their segments' checksums and directories count. `scratch` is an
+    empty folder in which a Lucene index is made of the buckets, None for none; the JVM has to run then. `copy` is a
+    local copy of the shard's index that is nobody else's, None for none.
+    """
+
+    samples: bool = True
+    scratch: Path | None = None
+    copy: Path | None = None
+
+
+def verify_shard(
+    store: Store,
+    manifest: ManifestRows,
+    layout: ShardLayout,
+    clock: Clock,
+    *,
+    scope: Scope | None = None,
+    heard: Heard = _unheard,
+) -> Verification:
+    """Look at all that the manifest of a shard names. `heard` is told how many of how many pieces are done: index
+    buckets and rows of groups.
+
+    Nothing is written. Raises only what keeps the store from being read.
+    """
+    return _Verifying(store, manifest, layout, clock, scope or Scope(), heard).verify()
+
+
+@dataclass(slots=True)
+class _Verifying:
+    store: Store
+    manifest: ManifestRows
+    layout: ShardLayout
+    clock: Clock
+    scope: Scope
+    heard: Heard
+    found: Findings = field(default_factory=Findings)
+    counts: Counts = field(default_factory=Counts)
+    _index_rows: Mapping[int, GroupRow] = field(default_factory=dict)
+    _rows: Sequence[GroupRow] = ()
+    _done: int = 0
+    # Whether every index bucket could be read and all in it relied on: without that no key can be called unknown.
+    _is_index_whole: bool = True
+
+    def verify(self) -> Verification:
+        now = self.clock.now_ms()
+        check_manifest(self.manifest, self.layout, now, self.found)
+        designated = self.layout.designated
+        self._index_rows = {row.bucket: row for row in index_rows(self.manifest, designated, now)}
+        self._rows = [row for row in self.manifest.groups if not row.superseded and row.data_expires > now]
+        self._is_index_whole = not any(row.index is None for row in self._rows if row.group == designated)
+        self.counts.buckets = len({row.bucket for row in self._rows})
+        with ExitStack() as opened:
+            lucene = None
+            if self.scope.scratch is not None:
+                lucene = opened.enter_context(PartKeyIndex.open(self.scope.scratch / "lucene"))
+            known = self._read_index(lucene)
+        self._read_segments(known)
+        if self.scope.copy is not None and self._is_index_whole:
+            state = self.manifest.state
+            CopyCheck(
+                self.layout.shard, state.topic_id, self.layout.policy.retention, self._index_rows, known, self.found
+            ).check(self.scope.copy)
+        return Verification(self.counts, tuple(self.found.found), tuple(self.found.notes))
+
+    # Index buckets, Lucene.
+
+    @property
+    def _reader(self) -> BucketReader:
+        return BucketReader(self.store, self.layout.shard, self.clock, self._index_rows)
+
+    def _read_index(self, lucene: PartKeyIndex | None) -> KnownKeys:
+        gathering = KeyGathering()
+        buckets = self._sound_buckets(gathering)
+        open_bucket = self._open_bucket()
+        if lucene is None or open_bucket is None:
+            for _ in buckets:
+                pass
+            known = self._settle(gathering)
+        else:
+            try:
+                load_index(
+                    self.layout.policy,
+                    LuceneDocuments(lucene),
+                    buckets,
+                    {bucket: row.data_expires for bucket, row in self._index_rows.items()},
+                    open_bucket=open_bucket,
+                    next_part_id=self.manifest.state.next_part_id,
+                    series_limit=MISSING,
+                )
+            except (MalformedBatch, LuceneFailed) as error:
+                self.found.add(Kind.LUCENE_DIFFERS, f"the index can't be loaded: {error.message}")
+                for _ in buckets:
+                    pass
+            known = self._settle(gathering)
+            self._compare_documents(lucene, known, open_bucket)
+        return known
+
+    def _sound_buckets(self, gathering: KeyGathering) -> Iterator[StoredBucket]:
+        """Each index bucket, newest first, once it was looked at; those that can't be relied on are left out."""
+        reader = self._reader
+        for bucket in self._index_rows:
+            try:
+                stored = reader.read(bucket, self.counts)
+            except BucketDamaged as error:
+                self.found.add(Kind.INDEX_DAMAGED, error.message, bucket=bucket)
+                self._is_index_whole = False
+                stored = None
+            self._hear()
+            if stored is None:
+                continue
+            if check_bucket(stored, self.found):
+                gathering.take(stored)
+                yield stored
+            else:
+                self._is_index_whole = False
+
+    def _settle(self, gathering: KeyGathering) -> KnownKeys:
+        """What holds over all buckets."""
+        known, reader = gathering.known(), self._reader
+        self.counts.keys = len(known)
+        for one, other in known.ids_with_two_keys():
+            self._is_index_whole = False
+            part_id, buckets = int(one.part_id[0]), (int(one.bucket[0]), int(other.bucket[0]))
+            names = " and ".join(f"{reader.name(bucket, part_id)} in bucket {bucket}" for bucket in buckets)
+            self.found.add(Kind.ID_WITH_TWO_KEYS, f"part id {part_id} is that of two keys: {names}", bucket=buckets[1])
+        next_part_id = self.manifest.state.next_part_id
+        if len(known.ids) and int(known.ids.part_id[-1]) >= next_part_id:
+            newest = known.ids.take(slice(-1, None))
+            self.found.add(
+                Kind.NEXT_PART_ID,
+                f"part id {newest.part_id[0]} is given, and the next one is said to be {next_part_id}",
+                bucket=int(newest.bucket[0]),
+            )
+        if self._is_index_whole:
+            self._check_ids(known)
+        return known
+
+    def _check_ids(self, known: KnownKeys) -> None:
+        reader, ids = self._reader, known.ids
+        designated, now = self.layout.designated, self.clock.now_ms()
+        expired = [
+            row.bucket
+            for row in self.manifest.groups
+            if row.group == designated and row.index is not None and row.data_expires <= now
+        ]
+        for old, new in known.keys_with_two_ids(self.layout.policy, self._least_retention(), expired):
+            self.found.add(
+                Kind.KEY_WITH_TWO_IDS,
+                f"{reader.name(int(ids.bucket[new]), int(ids.part_id[new]))} was part id {ids.part_id[old]} before,"
+                " which had not been purged",
+                bucket=int(ids.bucket[new]),
+            )
+        for bucket, unknown in known.unknown_active():
+            if any(one > bucket for one in expired):
+                what = several("active part ids whose records have expired", len(unknown), unknown[0])
+                self.found.note(Remark.ACTIVE_EXPIRED, what, bucket=bucket)
+            else:
+                what = several("active part ids without a record in any index bucket", len(unknown), unknown[0])
+                self.found.add(Kind.ACTIVE_UNKNOWN, what, bucket=bucket)
+
+    def _least_retention(self) -> int:
+        """The least retention that was in force while something that is there was stored. The rows say how long their
+        data was to live, which is the retention and the margin of then; one of the two is taken to be today's.
+        """
+        rows = [row for row in self.manifest.groups if row.index is not None]
+        if not rows:
+            return self.layout.policy.retention
+        shortest = min(row.data_expires - row.written_at for row in rows)
+        newest = max(rows, key=lambda row: row.written_at)
+        shorter = newest.data_expires - newest.written_at - shortest
+        policy = self.layout.policy
+        return max(0, min(policy.retention - shorter, shortest - policy.margin))
+
+    def _open_bucket(self) -> int | None:
+        try:
+            done = progress(self.manifest, self.layout.groups, self.layout.shard)
+        except ManifestTorn:
+            # It has been told: there is no start, and so nothing to compare with.
+            return None
+        return None if done is None else done.stored_up_to[self.layout.designated] + 1
+
+    def _compare_documents(self, lucene: PartKeyIndex, known: KnownKeys, open_bucket: int) -> None:
+        if not self._is_index_whole:
+            return
+        lucene.refresh()
+        counting = known.counting(2**31 - 1, self.layout.policy.purge_before(open_bucket - 1))
+        numbers = counting.number
+        self.counts.documents = len(counting)
+        expected = ExpectedDocuments(counting.part_id, known.low[numbers], known.high[numbers])
+        for what in differences(lucene, expected):
+            self.found.add(Kind.LUCENE_DIFFERS, f"in an index that was loaded from the buckets: {what}")
+
+    # Segments, and who was active.
+
+    def _read_segments(self, known: KnownKeys) -> None:
+        if not self._is_index_whole:
+            self.found.note(
+                Remark.NOT_COMPARED,
+                "segments and Lucene are not compared with the index buckets, of which some are not sound",
+            )
+        groups = GroupReader(
+            self.store,
+            self.layout.shard,
+            self.layout.groups,
+            self.layout.policy.flush_interval,
+            self.scope.samples,
+            self.found,
+            self.counts,
+        )
+        reader = self._reader
+        check = ActivityCheck(known, self.found, reader.name)
+        bucket, activity = None, None
+        for row in sorted(self._rows, key=lambda row: (row.bucket, row.group)):
+            if row.bucket != bucket:
+                bucket, activity = row.bucket, self._activity(row.bucket, known)
+            faults = len(self.found.found)
+            series = groups.read(row)
+            if self.clock.now_ms() >= row.data_expires:
+                # It went while it was read.
+                del self.found.found[faults:]
+            elif series is not None and activity is not None:
+                check.compare(activity, row.group, series)
+            self._hear()
+
+    def _activity(self, bucket: int, known: KnownKeys) -> Activity | None:
+        row = self._index_rows.get(bucket)
+        if not self._is_index_whole or row is None or row.superseded:
+            return None
+        stored = self._reader.read(bucket)
+        if stored is None:
+            return None
+        is_lossy = any(cut.bucket == bucket and cut.lost_to is not None for cut in self.manifest.cuts)
+        return Activity.of(stored, known, self.layout.groups, is_lossy=is_lossy)
+
+    def _hear(self) -> None:
+        self._done += 1
+        self.heard(self._done, len(self._index_rows) + len(self._rows))

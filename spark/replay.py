@@ -1,0 +1,138 @@
+"""Replay jobs on Spark: one query a wave.
+
+    Kafka's source -> records to blocks (`mapInArrow`) -> shuffle by unit -> blocks into the store (`mapInArrow`)
+
+Only compact blocks are shuffled, and only small outcomes come to the driver, which writes the row of each job that says
+that it is done. It never writes the manifest.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from strandline.clock import Clock
+from strandline.errors import Fatal
+from strandline.recovery.replay.job_result import JobResult
+from strandline.recovery.replay.outcome import UnitOutcome, fold_outcomes
+from strandline.recovery.replay.replay_input import ReplayInput, ReplaySettings, waves_of
+from strandline.recovery.replay.result_codec import encode_result
+from strandline.recovery.replay.sampling import RecordSampler, look_at
+from strandline.spark.executor_store import StoreOpener
+from strandline.spark.kafka_source import OffsetRange, read_ranges, source_options
+from strandline.spark.sizing import WaveSize, wave_size
+from strandline.spark.slots import slots
+from strandline.spark.tasks import BLOCKS, OUTCOMES, RECORD_COLUMNS, map_task, reduce_task
+from strandline.spark.watching import failures_named, run_watched
+from strandline.store.jobs import Job
+from strandline.store.protocol import Store
+
+
+class NotOneDataset(Fatal):
+    """Jobs of several datasets, or of another one than the topic's."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTopic:
+    """Where the records are. `client` has the Java client's own properties, passwords too."""
+
+    bootstrap_servers: str
+    topic: str
+    client: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPlaces:
+    """What a replay reads from and writes to: the topic, single records of it, the store as the driver has it, and how
+    executors open it.
+    """
+
+    topic: KafkaTopic
+    sampler: RecordSampler
+    store: Store
+    opener: StoreOpener
+
+
+class SparkRunner:
+    """A `JobRunner` in one Spark session. One thread calls it."""
+
+    def __init__(self, session: SparkSession, places: ReplayPlaces, settings: ReplaySettings, clock: Clock) -> None:
+        # The same context with settings of its own: those of the given session stay as they are.
+        self._session = session.newSession()
+        self._places = places
+        self._settings = settings
+        self._clock = clock
+        # Blocks are small for what they hold: Spark would put all of them into one task.
+        self._session.conf.set("spark.sql.adaptive.enabled", "false")
+
+    def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
+        if len({job.shard.dataset for job in jobs}) > 1:
+            raise NotOneDataset(f"jobs of the datasets {sorted({job.shard.dataset for job in jobs})} in one run")
+        results: dict[Job, JobResult] = {}
+        records = max(1, sum(job.end - job.start for job in jobs))
+        done = 0
+        for wave in waves_of(jobs):
+            size = sum(job.end - job.start for job in wave)
+
+            def told(fraction: float, done: int = done, size: int = size) -> None:
+                heard((done + fraction * size) / records)
+
+            results |= self._run_wave(wave, told)
+            done += size
+        return results
+
+    def _run_wave(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> dict[Job, JobResult]:
+        samples = [look_at(job, self._settings, self._places.sampler) for job in jobs]
+        with failures_named("asking Spark for its cores"):
+            cores = self._session.sparkContext.defaultParallelism
+        size = wave_size(samples, cores=cores, most_unit_samples=self._settings.unit_samples)
+        bounds = {one.job: one.bounds(self._settings.groups, size.unit_samples) for one in samples}
+        given = ReplayInput.of(jobs, self._settings, now=self._clock.now_ms(), bounds=bounds)
+        ranges = _ranges(jobs)
+        outcomes = self._outcomes(given, ranges, size, heard) if ranges else []
+        results = {}
+        for job, told in zip(jobs, given.jobs, strict=True):
+            results[job] = fold_outcomes(told, outcomes)
+            self._places.store.write_result(told.results, [encode_result(results[job])], told.results_expire)
+        return results
+
+    def _outcomes(
+        self, given: ReplayInput, ranges: Sequence[OffsetRange], size: WaveSize, heard: Callable[[float], None]
+    ) -> list[UnitOutcome]:
+        session, topic = self._session, self._places.topic
+        options = source_options(
+            topic.bootstrap_servers,
+            topic.topic,
+            ranges,
+            max_records_per_task=size.records_a_task,
+            client=topic.client,
+        )
+
+        def collect() -> list[Row]:
+            session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(size.records_a_batch))
+            return self._query(read_ranges(session, options), given).collect()
+
+        named = ", ".join(f"[{one.start}, {one.end}) of partition {one.partition}" for one in ranges)
+        rows = run_watched(
+            session.sparkContext,
+            f"strandline-replay-{uuid.uuid4()}",
+            collect,
+            heard,
+            what=f"the replay of {topic.topic}, {named}",
+        )
+        return [UnitOutcome.from_bytes(bytes(row.outcome)) for row in rows]
+
+    def _query(self, records: DataFrame, given: ReplayInput) -> DataFrame:
+        blocks = records.selectExpr(*RECORD_COLUMNS).mapInArrow(map_task(given, slots(given.units)), BLOCKS)
+        return blocks.repartition(given.units, "slot").mapInArrow(reduce_task(given, self._places.opener), OUTCOMES)
+
+
+def _ranges(jobs: Sequence[Job]) -> list[OffsetRange]:
+    """One range a partition; those without an offset are not read."""
+    found: dict[int, OffsetRange] = {}
+    for job in jobs:
+        shard = job.shard.shard
+        before = found.get(shard)
+        found[shard] = OffsetRange(shard, before.start if before else job.start, job.end)
+    return [one for one in found.values() if one.start < one.end]

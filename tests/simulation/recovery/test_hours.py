@@ -1,0 +1,259 @@
+"""Hours as they become ready in a world that goes on: not before all is stored, and anew when something is late."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from strandline.node.shard.ownership import Taker
+from strandline.recovery.offset_policy import Accepted, FirstStart, StartAt
+from strandline.recovery.periods import Period
+from strandline.recovery.readiness import (
+    AcceptedLoss,
+    LossReason,
+    Readiness,
+    StoredDataset,
+    Verdict,
+    newest_ready_hour,
+    readiness,
+    standings,
+)
+from strandline.recovery.rewinding import ToBucket
+from support.rewound_worlds import cutting_of, rewound, stopped, worlds
+from support.shard_world import (
+    GRACE,
+    HOUR,
+    MINUTE,
+    POLICY,
+    START,
+    World,
+    group_fails,
+    other_group,
+    produce_everywhere,
+    quietly,
+)
+
+pytestmark = pytest.mark.simulation
+
+FIRST = START // HOUR
+
+
+@pytest.fixture
+def make_world() -> Iterator[Callable[..., World]]:
+    with worlds() as make:
+        yield make
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World]) -> World:
+    return make_world()
+
+
+def stored(*partitions: World) -> StoredDataset:
+    """Worlds as the partitions of one dataset: each has a store of its own, and all have the same times."""
+    one = partitions[0]
+    known_since = one.clock.now_ms() - one.options.row_life
+    manifests = [each.sqlite.manifest(each.options.shard) for each in partitions]
+    return StoredDataset("metrics", cutting_of(one), one.options.groups, manifests, known_since)
+
+
+def asked(hour: int, *partitions: World) -> Readiness:
+    return readiness(stored(*partitions), Period(hour))
+
+
+def ready(*partitions: World) -> list[int]:
+    """The hours that are ready, of all that there may be."""
+    hours = range(FIRST - 30, FIRST + 40)
+    return [hour for hour in hours if asked(hour, *partitions).verdict is Verdict.READY]
+
+
+def test_hours_become_ready_one_by_one_and_not_before_their_grace_is_over(world: World) -> None:
+    world.start()
+    for hour in range(3):
+        produce_everywhere(world, str(hour))
+        world.settle()
+        world.pass_time((FIRST + hour + 1) * HOUR + GRACE - 1 - world.clock.now_ms())
+        world.settle()
+        assert ready(world) == list(range(FIRST, FIRST + hour)), "a record may still come for it"
+        world.pass_time(1)
+        world.settle()
+        assert ready(world) == list(range(FIRST, FIRST + hour + 1))
+        assert newest_ready_hour(stored(world)) == FIRST + hour
+
+
+def test_an_hour_is_ready_only_once_its_last_group_is_stored(world: World) -> None:
+    world.start()
+    produce_everywhere(world)
+    stuck = other_group(world)
+    world.store.before = group_fails(stuck)
+    world.pass_hours(2)
+    found = asked(FIRST, world)
+    assert found.verdict is Verdict.NOT_READY
+    assert [(one.shard, one.missing_groups, one.reached_bucket) for one in found.behind] == [(0, (stuck,), FIRST - 1)]
+    world.store.before = quietly
+    world.pass_time(MINUTE)
+    world.settle()
+    assert ready(world) == [FIRST, FIRST + 1]
+
+
+def test_an_hour_without_a_record_becomes_ready_by_the_clock(world: World) -> None:
+    world.start()
+    world.pass_hours(3)
+    assert ready(world) == [FIRST, FIRST + 1, FIRST + 2]
+
+
+def test_26_with_kafka_out_of_reach_no_hour_is_ready_until_it_is_back(world: World) -> None:
+    world.start()
+    produce_everywhere(world)
+    world.pass_hours(1)
+    assert ready(world) == [FIRST]
+    world.log.reachable = False
+    world.pass_hours(2)
+    assert ready(world) == [FIRST]
+    (standing,) = standings(stored(world), world.clock.now_ms())
+    assert standing.behind_ms == world.clock.now_ms() - (FIRST + 1) * HOUR
+    world.log.reachable = True
+    produce_everywhere(world, "after")
+    world.pass_hours(1)
+    assert ready(world) == [FIRST + hour for hour in range(4)]
+
+
+def test_the_slowest_partition_holds_an_hour_back(make_world: Callable[..., World]) -> None:
+    quick, slow = make_world(), make_world()
+    for world in (quick, slow):
+        world.start()
+        produce_everywhere(world)
+        world.settle()
+    slow.log.reachable = False
+    for world in (quick, slow):
+        world.pass_hours(1)
+    assert ready(quick) == [FIRST]
+    assert ready(quick, slow) == []
+    (behind,) = asked(FIRST, quick, slow).behind
+    assert (behind.shard, behind.reached_bucket, behind.behind_ms) == (1, FIRST - 1, HOUR)
+    slow.log.reachable = True
+    slow.settle()
+    assert ready(quick, slow) == [FIRST]
+
+
+def test_a_partition_that_nobody_runs_yet_holds_all_hours_back_and_none_before_its_start(
+    make_world: Callable[..., World],
+) -> None:
+    old, new = make_world(), make_world(first_start=FirstStart(StartAt.EARLIEST))
+    old.start()
+    old.pass_hours(2)
+    assert ready(old) == [FIRST, FIRST + 1]
+    assert ready(old, new) == [], "nobody knows what is in it"
+    new.pass_time(2 * HOUR)
+    new.start()
+    new.settle()
+    assert asked(FIRST, old, new).started_later == (1,)
+    assert ready(old, new) == [FIRST, FIRST + 1]
+    for world in (old, new):
+        world.pass_hours(1)
+    assert ready(old, new) == [FIRST, FIRST + 1, FIRST + 2]
+
+
+def test_a_late_sample_raises_the_revision_of_its_hour_and_of_no_other(world: World) -> None:
+    world.start()
+    produce_everywhere(world)
+    world.pass_hours(2)
+    assert asked(FIRST, world).revision == 0
+    world.produce(("m", "late", START + MINUTE, 1.0), ("m", "late", START + 2 * MINUTE, 1.0))
+    world.settle()
+    assert asked(FIRST, world).revision == 0, "it is not stored yet"
+    world.pass_hours(1)
+    found = asked(FIRST, world)
+    assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 1, 2)
+    assert [asked(FIRST + hour, world).revision for hour in (1, 2)] == [0, 0]
+    world.produce(("m", "late", START + 3 * MINUTE, 1.0))
+    world.pass_hours(1)
+    found = asked(FIRST, world)
+    assert (found.revision, found.late_samples) == (2, 3)
+
+
+def test_what_comes_within_the_grace_is_not_late(world: World) -> None:
+    world.start()
+    world.pass_time((FIRST + 1) * HOUR + GRACE - 1 - world.clock.now_ms())
+    world.produce(("m", "just in time", (FIRST + 1) * HOUR - 1, 1.0))
+    world.pass_hours(2)
+    assert (asked(FIRST, world).verdict, asked(FIRST, world).revision) == (Verdict.READY, 0)
+
+
+def test_crashes_do_not_change_what_is_ready_nor_a_revision(world: World) -> None:
+    world.start()
+    seen = []
+    for hour in range(5):
+        world.produce(("m", "a", world.clock.now_ms() - hour * HOUR, 1.0))
+        world.pass_hours(1)
+        before = [asked(one, world) for one in ready(world)]
+        world.crash()
+        world.start()
+        world.settle()
+        assert [asked(one, world) for one in ready(world)] == before
+        seen.append([(one.revision, one.late_samples) for one in before])
+    # Each hour's sample but the first's lies in the first hour: one bucket more each time.
+    assert [one[0] for one in seen] == [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]
+
+
+def test_a_rewind_takes_hours_back_and_a_start_brings_them_again_with_their_revisions(world: World) -> None:
+    world.start()
+    for _ in range(4):
+        produce_everywhere(world)
+        world.produce(("m", "late", START, float(world.clock.now_ms())))
+        world.pass_hours(1)
+    before = [asked(FIRST + hour, world) for hour in range(4)]
+    assert [one.revision for one in before] == [3, 0, 0, 0]
+    stopped(world)
+    rewound(world, ToBucket(FIRST + 2), taker=Taker.TOOL)
+    assert ready(world) == [FIRST, FIRST + 1]
+    meanwhile = asked(FIRST, world)
+    assert (meanwhile.revision, meanwhile.late_samples, meanwhile.rewound_samples) == (3, 3, 2)
+    world.start()
+    world.settle()
+    assert [asked(FIRST + hour, world) for hour in range(4)] == before
+
+
+def test_an_accepted_loss_is_told_with_its_hour(world: World) -> None:
+    world.start()
+    produce_everywhere(world, "1")
+    produce_everywhere(world, "2")
+    world.read_all()
+    world.crash()
+    world.log.delete_before(1)
+    world.start(accepted=Accepted(loss_to=1))
+    world.pass_hours(2)
+    assert asked(FIRST, world).verdict is Verdict.READY
+    assert asked(FIRST, world).losses == (AcceptedLoss(0, 0, 1, (FIRST,), LossReason.DELETED),)
+    assert asked(FIRST - 1, world).verdict is Verdict.UNKNOWN
+
+
+def test_a_topic_that_was_made_again_leaves_a_loss_and_its_hours_go_on(world: World) -> None:
+    world.start()
+    produce_everywhere(world, "stored")
+    world.pass_hours(1)
+    produce_everywhere(world, "read, and not stored")
+    world.read_all()
+    world.crash()
+    world.log.make_again()
+    world.pass_time(3 * HOUR)
+    world.start(accepted=Accepted(another_topic=True))
+    world.pass_hours(2)
+    began = FIRST + 4
+    assert ready(world) == list(range(FIRST, began + 2))
+    assert asked(FIRST, world).losses == ()
+    for hour in range(FIRST + 1, began):
+        (loss,) = asked(hour, world).losses
+        assert (loss.first, loss.behind, loss.reason) == (1, None, LossReason.TOPIC_MADE_AGAIN)
+
+
+def test_hours_older_than_the_history_are_unknown_and_never_ready_again(make_world: Callable[..., World]) -> None:
+    world = make_world(history=0)
+    world.start()
+    life = (POLICY.retention + POLICY.margin) // HOUR
+    for _ in range(life + 5):
+        world.pass_hours(1)
+    found = asked(FIRST, world)
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "older than the history")
+    oldest = min(ready(world))
+    assert FIRST < oldest < FIRST + 10
+    assert {asked(hour, world).verdict for hour in range(FIRST - 5, oldest)} == {Verdict.UNKNOWN}

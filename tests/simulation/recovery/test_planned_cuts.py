@@ -1,0 +1,165 @@
+"""Planned cuts are those that a shard makes which reads the same log."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.planning import planned_cuts
+from strandline.store.rows import CutRow
+from support.shard_world import HOUR, MINUTE, POLICY, World
+
+pytestmark = pytest.mark.simulation
+
+MEMORY = Path("/dev/shm")
+RECORD, LATE_RECORD, HOLES, COMMITTED, ABORTED, OPEN = "record", "late record", "holes", "committed", "aborted", "open"
+STEPS_IN_ORDER = st.sampled_from([RECORD, RECORD, COMMITTED, ABORTED, HOLES])
+STEPS_BESIDE_OPEN = st.sampled_from([RECORD, COMMITTED, HOLES])
+STEPS_OUT_OF_ORDER = st.sampled_from([RECORD, LATE_RECORD, LATE_RECORD, HOLES])
+# What happens, and how many minutes pass before it.
+PAUSES = st.sampled_from([0, 1, 15, 45, 60, 61, 150, 400])
+Step = tuple[str, int]
+
+
+@contextmanager
+def a_world() -> Iterator[World]:
+    folder = Path(tempfile.mkdtemp(prefix="strandline-", dir=MEMORY if MEMORY.is_dir() else None))
+    try:
+        # Nothing grows too old meanwhile.
+        with closing(World(folder, policy=replace(POLICY, retention=1000 * HOUR))) as world:
+            yield world
+    finally:
+        shutil.rmtree(folder)
+
+
+def happen(world: World, steps: Sequence[Step]) -> None:
+    for step, minutes in steps:
+        world.pass_time(minutes * MINUTE)
+        now = world.clock.now_ms()
+        match step:
+            case "record":
+                world.produce(("m", "a", now, 1.0))
+            case "late record":
+                world.produce(("m", "a", now, 1.0), late=70 * MINUTE)
+            case "holes":
+                # As compaction leaves them: no reader sees such an offset, and no look-up by time finds it.
+                transaction = world.log.begin()
+                transaction.append(b"", 0)
+                transaction.abort()
+            case "aborted":
+                world.abort_transaction()
+            case "committed":
+                transaction = world.log.begin()
+                transaction.append(b"no request, but a record", now)
+                transaction.commit()
+            case "open":
+                world.log.begin().append(b"", now)
+
+
+def cuts_of(world: World) -> list[CutRow]:
+    return sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
+
+
+def visible(world: World, start: int, end: int) -> list[int]:
+    """The offsets in a range that a reader sees."""
+    found: list[int] = []
+    world.log.seek(start)
+    while world.log.ends().last_stable > start:
+        records = world.log.poll(100, 0)
+        found += [offset for offset in records.offsets.tolist() if offset < end]
+        if records.position >= end:
+            break
+    return found
+
+
+def compared(steps: Sequence[Step], last_pause: int) -> None:
+    """Let a shard begin and go; let things happen; plan; let the shard come back and read the same."""
+    with a_world() as world:
+        world.start()
+        world.settle()
+        world.crash()
+        happen(world, steps)
+        world.pass_time(last_pause * MINUTE)
+        before = cuts_of(world)
+        cutting = Cutting(world.options.policy.flush_interval, world.options.grace)
+        asked_at, ends = world.clock.now_ms(), world.log.ends()
+        planned = planned_cuts(before[-1], ends, asked_at, world.log.offset_at, cutting)
+        told = [(cut.bucket, visible(world, cut.start, cut.end)) for cut in planned]
+        world.log.close()
+        world.start()
+        world.settle()
+        made = cuts_of(world)[len(before) :]
+        assert told == [(cut.bucket, visible(world, cut.start, cut.end)) for cut in made]
+        if not any(step in (HOLES, ABORTED, COMMITTED) for step, _ in steps):
+            # Without offsets that nobody sees there is one place only where a bucket can end.
+            assert [tuple(cut) for cut in planned] == [(cut.bucket, cut.start, cut.end) for cut in made]
+
+
+@settings(max_examples=60)
+@given(steps=st.lists(st.tuples(STEPS_IN_ORDER, PAUSES), max_size=12), last_pause=PAUSES)
+@example(steps=[], last_pause=0)
+@example(steps=[], last_pause=400)
+@example(steps=[(RECORD, 0), (ABORTED, 61)], last_pause=61)
+@example(steps=[(RECORD, 0), (ABORTED, 61), (RECORD, 0)], last_pause=0)
+@example(steps=[(HOLES, 0)], last_pause=61)
+def test_planned_cuts_are_a_shard_s_own_with_idle_hours_transactions_and_holes(
+    steps: list[Step], last_pause: int
+) -> None:
+    compared(steps, last_pause)
+
+
+@settings(max_examples=60)
+@given(steps=st.lists(st.tuples(STEPS_OUT_OF_ORDER, PAUSES), max_size=12), last_pause=PAUSES)
+@example(steps=[(RECORD, 61), (LATE_RECORD, 0), (RECORD, 0)], last_pause=0)
+def test_planned_cuts_are_a_shard_s_own_where_records_are_out_of_the_order_of_their_times(
+    steps: list[Step], last_pause: int
+) -> None:
+    compared(steps, last_pause)
+
+
+@settings(max_examples=40)
+@given(
+    steps=st.lists(st.tuples(STEPS_BESIDE_OPEN, PAUSES), max_size=6),
+    behind=st.lists(st.tuples(STEPS_BESIDE_OPEN, PAUSES), max_size=6),
+    last_pause=PAUSES,
+)
+@example(steps=[], behind=[], last_pause=150)
+@example(steps=[(RECORD, 0)], behind=[(RECORD, 61)], last_pause=150)
+def test_neither_a_plan_nor_a_shard_cuts_behind_an_open_transaction(
+    steps: list[Step], behind: list[Step], last_pause: int
+) -> None:
+    compared([*steps, (OPEN, 1), *behind], last_pause)
+
+
+def test_a_plan_may_know_by_an_aborted_record_what_a_shard_behind_an_open_transaction_can_not() -> None:
+    """Brokers find it by its time, a reader never sees it. That the bucket is over is true all the same."""
+    with a_world() as world:
+        world.start()
+        world.settle()
+        newest = cuts_of(world)[-1]
+        happen(world, [(ABORTED, 61), (OPEN, 0)])
+        world.settle()
+        cutting = Cutting(world.options.policy.flush_interval, world.options.grace)
+        planned = planned_cuts(newest, world.log.ends(), world.clock.now_ms(), world.log.offset_at, cutting)
+        assert [tuple(cut) for cut in planned] == [(newest.bucket + 1, 0, 0)]
+        assert cuts_of(world)[-1] == newest
+
+
+def test_the_buckets_of_a_long_silence_are_planned_up_to_the_newest_deadline() -> None:
+    with a_world() as world:
+        world.start()
+        world.settle()
+        world.crash()
+        newest = cuts_of(world)[-1]
+        world.pass_time(30 * HOUR)
+        cutting = Cutting(world.options.policy.flush_interval, world.options.grace)
+        planned = planned_cuts(newest, world.log.ends(), world.clock.now_ms(), world.log.offset_at, cutting)
+        assert planned[-1].bucket == (world.clock.now_ms() - world.options.grace) // HOUR - 1
+        assert len(planned) == planned[-1].bucket - newest.bucket

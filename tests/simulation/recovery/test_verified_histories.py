@@ -1,0 +1,116 @@
+"""Random histories of a shard end with a store that verifies, and verify at any moment on the way.
+
+The histories are those of the shard's own simulation, with crashes at any call to the store; and others in which keys
+are purged and return, what was stored is rewound and written again, and records are lost.
+"""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+from simulation.shard.test_histories import ShardHistory
+
+from strandline.node.shard.ownership import Taker
+from strandline.recovery.offset_policy import Accepted
+from strandline.recovery.rewinding import RewindRefused, ToBucket
+from support.rewound_worlds import rewound
+from support.shard_world import HOUR, POLICY, World
+from support.verifying import sound_world
+
+pytestmark = pytest.mark.simulation
+
+
+class VerifiedHistory(ShardHistory):
+    """Nothing grows too old in it, so all that was ever produced is there to be found as well."""
+
+    @rule()
+    def somebody_verifies(self) -> None:
+        sound_world(self.world)
+
+    def teardown(self) -> None:
+        if self.worlds:
+            self.recover()
+            self.world.settle()
+            for world in self.worlds:
+                sound_world(world)
+        super().teardown()
+
+
+class ShortLivedHistory(ShardHistory):
+    """Keys are purged after hours, and may return. What is found then is another simulation's affair."""
+
+    @initialize(
+        groups=st.sampled_from([1, 3]),
+        retention=st.sampled_from([2, 3]),
+        series_limit=st.sampled_from([4, 1000]),
+        history=st.sampled_from([0, 200]),
+    )
+    def begin(self, groups: int, retention: int, series_limit: int, history: int) -> None:  # type: ignore[override]
+        policy = replace(POLICY, retention=retention * HOUR, margin=4 * HOUR)
+        self.world = World(self.folder, groups=groups, policy=policy, series_limit=series_limit, history=history * HOUR)
+        self.worlds = [self.world]
+        # The world beside, in which nothing goes wrong, has nothing to say here.
+        self.calm = self.world
+        self.world.start()
+
+    def every_sample_is_found(self) -> None:
+        """Not here."""
+
+    def recover(self) -> None:
+        if self.world.shard is None:
+            self.world.start(accepted=Accepted(loss_to=self.world.log.ends().start))
+
+    @rule()
+    def somebody_verifies(self) -> None:
+        sound_world(self.world)
+
+    @rule(buckets=st.integers(0, 6))
+    def what_was_stored_is_rewound(self, buckets: int) -> None:
+        self.world.crash()
+        newest = self.world.manifest().cuts[0].bucket
+        try:
+            rewound(self.world, ToBucket(newest - buckets), taker=Taker.NODE)
+        except RewindRefused:
+            pass
+        else:
+            sound_world(self.world)
+        self.both_read()
+
+    @rule(records=st.integers(1, 3))
+    def records_are_lost(self, records: int) -> None:
+        self.world.crash()
+        ends = self.world.log.ends()
+        self.world.log.delete_before(min(ends.start + records, ends.last_stable))
+        self.both_read()
+
+    @rule(hours=st.sampled_from([2, 3, 6]))
+    def another_retention(self, hours: int) -> None:
+        self.world.crash()
+        options = self.world.options
+        self.world.options = replace(options, policy=replace(options.policy, retention=hours * HOUR))
+        self.both_read()
+
+    @rule(series_limit=st.sampled_from([2, 4, 1000]))
+    def less_room_for_series(self, series_limit: int) -> None:
+        """Never more: what was refused while half of a bucket was stored would then be missing from that half."""
+        self.world.crash()
+        limit = min(series_limit, self.world.options.series_limit)
+        self.world.options = replace(self.world.options, series_limit=limit)
+        self.both_read()
+
+    def teardown(self) -> None:
+        if self.worlds:
+            self.recover()
+            self.world.settle()
+            sound_world(self.world)
+            self.world.close()
+        shutil.rmtree(self.folder)
+
+
+TestVerifiedHistory = VerifiedHistory.TestCase
+TestVerifiedHistory.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestShortLivedHistory = ShortLivedHistory.TestCase
+TestShortLivedHistory.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)

@@ -1,0 +1,147 @@
+"""A dataset on a real stack: a topic whose records have the times that a test gives them, settings, and all that was
+produced.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from strandline.clock import SystemClock
+from strandline.node.bench.shard_process import ShardProcess, write_settings
+from strandline.node.stack import Stack
+from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
+from strandline.store.rows import SegmentsOf, ShardId
+from strandline.store.segment_codec import decode_segment, runs_checksum
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+from support.cassandra_store import COPIES, connection_to
+
+HOUR = 3_600_000
+GROUPS = 4
+Sample = tuple[int, int, float]
+
+
+class Deployment:
+    """One dataset of some partitions. Record times are the producer's: the past can be written in a second."""
+
+    def __init__(self, stack: Stack, folder: Path, *, partitions: int = 1, **sections: Mapping[str, object]) -> None:
+        self.name = f"recovery-{uuid4().hex[:8]}"
+        self.folder, self.partitions = folder, partitions
+        self.kafka = {"bootstrap.servers": stack.kafka_bootstrap}
+        config = {
+            "message.timestamp.type": "CreateTime",
+            "message.timestamp.after.max.ms": str(HOUR),
+            "retention.ms": "-1",
+        }
+        topic = NewTopic(self.name, num_partitions=partitions, replication_factor=1, config=config)
+        admin = AdminClient(self.kafka)
+        for made in admin.create_topics([topic]).values():
+            made.result(30)
+        keyspace = "recovery"
+        self.store: CassandraStore = open_cassandra_store(connection_to(stack, keyspace), SystemClock(), copies=COPIES)
+        chosen: dict[str, dict[str, object]] = {
+            "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
+            "cassandra": {
+                "contact_points": [stack.cassandra_host],
+                "port": stack.cassandra_port,
+                "keyspace": keyspace,
+            },
+            "dataset": {
+                "name": self.name,
+                "flush_interval": "1h",
+                "grace": "0s",
+                "groups": GROUPS,
+                "retention": "2d",
+                "kafka_retention": "1d",
+                "history": "0s",
+            },
+            "shard": {"data_dir": str(folder / "data"), "java_heap": "128m", "lucene_buffer": "16m"},
+            "spark": {"master": "local[2]"},
+            "replay": {"mode": "spark", "worker_idle": "2s"},
+        }
+        for section, values in sections.items():
+            chosen[section] = {**chosen.get(section, {}), **values}
+        self.settings = write_settings(folder / "settings.toml", chosen)
+        self.produced: dict[int, dict[tuple[int, int], float]] = {number: {} for number in range(partitions)}
+        self.records = dict.fromkeys(range(partitions), 0)
+        self._producer = Producer({**self.kafka, "acks": "all", "queue.buffering.max.messages": 100_000})
+
+    def shard(self, number: int = 0) -> ShardId:
+        return ShardId(self.name, number)
+
+    def start(self, number: int = 0, *extra: str) -> ShardProcess:
+        return ShardProcess(number, self.settings, self.folder, SystemClock(), extra)
+
+    def produce(self, partition: int, time: int, series: Sequence[int]) -> None:
+        """A record with this time, and a sample of each of these series with the same."""
+        samples = {(number, time): float(time % 100_000 + number) for number in series}
+        self.produced[partition] |= samples
+        self.put(
+            partition,
+            compress(
+                encode_request(
+                    Series([("__name__", f"metric_{number % 50}"), ("number", str(number))], [(when, value)])
+                    for (number, when), value in samples.items()
+                )
+            ),
+            time,
+        )
+
+    def put(self, partition: int, body: bytes, time: int) -> None:
+        self._producer.produce(self.name, value=body, partition=partition, timestamp=time)
+        self.records[partition] += 1
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        assert self._producer.flush(60) == 0
+
+    def produce_hours(self, hours: int, *, records: int, series: int, partition: int = 0) -> None:
+        """So many whole hours up to now, each with so many records of all series."""
+        now = SystemClock().now_ms()
+        first = now // HOUR * HOUR - hours * HOUR
+        for number in range(hours * records):
+            self.produce(partition, first + number * HOUR // records, range(series))
+        self.flush()
+
+    def command(self, *arguments: str, timeout: float = 240) -> tuple[int, Any]:
+        """Run `strandline` with these settings and `--output json`: its exit code, and what it printed."""
+        script = Path(sys.executable).with_name("strandline")
+        ended = subprocess.run(
+            [sys.executable, str(script), *arguments, "--config", str(self.settings), "--output", "json"],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert ended.stdout, f"exit code {ended.returncode}: {ended.stderr}"
+        return ended.returncode, json.loads(ended.stdout)
+
+    def stored(self, number: int = 0) -> Iterator[tuple[int, float]]:
+        """Time and value of each sample in the segments that the manifest names, after a look at the checksums."""
+        shard = self.shard(number)
+        manifest = self.store.manifest(shard)
+        assert manifest is not None
+        for row in manifest.groups:
+            if row.superseded:
+                continue
+            segments = list(self.store.segments(SegmentsOf(shard, row.bucket, row.group, row.attempt)))
+            assert (len(segments), runs_checksum(segments)) == (row.segments, row.checksum)
+            for segment in segments:
+                run = decode_segment(segment.data, named="test")
+                assert np.all(np.diff(run.first_sample) > 0)
+                yield from zip(run.time.tolist(), run.value.tolist(), strict=True)
+
+    def check_stored(self, number: int = 0, *, before: int | None = None) -> None:
+        """Every sample that was produced (before a time) is stored, once."""
+        expected = [
+            (time, value) for (_, time), value in self.produced[number].items() if before is None or time < before
+        ]
+        assert sorted(self.stored(number)) == sorted(expected)

@@ -1,0 +1,201 @@
+"""Records for replays, a store that is a dictionary, and a model of what has to be in it afterwards."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+
+from strandline.index.key_summary import PartKeyBytes
+from strandline.index.sample_limits import SampleLimits
+from strandline.recovery.replay.memory_runner import RecordBatch
+from strandline.recovery.replay.replay_input import ReplaySettings
+from strandline.store.jobs import Job, JobResultOf, JobState, ResultRow
+from strandline.store.rows import Segment, SegmentsOf, ShardId
+from strandline.store.segment_codec import decode_segment
+from strandline.wire.decode import Limits, decode_batch
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+from support.series_runs import Key, bits_of, model_of
+
+DATASET = "metrics"
+HOUR = 3_600_000
+POISON = b"\xffno request"
+
+Labels = tuple[tuple[str, str], ...]
+SeriesSamples = tuple[Labels, tuple[tuple[int, float], ...]]
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """A record in a partition; without series it is one that can't be decoded."""
+
+    offset: int
+    time: int
+    series: tuple[SeriesSamples, ...] | None
+
+    @property
+    def value(self) -> bytes:
+        if self.series is None:
+            return POISON
+        return compress(encode_request(Series(labels, samples) for labels, samples in self.series))
+
+
+def labels(metric: str, name: str) -> Labels:
+    return (("__name__", metric), ("name", name))
+
+
+@cache
+def key_of(of: Labels) -> Key:
+    """The hashes of a series, by the wire's own kernels."""
+    columns = decode_batch([compress(encode_request([Series(of, [(0, 0.0)])]))], Limits())
+    return int(columns.metric[0]), int(columns.key_high[0]), int(columns.key_low[0])
+
+
+def settings(*, groups: int = 4, behind: int | None = None, ahead: int | None = None) -> ReplaySettings:
+    return ReplaySettings(
+        groups=groups,
+        flush_interval=HOUR,
+        record_limits=Limits(),
+        sample_limits=SampleLimits(behind, ahead),
+        time_to_live=5 * HOUR,
+    )
+
+
+def leased_job(
+    start: int,
+    end: int,
+    *,
+    bucket: int = 1000,
+    shard: int = 0,
+    groups: frozenset[int] = frozenset(range(4)),
+    wants_keys: bool = True,
+    expires: int = 1 << 50,
+) -> Job:
+    """A job that somebody may do now."""
+    return Job(
+        shard=ShardId(DATASET, shard),
+        bucket=bucket,
+        plan="plan",
+        start=start,
+        end=end,
+        groups=groups,
+        wants_keys=wants_keys,
+        expires=expires,
+        state=JobState.LEASED,
+        epoch=1,
+        worker="tests",
+        leased_until=1 << 50,
+    )
+
+
+@dataclass
+class DictStore:
+    """Segments and results, as a store has them."""
+
+    written_segments: dict[tuple[SegmentsOf, bytes, int], bytes] = field(default_factory=dict)
+    written_rows: dict[tuple[JobResultOf, str, int], bytes] = field(default_factory=dict)
+    expiry: dict[object, int] = field(default_factory=dict)
+    kinds_in_order: list[str] = field(default_factory=list)
+    rows_read: list[tuple[str, int]] = field(default_factory=list)
+
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], expires: int) -> None:
+        for one in segments:
+            self.written_segments[where, one.first, one.seq] = one.data
+            self.expiry[where] = expires
+
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], expires: int) -> None:
+        for row in rows:
+            self.written_rows[where, row.kind, row.seq] = row.data
+            self.expiry[where, row.kind] = expires
+            self.kinds_in_order.append(row.kind)
+
+    def segments(self, where: SegmentsOf) -> Iterator[Segment]:
+        for place, first, seq in sorted(self.written_segments, key=lambda one: one[1:]):
+            if place == where:
+                yield Segment(first, seq, self.written_segments[place, first, seq])
+
+    def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
+        for place, of, number in sorted(self.written_rows, key=lambda one: one[2]):
+            if (place, of) == (where, kind) and seq in (None, number):
+                self.rows_read.append((kind, number))
+                yield ResultRow(kind, number, self.written_rows[place, of, number])
+
+
+def source_of(records: Mapping[int, Sequence[LogRecord]]) -> Callable[[int, int, int], Iterator[RecordBatch]]:
+    """What reads partitions, given as their records by number; it knows nothing of jobs, and gives what lies there."""
+
+    def read(shard: int, start: int, end: int) -> Iterator[RecordBatch]:
+        for one in records.get(shard, ()):
+            if start <= one.offset < end:
+                yield np.array([one.offset]), np.array([one.time]), [one.value]
+
+    return read
+
+
+@dataclass
+class KeyModel:
+    """What a summary has to say of one key."""
+
+    offset: int
+    position: int
+    least: int
+    greatest: int
+
+
+@dataclass
+class JobModel:
+    """What one job has to leave, by plain loops over its records."""
+
+    samples: dict[int, dict[Key, dict[int, int]]]
+    keys: dict[Key, KeyModel]
+    faults: list[tuple[int, int, bytes]]
+    too_old: int = 0
+    too_far_ahead: int = 0
+    records: int = 0
+    all_samples: int = 0
+
+
+def model_of_job(job: Job, records: Sequence[LogRecord], given: ReplaySettings) -> JobModel:
+    """The last sample of a series and time counts; limits compare with the record's time."""
+    model = JobModel(defaultdict(lambda: defaultdict(dict)), {}, [])
+    limits = given.sample_limits
+    for record in records:
+        if not job.start <= record.offset < job.end:
+            continue
+        model.records += 1
+        if record.series is None:
+            model.faults.append((record.offset, record.time, record.value))
+            continue
+        for position, (of, samples) in enumerate(record.series):
+            key = key_of(of)
+            for time, value in samples:
+                model.all_samples += 1
+                if limits.behind is not None and time < record.time - limits.behind:
+                    model.too_old += 1
+                elif limits.ahead is not None and time > record.time + limits.ahead:
+                    model.too_far_ahead += 1
+                else:
+                    known = model.keys.setdefault(key, KeyModel(record.offset, position, time, time))
+                    known.least, known.greatest = min(known.least, time), max(known.greatest, time)
+                    if (group := key[0] % given.groups) in job.groups:
+                        model.samples[group][key][time] = bits_of(value)
+    return model
+
+
+def stored_samples(store: DictStore, where: SegmentsOf) -> dict[Key, dict[int, int]]:
+    """What lies in a group's segments; no sample may be there twice."""
+    found: dict[Key, dict[int, int]] = {}
+    for segment in store.segments(where):
+        for key, samples in model_of(decode_segment(segment.data, named="a segment of a test")).items():
+            mine = found.setdefault(key, {})
+            assert not mine.keys() & samples.keys()
+            mine |= samples
+    return found
+
+
+def texts(keys: PartKeyBytes) -> list[bytes]:
+    """The bytes of each key."""
+    return [keys.keys[first:behind].tobytes() for first, behind in pairwise(keys.offsets.tolist())]

@@ -1,0 +1,114 @@
+"""Worlds for tests of rewinds and of hours: made in memory, rewound as `strandline offsets rewind` does it, and beside
+each of them one that nothing befalls.
+"""
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from strandline.index.bucket_codec import decode_bucket
+from strandline.index.documents import decode_part_key
+from strandline.node.shard.ownership import Taker, take_shard
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.offset_policy import LogNow
+from strandline.recovery.rewinding import RewindPlan, Target, plan_rewind, rewind
+from strandline.store.rows import GroupRow, IndexBucketOf, ManifestRows, Ownership
+from support.shard_world import Name, World
+
+# A simulation commits thousands of times, and no power cut is simulated: memory will do as a disk.
+MEMORY = Path("/dev/shm")
+
+
+@contextmanager
+def worlds() -> Iterator[Callable[..., World]]:
+    """Makes worlds with some options changed."""
+    root = Path(tempfile.mkdtemp(prefix="strandline-", dir=MEMORY if MEMORY.is_dir() else None))
+    numbers = itertools.count()
+    try:
+        with ExitStack() as opened:
+
+            def make(**changes: Any) -> World:
+                home = root / str(next(numbers))
+                home.mkdir()
+                return opened.enter_context(closing(World(home, **changes)))
+
+            yield make
+    finally:
+        shutil.rmtree(root)
+
+
+def cutting_of(world: World) -> Cutting:
+    return Cutting(world.options.policy.flush_interval, world.options.grace)
+
+
+def log_now(world: World) -> LogNow:
+    ends = world.log.ends()
+    return LogNow(world.log.topic_id(), ends.start, ends.last_stable)
+
+
+def rewound(world: World, target: Target, *, taker: Taker = Taker.TOOL, most_rows: int = 1_000) -> RewindPlan:
+    """Rewind the world's shard, which nobody may have then."""
+
+    def plan_of(manifest: ManifestRows) -> RewindPlan:
+        return plan_rewind(
+            world.options.shard,
+            manifest,
+            target,
+            log_now(world),
+            groups=world.options.groups,
+            cutting=cutting_of(world),
+            most_rows=most_rows,
+        )
+
+    def take() -> Ownership:
+        return take_shard(world.store, world.options.shard, taker, world.log.topic_id(), world.clock)
+
+    return rewind(world.store, take, plan_of, world.clock)
+
+
+def stopped(world: World) -> None:
+    """Stop the shard as a node does that is told to."""
+    world.running.close()
+    world.crash()
+
+
+def checked(world: World) -> None:
+    """Every sample is there once, no two keys have one id, and no key two."""
+    world.settle()
+    world.check_all_found()
+    ids = world.running.index.columns.rows
+    present = ids.part_id[ids.present()].tolist()
+    assert len(present) == len(set(present)) == len(world.keys())
+    assert max(present, default=-1) < world.running.index.next_part_id
+
+
+def superseded(world: World) -> set[int]:
+    """The buckets of which rows are superseded."""
+    return {row.bucket for row in world.manifest().groups if row.superseded}
+
+
+def ids(world: World) -> dict[int, tuple[int, int]]:
+    """Whose each part id is, by the hash of the key."""
+    keys = world.running.index.columns.rows
+    keys = keys.take(keys.present())
+    hashes = zip(keys.key_low.tolist(), keys.key_high.tolist(), strict=True)
+    return dict(zip(keys.part_id.tolist(), hashes, strict=True))
+
+
+def buckets_with(world: World, key: Name) -> set[int]:
+    """The index buckets that hold a key's record and have not expired."""
+    now = world.clock.now_ms()
+    rows = [row for row in world.manifest().groups if row.index is not None and row.data_expires > now]
+    return {row.bucket for row in rows if key in _names_in(world, row)}
+
+
+def _names_in(world: World, row: GroupRow) -> set[Name]:
+    assert row.index is not None
+    where = IndexBucketOf(world.options.shard, row.bucket, row.index.attempt)
+    stored = decode_bucket(row.bucket, tuple(world.sqlite.index_bucket(where)), row.index.rows, row.index.checksum)
+    keys = [decode_part_key(one.keys.part_key(place)) for one in stored.records for place in range(len(one.keys))]
+    return {(labels["__name__"], labels["name"]) for labels in keys}

@@ -1,0 +1,197 @@
+"""Verification for tests: that a store is sound, and stores in which just one thing is not."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from strandline.clock import Clock
+from strandline.index.bucket_codec import StoredBucket, StoredRecords, decode_bucket, encode_bucket
+from strandline.index.documents import PartKeyBatch, decode_part_key
+from strandline.index.policy import BucketPolicy
+from strandline.index.time_bucket import FrozenBucket
+from strandline.recovery.verification.findings import Finding, Kind, Remark
+from strandline.recovery.verification.layout import ShardLayout
+from strandline.recovery.verification.shard import Scope, Verification, verify_shard
+from strandline.store.protocol import Store
+from strandline.store.rows import GroupRow, IndexBucketOf, Segment, SegmentsOf, ShardId
+from support.shard_world import Name, World
+
+
+def verified(
+    store: Store, shard: ShardId, groups: int, policy: BucketPolicy, *, clock: Clock, scope: Scope | None = None
+) -> Verification:
+    """All that there is to say of a shard. Nothing is said of one without a manifest: it has to have one."""
+    manifest = store.manifest(shard)
+    assert manifest is not None, f"{shard} has no manifest"
+    return verify_shard(store, manifest, ShardLayout(shard, groups, policy), clock, scope=scope)
+
+
+def assert_sound(
+    store: Store, shard: ShardId, groups: int, policy: BucketPolicy, *, clock: Clock, scope: Scope | None = None
+) -> Verification:
+    """Nothing is wrong with what a shard has stored; `policy` is the one that its owner has today.
+
+    For simulations and system tests alike: it reads the store and changes nothing, so it may be asked at any moment,
+    also in the middle of a rewind or a replay. With `Scope(scratch=...)` Lucene is looked at too; start the JVM first.
+    """
+    found = verified(store, shard, groups, policy, clock=clock, scope=scope)
+    assert not found.findings, "\n".join(f"{one.kind}: {one.what}" for one in found.findings)
+    return found
+
+
+def sound_world(world: World, scope: Scope | None = None) -> Verification:
+    """`assert_sound` for a simulated shard."""
+    options = world.options
+    return assert_sound(world.sqlite, options.shard, options.groups, options.policy, clock=world.clock, scope=scope)
+
+
+def found_in(world: World, scope: Scope | None = None) -> tuple[Finding, ...]:
+    """What is wrong with a simulated shard's store."""
+    options = world.options
+    return verified(
+        world.sqlite, options.shard, options.groups, options.policy, clock=world.clock, scope=scope
+    ).findings
+
+
+def the_only_finding(world: World, kind: Kind, scope: Scope | None = None) -> Finding:
+    """Just this is wrong."""
+    found = found_in(world, scope)
+    assert [one.kind for one in found] == [kind], found
+    assert found[0].remedy
+    return found[0]
+
+
+def remarks(verification: Verification) -> set[Remark]:
+    """The kinds of notes that there are."""
+    return {note.kind for note in verification.notes}
+
+
+def copy_of(world: World, folder: Path) -> World:
+    """The same world once more, in another folder, as of now: with all that is stored, and without a shard or a log."""
+    shutil.copytree(world.options.folder, folder, dirs_exist_ok=True)
+    copied = World(folder)
+    copied.options = replace(world.options, folder=folder)
+    copied.pass_time(world.clock.now_ms() - copied.clock.now_ms())
+    return copied
+
+
+class Damage:
+    """Changes one thing in a world's SQLite file, behind the store's back."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._file = world.options.folder / "store.sqlite"
+
+    def execute(self, statement: str, *values: Any) -> None:
+        """Run one statement, which has to change something."""
+        with closing(sqlite3.connect(self._file)) as connection, connection:
+            assert connection.execute(statement, values).rowcount > 0
+
+    def row(self, bucket: int, group: int, **columns: object) -> None:
+        """Change columns of a group's row."""
+        names = ", ".join(f"{name} = ?" for name in columns)
+        self.execute(
+            f"UPDATE flush_groups SET {names} WHERE bucket = ? AND flush_group = ?",  # noqa: S608 - names of our own
+            *columns.values(),
+            bucket,
+            group,
+        )
+
+    def late(self, bucket: int, group: int, *late: tuple[int, int]) -> None:
+        """Change what a row says of late samples."""
+        self.row(bucket, group, late=json.dumps(late))
+
+    def segments_of(self, row: GroupRow) -> list[Segment]:
+        """What is stored."""
+        where = SegmentsOf(self.world.options.shard, row.bucket, row.group, row.attempt)
+        return list(self.world.sqlite.segments(where))
+
+    def index_bucket(self, bucket: int) -> StoredBucket:
+        """What is stored."""
+        row = self.index_row(bucket)
+        assert row.index is not None
+        where = IndexBucketOf(self.world.options.shard, bucket, row.index.attempt)
+        return decode_bucket(bucket, tuple(self.world.sqlite.index_bucket(where)), row.index.rows, row.index.checksum)
+
+    def index_row(self, bucket: int) -> GroupRow:
+        """The row that names an index bucket."""
+        (row,) = [row for row in self.world.manifest().groups if row.bucket == bucket and row.index is not None]
+        return row
+
+    def rewrite_index(self, bucket: int, change: Callable[["Contents"], None]) -> None:
+        """Put an index bucket in its own place, changed, with a row in the manifest that fits."""
+        contents = Contents(self.index_bucket(bucket))
+        change(contents)
+        row = self.index_row(bucket)
+        assert row.index is not None
+        encoded = contents.encode()
+        self.execute("DELETE FROM index_buckets WHERE bucket = ? AND attempt = ?", bucket, row.index.attempt)
+        where = IndexBucketOf(self.world.options.shard, bucket, row.index.attempt)
+        self.world.sqlite.write_index_bucket(where, encoded.rows, row.data_expires)
+        self.row(bucket, row.group, index_rows=len(encoded.rows), index_checksum=encoded.checksum)
+
+
+class Contents:
+    """An index bucket taken apart, to be changed: records by part id, and who was active with what greatest time."""
+
+    def __init__(self, stored: StoredBucket) -> None:
+        self.bucket = stored.bucket
+        self.records: dict[int, Record] = {}
+        for part in stored.records:
+            for place, part_id in enumerate(part.keys.part_ids.tolist()):
+                self.records[part_id] = Record(part, place)
+        self.active = dict(zip(stored.active_ids.tolist(), stored.last.tolist(), strict=True))
+
+    def id_of(self, name: Name) -> int:
+        """The part id of a key."""
+        (found,) = [part_id for part_id, record in self.records.items() if record.name == name]
+        return found
+
+    def encode(self) -> Any:
+        ids = sorted(self.records)
+        columns = [self.records[part_id] for part_id in ids]
+        active = sorted(self.active)
+        keys = PartKeyBatch.of(ids, [one.key_hash for one in columns], [one.part_key for one in columns])
+        frozen = FrozenBucket(
+            self.bucket,
+            np.array(ids, dtype=np.uint32),
+            np.array([one.start for one in columns], dtype=np.int64),
+            np.array([one.end for one in columns], dtype=np.int64),
+            np.array(active, dtype=np.uint32),
+            np.array([self.active[one] for one in active], dtype=np.int64),
+        )
+        return encode_bucket(frozen, lambda wanted: keys.take(np.flatnonzero(np.isin(keys.part_ids, wanted))))
+
+
+class Record:
+    """One record of an index bucket."""
+
+    def __init__(self, records: StoredRecords, place: int) -> None:
+        low, high = records.keys.key_hashes[place].tolist()
+        self.key_hash = (low, high)
+        self.part_key = records.keys.part_key(place)
+        self.start, self.end = int(records.start[place]), int(records.end[place])
+
+    @property
+    def name(self) -> Name:
+        labels = decode_part_key(self.part_key)
+        return labels["__name__"], labels["name"]
+
+
+def with_policy(world: World, **changes: int) -> None:
+    """Let the world's next starts go by another policy."""
+    world.options = replace(world.options, policy=replace(world.options.policy, **changes))
+
+
+def scratch(folder: Path) -> Scope:
+    """With a Lucene index in a new folder below this one."""
+    made = folder / "scratch"
+    made.mkdir()
+    return Scope(scratch=made)

@@ -1,0 +1,46 @@
+"""`strandline bench recovery`, as small as it can be, on the shared servers."""
+
+import io
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.node.bench.recovery_bench import RecoveryBench, RecoveryOptions
+from strandline.node.bench.recovery_report import RecoveryReport
+from strandline.node.stack import Stack
+from strandline.node.steps import LineSteps
+
+pytestmark = pytest.mark.system
+
+
+def measured(options: RecoveryOptions, stack: Stack, folder: Path) -> RecoveryReport:
+    bench = RecoveryBench(options, folder, LineSteps("", io.StringIO(), SystemClock()))
+    return bench.run_on(stack, prefix=f"bench-{uuid4().hex[:8]}")
+
+
+def test_starts_are_measured_with_the_local_copy_and_without(stack: Stack, tmp_path: Path) -> None:
+    report = measured(RecoveryOptions(1_000, 40, lag_part=False, flush_interval_s=2), stack, tmp_path)
+    assert [(one.series, one.local_copy) for one in report.index_starts] == [(1_000, "warm"), (1_000, "cold")]
+    for one in report.index_starts:
+        assert 0 < one.start.recovering_index < one.start.seconds
+        assert one.start.process_start > 0
+        assert one.start.peak_resident_bytes > 100 << 20, "there is a JVM in it"
+    assert not report.lag_starts
+
+
+def test_missed_records_are_read_by_the_shard_and_on_spark(stack: Stack, tmp_path: Path) -> None:
+    report = measured(RecoveryOptions(1_000, 40, index_part=False, flush_interval_s=2), stack, tmp_path)
+    direct, on_spark = report.lag_starts
+    assert [(one.reader, one.records, one.samples) for one in (direct, on_spark)] == [
+        ("direct", 40, 40_000),
+        ("spark", 40, 40_000),
+    ]
+    assert direct.start.catching_up > 0
+    assert direct.workers_peak_bytes == 0
+    assert on_spark.start.replaying > direct.start.replaying
+    assert on_spark.workers_peak_bytes > 100 << 20, "there is Spark's JVM in it"
+    (warm,) = report.warm_replays
+    assert (warm.records, warm.samples) == (40, 40_000)
+    assert warm.seconds < on_spark.start.seconds

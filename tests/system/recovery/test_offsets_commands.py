@@ -1,0 +1,135 @@
+"""`strandline offsets` and `strandline ready` on the real stack, as somebody uses them who runs a node."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from strandline.errors import ExitCode
+from strandline.node.bench.shard_process import ShardProcess
+from strandline.node.stack import Stack
+from strandline.recovery.periods import utc_text
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+from support.deployment import GROUPS, HOUR, Deployment
+
+pytestmark = pytest.mark.system
+
+HOURS, RECORDS, SERIES = 4, 5, 20
+ALL = HOURS * RECORDS + 1
+
+
+@pytest.fixture
+def deployment(stack: Stack, tmp_path: Path) -> Iterator[Deployment]:
+    deployed = Deployment(stack, tmp_path, replay={"mode": "direct"})
+    with closing(deployed.store):
+        yield deployed
+
+
+class Hours:
+    """Whole hours that lie in the past, with records in each; the last record brings a sample of the first hour."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        deployment.produce_hours(HOURS, records=RECORDS, series=SERIES)
+        self.first = min(time for _, time in deployment.produced[0]) // HOUR
+        late = self.first * HOUR + 7
+        body = encode_request([Series([("__name__", "metric_1"), ("number", "late")], [(late, 1.0)])])
+        deployment.put(0, compress(body), (self.first + HOURS) * HOUR - 1)
+        deployment.produced[0][SERIES, late] = 1.0
+        deployment.flush()
+
+    def name(self, number: int) -> str:
+        """As `strandline ready` takes it."""
+        return utc_text((self.first + number) * HOUR)[: len("2026-11-15T10")]
+
+
+def run_until_stored(deployment: Deployment) -> ShardProcess:
+    """A shard that has stored every whole hour. Whoever called this ends it."""
+    process = deployment.start()
+    try:
+        process.wait_for("all is stored", lambda one: one["checkpoint"] >= ALL and one["phase"] == "active")
+    except BaseException:
+        process.kill()
+        raise
+    return process
+
+
+def said(deployment: Deployment, *arguments: str) -> str:
+    """What a command tells people."""
+    script = Path(sys.executable).with_name("strandline")
+    command = [sys.executable, str(script), *arguments, "--config", str(deployment.settings)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
+
+
+def test_hours_are_ready_once_stored_taken_back_by_a_rewind_and_ready_again(deployment: Deployment) -> None:
+    hours = Hours(deployment)
+    rewind = ("offsets", "rewind", "0", "--to-time", hours.name(2))
+    process = run_until_stored(deployment)
+    try:
+        code, told = deployment.command("offsets", "show")
+        (shard,) = told["shards"]
+        assert (code, told["dataset"], told["partitions"]) == (ExitCode.OK, deployment.name, 1)
+        assert shard["seen_ms_ago"] is not None
+        assert (shard["log_start"], shard["log_end"], shard["lag"]) == (0, ALL, 0)
+        assert {shard["checkpoints"][name] for name in ("lowest", "highest", "index")} == {ALL}
+        assert told["newest_ready_hour"] >= hours.name(HOURS - 1)
+
+        code, told = deployment.command("ready", hours.name(0))
+        assert (code, told["ready"]) == (ExitCode.OK, True)
+        assert (told["readiness"]["revision"], told["readiness"]["late_samples"]) == (1, 1)
+        code, told = deployment.command("ready", hours.name(HOURS + 5), "--wait", "1")
+        assert (code, told["ready"]) == (ExitCode.NOT_READY, False)
+        assert [one["shard"] for one in told["readiness"]["behind"]] == [0]
+
+        code, told = deployment.command(*rewind, "--yes")
+        assert (code, told["error"]["type"]) == (ExitCode.FAILED, "StillOwned")
+        assert process.terminate() == ExitCode.OK
+    finally:
+        process.kill()
+
+    before = deployment.store.manifest(deployment.shard())
+    code, told = deployment.command(*rewind)
+    assert (code, told["done"], told["bucket"], told["offset"]) == (ExitCode.USAGE, False, hours.first + 2, 2 * RECORDS)
+    assert told["samples"] == 2 * RECORDS * SERIES + 1
+    assert deployment.store.manifest(deployment.shard()) == before
+    code, told = deployment.command(*rewind, "--yes")
+    assert (code, told["done"]) == (ExitCode.OK, True)
+
+    assert said(deployment, "ready", hours.name(1)) == f"{hours.name(1)} is ready, revision 0, late samples: 0\n"
+    assert deployment.command("ready", hours.name(2))[0] == ExitCode.NOT_READY
+    buckets = {one["bucket"]: one for one in deployment.command("offsets", "history", "0")[1]["buckets"]}
+    assert [buckets[hours.first + number]["superseded_groups"] for number in range(HOURS)] == [0, 0, GROUPS, GROUPS]
+    assert [buckets[hours.first + number]["records"] for number in range(HOURS)] == [RECORDS] * 3 + [RECORDS + 1]
+
+    again = run_until_stored(deployment)
+    try:
+        assert again.status()["counters"]["records"] == 2 * RECORDS + 1, "no more than what was rewound is read again"
+        assert again.status()["keys"] == SERIES + 1
+        assert deployment.command("ready", hours.name(2))[0] == ExitCode.OK
+        deployment.check_stored()
+    finally:
+        again.kill()
+
+
+def test_a_rewind_by_force_ends_the_owner_and_its_next_start_reads_again(deployment: Deployment) -> None:
+    hours = Hours(deployment)
+    process = run_until_stored(deployment)
+    try:
+        code, told = deployment.command("offsets", "rewind", "0", "--to-offset", str(RECORDS + 1), "--yes", "--take")
+        assert (code, told["error"]["type"]) == (ExitCode.FAILED, "RewindRefused")
+        assert f"the offsets {RECORDS} and {2 * RECORDS}" in told["error"]["remedy"]
+        assert process.status()["phase"] == "active", "what can't be done takes the shard from nobody"
+        code, told = deployment.command("offsets", "rewind", "0", "--to-offset", "0", "--yes", "--take")
+        assert (code, told["rows"] % GROUPS, told["records"]) == (ExitCode.OK, 0, ALL)
+        assert process.wait() == ExitCode.FENCED
+    finally:
+        process.kill()
+    assert "is not ready" in said(deployment, "ready", hours.name(0))
+    again = run_until_stored(deployment)
+    try:
+        deployment.check_stored()
+    finally:
+        again.kill()

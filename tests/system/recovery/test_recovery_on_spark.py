@@ -1,0 +1,114 @@
+"""Shards that were down for hours, on the real stack: their replay on Spark, killed at every place."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import SystemClock, wait_until
+from strandline.errors import ExitCode
+from strandline.node.stack import Stack
+from strandline.recovery.replay.job_result import attempt_of
+from strandline.store.jobs import JobState
+from support.deployment import HOUR, Deployment
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def deployment(stack: Stack, tmp_path: Path) -> Iterator[Deployment]:
+    deployed = Deployment(stack, tmp_path, partitions=2)
+    with closing(deployed.store):
+        yield deployed
+
+
+def this_hour() -> int:
+    return SystemClock().now_ms() // HOUR * HOUR
+
+
+def test_a_node_that_is_down_is_caught_up_and_its_next_start_is_quick(deployment: Deployment) -> None:
+    for partition in range(2):
+        deployment.produce_hours(5, records=30, series=200, partition=partition)
+        deployment.put(partition, b"no record", this_hour() - HOUR)
+    deployment.produce(0, this_hour(), range(300))
+    deployment.flush()
+    code, report = deployment.command("recover", "run")
+    assert (code, [one["error"] for one in report["shards"]]) == (ExitCode.OK, ["", ""])
+    assert [one["dead_letters"] for one in report["shards"]] == [1, 1]
+    for partition in range(2):
+        deployment.check_stored(partition, before=this_hour())
+    process = deployment.start()
+    try:
+        status = process.wait_for("it is active", lambda one: one["phase"] == "active")
+        assert status["keys"] == 300, "with those of the tail"
+        assert status["counters"]["records"] == 1, "the tail is all that was left to read"
+    finally:
+        process.kill()
+
+
+def descendants(pid: int) -> Iterator[tuple[int, str]]:
+    """The processes below one that this test has started, with their command lines."""
+    for child in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, IndexError):
+            parent = int((child / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == pid:
+                yield int(child.name), (child / "cmdline").read_text().replace("\0", " ")
+                yield from descendants(int(child.name))
+
+
+def kill_one(below: int, named: str) -> None:
+    """Kill a process below another by a part of its command line: the newest one."""
+    clock = SystemClock()
+
+    def found() -> list[int]:
+        return [pid for pid, command in descendants(below) if named in command]
+
+    assert wait_until(lambda: bool(found()), timeout=60, clock=clock), f"there is no {named} below {below}"
+    os.kill(found()[-1], signal.SIGKILL)
+
+
+def finished(deployment: Deployment) -> set[tuple[int, str]]:
+    """The buckets that jobs have read so far, with their attempts: done, or in the manifest already."""
+    jobs = deployment.store.jobs(deployment.shard())
+    done = {(job.bucket, attempt_of(job)) for job in jobs if job.state is JobState.DONE}
+    manifest = deployment.store.manifest(deployment.shard())
+    rows = manifest.groups if manifest is not None else ()
+    return done | {(row.bucket, row.attempt) for row in rows if row.samples}
+
+
+def wait_for_buckets(deployment: Deployment, count: int) -> None:
+    clock = SystemClock()
+    assert wait_until(lambda: len(finished(deployment)) >= count, timeout=300, clock=clock, poll=0.1)
+
+
+def test_a_recovery_that_is_killed_at_every_place_is_finished_by_the_next_start(stack: Stack, tmp_path: Path) -> None:
+    # One job a wave, so that there is something to be killed in the middle of.
+    deployment = Deployment(stack, tmp_path, replay={"wave_records": 1})
+    deployment.produce_hours(6, records=150, series=400)
+    deployment.produce(0, this_hour(), range(450))
+    deployment.flush()
+    with closing(deployment.store):
+        process = deployment.start()
+        try:
+            wait_for_buckets(deployment, 1)
+            kill_one(process.pid, "pyspark.daemon")
+            wait_for_buckets(deployment, 2)
+            kill_one(process.pid, "recover work")
+            wait_for_buckets(deployment, 3)
+        finally:
+            process.kill()
+        before = finished(deployment)
+        process = deployment.start()
+        try:
+            status = process.wait_for("it is active", lambda one: one["phase"] == "active", timeout=300)
+            assert status["keys"] == 450
+            assert before <= finished(deployment), "what was done is not done again"
+            assert not deployment.store.jobs(deployment.shard())
+        finally:
+            process.kill()
+        deployment.check_stored(before=this_hour())
+        code, report = deployment.command("recover", "verify")
+        assert code == ExitCode.OK, report

@@ -1,0 +1,65 @@
+"""Memory of processes, as the kernel counts it: here of small programs."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from strandline.node.bench.process_memory import descendants_bytes, peak_resident_bytes
+
+pytestmark = pytest.mark.unit
+
+MIB = 1 << 20
+WAIT = "print('ready', flush=True); sys.stdin.read()"
+PARENT = f"""
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-I", "-S", "-c", sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline()
+{WAIT}
+child.stdin.close()
+child.wait()
+"""
+
+
+@contextmanager
+def running(program: str, *arguments: str) -> Iterator[int]:
+    """A program that has come to where it waits."""
+    command = [sys.executable, "-I", "-S", "-c", f"import sys\n{program}", *arguments]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == b"ready\n"
+        yield process.pid
+    finally:
+        process.stdin.close()
+        process.stdout.close()
+        process.wait()
+
+
+def filled(size: int) -> str:
+    return f"held = bytearray({size})\nfor at in range(0, {size}, 4096): held[at] = 1\n"
+
+
+def test_the_peak_stays_when_memory_is_given_back() -> None:
+    with running(f"{filled(200 * MIB)}\ndel held\n{WAIT}") as pid:
+        assert 200 * MIB < peak_resident_bytes(pid) < 260 * MIB
+
+
+def test_the_peak_of_whoever_started_it_is_not_its_own() -> None:
+    here = bytearray(300 * MIB)
+    here[::4096] = b"x" * len(here[::4096])
+    with running(WAIT) as pid:
+        assert peak_resident_bytes(pid) < 100 * MIB
+
+
+def test_what_runs_below_a_process_is_counted_without_itself() -> None:
+    with running(f"{filled(100 * MIB)}{PARENT}", f"import sys\n{filled(50 * MIB)}{WAIT}") as pid:
+        assert 50 * MIB < descendants_bytes(pid) < 100 * MIB
+
+
+def test_a_process_without_others_below_it_has_none_to_count() -> None:
+    with running(WAIT) as pid:
+        assert descendants_bytes(pid) == 0

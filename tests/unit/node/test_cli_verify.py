@@ -1,0 +1,245 @@
+"""`strandline recover verify` on a SQLite store, without a server."""
+
+import json
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from strandline.errors import ExitCode
+from strandline.node.bench.shard_process import write_settings
+from strandline.node.cli import main as cli
+from strandline.node.cli import recover_verify as module
+from strandline.node.cli.exit_codes import EXIT_CODES
+from strandline.node.settings import load
+from strandline.node.shard.documents_home import LuceneHome
+from strandline.node.shard.folder_lock import locked
+from strandline.node.shard.shard import Shard
+from strandline.store.protocol import StoreUnavailable
+from strandline.store.rows import ShardId
+from support.shard_world import METRICS, StoreCall, World, other_group, produce_everywhere
+from support.verifying import Damage, copy_of
+
+pytestmark = pytest.mark.unit
+
+FIRST = 1_000
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A store and the folder of a shard that has stopped, with its local copy."""
+    from strandline.index.vm import start_vm  # noqa: PLC0415 - not for collecting tests
+
+    start_vm()
+    folder = tmp_path_factory.mktemp("data")
+    with closing(World(folder)) as world:
+        options = world.options
+        copy = folder / "shards" / "metrics" / "0" / "index"
+        home = LuceneHome(options.shard, copy, options.policy.retention, 16, 1.0, world.clock)
+        world.shard = Shard.start(world.parts(home), world.status)  # type: ignore[arg-type]  # the real one
+        for _ in range(3):
+            produce_everywhere(world)
+            world.pass_hours(1)
+        world.running.close()
+        world.crash()
+        yield world
+
+
+@pytest.fixture
+def world(sound: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(load, "DEFAULT_FILE", tmp_path / "none.toml")
+    for name in [name for name in os.environ if name.startswith("STRANDLINE_")]:
+        monkeypatch.delenv(name)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    with closing(copy_of(sound, tmp_path / "data")) as copied:
+        monkeypatch.setattr(cli, "SystemClock", lambda: copied.clock)
+        yield copied
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def settings(world: World) -> Path:
+    folder = world.options.folder
+    return write_settings(
+        folder / "settings.toml",
+        {
+            "store": {"kind": "sqlite"},
+            "dataset": {
+                "name": "metrics",
+                "flush_interval": "1h",
+                "groups": 4,
+                "grace": "1m",
+                "retention": "5h",
+                "margin": "6h",
+                "history": "24h",
+            },
+            "shard": {"data_dir": str(folder), "java_heap": "512m"},
+        },
+    )
+
+
+def verify(settings: Path, *arguments: str) -> int:
+    return cli.main(["recover", "verify", "--config", str(settings), *arguments])
+
+
+def document(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_sound_store_gives_0_and_counts(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify(settings) == ExitCode.OK
+    shown = capsys.readouterr()
+    assert "Nothing is wrong." in shown.out
+    assert "note:" not in shown.out
+    assert "Verifying 1 shard of dataset metrics" in shown.err
+    assert "shard 0 (sound)" in shown.err
+    assert verify(settings, "--output", "json") == ExitCode.OK
+    report = document(capsys)
+    (shard,) = report["shards"]
+    assert (report["dataset"], report["sound"], shard["sound"]) == ("metrics", True, True)
+    assert shard["counts"]["samples"] == 3 * len(METRICS)
+    assert shard["counts"]["documents"] == shard["counts"]["keys"] == len(METRICS)
+    assert shard["findings"] == shard["notes"] == []
+
+
+def test_what_is_wrong_is_listed_with_a_remedy_and_gives_4(
+    world: World, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = other_group(world)
+    damage = Damage(world)
+    damage.execute("DELETE FROM segments WHERE bucket = ? AND flush_group = ?", FIRST + 1, group)
+    damage.row(FIRST + 2, group, checksum=bytes(16))
+    assert verify(settings) == ExitCode.VERIFY_FAILED
+    shown = capsys.readouterr()
+    assert "2 things wrong:" in shown.out
+    assert f"shard 0, bucket {FIRST + 1} (1970-02-11T17:00:00Z): 0 segments of group {group}" in shown.out
+    assert "[segment-missing]\n    Have the bucket read again by `strandline offsets rewind`" in shown.out
+    assert "[segment-checksum]" in shown.out
+    assert "shard 0 (2 findings)" in shown.err
+    assert verify(settings, "--output", "json") == ExitCode.VERIFY_FAILED
+    report = document(capsys)
+    assert report["sound"] is False
+    (shard,) = report["shards"]
+    assert [(one["kind"], one["bucket"], one["group"]) for one in shard["findings"]] == [
+        ("segment-missing", FIRST + 1, group),
+        ("segment-checksum", FIRST + 2, group),
+    ]
+
+
+def test_without_samples_late_ones_are_not_counted_and_segments_still_are(
+    world: World, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = other_group(world)
+    Damage(world).late(FIRST + 1, group, (FIRST, 1))
+    assert verify(settings) == ExitCode.VERIFY_FAILED
+    assert verify(settings, "--no-samples") == ExitCode.OK
+    Damage(world).row(FIRST + 1, group, samples=1)
+    assert verify(settings, "--no-samples") == ExitCode.VERIFY_FAILED
+    assert "[segment-sums]" in capsys.readouterr().out
+
+
+def test_the_local_copy_is_compared_and_left_as_it_was(
+    world: World, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = world.options.folder / "shards" / "metrics" / "0" / "index"
+    stray = copy / "columns-of-a-save-that-was-not-finished"
+    stray.write_bytes(b"")
+    before = {path: path.stat().st_mtime_ns for path in copy.rglob("*")}
+    assert verify(settings) == ExitCode.OK
+    assert {path: path.stat().st_mtime_ns for path in copy.rglob("*")} == before
+    (columns,) = copy.glob("columns-1*")
+    columns.write_bytes(b"nonsense")
+    assert verify(settings, "--output", "json") == ExitCode.OK
+    capsys.readouterr()
+    assert verify(settings, "--output", "json") == ExitCode.OK
+    (note,) = document(capsys)["shards"][0]["notes"]
+    assert note["kind"] == "copy-unused"
+
+
+def test_the_copy_of_a_shard_that_runs_is_left_alone(
+    world: World, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with locked(world.options.folder / "shards" / "metrics" / "0"):
+        assert verify(settings) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert "note: shard 0: the local copy in" in out
+    assert "was not looked at: a shard runs with it" in out
+
+
+def test_partitions_that_were_added_later_are_verified_and_those_never_read_are_a_note(
+    world: World, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Damage(world).execute("UPDATE datasets SET partitions = 2")
+    world.sqlite.take(ShardId("metrics", 4), "me", None, now=world.clock.now_ms(), topic_id="topic-1")
+    assert verify(settings, "--output", "json") == ExitCode.OK
+    report = document(capsys)
+    assert [one["shard"] for one in report["shards"]] == [0, 1, 4]
+    assert [note["kind"] for one in report["shards"] for note in one["notes"]] == ["never-read"]
+
+
+def test_only_the_shards_that_were_asked_for(world: World, settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world.sqlite.take(ShardId("metrics", 1), "me", None, now=world.clock.now_ms(), topic_id="topic-1")
+    assert verify(settings, "--shard", "1", "--shard", "1", "--output", "json") == ExitCode.OK
+    assert [one["shard"] for one in document(capsys)["shards"]] == [1]
+    assert verify(settings, "--shard", "7") == ExitCode.USAGE
+    assert "shard 7 of dataset 'metrics' has never been taken" in capsys.readouterr().err
+
+
+def test_a_store_or_dataset_that_is_not_there_is_an_error_and_is_not_made(
+    world: World, settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRANDLINE_DATASET__NAME", "another")
+    assert verify(settings) == ExitCode.USAGE
+    assert "the store has no dataset 'another'" in capsys.readouterr().err
+    elsewhere = world.options.folder / "elsewhere.sqlite"
+    monkeypatch.setenv("STRANDLINE_STORE__SQLITE_FILE", str(elsewhere))
+    assert verify(settings) == ExitCode.USAGE
+    assert f"there is no store at {elsewhere}" in capsys.readouterr().err
+    assert not elsewhere.exists()
+
+
+def test_another_shape_than_the_datasets_is_refused(
+    settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRANDLINE_DATASET__GROUPS", "8")
+    assert verify(settings) == ExitCode.FAILED
+    assert "was made with dataset.groups = 4, and now it is 8" in capsys.readouterr().err
+
+
+def test_a_store_that_goes_away_is_an_ordinary_error(
+    world: World, settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(call: StoreCall) -> None:
+        if call.name == "segments":
+            raise StoreUnavailable("the store is not there")
+
+    world.store.before = away
+    monkeypatch.setattr(module, "open_store", lambda *_: world.store)
+    assert verify(settings, "--output", "json") == ExitCode.FAILED
+    assert document(capsys)["error"]["message"] == "the store is not there"
+
+
+def test_the_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["recover", "verify", "--help"]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.VERIFY_FAILED):
+        assert f"{code.value:<4}{EXIT_CODES[code]}" in shown
+
+
+@pytest.mark.parametrize(
+    ("done", "of", "percent", "filled"),
+    [(0, 3, "  0 %", 0), (1, 3, " 33 %", 8), (3, 3, "100 %", 24), (0, 0, "  0 %", 0)],
+)
+def test_a_bar_is_as_long_as_what_is_done(done: int, of: int, percent: str, filled: int) -> None:
+    shown = module.bar(done, of)
+    assert percent in shown
+    assert shown.count("━") == filled
+    assert shown.count("━") + shown.count("╌") == 24

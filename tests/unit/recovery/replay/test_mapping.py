@@ -1,0 +1,90 @@
+"""Records to blocks."""
+
+import numpy as np
+import pytest
+
+from strandline.recovery.replay.blocks import Block, BlockKind
+from strandline.recovery.replay.mapping import Mapper
+from strandline.recovery.replay.replay_input import ReplayInput, SeriesBound
+from strandline.store.jobs import Job
+from support import replays
+from support.replays import LogRecord, key_of, labels, leased_job
+
+pytestmark = pytest.mark.unit
+
+A, B = labels("up", "a"), labels("up", "b")
+
+
+def record(offset: int, *names: str) -> LogRecord:
+    return LogRecord(offset, 0, tuple((labels("up", name), ((offset, 1.0),)) for name in names))
+
+
+def mapped(
+    jobs: list[Job], *records: LogRecord, shard: int = 0, most_samples: int = 1000, **bounds: object
+) -> list[Block]:
+    given = ReplayInput.of(jobs, replays.settings(), now=0, bounds=bounds.get("bounds", {}))
+    mapper = Mapper(given, most_samples=most_samples)
+    for one in records:
+        mapper.take(shard, np.array([one.offset]), np.array([one.time]), [one.value])
+    return mapper.blocks()
+
+
+def kinds(blocks: list[Block]) -> list[tuple[int, BlockKind, int]]:
+    return sorted((one.unit, one.kind, one.first_offset) for one in blocks)
+
+
+def test_records_of_no_job_give_nothing() -> None:
+    jobs = [leased_job(5, 8)]
+    assert mapped(jobs, record(4, "a"), record(8, "a")) == []
+    assert mapped(jobs, record(6, "a"), shard=1) == []
+
+
+def test_a_batch_is_divided_where_a_bucket_ends() -> None:
+    jobs = [leased_job(0, 5, bucket=1, wants_keys=False), leased_job(5, 9, bucket=2, wants_keys=False)]
+    given = ReplayInput.of(jobs, replays.settings(), now=0, bounds={})
+    mapper = Mapper(given)
+    values = [record(offset, "a").value for offset in (3, 4, 5)]
+    mapper.take(0, np.array([3, 4, 5]), np.zeros(3, dtype=np.int64), values)
+    assert kinds(mapper.blocks()) == [
+        (0, BlockKind.SAMPLES, 3),
+        (0, BlockKind.COUNTS, 3),
+        (1, BlockKind.SAMPLES, 5),
+        (1, BlockKind.COUNTS, 5),
+    ]
+
+
+def test_a_task_with_too_many_samples_gives_blocks_before_its_end() -> None:
+    job = leased_job(0, 9, wants_keys=False)
+    blocks = mapped([job], *(record(offset, "a", "b") for offset in range(5)), most_samples=4)
+    assert sorted(one.first_offset for one in blocks if one.kind is BlockKind.SAMPLES) == [0, 2, 4]
+
+
+def test_faults_and_counts_go_to_the_first_unit_of_their_job() -> None:
+    first, second = leased_job(0, 5, bucket=1), leased_job(5, 9, bucket=2)
+    bounds = {job: [SeriesBound(0, 0, 0, 0), SeriesBound(3, 2**64 - 1, 0, 0)] for job in (first, second)}
+    blocks = mapped([first, second], LogRecord(6, 3, None), bounds=bounds)
+    assert kinds(blocks) == [(3, BlockKind.FAULTS, 6), (3, BlockKind.COUNTS, 6)]
+
+
+def test_keys_of_groups_that_are_stored_already_are_summed_up_all_the_same() -> None:
+    blocks = mapped([leased_job(0, 9, groups=frozenset())], record(0, "a"))
+    assert [one.kind for one in blocks] == [BlockKind.KEYS, BlockKind.COUNTS]
+
+
+def test_a_series_without_a_sample_gives_nothing() -> None:
+    empty = LogRecord(0, 0, ((A, ()),))
+    assert [one.kind for one in mapped([leased_job(0, 9)], empty)] == [BlockKind.COUNTS]
+
+
+def test_series_on_both_sides_of_a_bound_go_to_different_units() -> None:
+    job = leased_job(0, 9)
+    low, high = sorted([key_of(A), key_of(B)])
+    bounds = {job: [SeriesBound(high[0] % 4, *high)]}
+    blocks = mapped([job], record(0, "a", "b"), bounds=bounds)
+    assert low[0] == high[0]
+    assert [one.unit for one in blocks if one.kind is BlockKind.SAMPLES] == [0, 1]
+    assert [one.unit for one in blocks if one.kind is BlockKind.KEYS] == [0, 1]
+
+
+def test_a_task_without_records_gives_nothing() -> None:
+    assert mapped([leased_job(0, 9)]) == []

@@ -1,0 +1,49 @@
+"""Jobs as waves, and their units."""
+
+import pickle
+
+import pytest
+
+from strandline.recovery.replay.replay_input import ReplayInput, SeriesBound, waves_of
+from support import replays
+from support.replays import HOUR, leased_job
+
+pytestmark = pytest.mark.unit
+
+BOUND = SeriesBound(1, 2, 3, 4)
+
+
+def test_jobs_without_a_gap_are_one_wave_of_all_shards() -> None:
+    jobs = [leased_job(5, 9, bucket=2), leased_job(0, 5, bucket=1), leased_job(3, 4, shard=1)]
+    assert waves_of(jobs) == [[jobs[1], jobs[0], jobs[2]]]
+
+
+def test_what_lies_behind_a_gap_is_another_wave() -> None:
+    jobs = [leased_job(0, 5, bucket=1), leased_job(6, 9, bucket=2), leased_job(3, 4, shard=1)]
+    assert waves_of(jobs) == [[jobs[0], jobs[2]], [jobs[1]]]
+
+
+def test_empty_jobs_stand_where_they_are() -> None:
+    jobs = [leased_job(5, 5, bucket=2), leased_job(0, 5, bucket=1), leased_job(5, 5, bucket=3)]
+    assert [sorted(job.bucket for job in wave) for wave in waves_of(jobs)] == [[1, 2, 3]]
+    assert waves_of([]) == []
+
+
+def test_units_are_numbered_throughout_the_wave() -> None:
+    jobs = [leased_job(0, 5, bucket=1), leased_job(5, 9, bucket=2), leased_job(9, 12, bucket=3)]
+    given = ReplayInput.of(jobs, replays.settings(), now=0, bounds={jobs[0]: [BOUND], jobs[2]: [BOUND, BOUND]})
+    assert [given.job_of_unit(unit).bucket for unit in range(given.units)] == [1, 1, 2, 3, 3, 3]
+
+
+def test_segments_live_from_now_on_and_results_longer_than_their_jobs() -> None:
+    job = leased_job(0, 5, expires=50 * HOUR)
+    told = ReplayInput.of([job], replays.settings(), now=7 * HOUR, bounds={}).jobs[0]
+    assert told.data_expires == 12 * HOUR
+    assert told.results_expire == 51 * HOUR
+    assert told.attempt == "plan.1"
+
+
+def test_a_wave_travels() -> None:
+    job = leased_job(0, 5)
+    given = ReplayInput.of([job], replays.settings(), now=0, bounds={job: [BOUND]})
+    assert pickle.loads(pickle.dumps(given)) == given  # noqa: S301

@@ -1,0 +1,242 @@
+"""Jobs in a store: transitions that win, and those that come second."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.errors import Fatal
+from strandline.recovery.job_board import JobBoard, PlanStopped, Standing
+from strandline.recovery.leasing import LeasePolicy
+from strandline.store.jobs import Job, JobState
+from strandline.store.protocol import Store, StoreUnavailable
+from strandline.store.sqlite import open_sqlite_store
+from support.manifest_rows import NEVER, SHARD
+
+pytestmark = pytest.mark.unit
+
+POLICY = LeasePolicy()
+JOBS = [
+    Job(SHARD, bucket, "plan", 100 * bucket, 100 * bucket + 100, frozenset({0}), wants_keys=True, expires=NEVER)
+    for bucket in (1, 2, 3)
+]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
+    opened = open_sqlite_store(tmp_path / "store.sqlite", clock)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def board(store: Store, clock: ManualClock) -> JobBoard:
+    return JobBoard(store, clock, POLICY)
+
+
+def leased(board: JobBoard, worker: str = "w") -> Job:
+    """The first job, leased."""
+    board.adopt(SHARD, JOBS, starts=False)
+    job = board.lease(board.jobs(SHARD)[0], worker)
+    assert job is not None
+    return job
+
+
+def test_an_adopted_plan_is_in_the_store(board: JobBoard) -> None:
+    assert board.adopt(SHARD, JOBS) == JOBS
+    assert board.jobs(SHARD) == JOBS
+    assert board.adopt(SHARD, JOBS[1:]) == JOBS[1:]
+    assert board.adopt(SHARD, ()) == []
+
+
+def test_of_two_workers_one_gets_the_job_and_the_other_is_told_so(board: JobBoard) -> None:
+    board.adopt(SHARD, JOBS)
+    seen = board.jobs(SHARD)[0]
+    assert board.lease(seen, "w") is not None
+    assert board.lease(seen, "v") is None
+    assert board.lease(board.jobs(SHARD)[0], "v") is None
+    assert [job.worker for job in board.jobs(SHARD)] == ["w", "", ""]
+
+
+def test_a_lease_is_renewed_from_the_clock_s_now(board: JobBoard, clock: ManualClock) -> None:
+    held = leased(board)
+    clock.sleep(20)
+    renewed = board.renew(held)
+    assert renewed == replace(held, leased_until=clock.now_ms() + 120_000)
+    assert board.jobs(SHARD)[0] == renewed
+
+
+def test_a_worker_may_finish_after_a_renewal_that_it_has_not_heard_of(board: JobBoard, clock: ManualClock) -> None:
+    held = leased(board)
+    clock.sleep(20)
+    board.renew(held)
+    assert board.finish(held)
+    assert board.jobs(SHARD)[0].state is JobState.DONE
+
+
+def test_a_worker_that_was_late_may_finish_what_nobody_else_has_taken(board: JobBoard, clock: ManualClock) -> None:
+    held = leased(board)
+    clock.sleep(1_000)
+    assert board.finish(held)
+
+
+CHANGES: dict[str, Callable[[JobBoard, Job], object]] = {
+    "renew": lambda board, job: board.renew(job),
+    "finish": lambda board, job: board.finish(job),
+    "fail": lambda board, job: board.fail(job, "bad"),
+    "release": lambda board, job: board.release(job),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize("then", ["taken back", "leased again", "done by another", "removed", "planned anew"])
+def test_a_worker_whose_lease_is_lost_changes_nothing(
+    board: JobBoard, clock: ManualClock, change: Callable[[JobBoard, Job], object], then: str
+) -> None:
+    held = leased(board)
+    clock.sleep(120)
+    if then == "removed":
+        board.adopt(SHARD, JOBS[1:])
+    elif then == "planned anew":
+        board.adopt(SHARD, [replace(JOBS[0], plan="another", groups=frozenset({0, 1}))])
+    else:
+        board.take_back_lost(SHARD)
+    if then in ("leased again", "done by another"):
+        # Even by a worker of the same name: the epoch tells them apart.
+        again = board.lease(board.jobs(SHARD)[0], "w")
+        assert again is not None
+        assert then == "leased again" or board.finish(again)
+    before = board.jobs(SHARD)
+    assert not change(board, held)
+    assert board.jobs(SHARD) == before
+
+
+def test_a_lost_lease_is_taken_back_and_counted(board: JobBoard, clock: ManualClock) -> None:
+    leased(board)
+    clock.sleep(119)
+    assert board.take_back_lost(SHARD)[0].state is JobState.LEASED
+    clock.sleep(1)
+    job = board.take_back_lost(SHARD)[0]
+    assert (job.state, job.failures, job.epoch) == (JobState.PENDING, 1, 1)
+
+
+def test_the_lease_of_a_dead_process_is_taken_back_at_once(store: Store, clock: ManualClock) -> None:
+    leased(JobBoard(store, clock, POLICY))
+    board = JobBoard(store, clock, POLICY, is_gone=lambda worker: worker == "w")
+    assert board.take_back_lost(SHARD)[0].state is JobState.PENDING
+
+
+def test_a_start_adopts_what_had_failed_and_the_plan_stopped_for(board: JobBoard) -> None:
+    board.adopt(SHARD, JOBS)
+    for number in range(4):
+        held = board.lease(board.jobs(SHARD)[0], "w")
+        assert held is not None
+        failed = board.fail(held, f"try {number}")
+        assert failed is not None
+    with pytest.raises(PlanStopped) as raised:
+        Standing.of(board.jobs(SHARD)).require_going()
+    assert isinstance(raised.value, Fatal)
+    assert raised.value.message == (
+        "the replay of metrics/3 stopped at bucket 1, offsets [100, 200), which failed 4 times; at last: offsets"
+        " [100, 200): try 3"
+    )
+    assert board.lease(failed, "w") is None
+    assert board.adopt(SHARD, JOBS, starts=False) == board.jobs(SHARD)
+    assert board.jobs(SHARD)[0].state is JobState.FAILED
+    adopted = board.adopt(SHARD, JOBS)
+    assert adopted is not None
+    assert (adopted[0].state, adopted[0].failures, adopted[0].epoch) == (JobState.PENDING, 0, 4)
+    Standing.of(adopted).require_going()
+
+
+def test_a_job_is_withdrawn_only_as_it_was_seen(board: JobBoard) -> None:
+    held = leased(board)
+    assert not board.withdraw(JOBS[0])
+    assert board.finish(held)
+    assert board.withdraw(board.jobs(SHARD)[0])
+    assert board.jobs(SHARD) == JOBS[1:]
+
+
+def test_how_far_a_shard_is_is_counted_in_jobs_and_offsets(board: JobBoard) -> None:
+    assert Standing.of([]).is_done
+    assert Standing.of([]).fraction == 1.0
+    held = leased(board)
+    board.finish(held)
+    standing = Standing.of(board.jobs(SHARD))
+    assert (standing.jobs, standing.done, standing.records, standing.records_done) == (3, 1, 300, 100)
+    assert standing.fraction == pytest.approx(1 / 3)
+    assert not standing.is_done
+    assert standing.failed == ()
+
+
+class MissedAnswers:
+    """A store that changes a job, and whose first answer about that gets lost."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self.is_missing = store, True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def replace_job(self, before: Job, after: Job) -> bool:
+        is_replaced = self._store.replace_job(before, after)
+        if self.is_missing:
+            self.is_missing = False
+            raise StoreUnavailable("no answer")
+        return is_replaced
+
+
+@pytest.mark.parametrize("change", [CHANGES["renew"], CHANGES["finish"]])
+def test_a_change_whose_answer_was_missed_is_recognised_as_one_s_own(
+    store: Store, clock: ManualClock, change: Callable[[JobBoard, Job], object]
+) -> None:
+    held = leased(JobBoard(store, clock, POLICY))
+    deaf: Any = MissedAnswers(store)
+    board = JobBoard(deaf, clock, POLICY)
+    clock.sleep(20)
+    with pytest.raises(StoreUnavailable):
+        change(board, held)
+    assert change(board, held)
+
+
+class Meddler:
+    """A store in which somebody else changes the jobs before each of our changes."""
+
+    def __init__(self, store: Store, times: int) -> None:
+        self._store, self.times = store, times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def add_job(self, job: Job) -> bool:
+        if self.times > 0:
+            self.times -= 1
+            other = replace(job, plan=f"other-{self.times}", end=job.end + 1)
+            for there in self._store.jobs(job.shard):
+                self._store.remove_job(there)
+            self._store.add_job(other)
+        return self._store.add_job(job)
+
+    def replace_job(self, before: Job, after: Job) -> bool:
+        if self.times > 0:
+            self.times -= 1
+            self._store.replace_job(before, replace(after, plan=f"other-{self.times}", end=after.end + 1))
+        return self._store.replace_job(before, after)
+
+
+def test_two_coordinators_at_once_agree_in_the_end(store: Store, clock: ManualClock) -> None:
+    meddler: Any = Meddler(store, 5)
+    assert JobBoard(meddler, clock, POLICY).adopt(SHARD, JOBS[:1]) == JOBS[:1]
+
+
+def test_an_owner_whose_plan_is_changed_for_ever_is_told_so(store: Store, clock: ManualClock) -> None:
+    meddler: Any = Meddler(store, 1_000)
+    assert JobBoard(meddler, clock, POLICY).adopt(SHARD, JOBS[:1]) is None

@@ -1,0 +1,356 @@
+"""The replay plan: whole buckets, the jobs for what they lack, and how an owner adopts the jobs of the one before."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.recovery.checkpoints import designated_group
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.log_ends import LogEnds
+from strandline.recovery.offset_policy import AnotherLog, DataLost
+from strandline.recovery.planning import (
+    PlannedCut,
+    ShardPlan,
+    WantedJobs,
+    adopt,
+    jobs_for,
+    new_plan_id,
+    planned_cuts,
+    recheck,
+)
+from strandline.store.jobs import Job, JobState
+from strandline.store.rows import CutRow, GroupRow
+from support.manifest_rows import NEVER, SHARD, beginning, cut, known, rows_of
+
+pytestmark = pytest.mark.unit
+
+HOUR, GRACE = 3_600_000, 30_000
+CUTTING = Cutting(HOUR, GRACE)
+LAST = cut(99, 400, 500)
+LONG_AFTER = 10_000 * HOUR
+
+
+def record_times(*times: int, first: int = 500) -> Callable[[int], int | None]:
+    """Kafka's answers for records with these times, from an offset on."""
+
+    def offset_at(time: int) -> int | None:
+        return next((first + place for place, found in enumerate(times) if found >= time), None)
+
+    return offset_at
+
+
+def planned(
+    offset_at: Callable[[int], int | None], end: int, *, asked_at: int = 0, high: int | None = None, most: int = 100
+) -> list[tuple[int, int, int]]:
+    ends = LogEnds(0, end, end if high is None else high)
+    return [
+        (one.bucket, one.start, one.end) for one in planned_cuts(LAST, ends, asked_at, offset_at, CUTTING, most=most)
+    ]
+
+
+def deadline(bucket: int) -> int:
+    return CUTTING.deadline(bucket)
+
+
+# Cuts.
+
+
+def test_a_bucket_ends_with_the_first_record_past_its_deadline() -> None:
+    times = record_times(deadline(100) - 2, deadline(100) - 1, deadline(100), deadline(101) - 1)
+    assert planned(times, 504) == [(100, 500, 502)]
+
+
+def test_a_record_that_closes_several_buckets_leaves_the_later_ones_empty() -> None:
+    assert planned(record_times(deadline(99), deadline(102)), 502) == [
+        (100, 500, 501),
+        (101, 501, 501),
+        (102, 501, 501),
+    ]
+
+
+def test_a_bucket_whose_deadline_no_record_has_passed_is_not_whole_before_its_time() -> None:
+    times = record_times(deadline(100) - 1)
+    assert planned(times, 501, asked_at=deadline(100) - 1) == []
+    assert planned(times, 501, asked_at=deadline(100)) == [(100, 500, 501)]
+
+
+def test_idle_buckets_end_at_the_end_of_the_log_and_are_not_looked_up() -> None:
+    asked: list[int] = []
+
+    def offset_at(time: int) -> int | None:
+        asked.append(time)
+        return None
+
+    found = planned(offset_at, 503, asked_at=deadline(102))
+    assert found == [(100, 500, 503), (101, 503, 503), (102, 503, 503)]
+    assert asked == [deadline(100)]
+
+
+def test_an_open_transaction_keeps_a_bucket_from_being_idle() -> None:
+    """What it brings may still belong to the bucket."""
+    assert planned(record_times(), 503, high=504, asked_at=LONG_AFTER) == []
+
+
+def test_a_record_behind_the_pinned_end_closes_nothing() -> None:
+    """It came after the end was asked for; what lies between belongs to the bucket too."""
+    times = record_times(deadline(99), deadline(99), deadline(100))
+    assert planned(times, 501, asked_at=LONG_AFTER) == []
+    assert planned(times, 502, asked_at=LONG_AFTER, most=1) == [(100, 500, 502)]
+
+
+def test_a_cut_never_lies_below_the_one_before() -> None:
+    """Where reading began behind a record of a later time."""
+    assert planned(lambda _time: 450, 600, most=2) == [(100, 500, 500), (101, 500, 500)]
+
+
+def test_a_plan_takes_no_more_buckets_than_asked_for() -> None:
+    assert len(planned(record_times(), 500, asked_at=LONG_AFTER, most=7)) == 7
+
+
+def test_an_empty_topic_has_idle_buckets_only() -> None:
+    ends, first = LogEnds(0, 0, 0), beginning(99, 0)
+    assert planned_cuts(first, ends, deadline(100), lambda _: None, CUTTING) == [PlannedCut(100, 0, 0)]
+    assert planned_cuts(first, ends, deadline(100) - 1, lambda _: None, CUTTING) == []
+
+
+def test_a_log_that_ends_in_transaction_markers_is_cut_behind_them() -> None:
+    """There is no record at `end - 1`, and no reader sees the offsets of markers."""
+    # One record at 500, an aborted one at 501 and its marker at 502.
+    assert planned(record_times(deadline(99)), 503, asked_at=deadline(100)) == [(100, 500, 503)]
+
+
+@given(
+    times=st.lists(st.integers(98 * HOUR, 112 * HOUR), max_size=30),
+    asked_at=st.integers(98 * HOUR, 115 * HOUR),
+    hidden=st.integers(0, 3),
+    most=st.integers(0, 20),
+)
+def test_whatever_the_times_cuts_join_and_stay_within_the_log(
+    times: list[int], asked_at: int, hidden: int, most: int
+) -> None:
+    end = 500 + len(times)
+    found = planned(record_times(*times), end, asked_at=asked_at, high=end + hidden, most=most)
+    assert len(found) <= most
+    buckets, position = 100, 500
+    for bucket, start, behind in found:
+        assert (bucket, start) == (buckets, position)
+        assert start <= behind <= end
+        # No record in front of the cut is one that closes the bucket, but where an earlier cut lies behind it.
+        assert all(time < deadline(bucket) for time in times[start - 500 : behind - 500])
+        buckets, position = bucket + 1, behind
+
+
+def test_a_planned_cut_becomes_a_row_with_what_is_lost_of_it() -> None:
+    planned_cut = PlannedCut(100, 500, 520)
+    assert planned_cut.row(9) == CutRow(100, 500, 520, 9)
+    assert planned_cut.row(9, 510) == CutRow(100, 500, 520, 9, lost_to=510)
+    assert planned_cut.row(9, 530) == CutRow(100, 500, 520, 9, lost_to=520)
+    assert planned_cut.row(9, 500) == CutRow(100, 500, 520, 9)
+
+
+# Jobs.
+
+DESIGNATED = designated_group(SHARD, 2)
+OTHER = 1 - DESIGNATED
+
+
+def wanted_of(cuts: Iterable[CutRow], rows: Iterable[GroupRow] = ()) -> WantedJobs:
+    return jobs_for(known(cuts, rows), SHARD, plan="new", expires=NEVER)
+
+
+def test_each_bucket_that_lacks_rows_has_a_job_for_the_groups_that_lack_them() -> None:
+    found = wanted_of([beginning(7, 100), cut(8, 100, 150), cut(9, 150, 180)], rows_of(8, (DESIGNATED,)))
+    assert found == WantedJobs(
+        (
+            Job(SHARD, 8, "new", 100, 150, frozenset({OTHER}), wants_keys=False, expires=NEVER),
+            Job(SHARD, 9, "new", 150, 180, frozenset({0, 1}), wants_keys=True, expires=NEVER),
+        ),
+        (),
+    )
+    assert found.records == 80
+
+
+def test_keys_are_wanted_from_the_index_s_open_bucket_on_and_not_below() -> None:
+    cuts = [beginning(7, 100), cut(8, 100, 150), cut(9, 150, 180), cut(10, 180, 190)]
+    rows = [*rows_of(8, (DESIGNATED,)), *rows_of(9, (DESIGNATED,))]
+    assert [job.wants_keys for job in wanted_of(cuts, rows).jobs] == [False, False, True]
+
+
+def test_a_stored_bucket_needs_no_job_and_neither_does_one_without_a_record() -> None:
+    cuts = [beginning(7, 100), cut(8, 100, 150), cut(9, 150, 150), cut(10, 150, 190)]
+    found = wanted_of(cuts, rows_of(8, (0, 1)))
+    assert [job.bucket for job in found.jobs] == [10]
+    assert found.empty == (9,)
+
+
+def test_a_job_begins_behind_what_was_accepted_as_lost() -> None:
+    cuts = [beginning(7, 100), replace(cut(8, 100, 150), lost_to=150), replace(cut(9, 150, 180), lost_to=170)]
+    found = wanted_of(cuts)
+    assert found.empty == (8,)
+    assert [(job.bucket, job.start, job.end) for job in found.jobs] == [(9, 170, 180)]
+
+
+def test_a_superseded_row_has_to_be_written_again() -> None:
+    rows = [*rows_of(8, (DESIGNATED,)), *rows_of(8, (OTHER,), superseded=True)]
+    assert [job.groups for job in wanted_of([beginning(7, 100), cut(8, 100, 150)], rows).jobs] == [{OTHER}]
+
+
+def test_no_two_plans_have_one_name() -> None:
+    assert len({new_plan_id() for _ in range(100)}) == 100
+
+
+# Adoption.
+
+NOW = 1_700_000_000_000
+WANTED = Job(SHARD, 8, "new", 100, 150, frozenset({0, 1}), wants_keys=True, expires=NEVER)
+OLD = replace(WANTED, plan="old")
+DONE = replace(OLD, state=JobState.DONE, epoch=3, worker="w")
+LEASED = replace(OLD, state=JobState.LEASED, epoch=3, worker="w", leased_until=NOW + 1, failures=2)
+FAILED = replace(OLD, state=JobState.FAILED, epoch=5, worker="w", failures=4, reason="bad")
+
+
+def nobody(_worker: str) -> bool:
+    return False
+
+
+def everybody(_worker: str) -> bool:
+    return True
+
+
+def adopted(old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = nobody, starts: bool = True) -> Job:
+    """What becomes of a job."""
+    steps = adopt([old], [wanted], is_gone, NOW, starts=starts)
+    assert not steps.add
+    assert not steps.remove
+    if steps.keep:
+        assert steps.changes_nothing
+        return steps.keep[0]
+    ((before, after),) = steps.replace
+    assert before == old
+    return after
+
+
+def test_a_job_that_is_not_there_is_added_and_one_that_nobody_wants_is_removed() -> None:
+    steps = adopt([replace(OLD, bucket=7), replace(LEASED, bucket=6)], [WANTED], nobody, NOW)
+    assert steps.add == (WANTED,)
+    assert {job.bucket for job in steps.remove} == {6, 7}
+    assert not steps.changes_nothing
+
+
+@pytest.mark.parametrize("job", [OLD, replace(OLD, epoch=7), DONE, LEASED])
+def test_a_job_that_gives_what_is_wanted_is_kept_as_it_is(job: Job) -> None:
+    assert adopted(job) == job
+
+
+def test_a_job_that_gives_more_than_is_wanted_is_kept() -> None:
+    assert adopted(DONE, replace(WANTED, groups=frozenset({1}), wants_keys=False)) == DONE
+
+
+@pytest.mark.parametrize("job", [OLD, DONE, LEASED, FAILED])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        replace(WANTED, start=101),
+        replace(WANTED, end=151),
+        replace(WANTED, groups=frozenset({0, 1, 2})),
+    ],
+)
+def test_a_job_that_gives_less_becomes_the_wanted_one_and_its_epoch_does_not_fall(job: Job, wanted: Job) -> None:
+    assert adopted(job, wanted) == replace(wanted, epoch=job.epoch)
+
+
+def test_a_job_without_keys_does_not_do_where_keys_are_wanted() -> None:
+    old = replace(DONE, wants_keys=False)
+    assert adopted(old) == replace(WANTED, epoch=old.epoch)
+
+
+def test_what_had_failed_is_tried_again_with_failures_counted_from_zero() -> None:
+    assert adopted(FAILED) == replace(OLD, epoch=5)
+    assert adopted(replace(OLD, epoch=2, failures=3, reason="bad")) == replace(OLD, epoch=2)
+
+
+@pytest.mark.parametrize(("left", "is_kept"), [(1, True), (0, False), (-1, False)])
+def test_a_lease_is_honoured_until_it_runs_out(left: int, is_kept: bool) -> None:
+    job = replace(LEASED, leased_until=NOW + left)
+    assert adopted(job) == (job if is_kept else replace(OLD, epoch=3))
+
+
+def test_the_lease_of_a_dead_process_is_taken_back_at_once() -> None:
+    assert adopted(LEASED, is_gone=everybody) == replace(OLD, epoch=3)
+
+
+@pytest.mark.parametrize("job", [FAILED, LEASED, replace(LEASED, leased_until=0), replace(OLD, failures=2), DONE])
+def test_an_owner_that_adds_to_its_own_plan_leaves_leases_and_failures_alone(job: Job) -> None:
+    assert adopted(job, is_gone=everybody, starts=False) == job
+    assert adopted(job, replace(WANTED, end=151), starts=False) == replace(WANTED, end=151, epoch=job.epoch)
+
+
+jobs = st.builds(
+    Job,
+    shard=st.just(SHARD),
+    bucket=st.integers(0, 5),
+    plan=st.sampled_from(["a", "b"]),
+    start=st.integers(0, 2),
+    end=st.integers(3, 4),
+    groups=st.frozensets(st.integers(0, 2), min_size=1),
+    wants_keys=st.booleans(),
+    expires=st.just(NEVER),
+    state=st.sampled_from(JobState),
+    epoch=st.integers(0, 4),
+    worker=st.sampled_from(["w", "gone"]),
+    leased_until=st.integers(NOW - 1, NOW + 1),
+    failures=st.integers(0, 4),
+)
+of_one_shard = st.lists(jobs, unique_by=lambda job: job.bucket, max_size=6)
+
+
+@given(existing=of_one_shard, wanted=of_one_shard)
+def test_after_an_adoption_each_wanted_bucket_has_one_job_that_serves_and_another_adoption_changes_nothing(
+    existing: list[Job], wanted: list[Job]
+) -> None:
+    wanted = [
+        replace(job, plan="new", state=JobState.PENDING, epoch=0, worker="", leased_until=0, failures=0)
+        for job in wanted
+    ]
+    steps = adopt(existing, wanted, lambda worker: worker == "gone", NOW)
+    after = [*steps.keep, *steps.add, *(new for _, new in steps.replace)]
+    assert sorted(job.bucket for job in after) == sorted(job.bucket for job in wanted)
+    epochs = {job.bucket: job.epoch for job in existing}
+    asked = {job.bucket: job for job in wanted}
+    for job in after:
+        assert job.epoch >= epochs.get(job.bucket, 0)
+        assert job.state is not JobState.FAILED
+        assert (job.start, job.end) == (asked[job.bucket].start, asked[job.bucket].end)
+        assert job.groups >= asked[job.bucket].groups
+    again = adopt(after, wanted, lambda worker: worker == "gone", NOW)
+    assert again.changes_nothing
+
+
+# A plan is checked again before it runs.
+
+PLAN = ShardPlan(SHARD, "topic-1", 180, WantedJobs((WANTED, replace(WANTED, bucket=9, start=150, end=180)), ()))
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 180), (100, 180), (100, 500)])
+def test_a_plan_that_the_log_still_has_may_run(start: int, end: int) -> None:
+    recheck(PLAN, LogEnds(start, end, end + 5), "topic-1")
+    recheck(replace(PLAN, wanted=WantedJobs((), ())), LogEnds(180, 180, 180), "topic-1")
+
+
+def test_a_plan_whose_first_records_are_gone_may_not_run() -> None:
+    with pytest.raises(DataLost, match=r"from offset 100 up to 101") as raised:
+        recheck(PLAN, LogEnds(101, 180, 180), "topic-1")
+    assert (raised.value.first, raised.value.behind) == (100, 101)
+
+
+def test_a_plan_for_a_topic_that_was_made_again_may_not_run() -> None:
+    with pytest.raises(AnotherLog, match="its id is topic-2, and it was topic-1"):
+        recheck(PLAN, LogEnds(0, 500, 500), "topic-2")
+
+
+def test_a_plan_for_a_log_that_ends_sooner_now_may_not_run() -> None:
+    with pytest.raises(AnotherLog, match="ends at offset 179, before 180"):
+        recheck(PLAN, LogEnds(0, 179, 500), "topic-1")

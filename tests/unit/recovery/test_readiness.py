@@ -1,0 +1,374 @@
+"""When an hour or a day is ready, by the rows of all partitions."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.periods import HOUR, Period
+from strandline.recovery.readiness import (
+    AcceptedLoss,
+    Behind,
+    LossReason,
+    PartitionStanding,
+    Readiness,
+    StoredDataset,
+    Verdict,
+    bucket_of_hour,
+    newest_ready_hour,
+    readiness,
+    standings,
+)
+from strandline.store.rows import CutRow, GroupRow, LateSamples, ManifestRows
+from support.manifest_rows import beginning, cut, manifest, rows_of
+
+pytestmark = pytest.mark.unit
+
+MINUTE = 60_000
+GROUPS = 2
+H = 100  # An hour; with hours as buckets, also its bucket.
+
+
+def stored(
+    *manifests: ManifestRows | None, interval: int = HOUR, grace: int = 0, known_since: int = 0, groups: int = GROUPS
+) -> StoredDataset:
+    return StoredDataset("metrics", Cutting(interval, grace), groups, manifests, known_since)
+
+
+def read_up_to(last: int, *, began: int = 90, late: dict[int, dict[int, int]] | None = None) -> ManifestRows:
+    """A partition that began before bucket `began` + 1 and has all rows up to `last`, ten records a bucket. `late` are
+    samples by bucket and hour, in group 1.
+    """
+    buckets = range(began + 1, last + 1)
+    cuts = [beginning(began, 0), *(cut(one, (one - began - 1) * 10, (one - began) * 10) for one in buckets)]
+    rows = [one for bucket in buckets for one in rows_of(bucket, range(GROUPS))]
+    return manifest(cuts, [with_late(one, (late or {}).get(one.bucket, {})) for one in rows])
+
+
+def with_late(one: GroupRow, hours: dict[int, int]) -> GroupRow:
+    told = tuple(LateSamples(hour, samples) for hour, samples in hours.items()) if one.group == 1 else ()
+    return replace(one, late=told)
+
+
+def without(rows: ManifestRows, *places: tuple[int, int]) -> ManifestRows:
+    return replace(rows, groups=tuple(one for one in rows.groups if (one.bucket, one.group) not in places))
+
+
+def rewound(rows: ManifestRows, bucket: int) -> ManifestRows:
+    return replace(rows, groups=tuple(replace(one, superseded=one.bucket >= bucket) for one in rows.groups))
+
+
+def with_cut(rows: ManifestRows, changed: CutRow) -> ManifestRows:
+    return replace(rows, cuts=tuple(changed if one.bucket == changed.bucket else one for one in rows.cuts))
+
+
+def asked(dataset: StoredDataset, hour: int = H) -> Readiness:
+    return readiness(dataset, Period(hour))
+
+
+# One hour.
+
+
+def test_an_hour_is_ready_when_every_group_of_every_partition_has_its_row() -> None:
+    found = asked(stored(read_up_to(H), read_up_to(H + 3)))
+    assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 0, 0)
+    assert (found.behind, found.losses, found.started_later) == ((), (), ())
+    assert (found.period, found.hours, found.ready_hours, found.first_not_ready) == ("1970-01-05T04", 1, 1, None)
+
+
+def test_a_partition_without_one_group_s_row_is_behind_by_a_bucket() -> None:
+    found = asked(stored(read_up_to(H), without(read_up_to(H), (H, 1))))
+    assert found.verdict is Verdict.NOT_READY
+    assert found.behind == (Behind(1, H, H - 1, (1,), HOUR),)
+    assert found.first_not_ready == "1970-01-05T04"
+
+
+@pytest.mark.parametrize("interval", [5 * MINUTE, 15 * MINUTE])
+def test_trap_an_hour_is_not_ready_when_the_slowest_partition_has_read_its_first_minutes(interval: int) -> None:
+    """With several buckets an hour it is the last one that counts, not the first."""
+    an_hour = HOUR // interval
+    first, last = H * an_hour, (H + 1) * an_hour - 1
+    assert bucket_of_hour(H, interval) == last
+    quick = read_up_to(last, began=first - 5)
+    for reached in range(first - 1, last):
+        slow = read_up_to(reached, began=first - 5)
+        found = asked(stored(quick, slow, interval=interval))
+        assert found.verdict is Verdict.NOT_READY
+        assert found.behind == (Behind(1, last, reached, (0, 1), (last - reached) * interval),)
+    assert asked(stored(quick, quick, interval=interval)).verdict is Verdict.READY
+
+
+def test_a_bucket_of_several_hours_makes_all_of_them_ready_at_once() -> None:
+    interval = 6 * HOUR
+    dataset = stored(read_up_to(20, began=10), interval=interval)
+    for hour in range(120, 126):
+        assert bucket_of_hour(hour, interval) == 20
+        assert asked(dataset, hour).verdict is Verdict.READY
+    found = asked(dataset, 126)
+    assert (found.verdict, found.behind) == (Verdict.NOT_READY, (Behind(0, 21, 20, (0, 1), HOUR),))
+
+
+def test_a_bucket_of_a_day_makes_the_day_ready() -> None:
+    dataset = stored(read_up_to(20, began=10), interval=24 * HOUR)
+    assert readiness(dataset, Period(20 * 24, 24)).verdict is Verdict.READY
+    assert readiness(dataset, Period(21 * 24, 24)).verdict is Verdict.NOT_READY
+
+
+def test_a_row_behind_a_hole_does_not_make_its_hour_ready() -> None:
+    holed = without(read_up_to(H), (H - 1, 0))
+    assert asked(stored(holed)).behind == (Behind(0, H, H - 2, (0,), 2 * HOUR),)
+
+
+def test_a_superseded_row_counts_as_none() -> None:
+    found = asked(stored(rewound(read_up_to(H + 2), H)))
+    assert (found.verdict, found.behind) == (Verdict.NOT_READY, (Behind(0, H, H - 1, (0, 1), HOUR),))
+    assert asked(stored(rewound(read_up_to(H + 2), H + 1))).verdict is Verdict.READY
+
+
+def test_a_cut_alone_makes_nothing_ready() -> None:
+    rows = read_up_to(H)
+    assert asked(stored(without(rows, (H, 0), (H, 1)))).verdict is Verdict.NOT_READY
+
+
+def test_a_partition_that_started_later_does_not_count() -> None:
+    for began in (H, H + 1, H + 5):
+        found = asked(stored(read_up_to(H), read_up_to(H + 6, began=began)))
+        assert (found.verdict, found.started_later) == (Verdict.READY, (1,))
+    found = asked(stored(read_up_to(H), read_up_to(H - 1, began=H - 1)))
+    assert found.verdict is Verdict.NOT_READY, "it began with the hour's own bucket, and has not stored it"
+
+
+def test_an_hour_before_anybody_read_is_not_called_ready() -> None:
+    found = asked(stored(read_up_to(H + 6, began=H), read_up_to(H + 6, began=H + 2)))
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "no partition was read yet")
+
+
+def test_a_partition_that_nobody_has_read_is_behind() -> None:
+    for unread in (None, manifest([])):
+        found = asked(stored(read_up_to(H), unread))
+        assert found.verdict is Verdict.NOT_READY
+        assert found.behind == (Behind(1, H, None, (0, 1), None),)
+
+
+def test_an_hour_whose_rows_have_expired_is_unknown_and_never_ready() -> None:
+    rows = read_up_to(H + 5)
+    expired = replace(
+        rows,
+        cuts=tuple(one for one in rows.cuts if one.bucket > H),
+        groups=tuple(one for one in rows.groups if one.bucket > H),
+    )
+    found = asked(stored(expired, read_up_to(H + 5)))
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "older than the history")
+    assert asked(stored(expired), H + 1).verdict is Verdict.READY
+    assert asked(stored(expired, None)).verdict is Verdict.NOT_READY, "what is surely missing is told first"
+
+
+def test_a_beginning_whose_past_has_expired_is_not_taken_for_a_first_start() -> None:
+    """The row of a topic that was made again looks like that of a first start once all before it is gone."""
+    later = read_up_to(H + 6, began=H + 2)
+    dataset = stored(read_up_to(H + 6), later, known_since=(H + 1) * HOUR)
+    assert asked(dataset).verdict is Verdict.UNKNOWN
+    assert asked(dataset, H + 1).verdict is Verdict.READY
+
+
+# What comes late.
+
+
+def test_trap_samples_that_come_after_the_hour_was_ready_are_seen_as_a_revision() -> None:
+    before = stored(read_up_to(H), read_up_to(H))
+    assert asked(before).revision == 0
+    one = stored(read_up_to(H + 1, late={H + 1: {H: 7}}), read_up_to(H))
+    assert (asked(one).verdict, asked(one).revision, asked(one).late_samples) == (Verdict.READY, 1, 7)
+    more = stored(
+        read_up_to(H + 2, late={H + 1: {H: 7, H - 1: 5}, H + 2: {H: 1}}), read_up_to(H + 1, late={H + 1: {H: 2}})
+    )
+    assert (asked(more).revision, asked(more).late_samples) == (3, 10)
+    assert (asked(more, H - 1).revision, asked(more, H - 1).late_samples) == (1, 5)
+    assert (asked(more, H + 1).revision, asked(more, H + 1).late_samples) == (0, 0)
+
+
+def test_late_samples_of_a_partition_that_started_later_count_too() -> None:
+    found = asked(stored(read_up_to(H), read_up_to(H + 3, began=H + 1, late={H + 3: {H: 4}})))
+    assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 1, 4)
+
+
+def test_a_rewind_of_later_buckets_does_not_lower_a_revision_and_is_told() -> None:
+    rows = read_up_to(H + 2, late={H + 1: {H: 7}, H + 2: {H: 1}})
+    found = asked(stored(rewound(rows, H + 2)))
+    assert (found.verdict, found.revision, found.late_samples, found.rewound_samples) == (Verdict.READY, 2, 8, 1)
+    assert asked(stored(rows)).rewound_samples == 0
+
+
+# What was lost.
+
+
+def test_accepted_losses_of_the_hour_are_told() -> None:
+    rows = read_up_to(H + 1)
+    found = next(one for one in rows.cuts if one.bucket == H)
+    lost = with_cut(rows, replace(found, lost_to=found.start + 4))
+    told = asked(stored(read_up_to(H), lost))
+    assert told.verdict is Verdict.READY
+    assert told.losses == (AcceptedLoss(1, 90, 94, (H,), LossReason.DELETED),)
+    assert asked(stored(read_up_to(H), lost), H - 1).losses == ()
+    assert asked(stored(lost), H + 1).losses == ()
+
+
+def test_a_loss_in_the_bucket_before_touches_an_hour_whose_first_records_lie_in_its_grace() -> None:
+    rows = read_up_to(H)
+    found = next(one for one in rows.cuts if one.bucket == H - 1)
+    lost = with_cut(rows, replace(found, lost_to=found.end))
+    assert asked(stored(lost, grace=30_000)).losses == (AcceptedLoss(0, 80, 90, (H - 1,), LossReason.DELETED),)
+    assert asked(stored(lost)).losses == ()
+
+
+def test_a_loss_over_several_buckets_is_told_as_one() -> None:
+    rows = read_up_to(H)
+    for bucket in range(H - 2, H + 1):
+        found = next(one for one in rows.cuts if one.bucket == bucket)
+        rows = with_cut(rows, replace(found, lost_to=min(95, found.end)))
+    day = readiness(stored(rows), Period(96, 24))
+    assert day.losses == (AcceptedLoss(0, 70, 95, (H - 2, H - 1, H), LossReason.DELETED),)
+
+
+def remade() -> ManifestRows:
+    """Read up to bucket 99, of which group 1 was not stored; then the topic was made again, in bucket 102."""
+    old = without(read_up_to(99, began=96), (99, 1))
+    new = [beginning(102, 0), cut(103, 0, 5)]
+    return manifest([*old.cuts, *new], [*old.groups, *rows_of(103, (0, 1))])
+
+
+def test_what_was_not_stored_of_a_topic_that_was_made_again_is_a_loss_and_nothing_to_wait_for() -> None:
+    dataset = stored(remade())
+    assert asked(dataset, 98).losses == ()
+    for hour in range(99, 103):
+        found = asked(dataset, hour)
+        assert found.verdict is Verdict.READY, hour
+        assert found.losses == (AcceptedLoss(0, 20, None, (hour,), LossReason.TOPIC_MADE_AGAIN),)
+    assert (asked(dataset, 103).verdict, asked(dataset, 103).losses) == (Verdict.READY, ())
+    assert asked(dataset, 104).verdict is Verdict.NOT_READY
+    assert asked(dataset, 96).verdict is Verdict.UNKNOWN
+
+
+def test_what_was_superseded_when_the_topic_was_made_again_is_lost_too() -> None:
+    found = asked(stored(rewound(remade(), 98)), 98)
+    assert found.losses == (AcceptedLoss(0, 10, None, (98,), LossReason.TOPIC_MADE_AGAIN),)
+
+
+# Days.
+
+
+def test_a_day_needs_each_of_its_hours() -> None:
+    day = Period(96, 24)
+    found = readiness(stored(read_up_to(119), read_up_to(112)), day)
+    assert (found.verdict, found.hours, found.ready_hours) == (Verdict.NOT_READY, 24, 17)
+    assert (found.period, found.first_not_ready) == ("1970-01-05", "1970-01-05T17")
+    assert found.behind == (Behind(1, 119, 112, (0, 1), 7 * HOUR),)
+    ready = readiness(stored(read_up_to(119), read_up_to(119)), day)
+    assert (ready.verdict, ready.ready_hours, ready.first_not_ready) == (Verdict.READY, 24, None)
+
+
+def test_a_day_has_the_revisions_and_losses_of_its_hours() -> None:
+    rows = read_up_to(122, late={118: {97: 1, 98: 2}, 121: {97: 4, 119: 8, 120: 16}, 122: {95: 32}})
+    found = readiness(stored(rows), Period(96, 24))
+    assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 4, 15)
+
+
+def test_a_day_of_which_an_hour_can_not_be_told_is_unknown() -> None:
+    rows = read_up_to(120, began=90)
+    expired = replace(rows, cuts=tuple(one for one in rows.cuts if one.bucket > 100))
+    found = readiness(stored(expired), Period(96, 24))
+    assert (found.verdict, found.reason, found.ready_hours) == (Verdict.UNKNOWN, "older than the history", 19)
+
+
+def test_a_partition_that_began_within_the_day_counts_from_then_on() -> None:
+    day = Period(96, 24)
+    assert readiness(stored(read_up_to(119), read_up_to(119, began=105)), day).verdict is Verdict.READY
+    found = readiness(stored(read_up_to(119), read_up_to(110, began=105)), day)
+    assert (found.verdict, found.first_not_ready) == (Verdict.NOT_READY, "1970-01-05T15")
+
+
+# As numbers.
+
+
+def test_the_newest_ready_hour_is_that_of_the_slowest_partition() -> None:
+    assert newest_ready_hour(stored(read_up_to(H + 3), read_up_to(H))) == H
+    assert newest_ready_hour(stored(read_up_to(H + 3), without(read_up_to(H), (H, 0)))) == H - 1
+    assert newest_ready_hour(stored(read_up_to(H), None)) is None
+    assert newest_ready_hour(stored()) is None
+    assert newest_ready_hour(stored(read_up_to(90, began=90))) is None, "nothing is stored yet"
+
+
+def test_standings_tell_how_far_each_partition_is_behind() -> None:
+    now = (H + 3) * HOUR + 5
+    told = standings(stored(read_up_to(H), None, read_up_to(H + 9)), now)
+    assert told == (
+        PartitionStanding(0, H, (H + 1) * HOUR, 2 * HOUR + 5),
+        PartitionStanding(1, None, None, None),
+        PartitionStanding(2, H + 9, (H + 10) * HOUR, 0),
+    )
+
+
+# Properties.
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> ManifestRows | None:
+    began = draw(st.integers(0, 12))
+    last = draw(st.integers(began, 30))
+    rows = read_up_to(last, began=began)
+    if draw(st.booleans()):
+        rows = rewound(rows, draw(st.integers(began, last + 1)))
+    holes = draw(st.sets(st.tuples(st.integers(began, last), st.integers(0, 1)), max_size=2))
+    return draw(st.sampled_from([without(rows, *holes)] * 9 + [None]))
+
+
+INTERVALS = st.sampled_from([15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR])
+
+
+def model_ready(interval: int, hour: int, manifests: Iterable[ManifestRows | None]) -> bool:
+    """Said once more, bucket by bucket: of each partition that had begun by then, all rows are there up to the bucket
+    that holds the last millisecond.
+    """
+    needed = ((hour + 1) * HOUR - 1) // interval
+    counts = 0
+    for rows in manifests:
+        if rows is None:
+            return False
+        (began,) = [one.bucket for one in rows.cuts if one.reset]
+        if began >= needed:
+            continue
+        counts += 1
+        there = {(one.bucket, one.group) for one in rows.groups if not one.superseded}
+        if not there >= {(bucket, group) for bucket in range(began + 1, needed + 1) for group in range(GROUPS)}:
+            return False
+    return counts > 0
+
+
+@given(manifests=st.lists(partitions(), min_size=1, max_size=3), interval=INTERVALS, hour=st.integers(0, 60))
+def test_an_hour_is_ready_exactly_when_the_rule_says_so(
+    manifests: list[ManifestRows | None], interval: int, hour: int
+) -> None:
+    found = asked(stored(*manifests, interval=interval), hour)
+    assert (found.verdict is Verdict.READY) == model_ready(interval, hour, manifests)
+    assert bool(found.behind) == (found.verdict is Verdict.NOT_READY)
+
+
+@given(manifests=st.lists(partitions(), min_size=1, max_size=3), interval=INTERVALS)
+def test_no_hour_behind_the_newest_ready_one_is_ready(manifests: list[ManifestRows | None], interval: int) -> None:
+    dataset = stored(*manifests, interval=interval)
+    ready = [hour for hour in range(200) if model_ready(interval, hour, manifests)]
+    assert newest_ready_hour(dataset) == max(ready, default=None)
+
+
+def test_a_manifest_that_was_read_from_a_bucket_on_answers_as_the_whole_one() -> None:
+    whole = read_up_to(H + 3, late={H + 2: {H: 3}})
+    part = replace(
+        whole,
+        cuts=tuple(one for one in whole.cuts if one.bucket >= H - 1),
+        groups=tuple(one for one in whole.groups if one.bucket >= H - 1),
+    )
+    for hour in (H, H + 1, H + 3, H + 4):
+        assert asked(stored(part), hour) == asked(stored(whole), hour)

@@ -1,0 +1,277 @@
+"""One thing is wrong with segments or with what their row says, and just that is found."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strandline.recovery.verification.findings import Kind
+from strandline.recovery.verification.shard import Scope
+from strandline.store.merging import merge_runs
+from strandline.store.rows import GroupRow, SegmentsOf
+from strandline.store.segment_codec import decode_segment, encode_run, runs_checksum
+from strandline.store.series_run import SeriesRun
+from support.shard_world import HOUR, METRICS, World, other_group
+from support.verifying import Damage, copy_of, found_in, sound_world, the_only_finding
+
+pytestmark = pytest.mark.unit
+
+FIRST = 1_000
+
+
+@dataclass
+class Stored:
+    """A group of a bucket in the middle, which has some segments."""
+
+    world: World
+    damage: Damage
+    bucket: int
+    group: int
+
+    @property
+    def row(self) -> GroupRow:
+        return self.world.rows(self.bucket)[self.group]
+
+    def split(self, target_bytes: int) -> None:
+        """Store the group in segments of another size."""
+        row = self.row
+        (segment,) = self.damage.segments_of(row)
+        run = decode_segment(segment.data, named="test")
+        self.put(encode_run(run, target_bytes=target_bytes))
+
+    def put(self, segments: list) -> None:  # type: ignore[type-arg]
+        """Store others in their place, with a row that names them."""
+        row = self.row
+        self.damage.execute(
+            "DELETE FROM segments WHERE bucket = ? AND flush_group = ? AND attempt = ?",
+            row.bucket,
+            row.group,
+            row.attempt,
+        )
+        where = SegmentsOf(self.world.options.shard, row.bucket, row.group, row.attempt)
+        self.world.sqlite.write_segments(where, segments, row.data_expires)
+        self.damage.row(self.bucket, self.group, segments=len(segments), checksum=runs_checksum(segments))
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with closing(World(tmp_path_factory.mktemp("sound"))) as world:
+        world.start()
+        for hour in range(4):
+            for scrape in range(6):
+                now = world.clock.now_ms() + scrape
+                world.produce(
+                    *((metric, name, now, float(hour)) for metric in METRICS for name in "abc"),
+                    *((metric, "a", now - 2 * HOUR, 0.0) for metric in METRICS),
+                )
+            world.pass_hours(1)
+            if hour == 1:
+                world.crash()
+                world.start()
+        world.crash()
+        made = Stored(world, Damage(world), FIRST + 2, other_group(world))
+        made.split(target_bytes=300)
+        assert made.row.segments > 3
+        sound_world(world)
+        yield world
+
+
+@pytest.fixture
+def stored(sound: World, tmp_path: Path) -> Iterator[Stored]:
+    with closing(copy_of(sound, tmp_path)) as world:
+        yield Stored(world, Damage(world), FIRST + 2, other_group(world))
+
+
+def test_a_segment_is_missing(stored: Stored) -> None:
+    segment = stored.damage.segments_of(stored.row)[1]
+    there = stored.row.segments
+    stored.damage.execute(
+        "DELETE FROM segments WHERE bucket = ? AND first = ? AND seq = ?", stored.bucket, segment.first, segment.seq
+    )
+    found = the_only_finding(stored.world, Kind.SEGMENT_MISSING)
+    assert (found.bucket, found.group) == (stored.bucket, stored.group)
+    assert f"{there - 1} segments of group {stored.group} are there under attempt {stored.row.attempt}" in found.what
+    assert f"names {there}" in found.what
+
+
+def test_all_segments_are_missing(stored: Stored) -> None:
+    stored.damage.execute("DELETE FROM segments WHERE bucket = ? AND flush_group = ?", stored.bucket, stored.group)
+    assert "0 segments" in the_only_finding(stored.world, Kind.SEGMENT_MISSING).what
+
+
+@pytest.mark.parametrize("samples", [True, False])
+@pytest.mark.parametrize("where", [0, 9, -1])
+def test_a_byte_of_a_segment_is_another(stored: Stored, where: int, *, samples: bool) -> None:
+    segment = stored.damage.segments_of(stored.row)[2]
+    data = bytearray(segment.data)
+    data[where] ^= 0x10
+    stored.damage.execute(
+        "UPDATE segments SET data = ? WHERE bucket = ? AND first = ? AND seq = ?",
+        bytes(data),
+        stored.bucket,
+        segment.first,
+        segment.seq,
+    )
+    found = the_only_finding(stored.world, Kind.SEGMENT_DAMAGED, Scope(samples=samples))
+    assert (found.bucket, found.group) == (stored.bucket, stored.group)
+    assert segment.first.hex() in found.what
+
+
+def test_another_checksum(stored: Stored) -> None:
+    stored.damage.row(stored.bucket, stored.group, checksum=bytes(16))
+    assert bytes(16).hex() in the_only_finding(stored.world, Kind.SEGMENT_CHECKSUM).what
+
+
+@pytest.mark.parametrize("samples", [True, False])
+@pytest.mark.parametrize("column", ["series", "samples", "least_time", "greatest_time"])
+def test_another_sum(stored: Stored, column: str, *, samples: bool) -> None:
+    said = getattr(stored.row, column)
+    stored.damage.row(stored.bucket, stored.group, **{column: said + 1})
+    found = the_only_finding(stored.world, Kind.SEGMENT_SUMS, Scope(samples=samples))
+    assert f"have {said} " in found.what
+    assert found.what.endswith(f"its row says {said + 1}")
+
+
+def test_another_number_of_late_samples(stored: Stored) -> None:
+    (late,) = stored.row.late
+    stored.damage.late(stored.bucket, stored.group, (late.hour, late.samples - 1))
+    found = the_only_finding(stored.world, Kind.LATE_SAMPLES)
+    assert f"{late.hour}: {late.samples}, and its row says {late.hour}: {late.samples - 1}" in found.what
+    stored.damage.late(stored.bucket, stored.group)
+    assert the_only_finding(stored.world, Kind.LATE_SAMPLES).what.endswith("its row says none")
+    assert found_in(stored.world, Scope(samples=False)) == ()
+
+
+def test_a_segment_under_the_name_of_another_series(stored: Stored) -> None:
+    segment = stored.damage.segments_of(stored.row)[1]
+    last = segment.first[:-1] + bytes([segment.first[-1] ^ 1])
+    stored.damage.execute(
+        "UPDATE segments SET first = ? WHERE bucket = ? AND first = ? AND seq = ?",
+        last,
+        stored.bucket,
+        segment.first,
+        segment.seq,
+    )
+    found = the_only_finding(stored.world, Kind.SEGMENT_ORDER)
+    assert segment.first.hex() in found.what
+
+
+def test_a_segment_with_another_number(stored: Stored) -> None:
+    segment = stored.damage.segments_of(stored.row)[1]
+    stored.damage.execute(
+        "UPDATE segments SET seq = seq + 5 WHERE bucket = ? AND first = ? AND seq = ?",
+        stored.bucket,
+        segment.first,
+        segment.seq,
+    )
+    assert "should" in the_only_finding(stored.world, Kind.SEGMENT_ORDER).what
+
+
+def runs_of(stored: Stored) -> list[SeriesRun]:
+    return [decode_segment(one.data, named="test") for one in stored.damage.segments_of(stored.row)]
+
+
+def test_a_series_that_is_there_twice_with_the_same_times(stored: Stored) -> None:
+    """The last series of a segment again as the first of the next one, without its times going on."""
+    segments = stored.damage.segments_of(stored.row)
+    run = runs_of(stored)[0]
+    last = SeriesRun(
+        run.metric[-1:],
+        run.key_high[-1:],
+        run.key_low[-1:],
+        np.array([0, 1], dtype=np.int64),
+        run.time[-1:],
+        run.value[-1:],
+    )
+    (again,) = encode_run(last)
+    stored.put([segments[0], again, *segments[1:]])
+    found = found_in(stored.world)
+    assert [one.kind for one in found] == [Kind.SEGMENT_ORDER]
+    assert "at a time that is not behind" in found[0].what
+
+
+def picked(run: SeriesRun, *series: int) -> SeriesRun:
+    """Some series of a run."""
+    places = [np.arange(run.first_sample[one], run.first_sample[one + 1]) for one in series]
+    rows = np.concatenate(places)
+    return SeriesRun(
+        run.metric[list(series)],
+        run.key_high[list(series)],
+        run.key_low[list(series)],
+        np.cumsum([0, *map(len, places)]),
+        run.time[rows],
+        run.value[rows],
+    )
+
+
+def test_series_that_are_not_in_order_from_one_segment_to_the_next(stored: Stored) -> None:
+    run = merge_runs(runs_of(stored))
+    assert len(run) > 4
+    pieces = ((0, 2), (1,), tuple(range(3, len(run))))
+    stored.put([segment for piece in pieces for segment in encode_run(picked(run, *piece))])
+    found = the_only_finding(stored.world, Kind.SEGMENT_ORDER)
+    assert "begins with a series that comes before" in found.what
+
+
+def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> None:
+    run = merge_runs(runs_of(stored))
+    stored.put(encode_run(run, target_bytes=40))
+    assert any(one.seq for one in stored.damage.segments_of(stored.row)), "series go on in another segment"
+    sound_world(stored.world)
+    stored.damage.rewrite_index(
+        stored.bucket, lambda contents: contents.active.update(dict.fromkeys(contents.active, HOUR))
+    )
+    wrong = [one for one in found_in(stored.world) if one.group == stored.group]
+    assert [one.kind for one in wrong] == [Kind.ACTIVE_TIMES]
+    assert f": {len(run)}, the first is" in wrong[0].what
+    (first_part, *_) = runs_of(stored)
+    low = int(first_part.time[0])
+    stored.damage.rewrite_index(
+        stored.bucket, lambda contents: contents.active.update(dict.fromkeys(contents.active, low))
+    )
+    wrong = [one for one in found_in(stored.world) if one.group == stored.group]
+    assert [one.kind for one in wrong] == [Kind.ACTIVE_TIMES], "later segments bring later times"
+
+
+def test_a_series_of_another_group(stored: Stored) -> None:
+    """One more series, at the end, that this group is not for."""
+    row = stored.row
+    run = SeriesRun(
+        np.array([2**64 - 4 + (stored.group + 1) % 4], dtype=np.uint64),
+        np.array([2**64 - 1], dtype=np.uint64),
+        np.array([2**64 - 1], dtype=np.uint64),
+        np.array([0, 1], dtype=np.int64),
+        np.array([row.greatest_time], dtype=np.int64),
+        np.array([1.0]),
+    )
+    stored.put([*stored.damage.segments_of(row), *encode_run(run)])
+    stored.damage.row(stored.bucket, stored.group, series=row.series + 1, samples=row.samples + 1)
+    found = the_only_finding(stored.world, Kind.WRONG_GROUP)
+    assert found.what.startswith("1 series in the segments of group")
+
+
+def test_segments_that_no_row_names_are_nobodys(stored: Stored) -> None:
+    segments = stored.damage.segments_of(stored.row)
+    where = SegmentsOf(stored.world.options.shard, stored.bucket, stored.group, "of a zombie")
+    stored.world.sqlite.write_segments(where, segments[:1], stored.row.data_expires)
+    sound_world(stored.world)
+
+
+def test_one_more_segment_than_the_row_names(stored: Stored) -> None:
+    stored.damage.row(stored.bucket, stored.group, segments=stored.row.segments - 1)
+    assert "its row names" in the_only_finding(stored.world, Kind.SEGMENT_ORDER).what
+
+
+def test_a_finding_never_stops_the_rest(stored: Stored) -> None:
+    stored.damage.row(FIRST, stored.group, checksum=bytes(16))
+    stored.damage.row(stored.bucket, stored.group, samples=1)
+    stored.damage.execute("DELETE FROM segments WHERE bucket = ? AND flush_group = ?", FIRST + 3, stored.group)
+    found = found_in(stored.world)
+    assert [(one.kind, one.bucket) for one in found] == [
+        (Kind.SEGMENT_CHECKSUM, FIRST),
+        (Kind.SEGMENT_SUMS, stored.bucket),
+        (Kind.SEGMENT_MISSING, FIRST + 3),
+    ]

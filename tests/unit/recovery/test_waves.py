@@ -1,0 +1,87 @@
+"""Which jobs are read together."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.recovery.waves import next_wave, without_followers
+from strandline.store.jobs import Job, JobState
+from strandline.store.rows import ShardId
+from support.manifest_rows import NEVER
+
+pytestmark = pytest.mark.unit
+
+
+def job(shard: int, bucket: int, start: int, end: int, *, failures: int = 0) -> Job:
+    return Job(
+        ShardId("m", shard),
+        bucket,
+        "p",
+        start,
+        end,
+        frozenset({0}),
+        wants_keys=True,
+        expires=NEVER,
+        failures=failures,
+    )
+
+
+A1, A2, A3 = job(0, 1, 0, 10), job(0, 2, 10, 20), job(0, 3, 20, 30)
+B1, B2 = job(1, 1, 500, 510), job(1, 2, 510, 520)
+
+
+def test_the_most_urgent_jobs_are_read_together_up_to_so_many_offsets() -> None:
+    assert next_wave([A1, B1, A2, B2, A3], 1_000) == [A1, B1, A2, B2, A3]
+    assert next_wave([A1, B1, A2, B2, A3], 35) == [A1, B1, A2]
+    assert next_wave([], 1_000) == []
+
+
+def test_one_job_is_read_however_large_it_is() -> None:
+    assert next_wave([A1, A2], 1) == [A1]
+
+
+def test_of_a_shard_one_range_without_a_gap_is_read() -> None:
+    """An empty bucket between two jobs is no gap; one that is stored or leased to another is."""
+    assert next_wave([A1, replace(A2, bucket=5)], 1_000) == [A1, replace(A2, bucket=5)]
+    assert next_wave([A1, B1, A3, B2], 1_000) == [A1, B1, B2]
+    assert next_wave([A1, replace(A2, state=JobState.LEASED), A3], 1_000) == [A1]
+
+
+@pytest.mark.parametrize("state", [JobState.LEASED, JobState.DONE, JobState.FAILED])
+def test_only_pending_jobs_are_taken(state: JobState) -> None:
+    assert next_wave([replace(A1, state=state), A2], 1_000) == [A2]
+
+
+def test_a_job_that_has_failed_is_read_alone() -> None:
+    bad = replace(A1, failures=1)
+    assert next_wave([bad, B1, A2], 1_000) == [bad]
+    assert next_wave([B1, bad, A2, B2], 1_000) == [B1, B2]
+
+
+def test_behind_a_job_that_another_took_nothing_of_its_shard_is_taken() -> None:
+    assert without_followers([A1, B1, A2, B2, A3], A2) == [A1, B1, B2]
+
+
+@given(
+    jobs=st.lists(
+        st.builds(
+            lambda shard, bucket, failures: job(shard, bucket, 10 * bucket, 10 * bucket + 10, failures=failures),
+            st.integers(0, 2),
+            st.integers(0, 6),
+            st.sampled_from([0, 0, 0, 1]),
+        ),
+        unique_by=lambda one: (one.shard, one.bucket),
+    ),
+    most=st.integers(0, 100),
+)
+def test_a_wave_begins_with_the_most_urgent_job_and_has_one_range_a_shard(jobs: list[Job], most: int) -> None:
+    ordered = sorted(jobs, key=lambda one: (one.bucket, one.shard))
+    wave = next_wave(ordered, most)
+    assert wave[:1] == ordered[:1]
+    assert len(wave) <= 1 or sum(one.end - one.start for one in wave) <= most
+    assert len(wave) <= 1 or not any(one.failures for one in wave)
+    for shard in {one.shard for one in wave}:
+        buckets = [one.bucket for one in wave if one.shard == shard]
+        assert buckets == list(range(buckets[0], buckets[0] + len(buckets)))
