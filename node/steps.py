@@ -105,6 +105,10 @@ class LiveSteps(Steps):
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
+    def refresh(self) -> None:
+        """Show how things stand now, without waiting for the next time."""
+        self._progress.refresh()
+
     def _begin(self, step: Step) -> None:
         self._begun[step] = _LiveTask(self._progress, step)
 

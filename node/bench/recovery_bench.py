@@ -189,7 +189,12 @@ class StartedShard:
             return bool(status["phase"] == "active")
 
         status = self._process.wait_for("it is active", is_active, _LONGEST_S)
-        start = Start.of(self._spawned, status["entered"], peak_resident_bytes(self._process.pid))
+        start = Start.of(
+            self._spawned,
+            status["entered"],
+            cpu_seconds=status["cpu_seconds"],
+            peak_resident_bytes=peak_resident_bytes(self._process.pid),
+        )
         step.note, step.fraction = f"{start.seconds:.1f} s, {start.peak_resident_bytes / MIB:,.0f} MB", None
         return start
 

@@ -13,13 +13,14 @@ LocalCopy = Literal["warm", "cold"]
 Reader = Literal["direct", "spark"]
 
 _PHASES = (Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.CATCHING_UP, Phase.ACTIVE)
-_PHASE_COLUMNS = ("process start", "acquiring", "recovering index", "replaying", "catching up")
+_START_COLUMNS = ("process start", "acquiring", "recovering index", "replaying", "catching up", "CPU")
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """A start of a shard's process: seconds until it was ACTIVE, and how they were spent. A phase that was not entered
-    took none. `peak_resident_bytes` is that of the shard's process up to then.
+    took none. `cpu_seconds` and `peak_resident_bytes` are those of the shard's process up to then: its CPU time says
+    what the start took where others use the machine as well.
     """
 
     seconds: float
@@ -28,10 +29,11 @@ class Start:
     recovering_index: float
     replaying: float
     catching_up: float
+    cpu_seconds: float
     peak_resident_bytes: int
 
     @classmethod
-    def of(cls, spawned: int, entered: Mapping[str, int], peak_resident_bytes: int) -> "Start":
+    def of(cls, spawned: int, entered: Mapping[str, int], *, cpu_seconds: float, peak_resident_bytes: int) -> "Start":
         """By the wall clock's milliseconds at which the process was made and each phase entered."""
         begun = [(phase, entered[phase.value]) for phase in _PHASES if phase.value in entered]
         ends = [time for _, time in begun[1:]]
@@ -43,13 +45,14 @@ class Start:
             recovering_index=spent.get(Phase.RECOVERING_INDEX, 0.0),
             replaying=spent.get(Phase.REPLAYING, 0.0),
             catching_up=spent.get(Phase.CATCHING_UP, 0.0),
+            cpu_seconds=cpu_seconds,
             peak_resident_bytes=peak_resident_bytes,
         )
 
     def cells(self) -> tuple[str, ...]:
-        """All of it, then the phases."""
+        """All of it, then the phases, then CPU time."""
         phases = (self.process_start, self.acquiring, self.recovering_index, self.replaying, self.catching_up)
-        return tuple(f"{seconds:.2f}" for seconds in (self.seconds, *phases))
+        return tuple(f"{seconds:.2f}" for seconds in (self.seconds, *phases, self.cpu_seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ class RecoveryReport:
             yield ""
             yield "Buckets only: all is stored, with the local copy of the index (warm) or without (cold)"
             yield Table(
-                ("series", "local copy", "to ACTIVE", *_PHASE_COLUMNS, "peak MB"),
+                ("series", "local copy", "to ACTIVE", *_START_COLUMNS, "peak MB"),
                 tuple(one.row() for one in self.index_starts),
             )
         if self.lag_starts:
@@ -143,7 +146,7 @@ class RecoveryReport:
             )
             yield Table(
                 (
-                    *("read by", "records", "samples", "to ACTIVE", *_PHASE_COLUMNS),
+                    *("read by", "records", "samples", "to ACTIVE", *_START_COLUMNS),
                     *("all stored", "samples/s", "peak MB", "workers' peak MB"),
                 ),
                 tuple(one.row() for one in self.lag_starts),

@@ -99,9 +99,11 @@ class KafkaSampler:
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "enable.partition.eof": True,
-                # One record is wanted, not all that follow it.
+                # One record is wanted, not all that follow it. What was fetched too much must not delay the next one:
+                # a second at a time by default.
                 "queued.min.messages": 1,
                 "fetch.message.max.bytes": 65_536,
+                "fetch.queue.backoff.ms": 1,
             }
         )
 

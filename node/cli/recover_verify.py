@@ -32,7 +32,6 @@ from strandline.store.rows import DatasetShape, ShardId
 
 # Partitions that came after the dataset was made are looked for until so many in a row have no state.
 _GAP = 8
-_BAR = 24
 
 
 class NothingToVerify(Fatal):
@@ -136,15 +135,9 @@ def command(context: Context, *, shards: tuple[int, ...], no_samples: bool) -> E
     return ExitCode.OK if report.sound else ExitCode.VERIFY_FAILED
 
 
-def bar(done: int, of: int) -> str:
-    """How far something is, drawn with characters."""
-    filled = _BAR * done // max(1, of)
-    return f"{'━' * filled}{'╌' * (_BAR - filled)} {100 * done // max(1, of):3d} %  {done:,} of {of:,} rows"
-
-
 def _heard_by(step: Step) -> Callable[[int, int], None]:
     def heard(done: int, of: int) -> None:
-        step.note = bar(done, of)
+        step.fraction, step.note = done / max(1, of), f"{done:,} of {of:,} rows"
 
     return heard
 

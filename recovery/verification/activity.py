@@ -117,8 +117,8 @@ class ActivityCheck:
         if refused:
             self.found.note(
                 Remark.REFUSED_SERIES,
-                f"samples of {counted(refused, 'series', 'series')} of group {group} are stored that the index did not"
-                " have then, as those of series that the series limit refused",
+                f"samples of {counted(refused, 'series', 'series')} of group {group} are stored that the index does not"
+                " know from then: the series limit refused them, or their records have expired",
                 bucket=activity.bucket,
                 group=group,
             )

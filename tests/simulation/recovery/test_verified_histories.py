@@ -31,12 +31,14 @@ class VerifiedHistory(ShardHistory):
         sound_world(self.world)
 
     def teardown(self) -> None:
-        if self.worlds:
-            self.recover()
-            self.world.settle()
-            for world in self.worlds:
-                sound_world(world)
-        super().teardown()
+        try:
+            if self.worlds:
+                self.recover()
+                self.world.settle()
+                for world in self.worlds:
+                    sound_world(world)
+        finally:
+            super().teardown()
 
 
 class ShortLivedHistory(ShardHistory):
@@ -102,12 +104,15 @@ class ShortLivedHistory(ShardHistory):
         self.both_read()
 
     def teardown(self) -> None:
-        if self.worlds:
-            self.recover()
-            self.world.settle()
-            sound_world(self.world)
-            self.world.close()
-        shutil.rmtree(self.folder)
+        try:
+            if self.worlds:
+                self.recover()
+                self.world.settle()
+                sound_world(self.world)
+        finally:
+            for world in self.worlds:
+                world.close()
+            shutil.rmtree(self.folder)
 
 
 TestVerifiedHistory = VerifiedHistory.TestCase

@@ -232,14 +232,3 @@ def test_the_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> No
     shown = capsys.readouterr().out
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.VERIFY_FAILED):
         assert f"{code.value:<4}{EXIT_CODES[code]}" in shown
-
-
-@pytest.mark.parametrize(
-    ("done", "of", "percent", "filled"),
-    [(0, 3, "  0 %", 0), (1, 3, " 33 %", 8), (3, 3, "100 %", 24), (0, 0, "  0 %", 0)],
-)
-def test_a_bar_is_as_long_as_what_is_done(done: int, of: int, percent: str, filled: int) -> None:
-    shown = module.bar(done, of)
-    assert percent in shown
-    assert shown.count("━") == filled
-    assert shown.count("━") + shown.count("╌") == 24

@@ -24,7 +24,7 @@ from strandline.recovery.verification.documents import ExpectedDocuments, differ
 from strandline.recovery.verification.findings import Kind, Remark
 from strandline.recovery.verification.shard import Scope
 from support.shard_world import METRICS, World, produce_everywhere
-from support.verifying import Damage, copy_of, remarks, scratch, sound_world, the_only_finding
+from support.verifying import Damage, copy_of, found_in, remarks, scratch, sound_world, the_only_finding
 
 pytestmark = pytest.mark.unit
 
@@ -177,6 +177,21 @@ def test_a_copy_of_a_bucket_that_was_written_again_is_a_note(world: World, scope
     damage.execute("UPDATE index_buckets SET attempt = 'another' WHERE attempt = ?", row.index.attempt)
     damage.row(row.bucket, row.group, index_attempt="another")
     assert remarks(sound_world(world, scope)) == {Remark.COPY_UNUSED}
+
+
+def test_a_copy_of_a_bucket_that_was_rewound_is_a_note(world: World, scope: Scope) -> None:
+    assert scope.copy is not None
+    bucket = saved_identity(scope.copy).bucket
+    Damage(world).execute("UPDATE flush_groups SET superseded = 1 WHERE bucket >= ?", bucket)
+    assert remarks(sound_world(world, scope)) == {Remark.COPY_UNUSED, Remark.SUPERSEDED}
+
+
+def test_a_copy_is_not_to_blame_for_records_that_have_expired(world: World, scope: Scope) -> None:
+    """Keys that a shard has lost by being down for too long: its bitmaps tell, and the copy may still know them."""
+    assert scope.copy is not None
+    copied = world.rows(saved_identity(scope.copy).bucket)
+    world.pass_time(min(row.data_expires for row in copied.values()) - world.clock.now_ms() - 1)
+    assert {one.kind for one in found_in(world, scope)} == {Kind.ACTIVE_UNKNOWN}
 
 
 def saved_again(folder: Path, change: Callable[[PartKeyIndex, CutSnapshot], CutSnapshot]) -> CopyIdentity:

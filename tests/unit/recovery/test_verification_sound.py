@@ -361,4 +361,4 @@ def test_an_active_key_whose_records_have_expired_before_is_a_note(tmp_path: Pat
             world.produce(("m", "goes on", world.clock.now_ms(), 1.0))
             world.pass_hours(1)
             kinds |= remarks(sound_world(world))
-        assert kinds == {Remark.ACTIVE_EXPIRED}
+        assert kinds == {Remark.ACTIVE_EXPIRED, Remark.REFUSED_SERIES}

@@ -19,6 +19,7 @@ START = Start(
     recovering_index=1.5,
     replaying=0.0,
     catching_up=0.05,
+    cpu_seconds=3.25,
     peak_resident_bytes=700 * MIB,
 )
 REPORT = RecoveryReport(
@@ -46,21 +47,25 @@ def lines(report: RecoveryReport) -> list[str]:
     return [block for block in report.blocks() if isinstance(block, str)]
 
 
+def start_of(entered: dict[str, int]) -> Start:
+    return Start.of(10_000, entered, cpu_seconds=3.25, peak_resident_bytes=700 * MIB)
+
+
 def test_a_start_is_split_where_its_phases_were_entered() -> None:
-    assert Start.of(10_000, ENTERED, 700 * MIB) == START
+    assert start_of(ENTERED) == START
 
 
 def test_a_replay_ends_the_index_and_lasts_until_the_shard_catches_up() -> None:
-    start = Start.of(10_000, ENTERED | {"replaying": 11_950}, 0)
+    start = start_of(ENTERED | {"replaying": 11_950})
     assert (start.recovering_index, start.replaying, start.catching_up) == (1.0, 0.5, 0.05)
 
 
 def test_what_came_after_the_start_is_no_part_of_it() -> None:
-    assert Start.of(10_000, ENTERED | {"failed": 60_000}, 700 * MIB) == START
+    assert start_of(ENTERED | {"failed": 60_000}) == START
 
 
 def test_phases_and_the_processs_start_make_up_the_whole() -> None:
-    start = Start.of(10_000, ENTERED | {"replaying": 11_950}, 0)
+    start = start_of(ENTERED | {"replaying": 11_950})
     parts = (start.process_start, start.acquiring, start.recovering_index, start.replaying, start.catching_up)
     assert sum(parts) == pytest.approx(start.seconds)
 
@@ -80,12 +85,12 @@ def test_the_report_begins_with_what_was_measured_and_where() -> None:
 def test_starts_are_shown_with_their_phases_and_memory() -> None:
     index, lag, warm = tables(REPORT)
     assert index.rows == (
-        ("1,000,000", "warm", "2.50", "0.80", "0.15", "1.50", "0.00", "0.05", "700"),
-        ("1,000,000", "cold", "9.25", "0.80", "0.15", "8.25", "0.00", "0.05", "700"),
+        ("1,000,000", "warm", "2.50", "0.80", "0.15", "1.50", "0.00", "0.05", "3.25", "700"),
+        ("1,000,000", "cold", "9.25", "0.80", "0.15", "8.25", "0.00", "0.05", "3.25", "700"),
     )
     assert [len(row) for row in index.rows] == [len(index.columns)] * 2
     assert lag.rows[1] == (
-        *("spark", "5,000", "10,000,000", "20.00", "0.80", "0.15", "1.50", "17.50", "0.05"),
+        *("spark", "5,000", "10,000,000", "20.00", "0.80", "0.15", "1.50", "17.50", "0.05", "3.25"),
         *("20.00", "500,000", "700", "1,800"),
     )
     assert [len(row) for row in lag.rows] == [len(lag.columns)] * 2

@@ -1,0 +1,42 @@
+"""Steps on a terminal: what is done of each is shown as a bar."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from strandline.clock import ManualClock
+from strandline.node.steps import LineSteps, LiveSteps
+
+pytestmark = pytest.mark.unit
+
+
+def shown_at(fraction: float | None) -> str:
+    """What a terminal shows of a step of which so much is done."""
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=100, color_system=None)
+    with LiveSteps("Working", console, ManualClock(0)) as steps, steps.step("Shard 3") as step:
+        step.fraction, step.note = fraction, "replaying"
+        steps.refresh()
+        return stream.getvalue()
+
+
+@pytest.mark.parametrize(("fraction", "percent", "filled"), [(0.0, "0%", 0), (1 / 3, "33%", 8), (1.0, "100%", 24)])
+def test_a_bar_is_as_long_as_what_is_done(fraction: float, percent: str, filled: int) -> None:
+    last = shown_at(fraction).splitlines()[-1]
+    assert percent in last
+    assert "replaying" in last
+    assert (last.count("━"), last.count("─")) == (filled, 24 - filled)
+
+
+def test_a_step_that_does_not_know_how_much_there_is_has_no_bar() -> None:
+    last = shown_at(None).splitlines()[-1]
+    assert "Shard 3" in last
+    assert "─" not in last
+
+
+def test_a_log_has_no_bars() -> None:
+    stream = io.StringIO()
+    with LineSteps("Working", stream, ManualClock(0)) as steps, steps.step("Shard 3") as step:
+        step.fraction, step.note = 0.5, "whole"
+    assert stream.getvalue() == "Working\n  Shard 3 (whole): 0.0 s\n"
