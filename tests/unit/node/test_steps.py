@@ -15,8 +15,10 @@ def shown_at(fraction: float | None) -> str:
     """What a terminal shows of a step of which so much is done."""
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=100, color_system=None)
-    with LiveSteps("Working", console, ManualClock(0)) as steps, steps.step("Shard 3") as step:
+    clock = ManualClock(0)
+    with LiveSteps("Working", console, clock) as steps, steps.step("Shard 3") as step:
         step.fraction, step.note = fraction, "replaying"
+        clock.sleep(1)
         steps.refresh()
         return stream.getvalue()
 
