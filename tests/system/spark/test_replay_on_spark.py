@@ -79,7 +79,7 @@ class Log:
 @pytest.fixture(scope="module")
 def log(stack: Stack) -> Log:
     """Two partitions with scrapes, a record that is none, one without a value, and a transaction that was aborted."""
-    client = {"bootstrap.servers": stack.kafka_bootstrap}
+    client = {"bootstrap.servers": stack.kafka_bootstrap, "log_level": 0}
     admin = AdminClient(client)
     for made in admin.create_topics([NewTopic(TOPIC, 2, 1, config={"retention.ms": "-1"})]).values():
         made.result(30)
@@ -108,7 +108,7 @@ def produce(producer: Producer, partition: int, value: bytes | None, time: int) 
     producer.produce(TOPIC, value=value, partition=partition, timestamp=time)
 
 
-def read_log(client: dict[str, str]) -> Log:
+def read_log(client: dict[str, str | int]) -> Log:
     consumer = Consumer({**client, "group.id": "tests", "isolation.level": "read_committed"})
     with closing(consumer):
         batches, ends = {}, {}
@@ -314,7 +314,7 @@ def test_each_unit_is_written_by_a_task_of_its_own(spark: SparkSession) -> None:
 
 def test_records_that_kafka_no_longer_has_fail_the_run(spark: SparkSession, places: Places, stack: Stack) -> None:
     name = "partly-deleted"
-    client = {"bootstrap.servers": stack.kafka_bootstrap}
+    client = {"bootstrap.servers": stack.kafka_bootstrap, "log_level": 0}
     admin = AdminClient(client)
     for made in admin.create_topics([NewTopic(name, 1, 1, config={"retention.ms": "-1"})]).values():
         made.result(30)
