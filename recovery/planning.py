@@ -151,9 +151,11 @@ def adopt(
 
 
 def _adopted(old: Job, wanted: Job, is_gone: Callable[[str], bool], now: int, *, starts: bool) -> Job:
-    if not _serves(old, wanted):
+    if not serves(old, wanted):
         return replace(wanted, epoch=old.epoch)
-    pending = replace(old, state=JobState.PENDING, worker="", leased_until=0, failures=0, reason="")
+    # As long as a new one, too: it may be the old one's last hour.
+    expires = max(old.expires, wanted.expires)
+    pending = replace(old, state=JobState.PENDING, worker="", leased_until=0, failures=0, reason="", expires=expires)
     match old.state:
         case JobState.DONE:
             return old
@@ -163,7 +165,7 @@ def _adopted(old: Job, wanted: Job, is_gone: Callable[[str], bool], now: int, *,
             return pending if starts else old
 
 
-def _serves(old: Job, wanted: Job) -> bool:
+def serves(old: Job, wanted: Job) -> bool:
     """Whether a job, once done, gives all that is wanted."""
     same_range = (old.start, old.end) == (wanted.start, wanted.end)
     return same_range and old.groups >= wanted.groups and old.wants_keys >= wanted.wants_keys

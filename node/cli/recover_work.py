@@ -12,18 +12,22 @@ from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.output import Block
 from strandline.node.replay.spark_worker import work, worker_place
+from strandline.node.shard.folder_lock import FolderInUse
 from strandline.recovery.replay_worker import WaveProgress
 
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """What a worker did."""
+    """What a worker did; nothing, if another one of this node was at work."""
 
     jobs: int
     records: int
+    another_works: bool = False
 
     def blocks(self) -> list[Block]:
         """For people."""
+        if self.another_works:
+            return ["Another worker of this node is at work already."]
         if not self.jobs:
             return ["There was no job to do."]
         return [f"{self.jobs:,} jobs are done, of {self.records:,} offsets."]
@@ -64,9 +68,14 @@ def command(context: Context) -> ExitCode:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     tally = _Tally()
-    with worker_place(settings, context.environ, context.clock) as place:
-        # A Spark session takes seconds and a gigabyte.
-        if place.has_jobs():
-            work(place, stopping.is_set, tally.heard)
+    try:
+        with worker_place(settings, context.environ, context.clock) as place:
+            # A Spark session takes seconds and a gigabyte.
+            if place.has_jobs():
+                work(place, stopping.is_set, tally.heard)
+    except FolderInUse:
+        # Whoever wants something done has it done by that one.
+        context.output.result(WorkReport(0, 0, another_works=True))
+        return ExitCode.OK
     context.output.result(WorkReport(len(tally.done), tally.records))
     return ExitCode.OK

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
+import structlog
+
 from strandline.clock import Clock
-from strandline.errors import ExitCode, StrandlineError
+from strandline.errors import ExitCode, Fatal, StrandlineError
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.assembling import assembled
 from strandline.node.shard.ownership import Taker
@@ -18,7 +20,12 @@ from strandline.node.shard.running import RunningShard
 from strandline.node.shard.status import Status
 from strandline.recovery.offset_policy import Accepted
 
+_LOG = structlog.get_logger(__name__)
 _LOOK_S = 0.2
+
+
+class CatchingUpFailed(Fatal):
+    """A shard could not be caught up, for a reason that nobody foresaw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +93,31 @@ class CatchingUp:
         """Catch up all of them. One that fails holds back no other. `watching` is called several times a second."""
         with ThreadPoolExecutor(self._at_once, thread_name_prefix="shard") as pool:
             outcomes: list[Future[CaughtUp]] = [pool.submit(self._catch_up, task) for task in tasks]
-            while not all(outcome.done() for outcome in outcomes):
-                watching()
-                if self._requests.wanted.is_set():
-                    self._requests.wanted.clear()
-                    self._worker.keep_working()
-                self._clock.sleep(_LOOK_S)
+            try:
+                while not all(outcome.done() for outcome in outcomes):
+                    watching()
+                    if self._requests.wanted.is_set():
+                        self._requests.wanted.clear()
+                        self._worker.keep_working()
+                    self._clock.sleep(_LOOK_S)
+            except BaseException:
+                # Leaving the block waits for all of them.
+                self.stop()
+                raise
             return [outcome.result() for outcome in outcomes]
 
     def _catch_up(self, task: Task) -> CaughtUp:
-        began, error = self._clock.monotonic(), None
+        began = self._clock.monotonic()
+        error: StrandlineError | None = None
         try:
             if not self._stopping.is_set():
                 self._run_shard(task)
         except StrandlineError as failure:
             error = failure
+        except Exception as failure:  # noqa: BLE001 - it is told with the shard's outcome
+            # The others' outcomes must be told all the same.
+            _LOG.exception("catching up has failed", shard=task.shard)
+            error = CatchingUpFailed(f"{type(failure).__name__}: {failure}", remedy="This is a fault: see the log")
         status = self.status(task.shard) or Status()
         counters = status.counters
         stopped = error is None and self._stopping.is_set()
@@ -121,4 +138,6 @@ class CatchingUp:
         with assembled(self._settings, task.shard, self._environ, self._clock, replays=self._requests) as parts:
             running = RunningShard(parts, accepted=task.accepted, taker=task.taker, reads_tail=False)
             self._running[task.shard] = running
+            if self._stopping.is_set():
+                running.stop()  # It was too late to be told with the others.
             running.run()

@@ -8,13 +8,20 @@ from pathlib import Path
 import structlog
 
 from strandline.clock import Clock
+from strandline.errors import Fatal
 from strandline.node.stack.tether import tethered
 
 _LOG = structlog.get_logger(__name__)
 # A worker that ended though there are jobs is started again, first after so long, then after twice as long ...
 _LEAST_PAUSE_S, _MOST_PAUSE_S = 2.0, 60.0
+_MOST_FAILURES = 10
+_QUIET_PAUSE_S = 10.0
 _END_S = 15.0
 _STDERR = 2
+
+
+class WorkerFails(Fatal):
+    """No worker comes to work."""
 
 
 class WorkerProcess:
@@ -27,7 +34,7 @@ class WorkerProcess:
         self._command = list(command) if command is not None else _worker_command(config)
         self._clock = clock
         self._process: subprocess.Popen[bytes] | None = None
-        self._pause = _LEAST_PAUSE_S
+        self._failures = 0
         self._not_before = float("-inf")
 
     @property
@@ -36,16 +43,32 @@ class WorkerProcess:
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def keep_working(self) -> None:
+        """As the protocol says. Raises `WorkerFails` if one after the other ends with an error."""
         if self.pid is not None:
             return
         now = self._clock.monotonic()
         if self._process is not None:
-            _LOG.warning("the replay's worker has ended", exit_code=self._process.returncode, again_in_s=self._pause)
-            self._process, self._not_before = None, now + self._pause
-            self._pause = min(_MOST_PAUSE_S, 2 * self._pause)
+            self._not_before = now + self._pause_after(self._process.returncode)
+            self._process = None
         if now >= self._not_before:
             # What it says is no part of our own result.
             self._process = subprocess.Popen(tethered(self._command), stdin=subprocess.DEVNULL, stdout=_STDERR)
+
+    def _pause_after(self, code: int) -> float:
+        if code == 0:
+            # It found nothing to do, or another worker of this node at work.
+            self._failures = 0
+            return _QUIET_PAUSE_S
+        self._failures += 1
+        if self._failures > _MOST_FAILURES:
+            raise WorkerFails(
+                f"the worker of the replay has ended {self._failures} times in a row, at last with exit code {code}",
+                remedy='See what it said; `strandline recover work` runs it by hand, and replay.mode = "direct" does'
+                " without it",
+            )
+        pause = min(_MOST_PAUSE_S, _LEAST_PAUSE_S * (1 << (self._failures - 1)))
+        _LOG.warning("the replay's worker has ended", exit_code=code, again_in_s=pause)
+        return pause
 
     def close(self) -> None:
         process, self._process = self._process, None

@@ -205,10 +205,18 @@ class Flusher:
                 stored.append(self._store_segments(closed, group))
             except Retryable as error:
                 self._fail(closed, group, error, now)
+        # The group that names the index bucket goes by itself: what fails with that must hold back no other.
+        named = [one for one in stored if one.group.group == self._designated and closed.index is not None]
+        others = [one for one in stored if one not in named]
+        for some in (others, named):
+            if some:
+                self._commit_or_fail(closed, some, now)
+        self._drop_if_stored(closed)
+
+    def _commit_or_fail(self, closed: ClosedBucket, stored: Sequence[_StoredSegments], now: int) -> None:
         try:
-            if stored:
-                with self._stages.timing(Stage.STORE):
-                    self._commit_groups(closed, stored)
+            with self._stages.timing(Stage.STORE):
+                self._commit_groups(closed, stored)
         except Retryable as error:
             for one in stored:
                 self._fail(closed, one.group.group, error, now)
@@ -218,7 +226,6 @@ class Flusher:
             self._written.pop((closed.bucket, group), None)
             self._schedule.done(group)
             closed.release(group)
-        self._drop_if_stored(closed)
 
     def _fail(self, closed: ClosedBucket, group: int, error: Retryable, now: int) -> None:
         self._say_retry(f"group {group} of bucket {closed.bucket}", error, self._schedule.failed(group, now))

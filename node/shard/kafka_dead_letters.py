@@ -91,6 +91,9 @@ class KafkaDeadLetters:
         with self._lock:
             return DeadLetterCounts(self._sent, self._delivered, self._lost)
 
+    def wait(self, timeout: float) -> None:
+        self._producer.flush(timeout)
+
     def close(self, timeout: float) -> None:
         if self._producer.flush(timeout):
             # Each that is left is then told to `_done`, and so counted.

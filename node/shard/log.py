@@ -110,6 +110,10 @@ class DeadLetters(Protocol):
         """
         ...
 
+    def wait(self, timeout: float) -> None:
+        """Wait so many seconds at the most until all that were sent are delivered."""
+        ...
+
     def close(self, timeout: float) -> None:
         """Wait so many seconds at the most until all are delivered."""
         ...

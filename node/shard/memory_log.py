@@ -219,5 +219,8 @@ class MemoryDeadLetters:
         else:
             self.letters.append(DeadLetter(shard, offset, time, reason, value))
 
+    def wait(self, timeout: float) -> None:
+        """Nothing is under way."""
+
     def close(self, timeout: float) -> None:
         """Nothing is under way."""

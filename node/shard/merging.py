@@ -16,14 +16,17 @@ from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.replaying import DoneBucket, Replay
 from strandline.node.shard.series_numbers import TailNumbers
 from strandline.node.shard.status import Counters
-from strandline.recovery.replay.faults import FaultyRecord
 from strandline.recovery.replay.job_result import JobResult, attempt_of
 from strandline.recovery.replay.result_codec import read_faults, read_summary
+from strandline.recovery.replay.sections import ResultDamaged
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.buffer.memory import MemoryBudget
 from strandline.store.buffer.write_buffer import WriteBuffer
 from strandline.store.jobs import Job
 from strandline.store.rows import CutRow
+
+# So many bytes of dead letters are on their way at a time, for which this is waited, in seconds.
+_LETTERS_AT_ONCE, _LETTERS_S = 8 << 20, 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class Merge:
         self._counters = counters
         self._tail: deque[TailBucket] = deque()
         self._unsettled: dict[int, Job] = {}
+        self._faults_sent_of: Job | None = None
 
     @property
     def tail(self) -> tuple[TailBucket, ...]:
@@ -67,13 +71,18 @@ class Merge:
             return None
         cut = done.bucket.cut
         # All that reads the store comes first: if it fails, nothing has happened, and the bucket is next again.
-        faults = self._faults(done)
-        index = self._fold(done)
+        try:
+            self._send_faults(done)
+            index = self._fold(done)
+        except ResultDamaged as error:
+            if done.job is None:
+                raise
+            self.replay.put_back(done.job, str(error))
+            return None
         samples = self._samples(done)
         self.replay.advance()
         if done.job is not None and done.result is not None:
             self._count(done.result)
-            self._send(done.job, faults)
             self._unsettled[cut.bucket] = done.job
         self._flusher.add(ClosedBucket(cut, samples, index, done.bucket.groups, cut_committed=True, urgent=True))
         self._counters.cuts += 1
@@ -120,17 +129,25 @@ class Merge:
             self._counters.refused_rows += taken.refused
         return ClosedIndex(self._index.cut(), self._index.next_part_id)
 
-    def _faults(self, done: DoneBucket) -> list[FaultyRecord]:
-        if done.job is None or done.result is None or done.result.counts.faults == 0:
-            return []
-        return list(read_faults(self._parts.store, done.job))
-
-    def _send(self, job: Job, faults: list[FaultyRecord]) -> None:
-        for fault in faults:
-            self._counters.dead_letters += 1
-            self._parts.dead_letters.send(
+    def _send_faults(self, done: DoneBucket) -> None:
+        """Send the records that could not be decoded to the dead letters, as they come; once, even if what follows has
+        to be tried again. Unlike live reading this waits for room: there may be a whole bucket of them.
+        """
+        job = done.job
+        if job is None or done.result is None or done.result.counts.faults == 0 or self._faults_sent_of == job:
+            return
+        letters, waiting = self._parts.dead_letters, 0
+        for fault in read_faults(self._parts.store, job):
+            letters.send(
                 shard=job.shard.shard, offset=fault.offset, time=fault.time, reason=fault.reason, value=fault.value
             )
+            waiting += len(fault.value)
+            if waiting >= _LETTERS_AT_ONCE:
+                letters.wait(_LETTERS_S)
+                waiting = 0
+        letters.wait(_LETTERS_S)
+        self._counters.dead_letters += done.result.counts.faults
+        self._faults_sent_of = job
 
     def _count(self, result: JobResult) -> None:
         counters, counts = self._counters, result.counts

@@ -19,8 +19,9 @@ from strandline.recovery.checkpoints import Progress
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.job_board import JobBoard
 from strandline.recovery.log_ends import LogEnds
-from strandline.recovery.planning import ShardPlan, jobs_for, new_plan_id, planned_cuts, recheck
+from strandline.recovery.planning import ShardPlan, WantedJobs, jobs_for, new_plan_id, planned_cuts, recheck
 from strandline.recovery.worker_identity import Processes
+from strandline.store.jobs import JobState
 from strandline.store.rows import ManifestWrite, Ownership
 
 _LOG = structlog.get_logger(__name__)
@@ -47,10 +48,11 @@ def plan_replay(
     Without a tail there is nothing but whole buckets, so their cuts are committed whoever reads them.
     """
     pinned = _Pinned(parts.clock.now_ms(), parts.log.ends())
-    by_workers = _is_for_workers(parts, max(0, pinned.ends.last_stable - plan.position))
-    if not by_workers and reads_tail:
+    by_workers = _is_for_workers(parts, pinned.ends, plan)
+    if not by_workers:
         # An old plan may have jobs that nobody waits for any more.
         _board(parts).adopt(parts.options.shard, ())
+    if not by_workers and reads_tail:
         return plan, None
     _commit_cuts(parts, ownership, view, plan.lost_to, pinned)
     done = _progress(view, parts)
@@ -61,15 +63,20 @@ def plan_replay(
         raise ValueError("nobody replays")
     if any(bucket.job is not None for bucket in buckets):
         parts.replays.keep_working()
-    replay = Replay(parts.store, parts.options.shard, buckets, parts.replays, parts.clock)
+    store, margin = parts.store, parts.options.policy.margin
+    replay = Replay(store, parts.options.shard, buckets, parts.replays, parts.clock, job_life=margin)
     return plan.behind(done), replay
 
 
-def _is_for_workers(parts: ShardParts, records: int) -> bool:
+def _is_for_workers(parts: ShardParts, ends: LogEnds, plan: ReadingPlan) -> bool:
     options = parts.options.replay
-    if parts.replays is None or options.mode is ReplayMode.DIRECT:
+    if parts.replays is None:
         return False
-    return options.mode is ReplayMode.SPARK or records > options.threshold
+    if plan.position < ends.start:
+        return True  # The log has no more of it: workers have read it, and their results are all that there is.
+    if options.mode is ReplayMode.DIRECT:
+        return False
+    return options.mode is ReplayMode.SPARK or ends.last_stable - plan.position > options.threshold
 
 
 def _commit_cuts(
@@ -91,13 +98,14 @@ def _buckets(parts: ShardParts, done: Progress, topic_id: str, ends: LogEnds) ->
     options, now = parts.options, parts.clock.now_ms()
     # Beyond the margin Kafka has deleted the records, and nobody could do the job any more.
     wanted = jobs_for(done, options.shard, plan=new_plan_id(), expires=now + options.policy.margin)
-    recheck(ShardPlan(options.shard, topic_id, done.cuts[-1].end, wanted), ends, parts.log.topic_id())
     adopted = _board(parts).adopt(options.shard, wanted.jobs)
     if adopted is None:
         raise JobsInMotion(
             f"the jobs of shard {options.shard} are changed by somebody else again and again",
             remedy="See who else plans them: a shard has one owner",
         )
+    unread = WantedJobs(tuple(job for job in adopted if job.state is not JobState.DONE), ())
+    recheck(ShardPlan(options.shard, topic_id, done.cuts[-1].end, unread), ends, parts.log.topic_id())
     jobs = {job.bucket: job for job in adopted}
     _LOG.info("a replay by workers", shard=str(options.shard), jobs=len(jobs), records=wanted.records)
     first = min(done.stored_up_to) + 1

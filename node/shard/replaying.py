@@ -12,14 +12,18 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.recovery.job_board import PlanStopped
+from strandline.recovery.leasing import MOST_REASON, LeasePolicy
+from strandline.recovery.planning import new_plan_id, serves
 from strandline.recovery.replay.job_result import JobResult
 from strandline.recovery.replay.result_codec import read_result
+from strandline.recovery.replay.sections import ResultDamaged
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, ShardId
 
 _LOG = structlog.get_logger(__name__)
 _LOOK_AGAIN_S = 0.5
+_FAILURES_ALLOWED = LeasePolicy().failures_allowed
 
 
 class ReplayService(Protocol):
@@ -63,9 +67,18 @@ class Replay:
     """A shard's replay by others. One thread calls it."""
 
     def __init__(
-        self, store: Store, shard: ShardId, buckets: Sequence[ReplayBucket], service: ReplayService, clock: Clock
+        self,
+        store: Store,
+        shard: ShardId,
+        buckets: Sequence[ReplayBucket],
+        service: ReplayService,
+        clock: Clock,
+        *,
+        job_life: int,
     ) -> None:
+        """`job_life` is how many milliseconds a job that has to be made anew lives."""
         self._store, self._shard, self._service, self._clock = store, shard, service, clock
+        self._job_life = job_life
         self._left = deque(buckets)
         self._jobs: dict[int, Job] = {}
         self._looked = float("-inf")
@@ -94,17 +107,46 @@ class Replay:
         self._look()
         job = self._jobs.get(bucket.cut.bucket)
         if job is None:
-            # It expired, or somebody took it away: what it did is not known any more, so it is done again.
-            self._store.add_job(bucket.job)
-            self._looked = float("-inf")
-        elif job.state is JobState.DONE:
-            result = read_result(self._store, job)
+            self._make_again(bucket.job)
+        elif job.state is JobState.DONE and serves(job, bucket.job):
+            try:
+                result = read_result(self._store, job)
+            except ResultDamaged as error:
+                self.put_back(job, str(error))
+                return None
             if result is not None:
                 return DoneBucket(bucket, job, result)
-            _LOG.warning("the result of a job is gone, so it is done again", shard=str(self._shard), bucket=job.bucket)
-            self._store.replace_job(job, replace(job, state=JobState.PENDING, worker="", leased_until=0))
-            self._looked = float("-inf")
+            self.put_back(job, "its result is gone")
+        # One that serves something else is another owner's: ours has ended, as the next write will tell.
         return None
+
+    def put_back(self, job: Job, why: str) -> None:
+        """What a job left can't be used: it is done again, under another attempt, unless that was so too often."""
+        _LOG.warning("a job is done again", shard=str(self._shard), bucket=job.bucket, why=why)
+        failures = job.failures + 1
+        state = JobState.FAILED if failures > _FAILURES_ALLOWED else JobState.PENDING
+        after = replace(job, state=state, worker="", leased_until=0, failures=failures, reason=why[:MOST_REASON])
+        self._store.replace_job(job, after)
+        self._looked = float("-inf")
+
+    def _make_again(self, job: Job) -> None:
+        """It expired, or somebody took it away: what it did is not known any more. As one of another plan, since its
+        old attempts may be there.
+        """
+        self._store.add_job(
+            replace(
+                job,
+                plan=new_plan_id(),
+                expires=self._clock.now_ms() + self._job_life,
+                state=JobState.PENDING,
+                epoch=0,
+                worker="",
+                leased_until=0,
+                failures=0,
+                reason="",
+            )
+        )
+        self._looked = float("-inf")
 
     def advance(self) -> None:
         """The next bucket is closed: go on to the one behind it."""

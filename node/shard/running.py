@@ -25,6 +25,7 @@ _LOG = structlog.get_logger(__name__)
 _LOOK_S = 0.2
 # How long a shard that must end goes on storing what only it has.
 _LAST_WORK_S = 60.0
+_LAST_STEP_S = 0.05
 
 
 class ShardFenced(Fatal):
@@ -87,7 +88,11 @@ class RunningShard:
             # What was read and is not stored is in no log any more: nobody else has it.
             shard.close_at_position()
             self._last_work.set()
-            storing.join(_LAST_WORK_S)
+            for _ in range(round(_LAST_WORK_S / _LAST_STEP_S)):
+                shard.step()
+                storing.join(_LAST_STEP_S)
+                if not storing.is_alive():
+                    break
             raise
         finally:
             self._stopping.set()
@@ -117,7 +122,7 @@ class RunningShard:
                 if had_closed and not has_closed:
                     give_back()
                 had_closed = has_closed
-                if self._last_work.is_set() and not shard.flusher.closed_buckets():
+                if self._last_work.is_set() and shard.is_whole:
                     return
                 wait = shard.flusher.step()
                 if wait > 0:

@@ -185,10 +185,13 @@ class Shard:
 
     def close_at_position(self) -> None:
         """Close the open bucket where reading stands, because the log has nothing to go on with: what was read up to
-        there is in no log any more. What is left of its time falls into the next bucket, as late samples do.
+        there is in no log any more. What is left of its time falls into the next bucket, as late samples do. Steps go
+        on without reading from then on: a replay by workers may still have to be merged before that can be stored.
         """
         if not self._known_cuts and self.position > self._bucket_start:
             self._close_bucket(self.position)
+        self._known_cuts.clear()
+        self._reads_tail = False
         self.flusher.hurry()
 
     def waits_for_store(self) -> bool:

@@ -18,6 +18,7 @@ from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Status
 from strandline.recovery.checkpoints import Progress, designated_group, index_rows
+from strandline.recovery.covering import covered_up_to
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.offset_policy import (
     Accepted,
@@ -30,6 +31,7 @@ from strandline.recovery.offset_policy import (
     StartAt,
     decide,
 )
+from strandline.recovery.replay.result_codec import read_result
 from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite, Ownership
 
@@ -88,7 +90,7 @@ def settle_offsets(
     ends, topic_id, done = log.ends(), log.topic_id(), view.progress()
     decision = decide(
         f"partition {options.shard}",
-        done.resume_at if done is not None else None,
+        _checkpoint(parts, done, ends) if done is not None else None,
         view.topic_id,
         LogNow(topic_id, ends.start, ends.last_stable, _look_back(parts)),
         in_dataset=options.shard.shard < partitions,
@@ -172,6 +174,14 @@ def _stored_buckets(parts: ShardParts, rows: Sequence[GroupRow], loading: Loadin
                 continue  # It went while it was read, and by then nothing depends on it.
             yield decode_bucket(row.bucket, data, row.index.rows, row.index.checksum)
         loading.heard((done + 1) / len(rows))
+
+
+def _checkpoint(parts: ShardParts, done: Progress, ends: LogEnds) -> int:
+    """Where reading goes on; behind what workers have read already, if the log has no more of that."""
+    if done.resume_at >= ends.start or parts.replays is None:
+        return done.resume_at
+    store, shard = parts.store, parts.options.shard
+    return covered_up_to(done, shard, store.jobs(shard), lambda job: read_result(store, job) is not None)
 
 
 def _look_back(parts: ShardParts) -> int | None:
