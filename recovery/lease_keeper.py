@@ -1,5 +1,6 @@
 """Keeps leases while the work on their jobs goes on: a thread renews them, and remembers which were lost."""
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,16 +25,24 @@ class LeaseKeeper:
     what was done for it is good.
     """
 
-    def __init__(self, board: JobBoard, jobs: Sequence[Job]) -> None:
+    def __init__(self, board: JobBoard, jobs: Sequence[Job], *, most_silence_s: float = math.inf) -> None:
+        """Leases are no longer renewed once nothing was heard of progress for `most_silence_s`: work that hangs must
+        not keep others from its jobs for ever.
+        """
         self._board, self._lock = board, threading.Lock()
         self._held = {_key(job): job for job in jobs}
-        self._renewed = board.clock.monotonic()
+        self._renewed = self._heard = board.clock.monotonic()
+        self._most_silence_s = most_silence_s
 
     def held(self, jobs: Sequence[Job]) -> list[Job]:
         """Those of some jobs that are still held, as they stand by now."""
         with self._lock:
             found = [self._held.get(_key(job)) for job in jobs]
         return [job for job in found if job is not None]
+
+    def note_progress(self) -> None:
+        """The work gets on."""
+        self._heard = self._board.clock.monotonic()
 
     def renew_if_due(self) -> None:
         """Renew all leases once the time for it has come. One that could not be renewed is tried again next time; what
@@ -43,6 +52,9 @@ class LeaseKeeper:
         if now - self._renewed < self._board.policy.renew_ms / 1000:
             return
         self._renewed = now
+        if now - self._heard >= self._most_silence_s:
+            _LOG.warning("the work stands still; its leases are left to run out", silent_s=round(now - self._heard))
+            return
         with self._lock:
             for key, job in list(self._held.items()):
                 try:

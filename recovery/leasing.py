@@ -13,6 +13,8 @@ from strandline.store.jobs import Job, JobState
 MOST_REASON = 1_000
 """So many characters of a reason are kept: it stands in a row of the store, and a traceback of Spark's is endless."""
 
+_WITH_OTHERS = "read with others: "
+
 
 class LeaseLost(Fatal):
     """The lease is not the worker's any more: somebody else may have the job by now.
@@ -91,6 +93,18 @@ def release(job: Job, held: Job, reason: str = "") -> Job:
     """The worker leaves the job, through no fault of the job's: that is no failure of it. Raises `LeaseLost`."""
     _require_held(job, held)
     return replace(job, state=JobState.PENDING, worker="", leased_until=0, reason=_bounded(job, reason))
+
+
+def with_others(reason: str) -> str:
+    """The reason to release a job with whose wave something is wrong, though perhaps not with the job. It stays with
+    the job, so that whoever takes it next knows, also after its worker has ended.
+    """
+    return _WITH_OTHERS + reason
+
+
+def was_given_up_with_others(job: Job) -> bool:
+    """Whether a job was released for such a reason, and not leased since."""
+    return job.state is JobState.PENDING and job.reason.startswith(_bounded(job, _WITH_OTHERS))
 
 
 def take_back(job: Job, policy: LeasePolicy) -> Job:

@@ -13,18 +13,19 @@ from strandline.clock import Clock
 from strandline.errors import Retryable
 from strandline.recovery.job_board import JobBoard
 from strandline.recovery.lease_keeper import LeaseKeeper
-from strandline.recovery.leasing import LeaseLost, LeasePolicy, is_open, nobody_is_gone, told
-from strandline.recovery.replay.runner import JobRunner, ReplayFailed
+from strandline.recovery.leasing import LeaseLost, LeasePolicy, is_open, nobody_is_gone, told, with_others
+from strandline.recovery.replay.runner import JobRunner, ReplayFailed, ReplayStalled, SessionLost
+from strandline.recovery.setbacks import Pause, Setbacks
 from strandline.recovery.urgency import Urgency
-from strandline.recovery.waves import next_wave, without_followers
+from strandline.recovery.waves import MOST_JOBS, next_wave, without_followers
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
 
 _LOG = structlog.get_logger(__name__)
-# How long to wait before the next try after something failed that may pass; doubling.
-_LEAST_PAUSE_S, _MOST_PAUSE_S = 1.0, 60.0
 _POLL_S = 1.0
+STALL_S = 900.0
+"""A run of which no further part is done for so long is given up. The tasks of a wave take seconds, or a few minutes."""
 
 
 class WorkerStopped(Retryable):
@@ -33,7 +34,9 @@ class WorkerStopped(Retryable):
 
 @dataclass(frozen=True, slots=True)
 class WaveProgress:
-    """What a worker is doing: the jobs that it reads together, and how much of that is done."""
+    """What a worker is doing: the jobs that it reads together, and how much of that is done. All of it is done, 1.0,
+    only of jobs that are marked as done.
+    """
 
     jobs: tuple[Job, ...]
     fraction: float
@@ -41,10 +44,14 @@ class WaveProgress:
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How much is read in one go, in offsets, and how leases are dealt with."""
+    """How much is read in one go, in offsets and in jobs, how leases are dealt with, and after how many seconds without
+    progress a run is given up.
+    """
 
     wave_records: int = 2_000_000
     policy: LeasePolicy = field(default_factory=LeasePolicy)
+    wave_jobs: int = MOST_JOBS
+    stall_s: float = STALL_S
 
 
 class ReplayWorker:
@@ -68,14 +75,15 @@ class ReplayWorker:
         self._board = JobBoard(store, clock, self._options.policy, is_gone)
         self._shards, self._runner, self._clock, self._name = tuple(shards), runner, clock, name
         self._urgency, self._on_progress = urgency, on_progress
-        self._pause_s = 0.0
-        self._paused_until = 0.0
+        self._setbacks = Setbacks(clock)
+        # For when the jobs themselves can't be read.
+        self._pause = Pause(clock)
 
     def run_until_done(self, stop: Callable[[], bool] = lambda: False, idle_s: float = 0.0) -> None:
         """Work until nothing has been left to do for so long, or until told to stop.
 
         Jobs that others have leased are waited for: they may come back. A shard with a job that failed for good has
-        nothing to do any more; its owner tells why.
+        nothing to do any more; its owner tells why. Raises `SessionLost` if the runner can't go on.
         """
         idle_since: float | None = None
         while not stop():
@@ -87,7 +95,7 @@ class ReplayWorker:
             except Retryable as error:
                 _LOG.warning("the jobs can't be read", error=str(error))
                 is_idle = False
-                self._back_off()
+                self._pause.begin()
             now = self._clock.monotonic()
             if not is_idle:
                 idle_since = None
@@ -98,13 +106,18 @@ class ReplayWorker:
             self._clock.sleep(_POLL_S)
 
     def step(self, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Take one wave and run it; False if there was nothing to take, or it is too soon after a failure."""
-        if self._clock.monotonic() < self._paused_until:
+        """Take one wave and run it; False if there was nothing to take, or it is too soon after a failure.
+
+        A job is run once under a lease: it may be divided in another way the next time, and what was left by the first
+        run must not be found beside the second's.
+        """
+        if not self._pause.is_over:
             return False
         wave = self._take_wave()
         if not wave:
             return False
-        keeper = LeaseKeeper(self._board, wave)
+        # Twice the time: as long as the runner tells anything at all, the run itself is given up before.
+        keeper = LeaseKeeper(self._board, wave, most_silence_s=2 * self._options.stall_s)
         try:
             with keeper.keeping():
                 self._run(wave, keeper, stop)
@@ -114,9 +127,20 @@ class ReplayWorker:
         return True
 
     def _take_wave(self) -> list[Job]:
-        going = [jobs for jobs in map(self._board.take_back_lost, self._shards) if not _has_stopped(jobs)]
-        ordered = self._urgency.ordered(job for jobs in going for job in jobs)
-        wave = next_wave(ordered, self._options.wave_records)
+        by_shard = {shard: self._board.take_back_lost(shard) for shard in self._shards}
+        # The jobs could be read.
+        self._pause = Pause(self._clock)
+        self._setbacks.see(job for jobs in by_shard.values() for job in jobs)
+        going = [
+            jobs for shard, jobs in by_shard.items() if not _has_stopped(jobs) and not self._setbacks.is_paused(shard)
+        ]
+        wave = next_wave(
+            self._urgency.ordered(job for jobs in going for job in jobs),
+            self._options.wave_records,
+            self._options.wave_jobs,
+            is_suspect=self._setbacks.is_suspect,
+            is_apart=self._setbacks.is_apart,
+        )
         leased: list[Job] = []
         while wave:
             job = self._board.lease(wave[0], self._name)
@@ -130,57 +154,66 @@ class ReplayWorker:
     def _run(self, wave: Sequence[Job], keeper: LeaseKeeper, stop: Callable[[], bool]) -> None:
         if len(wave) > 1:
             _LOG.info("a wave is read", jobs=len(wave), records=sum(job.end - job.start for job in wave))
-            error = self._try(wave, keeper, stop)
-            if error is None or stop():
-                return
-            if _may_pass(error):
-                self._leave(keeper, error)
-                return
-            _LOG.warning("a wave has failed; its jobs are read one by one", jobs=len(wave), error=_told_of(error))
-        for job in wave:
-            if not keeper.held([job]):
-                continue
-            error = self._try([job], keeper, stop)
-            if stop():
-                return
-            if error is None or isinstance(error, LeaseLost):
-                continue
-            if _may_pass(error):
-                self._leave(keeper, error)
-                return
-            _LOG.warning("a job has failed", job=told(job), error=_told_of(error))
-            keeper.fail(job, _told_of(error))
-            self._back_off()
+        error = self._try(wave, keeper, stop)
+        if error is None or stop() or isinstance(error, LeaseLost):
+            return
+        try:
+            self._give_back(wave, keeper, error)
+        finally:
+            # Whether or not the store could be told.
+            if isinstance(error, SessionLost):
+                raise error
 
-    def _try(self, jobs: Sequence[Job], keeper: LeaseKeeper, stop: Callable[[], bool]) -> Exception | None:
+    def _try(self, wave: Sequence[Job], keeper: LeaseKeeper, stop: Callable[[], bool]) -> Exception | None:
         """Run jobs together and mark them as done, one by one; or what went wrong."""
+        most, risen = 0.0, self._clock.monotonic()
 
         def heard(fraction: float) -> None:
+            nonlocal most, risen
             if stop():
                 raise WorkerStopped(f"worker {self._name} is to stop")
-            if not keeper.held(jobs):
-                raise LeaseLost(f"{told(jobs[0])} and all that was read with it is no longer leased to {self._name}")
-            self._on_progress(WaveProgress(tuple(jobs), fraction))
+            if not keeper.held(wave):
+                raise LeaseLost(f"{told(wave[0])} and all that was read with it is no longer leased to {self._name}")
+            now = self._clock.monotonic()
+            if fraction > most:
+                most, risen = fraction, now
+                keeper.note_progress()
+            elif now - risen >= self._options.stall_s:
+                raise ReplayStalled(
+                    f"{told(wave[0])} and all that was read with it has stood still at {most:.0%} for {now - risen:.0f} s",
+                    remedy="See what Spark, Kafka and the store are waiting for; it is tried again by itself",
+                )
+            if fraction < 1.0:
+                self._on_progress(WaveProgress(tuple(wave), fraction))
 
-        held = keeper.held(jobs)
+        done: list[Job] = []
+        error: Exception | None = None
         try:
-            self._runner.run(held, heard)
-            for job in held:
-                keeper.finish(job)
-        except Exception as error:  # noqa: BLE001 - a job may fail with anything, and that is told to its owner
-            return error
-        self._pause_s = 0.0
-        return None
+            self._runner.run(wave, heard)
+            done += (job for job in wave if keeper.finish(job))
+        except Exception as raised:  # noqa: BLE001 - a job may fail with anything, and that is told to its owner
+            error = raised
+        else:
+            self._setbacks.done(wave)
+        if done:
+            self._on_progress(WaveProgress(tuple(done), 1.0))
+        return error
 
-    def _leave(self, keeper: LeaseKeeper, error: Exception) -> None:
-        """What may pass is no fault of the jobs: they go back uncounted, and are tried again later."""
-        _LOG.warning("jobs could not be read now", error=str(error))
-        keeper.release_all(_told_of(error))
-        self._back_off()
-
-    def _back_off(self) -> None:
-        self._pause_s = min(_MOST_PAUSE_S, max(_LEAST_PAUSE_S, 2 * self._pause_s))
-        self._paused_until = self._clock.monotonic() + self._pause_s
+    def _give_back(self, wave: Sequence[Job], keeper: LeaseKeeper, error: Exception) -> None:
+        reason = _told_of(error)
+        if _may_pass(error):
+            # No fault of the jobs: they go back uncounted, and are tried again later.
+            _LOG.warning("jobs could not be read now", jobs=len(wave), error=reason)
+            self._setbacks.not_to_be_read(wave)
+            keeper.release_all(reason)
+        elif len(wave) > 1:
+            _LOG.warning("a wave has failed; its jobs will be read one by one", jobs=len(wave), error=reason)
+            self._setbacks.failed_together(keeper.held(wave))
+            keeper.release_all(with_others(reason))
+        else:
+            _LOG.warning("a job has failed", job=told(wave[0]), error=reason)
+            self._setbacks.failed_alone(wave[0])
+            keeper.fail(wave[0], reason)
 
     def _is_something_open(self) -> bool:
         jobs = [jobs for jobs in map(self._board.jobs, self._shards) if not _has_stopped(jobs)]

@@ -1,18 +1,40 @@
 """Which jobs are read together: a pure choice among those that nobody has."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from strandline.recovery.leasing import is_leasable
 from strandline.store.jobs import Job
 from strandline.store.rows import ShardId
 
+MOST_JOBS = 64
+"""So many jobs are read together at the most, however small they are: a few records of each are looked at before, and
+all of them are in doubt if one fails."""
 
-def next_wave(ordered: Iterable[Job], most_records: int) -> list[Job]:
+
+def no_suspect(_job: Job) -> bool:
+    """For those who suspect no job."""
+    return False
+
+
+def none_apart(_shard: ShardId) -> bool:
+    """For those who read all shards together."""
+    return False
+
+
+def next_wave(
+    ordered: Iterable[Job],
+    most_records: int,
+    most_jobs: int = MOST_JOBS,
+    *,
+    is_suspect: Callable[[Job], bool] = no_suspect,
+    is_apart: Callable[[ShardId], bool] = none_apart,
+) -> list[Job]:
     """The next jobs to be read in one go, from jobs in order of their urgency.
 
     Of each shard one range of offsets without a gap, since a partition is read from one offset to another; no more than
-    `most_records` offsets, but one job at least. A job that has failed, or that took its worker with it, is read alone:
-    so it is known which one it was.
+    `most_records` offsets and `most_jobs` jobs, but one job at least. A job that has failed, that took its worker with
+    it, or that is suspected of having made a wave fail is read alone: so it is known which one it was. A shard that is
+    to be read apart shares a wave with no other.
     """
     wave: list[Job] = []
     last: dict[ShardId, Job] = {}
@@ -21,13 +43,16 @@ def next_wave(ordered: Iterable[Job], most_records: int) -> list[Job]:
     for job in ordered:
         if not is_leasable(job) or job.shard in passed:
             continue
-        if not wave and job.failures:
+        is_single = bool(job.failures) or is_suspect(job)
+        if not wave and is_single:
             return [job]
         before = last.get(job.shard)
-        if job.failures or (before is not None and before.end != job.start):
+        is_gap = before is not None and before.end != job.start
+        is_strange = bool(wave) and job.shard != wave[0].shard and (is_apart(job.shard) or is_apart(wave[0].shard))
+        if is_single or is_gap or is_strange:
             passed.add(job.shard)
             continue
-        if wave and job.end - job.start > left:
+        if wave and (job.end - job.start > left or len(wave) >= most_jobs):
             break
         wave.append(job)
         last[job.shard] = job

@@ -3,13 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from strandline.errors import Retryable
+from strandline.errors import Fatal, Retryable
 from strandline.recovery.replay.job_result import JobResult
 from strandline.store.jobs import Job
 
 
 class ReplayFailed(Retryable):
     """Jobs could not be done. What they wrote is under an attempt that nobody will read; a new lease may do better."""
+
+
+class ReplayStalled(ReplayFailed):
+    """Nothing has come of a run for so long that it is given up."""
+
+
+class SessionLost(Fatal):
+    """What the runner works with is gone, and all that it is asked for from now on fails. Only a new process helps."""
 
 
 class JobRunner(Protocol):
@@ -20,6 +28,7 @@ class JobRunner(Protocol):
 
         When this returns, all segments and all rows of the results are in the store, the rows of kind `RESULT` as the
         last of each job. Raises if that can't be had for all of them; some may be done all the same. `heard` is told
-        now and then, from the calling thread, which part is done, from 0 to 1; what it raises ends the run.
+        now and then, from the calling thread, which part is done, from 0 to 1; what it raises ends the run. After
+        `SessionLost` there is no use in another call.
         """
         ...

@@ -1,0 +1,106 @@
+"""Single records for a worker's reckoning, and the look at the log before a run."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from strandline.node.replay.kafka_records import CheckedRunner, LogSampler
+from strandline.node.shard.memory_log import MemoryLog
+from strandline.recovery.offset_policy import AnotherLog, DataLost
+from strandline.recovery.replay.job_result import JobResult
+from strandline.store.jobs import Job
+from strandline.store.rows import ShardId
+from support.shard_world import World
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    log = MemoryLog()
+    for number in range(10):
+        if number == 4:
+            transaction = log.begin()
+            transaction.append(b"taken back", 0)
+            transaction.abort()  # Offsets 4 and 5.
+        log.append(b"%d" % number, 0)
+    return log
+
+
+@pytest.fixture
+def sampler(log: MemoryLog) -> Iterator[LogSampler]:
+    with closing(LogSampler(lambda _shard: log)) as sampler:
+        yield sampler
+
+
+def test_records_are_those_at_the_offsets(sampler: LogSampler) -> None:
+    assert sampler(0, [0, 3, 6], 12) == [b"0", b"3", b"4"]
+
+
+def test_where_an_offset_has_no_record_the_next_one_is_taken_and_none_twice(sampler: LogSampler) -> None:
+    assert sampler(0, [4, 5, 6, 7], 12) == [b"4", b"5"]
+
+
+def test_no_record_behind_the_end_is_taken(sampler: LogSampler) -> None:
+    assert sampler(0, [3, 4], 6) == [b"3"]
+    assert sampler(0, [11, 12], 12) == [b"9"]
+
+
+class Ran:
+    """A runner that only remembers."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+
+    def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
+        del heard
+        self.jobs += jobs
+        return {}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path)
+    for _ in range(5):
+        world.produce(("m", "a", world.clock.now_ms(), 1.0))
+    world.start()
+    yield world
+    world.close()
+
+
+def jobs_of(world: World) -> list[Job]:
+    shard: ShardId = world.options.shard
+    return [
+        Job(shard, bucket, "plan", bucket, bucket + 2, frozenset({0}), wants_keys=True, expires=10**14)
+        for bucket in (1, 3)
+    ]
+
+
+def checked(world: World, ran: Ran) -> CheckedRunner:
+    return CheckedRunner(ran, world.sqlite, LogSampler(lambda _shard: world.log.another_reader()))
+
+
+def test_a_log_that_is_as_it_was_is_read(world: World) -> None:
+    ran = Ran()
+    checked(world, ran).run(jobs_of(world), lambda _: None)
+    assert ran.jobs == jobs_of(world)
+
+
+def test_a_log_that_has_lost_a_jobs_first_record_is_not_read(world: World) -> None:
+    ran = Ran()
+    world.log.delete_before(2)
+    with pytest.raises(DataLost, match="from offset 1 up to 2"):
+        checked(world, ran).run(jobs_of(world), lambda _: None)
+    assert ran.jobs == []
+
+
+def test_another_topic_of_the_same_name_is_not_read(world: World) -> None:
+    ran = Ran()
+    world.log.make_again()
+    for _ in range(9):
+        world.log.append(b"", 0)
+    with pytest.raises(AnotherLog, match="another topic"):
+        checked(world, ran).run(jobs_of(world), lambda _: None)
+    assert ran.jobs == []

@@ -1,0 +1,95 @@
+"""A worker's process: started when it is wanted, again if it ends too soon, and never left over."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import ManualClock, SystemClock, wait_until
+from strandline.node.replay.service import WorkerFails, WorkerProcess
+
+pytestmark = pytest.mark.unit
+
+LASTING = "import sys; sys.stdin.read(); import time; time.sleep(300)"
+
+
+def python(code: str) -> Sequence[str]:
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(0)
+
+
+@pytest.fixture
+def lasting(clock: ManualClock) -> Iterator[WorkerProcess]:
+    with closing(WorkerProcess(None, clock, command=python(LASTING))) as service:
+        yield service
+
+
+def ended(service: WorkerProcess) -> None:
+    assert wait_until(lambda: service.pid is None, timeout=30, clock=SystemClock(), poll=0.02)
+
+
+def is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def test_nothing_runs_before_somebody_asks(lasting: WorkerProcess) -> None:
+    assert lasting.pid is None
+
+
+def test_asking_again_and_again_starts_one_worker(lasting: WorkerProcess) -> None:
+    lasting.keep_working()
+    first = lasting.pid
+    assert first is not None
+    for _ in range(3):
+        lasting.keep_working()
+    assert lasting.pid == first
+
+
+def test_a_worker_ends_with_its_service(lasting: WorkerProcess) -> None:
+    lasting.keep_working()
+    pid = lasting.pid
+    assert pid is not None
+    lasting.close()
+    assert not is_there(pid)
+    lasting.close()
+
+
+def test_a_worker_that_found_nothing_to_do_is_asked_again_after_a_while(clock: ManualClock) -> None:
+    with closing(WorkerProcess(None, clock, command=python(""))) as service:
+        for _ in range(30):
+            service.keep_working()
+            ended(service)
+            service.keep_working()
+            assert service.pid is None, "not at once"
+            clock.sleep(10)
+
+
+def test_a_worker_that_fails_is_tried_again_later_and_later_and_then_no_more(clock: ManualClock) -> None:
+    service = WorkerProcess(None, clock, command=python("raise SystemExit(3)"))
+    pauses = []
+
+    def fails() -> None:
+        while True:
+            service.keep_working()
+            ended(service)
+            service.keep_working()
+            began = clock.monotonic()
+            while service.pid is None and not was_started(service):
+                clock.sleep(1)
+                service.keep_working()
+            pauses.append(clock.monotonic() - began)
+
+    with pytest.raises(WorkerFails, match="exit code 3"):
+        fails()
+    assert pauses[:6] == [2, 4, 8, 16, 32, 60]
+
+
+def was_started(service: WorkerProcess) -> bool:
+    """Whether a process was started that may have ended by now."""
+    return service._process is not None
