@@ -25,7 +25,7 @@ from strandline.store.rows import ShardId
 _LOG = structlog.get_logger(__name__)
 _POLL_S = 1.0
 STALL_S = 900.0
-"""A run of which no further part is done for so long is given up. The tasks of a wave take seconds, or a few minutes."""
+"""A run of which no further part is done for so long is given up. A wave's tasks take seconds, or a few minutes."""
 
 
 class WorkerStopped(Retryable):
@@ -128,8 +128,6 @@ class ReplayWorker:
 
     def _take_wave(self) -> list[Job]:
         by_shard = {shard: self._board.take_back_lost(shard) for shard in self._shards}
-        # The jobs could be read.
-        self._pause = Pause(self._clock)
         self._setbacks.see(job for jobs in by_shard.values() for job in jobs)
         going = [
             jobs for shard, jobs in by_shard.items() if not _has_stopped(jobs) and not self._setbacks.is_paused(shard)
@@ -149,6 +147,8 @@ class ReplayWorker:
             else:
                 leased.append(job)
                 wave = wave[1:]
+        # The store answers.
+        self._pause = Pause(self._clock)
         return leased
 
     def _run(self, wave: Sequence[Job], keeper: LeaseKeeper, stop: Callable[[], bool]) -> None:
@@ -180,7 +180,7 @@ class ReplayWorker:
                 keeper.note_progress()
             elif now - risen >= self._options.stall_s:
                 raise ReplayStalled(
-                    f"{told(wave[0])} and all that was read with it has stood still at {most:.0%} for {now - risen:.0f} s",
+                    f"{told(wave[0])} and all that was read with it stood still at {most:.0%} for {now - risen:.0f} s",
                     remedy="See what Spark, Kafka and the store are waiting for; it is tried again by itself",
                 )
             if fraction < 1.0:
@@ -190,7 +190,7 @@ class ReplayWorker:
         error: Exception | None = None
         try:
             self._runner.run(wave, heard)
-            done += (job for job in wave if keeper.finish(job))
+            done.extend(job for job in wave if keeper.finish(job))
         except Exception as raised:  # noqa: BLE001 - a job may fail with anything, and that is told to its owner
             error = raised
         else:

@@ -67,7 +67,7 @@ class Setbacks:
         self._suspects.update(map(_key, jobs))
 
     def failed_alone(self, job: Job) -> None:
-        """This one has failed."""
+        """A job has failed, and nothing else can be the cause."""
         self._pause(job.shard)
 
     def not_to_be_read(self, jobs: Sequence[Job]) -> None:

@@ -21,7 +21,7 @@ from strandline.recovery.replay.result_codec import encode_result
 from strandline.recovery.replay.sampling import RecordSampler, look_at
 from strandline.spark.executor_store import StoreOpener
 from strandline.spark.kafka_source import OffsetRange, read_ranges, source_options
-from strandline.spark.sizing import WaveSize, wave_size
+from strandline.spark.sizing import MOST_BATCH_BYTES, WaveSize, wave_size
 from strandline.spark.slots import slots
 from strandline.spark.tasks import BLOCKS, OUTCOMES, RECORD_COLUMNS, map_task, reduce_task
 from strandline.spark.watching import failures_named, run_watched
@@ -84,8 +84,9 @@ class SparkRunner:
 
     def _run_wave(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> dict[Job, JobResult]:
         samples = [look_at(job, self._settings, self._places.sampler) for job in jobs]
-        with failures_named("asking Spark for its cores"):
-            cores = self._session.sparkContext.defaultParallelism
+        context = self._session.sparkContext
+        with failures_named("asking Spark for its cores", context):
+            cores = context.defaultParallelism
         size = wave_size(samples, cores=cores, most_unit_samples=self._settings.unit_samples)
         bounds = {one.job: one.bounds(self._settings.groups, size.unit_samples) for one in samples}
         given = ReplayInput.of(jobs, self._settings, now=self._clock.now_ms(), bounds=bounds)
@@ -111,6 +112,7 @@ class SparkRunner:
 
         def collect() -> list[Row]:
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(size.records_a_batch))
+            session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(MOST_BATCH_BYTES))
             return self._query(read_ranges(session, options), given).collect()
 
         named = ", ".join(f"[{one.start}, {one.end}) of partition {one.partition}" for one in ranges)

@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import structlog
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from strandline.errors import Fatal
 
+_LOG = structlog.get_logger(__name__)
 LOOPBACK = "127.0.0.1"
 LOGGING = Path(__file__).with_name("log4j2.properties").resolve()
 
@@ -72,7 +75,15 @@ def spark_session(name: str, properties: Mapping[str, str], *, jars: Path, java_
     try:
         yield session
     finally:
+        _stop(session)
+
+
+def _stop(session: SparkSession) -> None:
+    """End a session. One whose JVM is gone has ended; what the block raised must not be hidden by that."""
+    try:
         session.stop()
+    except (Py4JError, OSError) as error:
+        _LOG.warning("the Spark session could not be ended", error=str(error))
 
 
 def _is_local(properties: Mapping[str, str]) -> bool:

@@ -9,10 +9,13 @@ from strandline.recovery.replay.sampling import JobSample
 MOST_TASK_SAMPLES = 4_000_000
 # Below these a task takes longer to start than to run.
 LEAST_TASK_SAMPLES, LEAST_UNIT_SAMPLES = 100_000, 250_000
+# Records that can't be decoded have no samples, and are kept as they are.
+MOST_TASK_BYTES = 256 << 20
 # So that no core waits long for the last task of another.
 TASKS_A_CORE = 2
-# Records that the JVM hands to Python at a time.
-BATCH_BYTES = 8 << 20
+# Records that the JVM hands to Python at a time: as many as are expected to have so many bytes, and in no case more
+# bytes than that, but one record at least.
+BATCH_BYTES, MOST_BATCH_BYTES = 8 << 20, 16 << 20
 MOST_BATCH_RECORDS = 65_536
 
 
@@ -30,11 +33,12 @@ def wave_size(jobs: Sequence[JobSample], *, cores: int, most_unit_samples: int) 
     records, samples = sum(job.records for job in jobs), sum(job.samples for job in jobs)
     samples_a_record = max(samples / max(records, 1), 1.0)
     wanted = _between(samples / (TASKS_A_CORE * cores), LEAST_TASK_SAMPLES, MOST_TASK_SAMPLES)
-    # The largest records decide: a batch has to fit wherever it lies.
+    # The largest records decide: a task and a batch have to fit wherever they lie.
     bytes_a_record = max((job.bytes_a_record for job in jobs), default=0.0)
+    bytes_a_record = max(bytes_a_record, 1.0)
     return WaveSize(
-        records_a_task=max(1, int(wanted / samples_a_record)),
-        records_a_batch=int(_between(BATCH_BYTES / max(bytes_a_record, 1.0), 1, MOST_BATCH_RECORDS)),
+        records_a_task=max(1, int(min(wanted / samples_a_record, MOST_TASK_BYTES / bytes_a_record))),
+        records_a_batch=int(_between(BATCH_BYTES / bytes_a_record, 1, MOST_BATCH_RECORDS)),
         unit_samples=int(_between(samples / (TASKS_A_CORE * cores), LEAST_UNIT_SAMPLES, most_unit_samples)),
     )
 

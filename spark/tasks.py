@@ -52,7 +52,8 @@ def map_task(given: ReplayInput, slots: Sequence[int]) -> ArrowTask:
                     # A record without a value is one that can't be decoded.
                     [value or b"" for value in batch.column("value").to_pylist()],
                 )
-        return _block_batches(mapper.blocks(), slots)
+                yield from _block_batches(mapper.made_blocks(), slots)
+        yield from _block_batches(mapper.blocks(), slots)
 
     return read
 

@@ -1,6 +1,5 @@
 """Running a Spark action while somebody is told how far it is, and may end it."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
@@ -9,14 +8,24 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
-from strandline.recovery.replay.runner import ReplayFailed
+from strandline.recovery.replay.runner import ReplayFailed, SessionLost
+from strandline.store.protocol import StoreUnavailable
 
 T = TypeVar("T")
 
 _LOOK_EVERY_S = 0.5
+# So many looks after an action was cancelled it must have ended.
+_LOOKS_AT_A_CANCELLED = 240
+# What a call into the JVM raises if the JVM is gone, or something is wrong there. Sockets have errors of their own.
+_CALL_ERRORS = (Py4JError, OSError)
 # What Spark says when Kafka no longer has what it was told to read.
 _SIGNS_OF_LOSS = ("data may have been lost", "OffsetOutOfRange", "KAFKA_DATA_LOSS")
+# What a traceback from an executor says when the store did not answer there: an error's class with its module.
+_SIGN_OF_STORE = f"{StoreUnavailable.__module__}.{StoreUnavailable.__qualname__}"
 _MOST_TEXT = 2_000
+
+
+_REMEDY = "Start the worker again: a process has one session. If this happens again, look at the JVM's memory"
 
 
 class RecordsGone(ReplayFailed):
@@ -31,7 +40,6 @@ class _Action(Generic[T]):
         self._results: list[T] = []
         self._fraction = 0.0
         self._failure: BaseException | None = None
-        self._ended = threading.Event()
         self._thread = InheritableThread(target=self._run, name=group, daemon=True)
 
     def start(self) -> None:
@@ -39,27 +47,35 @@ class _Action(Generic[T]):
 
     def wait(self, seconds: float) -> bool:
         """Whether it has ended by then."""
-        return self._ended.wait(seconds)
+        # Not by a flag that it sets: it may end before it begins, in what PySpark does first.
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def cancel(self) -> None:
-        """End it, and wait until it has."""
+        """End it, and wait until it has. Raises `SessionLost` if that can't be had."""
         # Again and again: as long as the query is still being planned there is nothing to cancel.
-        while self._thread.is_alive():
+        for _ in range(_LOOKS_AT_A_CANCELLED):
+            if not self._thread.is_alive():
+                return
             # A JVM that is gone has ended it.
-            with suppress(Py4JError):
+            with suppress(*_CALL_ERRORS):
                 self._context.cancelJobGroup(self._group)
             self._thread.join(_LOOK_EVERY_S)
+        if self._thread.is_alive():
+            raise SessionLost(f"the Spark query {self._group} was cancelled and does not end", remedy=_REMEDY)
 
     def result(self) -> T:
         self._thread.join()
         if self._failure is not None:
             raise self._failure
+        if not self._results:
+            raise Py4JError(f"the Spark query {self._group} could not be begun")
         return self._results[0]
 
     def fraction(self) -> float:
         """Which part of its tasks is done."""
         # What is wrong with Spark is for the action to say.
-        with suppress(Py4JError):
+        with suppress(*_CALL_ERRORS):
             self._fraction = self._part_done()
         return self._fraction
 
@@ -77,8 +93,6 @@ class _Action(Generic[T]):
             self._results.append(self._act())
         except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
             self._failure = error
-        finally:
-            self._ended.set()
 
 
 def run_watched(
@@ -86,29 +100,47 @@ def run_watched(
 ) -> T:
     """What an action gives. `heard` is told in this thread how far it is; what that raises cancels the action.
 
-    Raises `ReplayFailed`, or `RecordsGone`, with the reason that Spark has.
+    Raises what `failures_named` does, with the reason that Spark has.
     """
     action = _Action(context, group, act)
-    action.start()
+    with failures_named(what, context):
+        action.start()
     try:
         while not action.wait(_LOOK_EVERY_S):
             heard(action.fraction())
     except BaseException:
         action.cancel()
         raise
-    with failures_named(what):
+    with failures_named(what, context):
         return action.result()
 
 
 @contextmanager
-def failures_named(what: str) -> Iterator[None]:
-    """Spark's errors as `ReplayFailed` or `RecordsGone`, with what was to be done."""
+def failures_named(what: str, context: SparkContext) -> Iterator[None]:
+    """Spark's errors as ours, with what was to be done: `SessionLost` if the session is gone, `RecordsGone`,
+    `StoreUnavailable` if the store did not answer an executor, or else `ReplayFailed`.
+    """
     try:
         yield
-    except (Py4JError, PySparkException) as error:
+    except (*_CALL_ERRORS, PySparkException) as error:
         text = str(error)
-        kind = RecordsGone if any(sign in text for sign in _SIGNS_OF_LOSS) else ReplayFailed
-        raise kind(f"{what} failed: {_reason(text)}") from error
+        message = f"{what} failed: {_reason(text)}"
+        if not is_answering(context):
+            raise SessionLost(f"{message}; the Spark session is gone", remedy=_REMEDY) from error
+        if any(sign in text for sign in _SIGNS_OF_LOSS):
+            raise RecordsGone(message) from error
+        if _SIGN_OF_STORE in text:
+            raise StoreUnavailable(message) from error
+        raise ReplayFailed(message) from error
+
+
+def is_answering(context: SparkContext) -> bool:
+    """Whether a session can still be used: its JVM is there, and has not ended the session by itself."""
+    java = context._jsc  # noqa: SLF001 - PySpark has no other way to ask
+    try:
+        return java is not None and not java.sc().isStopped()
+    except _CALL_ERRORS:
+        return False
 
 
 def _reason(text: str) -> str:

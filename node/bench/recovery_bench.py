@@ -48,7 +48,6 @@ from strandline.store.rows import ShardId
 # Fewer than these are measured once: a part of them would tell nothing.
 LEAST_SERIES_SPLIT, LEAST_LAG_SPLIT = 100_000, 1_000
 MOST_LAG_SERIES = 100_000
-READERS: tuple[Reader, ...] = ("direct", "spark")
 _KEPT_MS = 2 * 3_600_000
 _LONGEST_S = 1800
 _LOOK_AT_MEMORY_S = 1.0
@@ -68,6 +67,7 @@ class RecoveryOptions:
     lag: int
     index_part: bool = True
     lag_part: bool = True
+    readers: tuple[Reader, ...] = ("direct", "spark")
     flush_interval_s: int = 20
 
     def series_steps(self) -> tuple[int, ...]:
@@ -270,17 +270,17 @@ class RecoveryBench:
         series, lags = options.lag_series, options.lag_steps()
         deployment = self._deployment(stack, name)
         records = -(-series // SERIES_A_RECORD)
-        scrapes = 2 + len(READERS) * sum(lags) // records
+        scrapes = 2 + len(options.readers) * sum(lags) // records
         bodies = _scrape_after_scrape(Scrapes(series, self._clock.now_ms() - scrapes * INTERVAL_MS))
         self._store_series(deployment, islice(bodies, records), series)
         found = []
-        for reader in READERS:
+        for reader in options.readers:
             for lag in lags:
                 with self._steps.step(f"Producing {lag:,} records while no shard runs"):
                     deployment.produce(islice(bodies, lag))
                     deployment.wait_for_bucket_end()
                 found.append(self._lag_start(deployment, reader, lag))
-        return found, self._warm_replays(deployment, lags)
+        return found, self._warm_replays(deployment, lags) if "spark" in options.readers else []
 
     def _lag_start(self, deployment: Deployment, reader: Reader, lag: int) -> LagStart:
         samples = lag * self._options.samples_a_record

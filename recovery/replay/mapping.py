@@ -2,7 +2,8 @@
 
 A record counts for the job whose range its offset lies in, and just as it would on the shard: the same limits, the same
 keys, the same counts. Samples are kept as columns until the task ends, its bucket does, or there are too many; then
-they are sorted by counting, divided by unit and group, and encoded as segments are.
+they are sorted by counting, divided by unit and group, and encoded as segments are. Records that can't be decoded are
+kept as they are, and of those, too, no more than so many bytes.
 """
 
 import json
@@ -34,6 +35,8 @@ from strandline.wire.decode import Decoder
 
 # What a task keeps as columns before it encodes: 20 bytes a sample, and the bytes of keys that it has met.
 MOST_SAMPLES, MOST_KEY_BYTES = 8 << 20, 256 << 20
+# And the bytes of records that can't be decoded.
+MOST_FAULT_BYTES = 64 << 20
 ROWS_A_COLUMN = 1 << 18
 # A block is read whole, so it may have larger segments than the store.
 BLOCK_SEGMENT_BYTES = 1 << 20
@@ -57,11 +60,15 @@ class Mapper:
                 if first < behind:
                     self._mapping_of(job).take(offsets[first:behind], times[first:behind], values[first:behind])
 
-    def blocks(self) -> list[Block]:
-        """End the task: all that it has to pass on."""
-        self._close()
+    def made_blocks(self) -> list[Block]:
+        """What the task has made by now, and need not keep: nothing, unless it had too much to keep."""
         blocks, self._blocks = self._blocks, []
         return blocks
+
+    def blocks(self) -> list[Block]:
+        """End the task: all else that it has to pass on."""
+        self._close()
+        return self.made_blocks()
 
     def _mapping_of(self, job: JobInput) -> "_JobMapping":
         if self._open is None or self._open.job is not job or self._open.is_full:
@@ -92,13 +99,18 @@ class _JobMapping:
         self._first_offset = -1
         self._counts = RecordCounts()
         self._faults: list[FaultyRecord] = []
+        self._fault_bytes = 0
         left_out = sorted(set(range(given.settings.groups)) - job.groups)
         self._left_out = np.array(left_out, dtype=np.uint64)
 
     @property
     def is_full(self) -> bool:
         """Whether what there is should be encoded before any more is taken."""
-        return sum(map(len, self._columns)) >= self._most_samples or self._key_bytes >= MOST_KEY_BYTES
+        return (
+            sum(map(len, self._columns)) >= self._most_samples
+            or self._key_bytes >= MOST_KEY_BYTES
+            or self._fault_bytes >= MOST_FAULT_BYTES
+        )
 
     def take(self, offsets: I64s, times: I64s, values: Sequence[bytes]) -> None:
         """Take records of the job's range."""
@@ -201,3 +213,4 @@ class _JobMapping:
             )
             for fault in columns.faults
         ]
+        self._fault_bytes += sum(len(values[fault.record]) for fault in columns.faults)

@@ -178,6 +178,7 @@ def test_a_group_that_was_stuck_below_the_indexs_checkpoint_gets_only_its_segmen
     after = {(row.bucket, row.group): row for row in world.manifest().groups}
     assert {place for place in after if place not in before} == {(job.bucket, stuck) for job in jobs}
     assert all(after[place] == row for place, row in before.items())
+    assert world.keys() == keys, "the stored buckets are the truth about them"
     world.check_all_found()
 
 
@@ -193,8 +194,19 @@ def test_groups_below_the_checkpoint_that_are_still_replayed_keep_a_shard_from_b
     assert world.status.lag == 0, "the tail is caught up"
     assert world.status.phase is Phase.REPLAYING
     world.work()
-    world.store.before = group_fails(other_group(world))
-    world.settle()
+
+    def hook(call: StoreCall) -> None:
+        if call.name == "commit":
+            raise StoreUnavailable("no answer")
+
+    world.store.before = hook
+    for _ in range(3):
+        world.pass_time(1_000)
+        world.settle()
+    assert world.status.lag == 0
+    assert not world.is_active(), "its rows are not committed"
+    world.store.before = quietly
+    world.pass_time(MINUTE)
     recover(world)
 
 
@@ -526,4 +538,35 @@ def test_a_tail_whose_log_is_gone_is_stored_once_the_replay_is_merged(world: Wor
         world.running.step()
         world.running.flusher.step()
     assert world.running.is_whole
+    assert sum(row.samples for row in world.manifest().groups) == sum(len(one.samples) for one in world.produced)
+
+
+def test_a_result_that_is_gone_is_no_empty_bucket_where_no_keys_are_wanted(world: World) -> None:
+    produce_everywhere(world)
+    world.store.before = group_fails(other_group(world))
+    world.pass_hours(1)
+    world.crash()
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    world.work()
+    for job in world.sqlite.jobs(world.options.shard):
+        assert not job.wants_keys
+        world.sqlite.replace_job(job, replace(job, epoch=job.epoch + 1))
+    recover(world)
+    world.check_all_found()
+
+
+def test_a_tail_that_waits_for_too_long_a_replay_is_not_read_without_end(world: World) -> None:
+    world.crash()
+    hours_without_a_shard(world, 1)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    for _ in range(12):
+        produce_everywhere(world, "tail")
+        world.pass_time(HOUR)
+        world.running.step()
+    assert world.running.waits_for_store()
+    assert world.running.position < len(world.produced), "what waits is bounded"
+    recover(world)
+    assert world.running.position == len(world.produced)
     assert sum(row.samples for row in world.manifest().groups) == sum(len(one.samples) for one in world.produced)

@@ -30,17 +30,14 @@ def test_starts_are_measured_with_the_local_copy_and_without(stack: Stack, tmp_p
     assert not report.lag_starts
 
 
-def test_missed_records_are_read_by_the_shard_and_on_spark(stack: Stack, tmp_path: Path) -> None:
-    report = measured(RecoveryOptions(1_000, 40, index_part=False, flush_interval_s=2), stack, tmp_path)
-    direct, on_spark = report.lag_starts
-    assert [(one.reader, one.records, one.samples) for one in (direct, on_spark)] == [
-        ("direct", 40, 40_000),
-        ("spark", 40, 40_000),
-    ]
-    assert direct.start.catching_up > 0
+def test_missed_records_are_read_and_stored_before_the_next_start(stack: Stack, tmp_path: Path) -> None:
+    # Spark takes half a minute for its start alone; its replays have tests of their own.
+    options = RecoveryOptions(1_000, 40, index_part=False, readers=("direct",), flush_interval_s=2)
+    report = measured(options, stack, tmp_path)
+    (direct,) = report.lag_starts
+    assert (direct.reader, direct.records, direct.samples) == ("direct", 40, 40_000)
+    assert 0 < direct.start.catching_up < direct.start.seconds
+    assert direct.start.seconds <= direct.stored_seconds
     assert direct.workers_peak_bytes == 0
-    assert on_spark.start.replaying > direct.start.replaying
-    assert on_spark.workers_peak_bytes > 100 << 20, "there is Spark's JVM in it"
-    (warm,) = report.warm_replays
-    assert (warm.records, warm.samples) == (40, 40_000)
-    assert warm.seconds < on_spark.start.seconds
+    assert not report.index_starts
+    assert not report.warm_replays

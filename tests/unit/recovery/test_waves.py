@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.recovery.waves import next_wave, without_followers
+from strandline.recovery.waves import MOST_JOBS, next_wave, without_followers
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 from support.manifest_rows import NEVER
@@ -30,6 +30,7 @@ def job(shard: int, bucket: int, start: int, end: int, *, failures: int = 0) -> 
 
 A1, A2, A3 = job(0, 1, 0, 10), job(0, 2, 10, 20), job(0, 3, 20, 30)
 B1, B2 = job(1, 1, 500, 510), job(1, 2, 510, 520)
+C1 = job(2, 1, 0, 10)
 
 
 def test_the_most_urgent_jobs_are_read_together_up_to_so_many_offsets() -> None:
@@ -58,6 +59,24 @@ def test_a_job_that_has_failed_is_read_alone() -> None:
     bad = replace(A1, failures=1)
     assert next_wave([bad, B1, A2], 1_000) == [bad]
     assert next_wave([B1, bad, A2, B2], 1_000) == [B1, B2]
+
+
+def test_a_suspect_is_read_alone() -> None:
+    assert next_wave([A1, B1, A2], 1_000, is_suspect=lambda one: one == A1) == [A1]
+    assert next_wave([B1, A1, A2, B2], 1_000, is_suspect=lambda one: one == A1) == [B1, B2]
+
+
+def test_a_shard_apart_shares_a_wave_with_no_other() -> None:
+    ordered = [A1, B1, C1, A2, B2]
+    assert next_wave(ordered, 1_000, is_apart=lambda shard: shard == A1.shard) == [A1, A2]
+    assert next_wave(ordered, 1_000, is_apart=lambda shard: shard == B1.shard) == [A1, C1, A2]
+    assert next_wave(ordered, 1_000, is_apart=lambda _: True) == [A1, A2]
+
+
+def test_a_wave_has_no_more_jobs_than_allowed() -> None:
+    assert next_wave([A1, B1, A2, B2], 1_000, 3) == [A1, B1, A2]
+    tiny = [job(0, bucket, bucket, bucket + 1) for bucket in range(MOST_JOBS + 1)]
+    assert next_wave(tiny, 1_000) == tiny[:-1]
 
 
 def test_behind_a_job_that_another_took_nothing_of_its_shard_is_taken() -> None:

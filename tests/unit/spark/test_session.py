@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from strandline.spark.session import SparkUnavailable, forgiving_master, session_properties
+from strandline.spark import session
+from strandline.spark.session import SparkUnavailable, forgiving_master, session_properties, spark_session
 
 pytestmark = pytest.mark.unit
 
@@ -50,6 +51,41 @@ def test_missing_jars_are_an_error_before_spark_starts(tmp_path: Path) -> None:
 )
 def test_a_local_master_tries_a_failed_task_again_as_a_cluster_does(given: str, used: str) -> None:
     assert forgiving_master(given) == used
+
+
+class Gone:
+    """A session whose JVM is gone by its end."""
+
+    builder: "Gone"
+
+    def appName(self, _name: str) -> "Gone":  # noqa: N802 - as PySpark has it
+        return self
+
+    def config(self, _key: str, _value: str) -> "Gone":
+        return self
+
+    def getOrCreate(self) -> "Gone":  # noqa: N802
+        return self
+
+    def getActiveSession(self) -> None:  # noqa: N802
+        return None
+
+    def stop(self) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+def test_what_a_block_raises_is_not_hidden_by_a_session_that_is_gone(
+    jars: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = Gone()
+    gone.builder = gone
+    monkeypatch.setattr(session, "SparkSession", gone)
+    monkeypatch.setattr(session.os, "environ", {})
+    with (
+        pytest.raises(ZeroDivisionError),
+        spark_session("tests", {"spark.master": "local[2]"}, jars=jars, java_home=jars),
+    ):
+        raise ZeroDivisionError
 
 
 def test_a_session_has_the_master_that_tries_again(jars: Path) -> None:

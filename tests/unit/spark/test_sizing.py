@@ -8,6 +8,7 @@ from strandline.spark.sizing import (
     LEAST_TASK_SAMPLES,
     LEAST_UNIT_SAMPLES,
     MOST_BATCH_RECORDS,
+    MOST_TASK_BYTES,
     MOST_TASK_SAMPLES,
     WaveSize,
     wave_size,
@@ -40,9 +41,16 @@ def test_a_middling_wave_has_enough_tasks_for_all_cores() -> None:
 
 
 def test_a_small_wave_has_no_tasks_that_are_not_worth_it() -> None:
-    found = size(job(100, 10))
+    found = size(job(100, 10, 400.0))
     assert found.records_a_task == LEAST_TASK_SAMPLES // 10
     assert found.unit_samples == LEAST_UNIT_SAMPLES
+
+
+def test_large_records_without_samples_make_small_tasks() -> None:
+    """As those of a topic full of what can't be decoded: a task keeps them."""
+    found = size(job(1_000_000, 0.0, 100_000.0))
+    assert found.records_a_task == MOST_TASK_BYTES // 100_000
+    assert size(job(10, 0.0, 2.0 * MOST_TASK_BYTES)).records_a_task == 1
 
 
 def test_records_of_many_samples_are_read_one_a_task() -> None:

@@ -1,10 +1,17 @@
-"""Spark's failures, as ours."""
+"""Spark's failures, as ours, and the end of an action."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from strandline.recovery.replay.runner import ReplayFailed
-from strandline.spark.watching import RecordsGone, failures_named
+from strandline.recovery.replay.runner import ReplayFailed, SessionLost
+from strandline.spark import watching
+from strandline.spark.watching import RecordsGone, failures_named, is_answering, run_watched
+from strandline.store.protocol import StoreUnavailable
 
 pytestmark = pytest.mark.unit
 
@@ -19,8 +26,46 @@ strandline.store.protocol.StoreRefused: no such table
 """
 
 
+class Context:
+    """A Spark context, as much as is asked of it. `ask` stands for a call into its JVM."""
+
+    def __init__(self, ask: Callable[[], bool] = lambda: False) -> None:
+        self._jsc: Any = self
+        self.isStopped = ask
+        self.cancelled = 0
+
+    def sc(self) -> "Context":
+        return self
+
+    def setJobGroup(self, *_: object, **__: object) -> None:  # noqa: N802 - as PySpark has it
+        self.isStopped()
+
+    def cancelJobGroup(self, _group: str) -> None:  # noqa: N802
+        self.cancelled += 1
+        self.isStopped()
+
+    def statusTracker(self) -> None:  # noqa: N802
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+def living() -> Any:
+    return Context()
+
+
+def refused() -> bool:
+    raise ConnectionRefusedError(111, "Connection refused")
+
+
+def cut_off() -> bool:
+    raise Py4JNetworkError("Answer from Java side is empty")
+
+
+def dead() -> Any:
+    return Context(refused)
+
+
 def test_a_failure_says_what_failed_and_why_without_the_calls_of_java() -> None:
-    with pytest.raises(ReplayFailed) as failed, failures_named("the replay of metrics"):
+    with pytest.raises(ReplayFailed) as failed, failures_named("the replay of metrics", living()):
         raise PySparkException(TEXT)
     assert failed.value.message.startswith("the replay of metrics failed: An exception was thrown")
     assert "StoreRefused: no such table" in failed.value.message
@@ -30,10 +75,99 @@ def test_a_failure_says_what_failed_and_why_without_the_calls_of_java() -> None:
 
 def test_records_that_are_gone_are_told_apart() -> None:
     text = "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost because they are not available in Kafka"
-    with pytest.raises(RecordsGone), failures_named("the replay of metrics"):
+    with pytest.raises(RecordsGone), failures_named("the replay of metrics", living()):
         raise PySparkException(text)
 
 
+def test_a_store_that_did_not_answer_an_executor_is_one_that_did_not_answer() -> None:
+    text = TEXT.replace("StoreRefused: no such table", "StoreUnavailable: no answer for 30 s")
+    with pytest.raises(StoreUnavailable, match="no answer for 30 s"), failures_named("the replay", living()):
+        raise PySparkException(text)
+
+
+def test_a_message_that_only_speaks_of_such_an_error_is_none() -> None:
+    with pytest.raises(ReplayFailed), failures_named("the replay", living()):
+        raise PySparkException(TEXT.replace("no such table", "what a StoreUnavailable would say"))
+
+
+@pytest.mark.parametrize("error", [OSError(32, "Broken pipe"), Py4JError("no"), PySparkException("no")])
+def test_any_failure_of_a_session_that_is_gone_is_its_loss(error: Exception) -> None:
+    with (
+        pytest.raises(SessionLost, match=r"the replay failed: .*session is gone"),
+        failures_named("the replay", dead()),
+    ):
+        raise error
+
+
+def test_a_broken_connection_to_a_session_that_answers_is_a_failure() -> None:
+    with pytest.raises(ReplayFailed, match="Broken pipe"), failures_named("the replay", living()):
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+@pytest.mark.parametrize(
+    ("ask", "answers"), [(lambda: False, True), (lambda: True, False), (refused, False), (cut_off, False)]
+)
+def test_a_session_answers_if_its_jvm_is_there_and_has_not_stopped_it(ask: Callable[[], bool], answers: bool) -> None:
+    context: Any = Context(ask)
+    assert is_answering(context) == answers
+
+
+def test_a_session_that_this_process_has_stopped_does_not_answer() -> None:
+    stopped = living()
+    stopped._jsc = None
+    assert not is_answering(stopped)
+
+
 def test_other_errors_stay_what_they_are() -> None:
-    with pytest.raises(ZeroDivisionError), failures_named("the replay of metrics"):
+    with pytest.raises(ZeroDivisionError), failures_named("the replay of metrics", living()):
         raise ZeroDivisionError
+
+
+def test_an_action_of_a_session_that_is_gone_is_its_loss() -> None:
+    with pytest.raises(SessionLost):
+        run_watched(dead(), "g", lambda: 1, lambda _: None, what="the replay")
+
+
+def test_an_action_that_ends_before_it_begins_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    def thread(*, target: Callable[[], None], name: str, daemon: bool) -> threading.Thread:
+        del target
+        return threading.Thread(target=lambda: None, name=name, daemon=daemon)
+
+    monkeypatch.setattr(watching, "InheritableThread", thread)
+    with pytest.raises(ReplayFailed, match="could not be begun"):
+        run_watched(living(), "g", lambda: 1, lambda _: None, what="the replay")
+
+
+class EnoughError(Exception):
+    """Whoever hears wants it ended."""
+
+
+def enough(_fraction: float) -> None:
+    raise EnoughError
+
+
+def test_what_hears_of_an_action_ends_it_though_its_jvm_may_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_LOOK_EVERY_S", 0.01)
+    over = threading.Event()
+
+    class Cancelled(Context):
+        def cancelJobGroup(self, group: str) -> None:  # noqa: N802
+            super().cancelJobGroup(group)
+            over.set()
+            raise ConnectionRefusedError(111, "Connection refused")
+
+    context: Any = Cancelled()
+    with pytest.raises(EnoughError):
+        run_watched(context, "g", over.wait, enough, what="the replay")
+    assert context.cancelled >= 1
+
+
+def test_an_action_that_cannot_be_ended_is_the_loss_of_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(watching, "_LOOKS_AT_A_CANCELLED", 7)
+    over = threading.Event()
+    context = living()
+    with pytest.raises(SessionLost, match="does not end"):
+        run_watched(context, "g", over.wait, enough, what="the replay")
+    assert context.cancelled == 7
+    over.set()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from strandline.recovery.replay import mapping
 from strandline.recovery.replay.blocks import Block, BlockKind
 from strandline.recovery.replay.mapping import Mapper
 from strandline.recovery.replay.replay_input import ReplayInput, SeriesBound
@@ -57,6 +58,19 @@ def test_a_task_with_too_many_samples_gives_blocks_before_its_end() -> None:
     job = leased_job(0, 9, wants_keys=False)
     blocks = mapped([job], *(record(offset, "a", "b") for offset in range(5)), most_samples=4)
     assert sorted(one.first_offset for one in blocks if one.kind is BlockKind.SAMPLES) == [0, 2, 4]
+
+
+def test_a_task_with_too_many_bytes_of_faults_gives_blocks_before_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapping, "MOST_FAULT_BYTES", 2 * len(replays.POISON))
+    given = ReplayInput.of([leased_job(0, 9)], replays.settings(), now=0, bounds={})
+    mapper, made = Mapper(given), []
+    for offset in range(5):
+        mapper.take(0, np.array([offset]), np.array([0]), [replays.POISON])
+        made.append([one.first_offset for one in mapper.made_blocks() if one.kind is BlockKind.FAULTS])
+    assert made == [[], [], [0], [], [2]]
+    last = mapper.blocks()
+    assert [one.first_offset for one in last if one.kind is BlockKind.FAULTS] == [4]
+    assert mapper.blocks() == []
 
 
 def test_faults_and_counts_go_to_the_first_unit_of_their_job() -> None:
