@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from strandline.index.shard_index import ShardIndex
 from strandline.index.time_bucket import FrozenBucket
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.buffer.view import BufferView
@@ -16,6 +17,11 @@ class ClosedIndex:
 
     bucket: FrozenBucket
     next_part_id: int
+
+    @classmethod
+    def of(cls, index: ShardIndex) -> "ClosedIndex":
+        """Cut the index's open bucket."""
+        return cls(index.cut(), index.next_part_id)
 
 
 @dataclass(frozen=True, slots=True)

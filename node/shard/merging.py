@@ -127,7 +127,7 @@ class Merge:
             taken = self._index.take_summary(summary, part_keys)
             self._counters.new_keys += taken.new_keys
             self._counters.refused_rows += taken.refused
-        return ClosedIndex(self._index.cut(), self._index.next_part_id)
+        return ClosedIndex.of(self._index)
 
     def _send_faults(self, done: DoneBucket) -> None:
         """Send the records that could not be decoded to the dead letters, as they come; once, even if what follows has

@@ -47,6 +47,7 @@ _LOG = structlog.get_logger(__name__)
 _NOTHING = Accepted()
 # How often the brokers are asked where the log ends: while something waits for the answer, and otherwise.
 _ASK_AGAIN_S, _ASK_ACTIVE_S = 1.0, 5.0
+_HASTY_POLL_S = 0.05
 # So many closed buckets may wait for the store in a replay before reading waits for it.
 _MOST_WAITING = 8
 
@@ -170,7 +171,9 @@ class Shard:
         else:
             try:
                 with self.stages.timing(Stage.CONSUME):
-                    records = self.parts.log.poll(options.poll_records, options.poll_timeout_s)
+                    # One that catches up may have nothing left to wait for.
+                    longest = options.poll_timeout_s if self._is_active() else _HASTY_POLL_S
+                    records = self.parts.log.poll(options.poll_records, min(longest, options.poll_timeout_s))
                 self._ingest(records)
                 lag = self._look_at_log(idle=len(records) == 0)
                 self._no_log.is_over()
@@ -236,7 +239,7 @@ class Shard:
         """Let the tail count, in its order: the buckets that were closed meanwhile, and then the open one."""
         for waiting in merge.take_tail():
             waiting.numbers.join(self.index)
-            self._hand_over(waiting.cut, waiting.buffer, self._close_index(), cut_committed=False)
+            self._hand_over(waiting.cut, waiting.buffer, ClosedIndex.of(self.index), cut_committed=False)
         current = self._current.numbers
         if isinstance(current, TailNumbers) and not current.has_joined:
             self._offer_copy()
@@ -318,7 +321,7 @@ class Shard:
             if self._merge is not None and isinstance(numbers, TailNumbers) and not numbers.has_joined:
                 self._merge.defer(TailBucket(cut, buffer, numbers))
             else:
-                index = None if isinstance(numbers, SamplesOnly) else self._close_index()
+                index = None if isinstance(numbers, SamplesOnly) else ClosedIndex.of(self.index)
                 self._hand_over(cut, buffer, index, cut_committed=known is not None)
             self.status.counters.cuts += 1
             self._current = self._open(bucket + 1)
@@ -337,9 +340,6 @@ class Shard:
     def _with_loss(self, cut: CutRow) -> CutRow:
         lost_to = self._plan.lost_to
         return cut if lost_to is None or lost_to <= cut.start else replace(cut, lost_to=min(lost_to, cut.end))
-
-    def _close_index(self) -> ClosedIndex:
-        return ClosedIndex(self.index.cut(), self.index.next_part_id)
 
     def _missing(self, bucket: int) -> frozenset[int]:
         """The groups of a bucket that have no row yet."""
