@@ -1,0 +1,88 @@
+"""A store with replay jobs, workers on it, and runners that do as a test wants."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from strandline.clock import ManualClock
+from strandline.errors import Fatal
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.job_board import JobBoard
+from strandline.recovery.replay.job_result import JobResult
+from strandline.recovery.replay.runner import JobRunner
+from strandline.recovery.replay_worker import ReplayWorker, WaveProgress, WorkerOptions
+from strandline.recovery.urgency import Urgency
+from strandline.store.jobs import Job, JobState
+from strandline.store.protocol import Store
+from strandline.store.rows import ShardId
+from strandline.store.sqlite import open_sqlite_store
+from support.manifest_rows import NEVER
+
+SHARDS = [ShardId("m", 0), ShardId("m", 1)]
+URGENCY = Urgency(Cutting(3_600_000, 30_000), None)
+Heard = Callable[[float], None]
+
+
+def job(shard: int, bucket: int) -> Job:
+    groups = frozenset({0})
+    return Job(SHARDS[shard], bucket, "p", 10 * bucket, 10 * bucket + 10, groups, wants_keys=True, expires=NEVER)
+
+
+class Bench:
+    """A store with jobs, and workers on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = ManualClock()
+        self.store: Store = open_sqlite_store(folder / "store.sqlite", self.clock)
+        self.board = JobBoard(self.store, self.clock)
+        self.told: list[WaveProgress] = []
+
+    def plan(self, *jobs: Job) -> None:
+        for one in jobs:
+            assert self.store.add_job(one)
+
+    def worker(self, runner: JobRunner, name: str = "w", **options: Any) -> ReplayWorker:
+        return ReplayWorker(
+            options.pop("store", self.store),
+            SHARDS,
+            runner,
+            self.clock,
+            name,
+            urgency=URGENCY,
+            options=WorkerOptions(**options),
+            on_progress=self.told.append,
+        )
+
+    def told_of(self) -> list[tuple[list[int], float]]:
+        return [([one.bucket for one in told.jobs], told.fraction) for told in self.told]
+
+    def states(self, shard: int = 0) -> dict[int, JobState]:
+        return {one.bucket: one.state for one in self.store.jobs(SHARDS[shard])}
+
+    def job(self, bucket: int) -> Job:
+        return next(one for one in self.store.jobs(SHARDS[0]) if one.bucket == bucket)
+
+
+class Runs:
+    """A runner that notes what it was asked for, and does something meanwhile."""
+
+    def __init__(self, meanwhile: Callable[[Sequence[Job], Heard], None] = lambda _jobs, _heard: None) -> None:
+        self.runs: list[list[tuple[int, int]]] = []
+        self._meanwhile = meanwhile
+
+    def run(self, jobs: Sequence[Job], heard: Heard) -> Mapping[Job, JobResult]:
+        self.runs.append([(one.shard.shard, one.bucket) for one in jobs])
+        self._meanwhile(jobs, heard)
+        return {}
+
+
+class BadRecord(Fatal):
+    """What no second try makes good."""
+
+
+def fails_with(error: Exception, *buckets: int) -> Runs:
+    def meanwhile(jobs: Sequence[Job], _heard: Heard) -> None:
+        if any(one.bucket in buckets for one in jobs):
+            raise error
+
+    return Runs(meanwhile)

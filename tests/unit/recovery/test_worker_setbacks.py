@@ -1,0 +1,289 @@
+"""What a worker does after something went wrong."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strandline.recovery import replay_worker
+from strandline.recovery.lease_keeper import LeaseKeeper
+from strandline.recovery.leasing import LeaseLost
+from strandline.recovery.replay.job_result import attempt_of
+from strandline.recovery.replay.runner import ReplayFailed, SessionLost
+from strandline.recovery.replay_worker import STALL_S
+from strandline.store.jobs import Job, JobState
+from strandline.store.protocol import StoreUnavailable
+from strandline.store.rows import ShardId
+from support.worker_bench import SHARDS, BadRecord, Bench, Heard, Runs, fails_with, job
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.store.close()
+
+
+def test_if_a_wave_fails_its_jobs_are_read_one_by_one_and_only_the_bad_one_has_failed(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(0, 2), job(0, 3))
+    runs = fails_with(BadRecord("offset 25"), 2)
+    worker = bench.worker(runs)
+    worker.step()
+    assert set(bench.states().values()) == {JobState.PENDING}
+    assert bench.job(2).reason == "offsets [20, 30): read with others: BadRecord: offset 25"
+    worker.step()
+    worker.step()
+    assert (bench.job(2).failures, bench.job(2).reason) == (1, "offsets [20, 30): BadRecord: offset 25")
+    bench.clock.sleep(1)
+    bench.store.replace_job(bench.job(2), replace(bench.job(2), state=JobState.DONE))
+    worker.step()
+    assert runs.runs == [[(0, 1), (0, 2), (0, 3)], [(0, 1)], [(0, 2)], [(0, 3)]]
+    assert set(bench.states().values()) == {JobState.DONE}
+    assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [0, 1, 0]
+
+
+def test_no_attempt_is_run_twice(bench: Bench) -> None:
+    """Jobs are divided in one way in a wave and in another way alone: what both leave must not be found together."""
+    bench.plan(job(0, 1), job(0, 2), job(1, 1))
+    attempts: list[tuple[ShardId, int, str]] = []
+    divided: dict[tuple[ShardId, int, str], int] = {}
+
+    def meanwhile(jobs: Sequence[Job], _heard: Heard) -> None:
+        for one in jobs:
+            attempts.append((one.shard, one.bucket, attempt_of(one)))
+            divided[attempts[-1]] = len(jobs)
+        if len(jobs) > 1 or jobs[0].failures < 2:
+            raise ReplayFailed("a task was lost")
+
+    bench.worker(Runs(meanwhile)).run_until_done()
+    assert len(set(attempts)) == len(attempts) == 3 * (1 + 3)
+    done = [one for shard in SHARDS for one in bench.store.jobs(shard)]
+    assert [(one.state, one.failures) for one in done] == [(JobState.DONE, 2)] * 3
+    assert {divided[one.shard, one.bucket, attempt_of(one)] for one in done} == {1}
+
+
+def test_a_suspect_of_another_worker_is_read_alone_too(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(0, 2))
+    bench.worker(fails_with(BadRecord("no"), 1, 2)).step()
+    runs = Runs()
+    bench.worker(runs, "v").run_until_done()
+    assert runs.runs == [[(0, 1)], [(0, 2)]]
+
+
+def test_a_suspect_that_somebody_else_has_had_meanwhile_is_still_one(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(0, 2))
+    errors: list[Exception] = [BadRecord("no")]
+
+    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+        if errors:
+            raise errors.pop()
+
+    runs = Runs(meanwhile)
+    worker = bench.worker(runs)
+    worker.step()
+    for bucket in (1, 2):
+        held = bench.board.lease(bench.job(bucket), "v")
+        assert held is not None
+        assert bench.board.release(held, "the store is away")
+    worker.run_until_done()
+    assert runs.runs == [[(0, 1), (0, 2)], [(0, 1)], [(0, 2)]]
+
+
+def test_a_suspect_stays_one_until_it_was_read(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(0, 2))
+    errors: list[Exception] = [StoreUnavailable("the store is away"), BadRecord("no")]
+
+    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+        if errors:
+            raise errors.pop()
+
+    runs = Runs(meanwhile)
+    bench.worker(runs).run_until_done()
+    assert runs.runs == [[(0, 1), (0, 2)], [(0, 1)], [(0, 1)], [(0, 2)]]
+    assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [0, 0]
+
+
+def test_a_wave_whose_leases_were_all_lost_leaves_no_suspects(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(0, 2))
+    is_lost = [True]
+
+    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+        if is_lost:
+            is_lost.clear()
+            raise LeaseLost("taken")
+
+    runs = Runs(meanwhile)
+    bench.worker(runs).run_until_done()
+    assert runs.runs == [[(0, 1), (0, 2)]] * 2
+
+
+def test_a_runner_that_has_lost_its_session_ends_the_worker_and_only_a_job_alone_has_failed(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(0, 2))
+    lost = fails_with(SessionLost("the JVM is gone"), 1, 2)
+    with pytest.raises(SessionLost):
+        bench.worker(lost).run_until_done()
+    assert [(one.state, one.failures) for one in bench.store.jobs(SHARDS[0])] == [(JobState.PENDING, 0)] * 2
+    # The next process reads them one by one, so that a job that ends the session each time is found out.
+    with pytest.raises(SessionLost):
+        bench.worker(lost, "v").run_until_done()
+    assert lost.runs == [[(0, 1), (0, 2)], [(0, 1)]]
+    assert [(one.state, one.failures) for one in bench.store.jobs(SHARDS[0])] == [
+        (JobState.PENDING, 1),
+        (JobState.PENDING, 0),
+    ]
+
+
+def test_a_lost_session_ends_the_worker_also_if_the_store_is_away(bench: Bench) -> None:
+    bench.plan(job(0, 1))
+
+    class Away:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(bench.store, name)
+
+        def replace_job(self, before: Job, after: Job) -> bool:
+            if before.state is JobState.LEASED:
+                raise StoreUnavailable("the store is away")
+            return bench.store.replace_job(before, after)
+
+    with pytest.raises(SessionLost):
+        bench.worker(fails_with(SessionLost("the JVM is gone"), 1), store=Away()).run_until_done()
+
+
+def test_a_shard_that_cannot_be_read_keeps_no_other_from_being_read(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(0, 2), job(1, 1), job(1, 2))
+
+    def meanwhile(jobs: Sequence[Job], _heard: Heard) -> None:
+        if any(one.shard == SHARDS[0] for one in jobs):
+            raise StoreUnavailable("partition 0 has no leader")
+
+    runs = Runs(meanwhile)
+    begun = bench.clock.monotonic()
+    bench.worker(runs).run_until_done(lambda: bench.clock.monotonic() - begun > 600)
+    both, first, second = [(0, 1), (1, 1), (0, 2), (1, 2)], [(0, 1), (0, 2)], [(1, 1), (1, 2)]
+    assert runs.runs[:3] == [both, first, second]
+    assert set(bench.states(1).values()) == {JobState.DONE}
+    # The other one is tried again, less and less often.
+    assert runs.runs[3:] == [first] * (len(runs.runs) - 3)
+    assert 10 <= len(runs.runs[3:]) <= 20
+    assert {(one.state, one.failures) for one in bench.store.jobs(SHARDS[0])} == {(JobState.PENDING, 0)}
+
+
+def test_shards_that_could_be_read_are_read_together_again(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(1, 1))
+    is_away = [True]
+
+    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+        if is_away:
+            is_away.clear()
+            raise StoreUnavailable("the store is away")
+
+    runs = Runs(meanwhile)
+    worker = bench.worker(runs)
+    worker.run_until_done()
+    assert runs.runs == [[(0, 1), (1, 1)], [(0, 1)], [(1, 1)]]
+    bench.plan(job(0, 2), job(1, 2))
+    worker.run_until_done()
+    assert runs.runs[3:] == [[(0, 2), (1, 2)]]
+
+
+def test_a_run_that_stands_still_is_given_up_and_a_job_alone_has_failed(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(0, 2))
+
+    def hangs(_jobs: Sequence[Job], heard: Heard) -> None:
+        for _ in range(100):
+            bench.clock.sleep(10)
+            heard(0.25)
+        pytest.fail("the run went on")
+
+    worker = bench.worker(Runs(hangs), stall_s=600.0)
+    begun = bench.clock.monotonic()
+    worker.step()
+    assert bench.clock.monotonic() - begun == 610
+    assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [0, 0]
+    worker.step()
+    assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [1, 0]
+    assert "stood still at 25% for 600 s" in bench.job(1).reason
+
+
+def test_a_run_that_gets_on_slowly_is_not_given_up(bench: Bench) -> None:
+    bench.plan(job(0, 1))
+
+    def slow(_jobs: Sequence[Job], heard: Heard) -> None:
+        for part in range(100):
+            bench.clock.sleep(STALL_S - 1)
+            heard(part / 100)
+            heard(part / 100)
+
+    bench.worker(Runs(slow)).step()
+    assert bench.states() == {1: JobState.DONE}
+
+
+@pytest.mark.parametrize("error", [BadRecord("no"), ReplayFailed("Spark gave up"), RuntimeError("a bug")])
+def test_past_the_failures_allowed_a_plan_stops_and_the_worker_leaves_its_shard_alone(
+    bench: Bench, error: Exception
+) -> None:
+    bench.plan(job(0, 1), job(0, 9), job(1, 20))
+    runs = fails_with(error, 1)
+    begun = bench.clock.monotonic()
+    bench.worker(runs, wave_records=10).run_until_done()
+    # Bucket 9 comes before bucket 20 of the other shard, and is not tried. The other shard need not wait.
+    assert runs.runs == [[(0, 1)], [(1, 20)], [(0, 1)], [(0, 1)], [(0, 1)]]
+    assert bench.states() == {1: JobState.FAILED, 9: JobState.PENDING}
+    assert (bench.job(1).failures, bench.job(1).epoch) == (4, 4)
+    # Not all tries at one moment: what is wrong may be Kafka.
+    assert bench.clock.monotonic() - begun >= 1 + 2 + 4
+
+
+def test_what_may_pass_is_no_failure_and_is_tried_again_after_a_pause(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(0, 2))
+    is_away = [True] * 6
+
+    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+        if is_away:
+            is_away.pop()
+            raise StoreUnavailable("the store is away")
+
+    runs = Runs(meanwhile)
+    begun = bench.clock.monotonic()
+    bench.worker(runs).run_until_done()
+    assert runs.runs == [[(0, 1), (0, 2)]] * 7
+    assert bench.states() == {1: JobState.DONE, 2: JobState.DONE}
+    assert bench.job(1).failures == 0
+    assert bench.clock.monotonic() - begun >= 1 + 2 + 4 + 8 + 16 + 32
+
+
+def test_what_keeps_jobs_from_being_read_can_be_seen(bench: Bench) -> None:
+    bench.plan(job(0, 1))
+    bench.worker(fails_with(StoreUnavailable("the store is away"), 1)).step()
+    assert bench.job(1).state is JobState.PENDING
+    assert bench.job(1).reason == "offsets [10, 20): StoreUnavailable: the store is away"
+
+
+def test_leases_of_a_run_that_tells_nothing_are_left_to_run_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.plan(job(0, 1))
+    keepers: list[LeaseKeeper] = []
+
+    class Kept(LeaseKeeper):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            keepers.append(self)
+
+    monkeypatch.setattr(replay_worker, "LeaseKeeper", Kept)
+
+    def renewed_after(seconds: float) -> bool:
+        bench.clock.sleep(seconds)
+        keepers[0].renew_if_due()
+        return bench.job(1).leased_until == bench.clock.now_ms() + 120_000
+
+    def meanwhile(_jobs: Sequence[Job], heard: Heard) -> None:
+        bench.clock.sleep(600)
+        heard(0.5)
+        assert renewed_after(2 * 600 - 10)
+        assert not renewed_after(30)
+
+    bench.worker(Runs(meanwhile), stall_s=600.0).step()
+    assert bench.states() == {1: JobState.DONE}, "nobody has taken it, so it counts"
