@@ -111,7 +111,7 @@ class ReplaySettings(Section):
         default="auto", description="Whether shards read it themselves (direct), on Spark, or by how much it is."
     )
     threshold: Annotated[int, fields.whole_number(0, 10**12)] = Field(
-        default=20_000, description="So many records are read directly with auto; more are for Spark."
+        default=50_000, description="So many records are read directly with auto; more are for Spark."
     )
     lease: Annotated[Duration, fields.between(Duration, "5s", "1h"), AS_WRITTEN] = Field(
         default=Duration.parse("2m"), description="How long a worker may be unheard of before others do its jobs."

@@ -38,7 +38,7 @@ class ReplayOptions:
     """How a start catches up. Up to `threshold` records it is quicker to read them than to start a Spark session."""
 
     mode: ReplayMode = ReplayMode.AUTO
-    threshold: int = 20_000
+    threshold: int = 50_000
 
 
 @dataclass(frozen=True, slots=True)
