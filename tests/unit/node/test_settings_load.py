@@ -202,7 +202,11 @@ def test_a_wrong_value_gives_no_second_problem_through_its_default(file: Path) -
     ("text", "setting", "remedy"),
     [
         ("[kafak]\n", "kafak", 'Did you mean "kafka"?'),
-        ("[nothing_like_it]\n", "nothing_like_it", "One of log, dataset, shard, store, replay, kafka, cassandra, spark, stack"),
+        (
+            "[nothing_like_it]\n",
+            "nothing_like_it",
+            "One of log, dataset, shard, store, replay, kafka, cassandra, spark, stack",
+        ),
         ("[log]\nlevle = 1\n", "log.levle", 'Did you mean "level"?'),
         ("[log]\nbootstrap_servers = 1\n", "log.bootstrap_servers", 'Did you mean "kafka.bootstrap_servers"?'),
         ("[log]\nzzz = 1\n", "log.zzz", "One of level, format"),
