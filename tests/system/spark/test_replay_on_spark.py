@@ -55,11 +55,14 @@ SERIES, SCRAPES = 4_000, 40
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     installed = Installation.load()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("PYTHONPATH", str(TESTS))
-        properties = {"spark.master": "local[2]", "spark.driver.memory": "1g"}
-        with spark_session("tests", properties, jars=installed.spark_jars, java_home=installed.java_home) as session:
-            yield session
+    properties = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        # Not by our own environment: the JVM may be that of an earlier session of this process.
+        "spark.executorEnv.PYTHONPATH": str(TESTS),
+    }
+    with spark_session("tests", properties, jars=installed.spark_jars, java_home=installed.java_home) as session:
+        yield session
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from strandline.recovery.replay.runner import ReplayFailed, SessionLost
@@ -14,6 +15,13 @@ from strandline.spark.watching import RecordsGone, failures_named, is_answering,
 from strandline.store.protocol import StoreUnavailable
 
 pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(autouse=True)
+def _no_session_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has never had a real session: PySpark's threads look for one otherwise."""
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+
 
 TEXT = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
