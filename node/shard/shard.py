@@ -47,7 +47,6 @@ _LOG = structlog.get_logger(__name__)
 _NOTHING = Accepted()
 # How often the brokers are asked where the log ends: while something waits for the answer, and otherwise.
 _ASK_AGAIN_S, _ASK_ACTIVE_S = 1.0, 5.0
-_HASTY_POLL_S = 0.05
 # So many closed buckets may wait for the store in a replay before reading waits for it.
 _MOST_WAITING = 8
 
@@ -171,9 +170,7 @@ class Shard:
         else:
             try:
                 with self.stages.timing(Stage.CONSUME):
-                    # One that catches up may have nothing left to wait for.
-                    longest = options.poll_timeout_s if self._is_active() else _HASTY_POLL_S
-                    records = self.parts.log.poll(options.poll_records, min(longest, options.poll_timeout_s))
+                    records = self.parts.log.poll(options.poll_records, options.poll_timeout_s)
                 self._ingest(records)
                 lag = self._look_at_log(idle=len(records) == 0)
                 self._no_log.is_over()
