@@ -63,7 +63,13 @@ class Deployment:
                 "kafka_retention": "1d",
                 "history": "0s",
             },
-            "shard": {"data_dir": str(folder / "data"), "java_heap": "128m", "lucene_buffer": "16m"},
+            "shard": {
+                "data_dir": str(folder / "data"),
+                "java_heap": "128m",
+                "lucene_buffer": "16m",
+                # A bucket is stored at once, whatever the minute of the hour.
+                "flush_spread": 0,
+            },
             "spark": {"master": "local[2]"},
             "replay": {"mode": "spark", "worker_idle": "2s"},
         }
