@@ -86,7 +86,7 @@ def finish(job: Job, held: Job) -> Job:
 def fail(job: Job, held: Job, reason: str, policy: LeasePolicy) -> Job:
     """The work failed: to be tried again, or past the failures allowed not any more. Raises `LeaseLost`."""
     _require_held(job, held)
-    return _counted(job, reason, policy)
+    return counted(job, reason, policy)
 
 
 def release(job: Job, held: Job, reason: str = "") -> Job:
@@ -111,7 +111,7 @@ def take_back(job: Job, policy: LeasePolicy) -> Job:
     """A lease was lost. That is a failure: a job that ends its worker every time must not be tried for ever."""
     if job.state is not JobState.LEASED:
         raise ValueError(f"{told(job)} is {job.state}, and was to be taken back from {job.worker}")
-    return _counted(job, f"its worker was lost: {job.worker}", policy)
+    return counted(job, f"its worker was lost: {job.worker}", policy)
 
 
 def is_same_lease(job: Job, held: Job) -> bool:
@@ -137,7 +137,8 @@ def _require_held(job: Job, held: Job) -> None:
         )
 
 
-def _counted(job: Job, reason: str, policy: LeasePolicy) -> Job:
+def counted(job: Job, reason: str, policy: LeasePolicy) -> Job:
+    """A job that is to be done again, unless it has failed too often by now."""
     failures = job.failures + 1
     is_final = failures > policy.failures_allowed
     return replace(

@@ -12,7 +12,7 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.recovery.job_board import PlanStopped
-from strandline.recovery.leasing import MOST_REASON, LeasePolicy
+from strandline.recovery.leasing import LeasePolicy, counted
 from strandline.recovery.planning import new_plan_id, serves
 from strandline.recovery.replay.job_result import JobResult
 from strandline.recovery.replay.result_codec import read_result
@@ -23,7 +23,6 @@ from strandline.store.rows import CutRow, ShardId
 
 _LOG = structlog.get_logger(__name__)
 _LOOK_AGAIN_S = 0.5
-_FAILURES_ALLOWED = LeasePolicy().failures_allowed
 
 
 class ReplayService(Protocol):
@@ -123,10 +122,7 @@ class Replay:
     def put_back(self, job: Job, why: str) -> None:
         """What a job left can't be used: it is done again, under another attempt, unless that was so too often."""
         _LOG.warning("a job is done again", shard=str(self._shard), bucket=job.bucket, why=why)
-        failures = job.failures + 1
-        state = JobState.FAILED if failures > _FAILURES_ALLOWED else JobState.PENDING
-        after = replace(job, state=state, worker="", leased_until=0, failures=failures, reason=why[:MOST_REASON])
-        self._store.replace_job(job, after)
+        self._store.replace_job(job, counted(job, why, LeasePolicy()))
         self._looked = float("-inf")
 
     def _make_again(self, job: Job) -> None:

@@ -1,0 +1,215 @@
+"""What can go wrong between a worker that has done its job and the shard that merges it, and what comes of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strandline.node.shard.log import TopicUnfit
+from strandline.node.shard.options import ReplayMode
+from strandline.recovery.checkpoints import designated_group
+from strandline.recovery.job_board import PlanStopped
+from strandline.recovery.offset_policy import Accepted, DataLost
+from strandline.recovery.replay.job_result import KEYS, RESULT, SUMMARY, attempt_of
+from strandline.store.jobs import JobResultOf
+from strandline.store.protocol import StoreUnavailable
+from support.missed_hours import hours_without_a_shard, recover
+from support.shard_world import (
+    HOUR,
+    MINUTE,
+    StoreCall,
+    World,
+    group_fails,
+    other_group,
+    produce_everywhere,
+    quietly,
+)
+
+pytestmark = pytest.mark.simulation
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.start()
+    return world
+
+
+def test_an_index_bucket_that_can_not_be_written_holds_back_no_other_group(world: World) -> None:
+    world.crash()
+    hours_without_a_shard(world, 1)
+    world.replay_by(ReplayMode.SPARK)
+
+    def hook(call: StoreCall) -> None:
+        if call.name == "write_index_bucket":
+            raise StoreUnavailable("no answer")
+
+    world.start()
+    world.work()
+    world.store.before = hook
+    world.pass_time(1_000)
+    world.settle()
+    designated = designated_group(world.options.shard, world.options.groups)
+    stored = {row.group for row in world.manifest().groups}
+    assert stored == set(range(world.options.groups)) - {designated}
+    world.store.before = quietly
+    world.pass_time(MINUTE)
+    recover(world)
+    world.check_all_found()
+
+
+def damage_results(world: World, kind: str) -> None:
+    """Flip a byte of what the jobs left."""
+    for job in world.sqlite.jobs(world.options.shard):
+        where = JobResultOf(job.shard, job.bucket, attempt_of(job))
+        rows = [
+            replace(row, data=row.data[:-1] + bytes([row.data[-1] ^ 1])) for row in world.sqlite.result(where, kind)
+        ]
+        world.sqlite.write_result(where, rows, expires=world.clock.now_ms() + HOUR)
+
+
+@pytest.mark.parametrize("kind", [RESULT, SUMMARY, KEYS])
+def test_a_job_whose_result_is_damaged_is_done_again(world: World, kind: str) -> None:
+    world.crash()
+    hours_without_a_shard(world, 2)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    world.work()
+    damage_results(world, kind)
+    recover(world)
+    world.check_all_found()
+    assert not world.sqlite.jobs(world.options.shard)
+
+
+def test_a_job_whose_result_is_damaged_each_time_stops_the_shard(world: World) -> None:
+    world.crash()
+    hours_without_a_shard(world, 1)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+
+    def damaged_again() -> None:
+        for _ in range(10):
+            world.work()
+            damage_results(world, SUMMARY)
+            world.pass_time(1_000)
+            world.settle()
+
+    with pytest.raises(PlanStopped, match="checksum"):
+        damaged_again()
+
+
+def test_a_job_that_is_gone_is_made_again_under_another_plan_and_lives_as_long_as_a_new_one(world: World) -> None:
+    world.crash()
+    hours_without_a_shard(world, 2)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    before = {job.bucket: job for job in world.sqlite.jobs(world.options.shard)}
+    for job in before.values():
+        assert world.sqlite.remove_job(job)
+    world.pass_time(HOUR)
+    world.settle()
+    after = {job.bucket: job for job in world.sqlite.jobs(world.options.shard)}
+    assert after
+    for bucket, job in after.items():
+        assert job.plan != before[bucket].plan
+        assert job.expires == world.clock.now_ms() + world.options.policy.margin
+    recover(world)
+    world.check_all_found()
+
+
+def test_a_plan_that_is_adopted_lives_as_long_as_a_new_one(world: World) -> None:
+    world.crash()
+    hours_without_a_shard(world, 1)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    world.crash()
+    world.pass_time(4 * HOUR)
+    world.start()
+    expected = world.clock.now_ms() + world.options.policy.margin
+    assert {job.expires for job in world.sqlite.jobs(world.options.shard)} == {expected}
+
+
+def test_what_workers_have_read_is_not_lost_when_kafka_deletes_it(world: World) -> None:
+    world.crash()
+    hours_without_a_shard(world, 3)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    world.work()
+    world.crash()
+    world.log.delete_before(3)
+    # Whatever the mode: the results are all that there is.
+    world.replay_by(ReplayMode.DIRECT)
+    world.start()
+    recover(world)
+    world.check_all_found()
+
+
+def test_what_workers_have_not_read_is_lost_when_kafka_deletes_it_and_no_more_than_that(world: World) -> None:
+    world.crash()
+    hours_without_a_shard(world, 3)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    assert world.replays.worker(wave_records=1).step()
+    world.crash()
+    world.log.delete_before(2)
+    with pytest.raises(DataLost, match=r"from offset 1 up to 2"):
+        world.start()
+    world.start(accepted=Accepted(loss_to=2))
+    recover(world)
+    found = world.found()
+    assert {time for samples in found.values() for time in samples} == {
+        world.produced[0].time,
+        world.produced[2].time,
+    }
+
+
+@pytest.mark.parametrize("mode", [ReplayMode.DIRECT, ReplayMode.SPARK])
+def test_a_tail_whose_log_is_gone_is_stored_once_the_replay_is_merged(world: World, mode: ReplayMode) -> None:
+    world.crash()
+    hours_without_a_shard(world, 2)
+    world.replay_by(mode)
+    world.start()
+    produce_everywhere(world, "tail")
+    world.settle()
+    world.work()
+    world.log.make_again()
+    with pytest.raises(TopicUnfit):
+        world.running.step()
+    world.running.close_at_position()
+    for _ in range(20):
+        world.pass_time(1_000)
+        world.running.step()
+        world.running.flusher.step()
+    assert world.running.is_whole
+    assert sum(row.samples for row in world.manifest().groups) == sum(len(one.samples) for one in world.produced)
+
+
+def test_a_result_that_is_gone_is_no_empty_bucket_where_no_keys_are_wanted(world: World) -> None:
+    produce_everywhere(world)
+    world.store.before = group_fails(other_group(world))
+    world.pass_hours(1)
+    world.crash()
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    world.work()
+    for job in world.sqlite.jobs(world.options.shard):
+        assert not job.wants_keys
+        world.sqlite.replace_job(job, replace(job, epoch=job.epoch + 1))
+    recover(world)
+    world.check_all_found()
+
+
+def test_a_tail_that_waits_for_too_long_a_replay_is_not_read_without_end(world: World) -> None:
+    world.crash()
+    hours_without_a_shard(world, 1)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    for _ in range(12):
+        produce_everywhere(world, "tail")
+        world.pass_time(HOUR)
+        world.running.step()
+    assert world.running.waits_for_store()
+    assert world.running.position < len(world.produced), "what waits is bounded"
+    recover(world)
+    assert world.running.position == len(world.produced)
+    assert sum(row.samples for row in world.manifest().groups) == sum(len(one.samples) for one in world.produced)
