@@ -27,7 +27,7 @@ from strandline.node.bench.recovery_report import (
     Start,
     WarmReplay,
 )
-from strandline.node.bench.replay_bench import KafkaSampler, fill_partition, measure
+from strandline.node.bench.replay_bench import fill_partition, measure, sampler_of
 from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
 from strandline.node.bench.shard_process import ShardProcess, Status, write_settings
 from strandline.node.replay.openers import store_opener
@@ -315,7 +315,7 @@ class RecoveryBench:
         servers, topic = ",".join(settings.kafka.bootstrap_servers), deployment.name
         with (
             worker_place(settings, {}, self._clock) as place,
-            closing(KafkaSampler(servers, topic)) as sampler,
+            closing(sampler_of(servers, topic)) as sampler,
             spark_session(
                 "strandline bench recovery",
                 spark_properties(settings.spark),

@@ -8,10 +8,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from strandline.errors import Retryable
 from strandline.node.bench.scrapes import Scrapes
+from strandline.node.replay.kafka_records import LogSampler
+from strandline.node.shard.kafka_log import KafkaLog
 from strandline.recovery.replay.runner import JobRunner
 from strandline.store.jobs import Job
 
@@ -87,37 +89,7 @@ def fill_partition(
     return count
 
 
-class KafkaSampler:
-    """Single records of a topic, for a runner to reckon with. A `RecordSampler`."""
-
-    def __init__(self, bootstrap_servers: str, topic: str) -> None:
-        self._topic = topic
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap_servers,
-                "group.id": "strandline-replay-bench",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                # One record is wanted, not all that follow it. What was fetched too much must not delay the next one:
-                # a second at a time by default.
-                "queued.min.messages": 1,
-                "fetch.message.max.bytes": 65_536,
-                "fetch.queue.backoff.ms": 1,
-            }
-        )
-
-    def __call__(self, shard: int, offsets: Sequence[int], end: int) -> Sequence[bytes]:
-        found: dict[int, bytes] = {}
-        for offset in offsets:
-            if offset > max(found, default=-1):
-                self._consumer.assign([TopicPartition(self._topic, shard, offset)])
-                message = self._consumer.poll(_TIMEOUT_S)
-                at = message.offset() if message is not None and message.error() is None else None
-                if message is not None and at is not None and at < end:
-                    found[at] = message.value() or b""
-        return list(found.values())
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._consumer.close()
+def sampler_of(bootstrap_servers: str, topic: str) -> LogSampler:
+    """Single records of a topic, for a runner to reckon with: what a worker has for it."""
+    options = {"bootstrap.servers": bootstrap_servers}
+    return LogSampler(lambda shard: KafkaLog(options, dataset="bench", topic=topic, partition=shard))

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 
 from strandline.clock import ManualClock, SystemClock
 from strandline.index.sample_limits import SampleLimits
-from strandline.node.bench.replay_bench import KafkaSampler, scraped_bodies
+from strandline.node.bench.replay_bench import sampler_of, scraped_bodies
+from strandline.node.replay.kafka_records import LogSampler
 from strandline.node.stack import Stack
 from strandline.recovery.replay.job_result import FAULTS, KEYS, RESULT, SUMMARY, JobResult, attempt_of
 from strandline.recovery.replay.memory_runner import MemoryRunner, RecordBatch
@@ -139,7 +140,7 @@ class Places:
     connection: CassandraConnection
     store: CassandraStore
     topic: KafkaTopic
-    sampler: KafkaSampler
+    sampler: LogSampler
     clock: ManualClock
 
     def runner(self, spark: SparkSession, opener: CassandraOpener | DeadlyOpener | None = None) -> SparkRunner:
@@ -155,7 +156,7 @@ def places(stack: Stack) -> Iterator[Places]:
     connection = connection_to(stack, "replayed")
     with (
         closing(open_cassandra_store(connection, SystemClock(), copies=COPIES)) as store,
-        closing(KafkaSampler(stack.kafka_bootstrap, TOPIC)) as sampler,
+        closing(sampler_of(stack.kafka_bootstrap, TOPIC)) as sampler,
     ):
         topic = KafkaTopic(stack.kafka_bootstrap, TOPIC, {})
         # It stands still, so that two runs write the same dates.
