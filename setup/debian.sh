@@ -6,7 +6,7 @@ set -eu
 wanted="openjdk-17-jdk-headless maven g++ python3-dev python3-venv"
 case "${1:-run}" in
     run) ;;
-    test) wanted="$wanted chromium fonts-dejavu-core openssl" ;;
+    test) wanted="$wanted chromium fonts-dejavu-core openssl prometheus systemd" ;;
     *) echo "usage: $0 [run|test]" >&2; exit 2 ;;
 esac
 

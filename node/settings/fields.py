@@ -187,6 +187,66 @@ def split_address(address: str) -> tuple[str, int | None]:
     return host[1:-1] if bracketed else host, int(port) if port else None
 
 
+def _listen_address(value: object) -> str:
+    right = 'An address of this machine and a port, such as "127.0.0.1:9460", "[::1]:9460" or "0.0.0.0:9460"'
+    if not isinstance(value, str):
+        raise nonsense("is not an address and a port", right)
+    host, colon, port = value.strip().rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise nonsense("is not an address and a port from 0 to 65535", right)
+    try:
+        ipaddress.ip_address(host.removeprefix("[").removesuffix("]") if host.startswith("[") else host)
+    except ValueError:
+        if host != "localhost":
+            raise nonsense("names an address that is none", right) from None
+    return value.strip()
+
+
+listen_address = PlainValidator(_listen_address)
+
+
+def split_listen_address(address: str) -> tuple[str, int]:
+    """Host and port of a checked address to listen on."""
+    host, _, port = address.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches a checked address to listen on."""
+    host, _ = split_listen_address(address)
+    return host == "localhost" or ipaddress.ip_address(host).is_loopback
+
+
+_SHARD_RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", re.ASCII)
+
+
+def _shard_list(value: object) -> str:
+    try:
+        listed_shards(str(value), 0)
+    except ValueError as error:
+        raise nonsense(str(error), 'all, or numbers and ranges such as "0-3, 7"') from None
+    return str(value).strip()
+
+
+shard_list = PlainValidator(_shard_list)
+
+
+def listed_shards(written: str, partitions: int) -> tuple[int, ...]:
+    """The shards that a list names, in order, each once; all that there are for "all". Raises `ValueError`."""
+    if written.strip().lower() == "all":
+        return tuple(range(partitions))
+    found: set[int] = set()
+    for part in written.split(","):
+        matched = _SHARD_RANGE.fullmatch(part.strip())
+        if matched is None:
+            raise ValueError("is no list of shards")
+        first, last = int(matched[1]), int(matched[2] or matched[1])
+        if last < first:
+            raise ValueError("has a range that ends before it begins")
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
+
+
 def _is_ipv6(text: str) -> bool:
     try:
         ipaddress.IPv6Address(text)

@@ -7,6 +7,7 @@ shows itself to nobody.
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,10 @@ from strandline.node.settings.findings import nonsense
 
 # No key, certificate bundle or password is near this; a mistaken path such as a device or a log may be far beyond.
 _LARGEST = 4 << 20
+
+
+# What may stand in a header behind "Bearer", and is long enough not to be guessed.
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}", re.ASCII)
 
 
 def user_state(environ: Mapping[str, str]) -> Path:
@@ -176,6 +181,16 @@ def _password(value: object) -> SecretFile | None:
     return SecretFile(written.path, SecretStr(lines[0]))
 
 
+def _token(value: object) -> SecretFile | None:
+    token = _password(value)
+    if token is not None and _TOKEN.fullmatch(token.content.get_secret_value()) is None:
+        raise nonsense(
+            "holds no usable token",
+            "One line of 16 to 512 letters, digits or -._~+/=, such as `openssl rand -hex 32` prints",
+        )
+    return token
+
+
 def _credentials(value: object) -> CredentialsFile | None:
     written = _written(value, secret=True)
     if written is None:
@@ -221,6 +236,7 @@ def _java_home(value: object) -> Path | None:
 certificates = PlainValidator(_certificates)
 private_key = PlainValidator(_private_key)
 password_file = PlainValidator(_password)
+token_file = PlainValidator(_token)
 credentials_file = PlainValidator(_credentials)
 folder = PlainValidator(_folder)
 own_file = PlainValidator(_own_file)

@@ -17,6 +17,7 @@ from strandline.node.settings import fields, files, security
 from strandline.node.settings.dataset import DatasetSettings
 from strandline.node.settings.files import CertificateFile, CredentialsFile, PathSetting, SecretFile
 from strandline.node.settings.findings import Finding
+from strandline.node.settings.http_sections import GatewaySettings, HttpSettings, NodeSettings, QuerySettings
 from strandline.node.settings.properties import kafka_properties, spark_properties
 from strandline.node.settings.section import AS_LIST, AS_WRITTEN, Section
 from strandline.node.settings.shard_sections import ReplaySettings, ShardSettings, StoreSettings
@@ -232,9 +233,13 @@ class Settings(BaseSettings):
 
     log: LogSettings = LogSettings()
     dataset: DatasetSettings = DatasetSettings()
+    node: NodeSettings = NodeSettings()
     shard: ShardSettings = ShardSettings()
     store: StoreSettings = StoreSettings()
     replay: ReplaySettings = ReplaySettings()
+    http: HttpSettings = HttpSettings()
+    query: QuerySettings = QuerySettings()
+    gateway: GatewaySettings = GatewaySettings()
     kafka: KafkaSettings = KafkaSettings()
     cassandra: CassandraSettings = CassandraSettings()
     spark: SparkSettings = SparkSettings()

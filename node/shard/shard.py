@@ -158,6 +158,7 @@ class Shard:
         closed fills the room for it, nothing is read: it is the store that has to go on.
         """
         options = self.parts.options
+        self.status.turns += 1
         known, records = self.status.counters.new_keys, Records.none(self.position)
         lag: int | None = None
         if self._merge is not None:

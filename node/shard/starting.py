@@ -128,6 +128,7 @@ class Loading:
     def heard(self, fraction: float) -> None:
         """So much is done. Raises `StartStopped` if the rest is not wanted."""
         self.status.fraction = fraction
+        self.status.turns += 1
         if self.stopping():
             raise StartStopped(f"the start of {self.parts.options.shard} was stopped")
         if self.parts.clock.monotonic() - self._seen >= _SAY_ALIVE_S:

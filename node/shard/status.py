@@ -51,7 +51,8 @@ class Counters:
 class Status:
     """Where a shard stands. `fraction` is how much of the phase is done, None where that has no meaning. `entered` has
     the time at which each phase of the start began. `time_left` is for how many milliseconds Kafka surely keeps what is
-    not stored yet, None if it keeps it for ever.
+    not stored yet, None if it keeps it for ever. `turns` rises with every turn of the shard's loop and every piece that
+    a start brings in: whoever watches knows by it that the shard is not stuck.
     """
 
     phase: Phase = Phase.ACQUIRING
@@ -60,6 +61,7 @@ class Status:
     lag: int | None = None
     bucket: int | None = None
     time_left: int | None = None
+    turns: int = 0
     entered: dict[str, int] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
 

@@ -1,0 +1,28 @@
+"""A path, who may call it, and what answers."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from aiohttp import web
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Access(StrEnum):
+    """What a caller must be allowed to do. OPEN asks for nothing. Whoever may do admin verbs may read, too."""
+
+    OPEN = "open"
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One path, in aiohttp's notation (`/api/v1/label/{name}/values`)."""
+
+    methods: tuple[str, ...]
+    path: str
+    handler: Handler
+    access: Access

@@ -1,0 +1,6 @@
+"""Queries: what may be asked of a shard, how a shard answers, and how the answers of several become one.
+
+An `Ask` goes from the HTTP front to each shard's process over a socket of the machine, and an answer comes back, as
+columns: no object for each series or sample. `NodeQueries` is what the front's handlers call; it knows shards, and
+nothing of HTTP.
+"""

@@ -1,0 +1,73 @@
+"""What may be asked of a shard. Matchers are PromQL's; a selector is a tuple of them, and a series is meant that all
+matchers of one selector match. Times are milliseconds, both ends included.
+"""
+
+from dataclasses import dataclass
+
+from strandline.index.matchers import Matcher
+from strandline.time_range import TimeRange
+
+Selector = tuple[Matcher, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesAsk:
+    """Which series any of the selectors matches, at most `limit`; those that were there in the range."""
+
+    selectors: tuple[Selector, ...]
+    within: TimeRange | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class LabelNamesAsk:
+    """The names of the labels of such series; of all series without a selector."""
+
+    selectors: tuple[Selector, ...]
+    within: TimeRange | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class LabelValuesAsk:
+    """The values that a label has in such series."""
+
+    label: str
+    selectors: tuple[Selector, ...]
+    within: TimeRange | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class SamplesAsk:
+    """The samples of the series that one selector matches, in a range of times. More series or samples than the two
+    limits are refused.
+    """
+
+    selector: Selector
+    within: TimeRange
+    max_series: int
+    max_samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class CardinalityAsk:
+    """What makes the index large: tops of `limit` entries, over the series that match and were there in the range. With
+    `label` the values of that label are ranked, too.
+    """
+
+    selectors: tuple[Selector, ...]
+    within: TimeRange | None
+    limit: int
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketsAsk:
+    """The buckets of the range, each with how many series had a sample in it, by the bitmaps."""
+
+    within: TimeRange | None
+    limit: int
+
+
+Ask = SeriesAsk | LabelNamesAsk | LabelValuesAsk | SamplesAsk | CardinalityAsk | BucketsAsk
