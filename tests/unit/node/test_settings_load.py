@@ -205,7 +205,7 @@ def test_a_wrong_value_gives_no_second_problem_through_its_default(file: Path) -
         (
             "[nothing_like_it]\n",
             "nothing_like_it",
-            "One of log, dataset, shard, store, replay, kafka, cassandra, spark, stack",
+            "One of log, dataset, node, shard, store, replay, http, query, gateway, kafka, cassandra, spark, stack",
         ),
         ("[log]\nlevle = 1\n", "log.levle", 'Did you mean "level"?'),
         ("[log]\nbootstrap_servers = 1\n", "log.bootstrap_servers", 'Did you mean "kafka.bootstrap_servers"?'),
@@ -224,7 +224,11 @@ def test_an_unknown_name_is_refused_with_a_suggestion(file: Path, text: str, set
         ("STRANDLINE_KAFKA__BOOTSTRAP_SERVER", "kafka.bootstrap_server", 'Did you mean "bootstrap_servers"?'),
         ("STRANDLINE_KAFAK__CLIENT", "kafak", 'Did you mean "kafka"?'),
         ("STRANDLINE_KAFKA__CLIENT__FETCH", "kafka.client__fetch", 'Did you mean "client"?'),
-        ("STRANDLINE___LEVEL", "", "One of log, dataset, shard, store, replay, kafka, cassandra, spark, stack"),
+        (
+            "STRANDLINE___LEVEL",
+            "",
+            "One of log, dataset, node, shard, store, replay, http, query, gateway, kafka, cassandra, spark, stack",
+        ),
         (
             "STRANDLINE_LOG_LEVEL",
             "STRANDLINE_LOG_LEVEL",
