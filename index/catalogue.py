@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap
 
-from strandline.arrays import I64s
+from strandline.arrays import I64s, U32s
 from strandline.index.bitmaps import to_bitmap, to_ids
+from strandline.index.cardinality import Cardinality, ValueCardinality
 from strandline.index.documents import PartKeyBatch, TermCounts
 from strandline.index.matchers import Matcher, RegexBudget, matchers_named, to_query
 from strandline.index.part_columns import ABSENT, PartColumns
@@ -20,6 +22,8 @@ from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.classes import Query
 from strandline.index.pylucene.queries import part_id_in
 from strandline.time_range import TimeRange
+
+Selectors = Sequence[Sequence[Matcher]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,11 @@ class SeriesFound:
 
 
 class Catalogue:
-    """Questions about one shard's series. It sees what Lucene's last refresh saw, and the columns as they are now."""
+    """Questions about one shard's series. It sees what Lucene's last refresh saw, and the columns as they are now.
+
+    A question names selectors, each a list of matchers: a key is meant that all matchers of one of them match. No
+    selector at all means every key.
+    """
 
     def __init__(self, lucene: PartKeyIndex, columns: PartColumns, budget: RegexBudget) -> None:
         self._lucene = lucene
@@ -42,47 +50,78 @@ class Catalogue:
 
     def matching(self, matchers: Sequence[Matcher], within: TimeRange | None = None) -> BitMap:
         """The part ids of the keys that all matchers match and that were there in the range."""
-        with matchers_named(matchers):
-            found = self._lucene.search(to_query(matchers, self._budget))
+        return self.matching_any((matchers,), within)
+
+    def matching_any(self, selectors: Selectors, within: TimeRange | None = None) -> BitMap:
+        """The same for several selectors. The expressions of each have the whole budget."""
+        if not any(map(len, selectors)):
+            # Every key there is, which the columns know without a search.
+            return to_bitmap(self._present_ids(within))
+        found = BitMap()
+        for matchers in selectors:
+            with matchers_named(matchers):
+                found |= self._lucene.search(to_query(matchers, self._budget))
         return self._present(found, within)
 
     def series(self, matchers: Sequence[Matcher], within: TimeRange | None = None, *, limit: int) -> SeriesFound:
         """The keys themselves, at most `limit` of them."""
         found = self.matching(matchers, within)
-        chosen = found[:limit]
-        keys = self._lucene.part_keys(part_id_in(chosen))
-        keys = keys.take(np.argsort(keys.part_ids))
+        keys = self.keys_of(found[:limit])
         known = self._columns.rows
         rows = known.rows_of(keys.part_ids)
         # One that was purged just now has no row any more.
         keys, rows = keys.take(np.flatnonzero(rows >= 0)), rows[rows >= 0]
-        return SeriesFound(keys, known.start[rows], known.end[rows], more=len(chosen) < len(found))
+        return SeriesFound(keys, known.start[rows], known.end[rows], more=limit < len(found))
 
-    def label_names(
-        self, matchers: Sequence[Matcher] = (), within: TimeRange | None = None, *, limit: int
-    ) -> TermCounts:
+    def keys_of(self, part_ids: BitMap) -> PartKeyBatch:
+        """The keys of some ids, in rising order of these; of one that was purged meanwhile, nothing."""
+        keys = self._lucene.part_keys(part_id_in(part_ids))
+        return keys.take(np.argsort(keys.part_ids))
+
+    def label_names(self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int) -> TermCounts:
         """The names of the labels that such keys have, with the number of keys that have each."""
-        return self._lucene.label_names(self._restriction(matchers, within), limit=limit)
+        return self._lucene.label_names(self._restriction(selectors, within), limit=limit)
 
     def label_values(
-        self, label: str, matchers: Sequence[Matcher] = (), within: TimeRange | None = None, *, limit: int
+        self, label: str, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int
     ) -> TermCounts:
         """The values that a label has in such keys, with the number of keys that have each."""
-        return self._lucene.label_values(label, self._restriction(matchers, within), limit=limit)
+        return self._lucene.label_values(label, self._restriction(selectors, within), limit=limit)
 
-    def _restriction(self, matchers: Sequence[Matcher], within: TimeRange | None) -> Query | None:
+    def cardinality(
+        self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int, label: str | None = None
+    ) -> tuple[Cardinality, list[ValueCardinality]]:
+        """What makes such keys many; and the values of one label that the most of them have, if one is named."""
+        query = self._restriction(selectors, within)
+        values = self._lucene.top_values_by_series(label, query, limit=limit) if label is not None else []
+        return self._lucene.cardinality(query, limit=limit), values
+
+    def _restriction(self, selectors: Selectors, within: TimeRange | None) -> Query | None:
         """A query for the keys that are asked about, or None for all of them, which Lucene lists fastest."""
-        if not matchers and within is None:
+        if any(map(len, selectors)):
+            return part_id_in(self.matching_any(selectors, within))
+        if within is None:
             return None
-        return part_id_in(self.matching(matchers, within))
+        present = self._present_ids(within)
+        return part_id_in(to_bitmap(present)) if len(present) < len(self._present_ids(None)) else None
+
+    def _present_ids(self, within: TimeRange | None) -> U32s:
+        known = self._columns.rows
+        return known.part_id[_there(known.start, known.end, within)]
 
     def _present(self, found: BitMap, within: TimeRange | None) -> BitMap:
         known, ids = self._columns.rows, to_ids(found)
         # Lucene may be ahead of the columns or behind them by a batch: an id that they do not know is no key.
         rows = known.rows_of(ids)
-        ids, rows = ids[rows >= 0], rows[rows >= 0]
-        end = known.end[rows]
-        there = end != ABSENT
-        if within is not None:
-            there &= (known.start[rows] <= within.last) & (end >= within.first)
-        return to_bitmap(ids[there])
+        if len(rows) and rows.min() < 0:
+            ids, rows = ids[rows >= 0], rows[rows >= 0]
+        there = _there(known.start[rows], known.end[rows], within)
+        return found if there.all() and len(ids) == len(found) else to_bitmap(ids[there])
+
+
+def _there(start: I64s, end: I64s, within: TimeRange | None) -> npt.NDArray[np.bool_]:
+    """Which keys were there at some moment of a range."""
+    there: npt.NDArray[np.bool_] = end != ABSENT
+    if within is not None:
+        there &= (start <= within.last) & (end >= within.first)
+    return there

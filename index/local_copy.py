@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from pyroaring import BitMap
 
 from strandline.digest import digest
 from strandline.errors import Fatal
@@ -93,32 +94,68 @@ def saved_identity(folder: Path) -> CopyIdentity:
         return _identity(folder, _user_data(folder, closed))
 
 
-def open_copy(
-    folder: Path,
-    expected: CopyIdentity,
-    retention: int,
-    *,
-    ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB,
-) -> tuple[PartKeyIndex, CutSnapshot]:
-    """The Lucene index and the columns as they were right after the cut of the expected bucket, for `load_index`.
+@dataclass(slots=True)
+class OpenedCopy:
+    """A copy whose bytes are all right, opened, before anybody knows whether it is the one that is wanted.
 
-    `expected` is what the manifest names for that bucket, and `retention` is today's. Raises `CopyUnusable` unless the
-    copy is just that one and every byte of it is right, and `IndexInUse` if somebody has it open.
+    Nothing of it is changed by that. It ends with `used_as` or with `close`.
+    """
+
+    folder: Path
+    identity: CopyIdentity
+    snapshot: CutSnapshot
+    index: PartKeyIndex
+    found: BitMap
+    """The part ids that have a document."""
+
+    def used_as(self, expected: CopyIdentity, retention: int) -> tuple[PartKeyIndex, CutSnapshot]:
+        """The Lucene index and the columns as they were right after the cut of the expected bucket, for `load_index`.
+
+        `expected` is what the manifest names for that bucket, and `retention` is today's. Raises `CopyUnusable` unless
+        the copy is just that one; it is closed then.
+        """
+        try:
+            self._check(expected, retention)
+            self._keep_documents()
+        except BaseException:
+            self.close()
+            raise
+        return self.index, self.snapshot
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.index.close()
+
+    def _check(self, expected: CopyIdentity, retention: int) -> None:
+        if self.identity != expected:
+            raise CopyUnusable(self.folder, f"it is {self.identity}, and {expected} was expected")
+        kept = self.snapshot.retention
+        if retention > kept:
+            raise CopyUnusable(
+                self.folder, f"it was purged by a retention of {kept} ms, and now {retention} ms are kept"
+            )
+
+    def _keep_documents(self) -> None:
+        """Delete the documents of keys that were not there at the cut: those born since, and those purged before."""
+        present = to_bitmap(self.snapshot.keys.part_id)
+        if not present <= self.found:
+            raise CopyUnusable(self.folder, f"{len(present - self.found)} of its {len(present)} keys have no document")
+        if self.found != present:
+            self.index.delete(self.found - present)
+            self.index.refresh()
+
+
+def open_saved(folder: Path, *, ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB) -> OpenedCopy:
+    """The copy that lies in a folder, whosever it is. Raises `CopyUnusable` unless there is one and every byte of it is
+    right, and `IndexInUse` if somebody has it open.
     """
     _check_commit_exists(folder)
     with held_closed(lucene_folder(folder)) as closed:
         user_data = _user_data(folder, closed)
-        found = _identity(folder, user_data)
-        if found != expected:
-            raise CopyUnusable(folder, f"it is {found}, and {expected} was expected")
-        snapshot = _read_columns(folder, user_data)
-        if retention > snapshot.retention:
-            raise CopyUnusable(
-                folder,
-                f"it was purged by a retention of {snapshot.retention} ms, and now {retention} ms are kept",
-            )
+        identity = _identity(folder, user_data)
         if not closed.is_whole():
             raise CopyUnusable(folder, "a file of its Lucene index is missing or damaged")
+    snapshot = _read_columns(folder, user_data)
     try:
         index = PartKeyIndex.open(lucene_folder(folder), ram_buffer_mb=ram_buffer_mb)
     except (IndexDamaged, LuceneFailed) as error:
@@ -126,12 +163,28 @@ def open_copy(
     try:
         if index.user_data() != user_data:
             raise CopyUnusable(folder, "it was changed while it was being opened")
-        _keep_documents_of(folder, index, snapshot)
+        found = index.search(everything())
+        if index.count() != len(found):
+            raise CopyUnusable(folder, f"it has {index.count()} documents for {len(found)} part ids")
         _remove_columns_but(folder, user_data[_COLUMNS])
     except BaseException:
         index.close()
         raise
-    return index, snapshot
+    return OpenedCopy(folder, identity, snapshot, index, found)
+
+
+def open_copy(
+    folder: Path,
+    expected: CopyIdentity,
+    retention: int,
+    *,
+    ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB,
+) -> tuple[PartKeyIndex, CutSnapshot]:
+    """The copy in a folder, if it is the expected one: `open_saved`, and `used_as` at once."""
+    found = saved_identity(folder)
+    if found != expected:
+        raise CopyUnusable(folder, f"it is {found}, and {expected} was expected")
+    return open_saved(folder, ram_buffer_mb=ram_buffer_mb).used_as(expected, retention)
 
 
 def discard_copy(folder: Path) -> None:
@@ -184,19 +237,6 @@ def _read_columns(folder: Path, user_data: Mapping[str, str]) -> CutSnapshot:
     if str(snapshot.bucket) != user_data["bucket"] or str(snapshot.next_part_id) != user_data.get(_NEXT_PART_ID):
         raise CopyUnusable(folder, f"its columns {name} are of bucket {snapshot.bucket}")
     return snapshot
-
-
-def _keep_documents_of(folder: Path, index: PartKeyIndex, snapshot: CutSnapshot) -> None:
-    """Delete the documents of keys that were not there at the cut: those born since, and those purged before."""
-    present = to_bitmap(snapshot.keys.part_id)
-    found = index.search(everything())
-    if index.count() != len(found):
-        raise CopyUnusable(folder, f"it has {index.count()} documents for {len(found)} part ids")
-    if not present <= found:
-        raise CopyUnusable(folder, f"{len(present - found)} of its {len(present)} keys have no document")
-    if found != present:
-        index.delete(found - present)
-        index.refresh()
 
 
 def _write_durably(path: Path, data: bytes) -> None:

@@ -104,6 +104,7 @@ def provide_environment(
                 shutil.rmtree(workshop.cache.root / UV_CACHE)
                 _install(workshop, builder, checkout, wheel_folders)
                 _write_stamp(venv, stamp)
+        _compile_checkout(workshop, checkout)
         installation.save(venv)
     return venv
 
@@ -118,8 +119,17 @@ def _install(workshop: Workshop, builder: Path, checkout: Path, wheel_folders: S
     wheels = sorted(wheel for folder in wheel_folders for wheel in folder.glob("*.whl"))
     install: Command = [uv, "pip", "install", "--python", venv / "bin" / "python", "--no-index", "--no-deps"]
     runner.run([uv, "venv", "--python", sys.executable, venv], env=env)
-    runner.run([*install, *wheels], env=env)
+    # A service may not write where it is installed: what is not compiled now it would compile at each of its starts.
+    runner.run([*install, "--compile-bytecode", *wheels], env=env)
     runner.run([*install, "--no-build-isolation", "--editable", checkout], env=env)
+
+
+def _compile_checkout(workshop: Workshop, checkout: Path) -> None:
+    """Compile our own modules that have changed. Links are followed by their names: compileall leaves them out."""
+    packages = checkout / "src" / "strandline"
+    folders = [packages, *(link.resolve() for link in sorted(packages.iterdir()) if link.is_symlink())]
+    compile_all: Command = [checkout / ".venv" / "bin" / "python", "-m", "compileall", "-q", *folders]
+    workshop.runner("bytecode").run(compile_all, env=workshop.environ)
 
 
 def _write_stamp(venv: Path, stamp: Mapping[str, object]) -> None:

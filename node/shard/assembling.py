@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from strandline.clock import Clock
+from strandline.index.kernel_loading import load_kernels
 from strandline.index.vm import start_vm
 from strandline.node.settings.clients import cassandra_connection, librdkafka_options
 from strandline.node.settings.sections import Settings
@@ -57,9 +58,12 @@ def assembled(
         options.refresh_s,
         clock,
     )
-    with locked(options.folder), closing(open_store(settings, data_folder, clock)) as store, closing(home):
-        log = KafkaLog(kafka, dataset=dataset.name, topic=dataset.topic_name, partition=shard)
-        yield ShardParts(options, log, store, home, KafkaDeadLetters(kafka, dataset.topic_name), clock, replays)
+    with locked(options.folder), closing(home):
+        home.prepare()
+        with closing(open_store(settings, data_folder, clock)) as store:
+            load_kernels()
+            log = KafkaLog(kafka, dataset=dataset.name, topic=dataset.topic_name, partition=shard)
+            yield ShardParts(options, log, store, home, KafkaDeadLetters(kafka, dataset.topic_name), clock, replays)
 
 
 def open_store(settings: Settings, data_folder: Path, clock: Clock) -> Store:

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from strandline.index.part_columns import LIVE
 from strandline.index.shard_index import ShardIndex
 from strandline.index.time_bucket import FrozenBucket
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
@@ -13,15 +16,28 @@ from strandline.store.rows import CutRow
 
 @dataclass(frozen=True, slots=True)
 class ClosedIndex:
-    """The index's side of a closed bucket: its records, and the next part id at the cut."""
+    """The index's side of a closed bucket: its records, and the next part id at the cut. Of its records, how many are
+    of keys that ended with it, and how many are there only because an older bucket that holds the record goes.
+    """
 
     bucket: FrozenBucket
     next_part_id: int
+    ended: int = 0
+    rolled_over: int = 0
 
     @classmethod
     def of(cls, index: ShardIndex) -> "ClosedIndex":
         """Cut the index's open bucket."""
-        return cls(index.cut(), index.next_part_id)
+        changed, live = len(index.open.changed), live_keys(index)
+        frozen = index.cut()
+        # A key that changed had a sample, so that it can't have ended; what is neither was rolled over.
+        ended = live - live_keys(index)
+        return cls(frozen, index.next_part_id, ended, len(frozen.part_ids) - changed - ended)
+
+
+def live_keys(index: ShardIndex) -> int:
+    """How many keys have not ended. Any thread may ask."""
+    return int(np.count_nonzero(index.columns.rows.end == LIVE))
 
 
 @dataclass(frozen=True, slots=True)

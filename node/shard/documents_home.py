@@ -1,6 +1,9 @@
 """Where a shard's part keys are found while it runs: in Lucene, with its local copy, or in memory in simulations."""
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -13,11 +16,11 @@ from strandline.index.key_documents import DictDocuments, KeyDocuments, LuceneDo
 from strandline.index.local_copy import (
     CopyIdentity,
     CopyUnusable,
+    OpenedCopy,
     discard_copy,
     lucene_folder,
-    open_copy,
+    open_saved,
     save_copy,
-    saved_identity,
 )
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.refreshing import BoundedRefresh
@@ -51,6 +54,14 @@ class DocumentsHome(Protocol):
         """Let searches see what was added or deleted, within a bound; `changed` says that there is something new."""
         ...
 
+    def refresh_lag(self) -> float:
+        """For how many seconds the oldest change that searches don't see has waited; 0 if they see all. Any thread."""
+        ...
+
+    def disk_bytes(self) -> int:
+        """How much disk the documents take. Any thread may ask."""
+        ...
+
     def close(self) -> None:
         """Let go of all. Closing twice does nothing."""
         ...
@@ -68,12 +79,22 @@ class LuceneHome:
     clock: Clock
     index: PartKeyIndex | None = field(default=None)
     _refreshing: BoundedRefresh | None = field(default=None)
+    _prepared: Future[OpenedCopy] | None = field(default=None)
+
+    def prepare(self) -> None:
+        """Begin to open the local copy, whosever it is, in a thread: a start has much to ask of others meanwhile.
+        `open` waits for it. Needs a JVM that runs, and nobody else in the folder.
+        """
+        threads = ThreadPoolExecutor(1, thread_name_prefix="copy")
+        self._prepared = threads.submit(self._open_saved)
+        threads.shutdown(wait=False)
 
     def open(self, topic_id: str, index_rows: Sequence[GroupRow]) -> OpenedDocuments:
+        prepared, self._prepared = self._prepared, None
         self.close()
         try:
-            expected = self._expected(topic_id, saved_identity(self.folder), index_rows)
-            self.index, copy = open_copy(self.folder, expected, self.retention, ram_buffer_mb=self.ram_buffer_mb)
+            saved = prepared.result() if prepared is not None else self._open_saved()
+            self.index, copy = self._used(saved, topic_id, index_rows)
         except CopyUnusable as error:
             _LOG.info("the index is loaded from the store", shard=str(self.shard), since=error.message)
             discard_copy(self.folder)
@@ -92,10 +113,39 @@ class LuceneHome:
                 self._refreshing.changed()
             self._refreshing.refresh_if_due()
 
+    def refresh_lag(self) -> float:
+        refreshing = self._refreshing
+        return refreshing.lag() if refreshing is not None else 0.0
+
+    def disk_bytes(self) -> int:
+        sizes = 0
+        with suppress(FileNotFoundError), os.scandir(lucene_folder(self.folder)) as files:
+            for file in files:
+                # Lucene merges meanwhile, and files go.
+                with suppress(FileNotFoundError):
+                    sizes += file.stat().st_size
+        return sizes
+
     def close(self) -> None:
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None and not prepared.cancel() and prepared.exception() is None:
+            prepared.result().close()
         if self.index is not None:
             self.index.close()
             self.index = self._refreshing = None
+
+    def _open_saved(self) -> OpenedCopy:
+        return open_saved(self.folder, ram_buffer_mb=self.ram_buffer_mb)
+
+    def _used(
+        self, saved: OpenedCopy, topic_id: str, index_rows: Sequence[GroupRow]
+    ) -> tuple[PartKeyIndex, CutSnapshot]:
+        try:
+            expected = self._expected(topic_id, saved.identity, index_rows)
+        except CopyUnusable:
+            saved.close()
+            raise
+        return saved.used_as(expected, self.retention)
 
     def _expected(self, topic_id: str, found: CopyIdentity, index_rows: Sequence[GroupRow]) -> CopyIdentity:
         """What the copy has to be: of its own bucket, under the attempt that the manifest names for it."""
@@ -119,6 +169,12 @@ class DictHome:
 
     def refresh(self, *, changed: bool) -> None:
         pass
+
+    def refresh_lag(self) -> float:
+        return 0.0
+
+    def disk_bytes(self) -> int:
+        return 0
 
     def close(self) -> None:
         pass

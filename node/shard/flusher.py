@@ -280,7 +280,9 @@ class Flusher:
         self._view.committed(write)
         for one in stored:
             self._count(one)
+        self._counters.last_stored_at = now
         if index is not None and index_rows is not None and named is not None:
+            self._count_index(index)
             self._copy(index, index_rows.attempt)
             with self._lock:
                 self._stored.append(StoredIndexBucket(index.bucket, named.expires))
@@ -291,7 +293,8 @@ class Flusher:
             encoded = self._encode_index(index.bucket)
         attempt = self._next_attempt()
         self._store.write_index_bucket(IndexBucketOf(self._options.shard, bucket, attempt), encoded.rows, expires)
-        self._counters.index_bytes += sum(len(row) for row in encoded.rows)
+        self._counters.last_index_bytes = sum(len(row) for row in encoded.rows)
+        self._counters.index_bytes += self._counters.last_index_bytes
         return IndexBucketRows(len(encoded.rows), encoded.checksum, attempt)
 
     def _copy(self, index: ClosedIndex, attempt: str) -> None:
@@ -311,6 +314,11 @@ class Flusher:
         self._counters.stored_series += stored.group.series
         self._counters.stored_samples += stored.group.samples
         self._counters.stored_bytes += stored.bytes
+
+    def _count_index(self, index: ClosedIndex) -> None:
+        self._counters.index_records += len(index.bucket.part_ids)
+        self._counters.ended_keys += index.ended
+        self._counters.rolled_over_keys += index.rolled_over
 
     def _drop_if_stored(self, closed: ClosedBucket) -> None:
         if self._schedule.is_stored(closed.bucket):

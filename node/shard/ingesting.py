@@ -80,6 +80,8 @@ class Ingest:
     def _count(self, records: Records, columns: Columns) -> None:
         counters, skipped = self._counters, columns.skipped
         counters.records += len(records)
+        # Of this batch, not of all: a record from the future must not hide for long how old the others are.
+        counters.newest_record_at = int(records.times.max())
         counters.bytes += sum(map(len, records.values))
         counters.samples += len(columns.time)
         counters.skipped_exemplars += skipped.exemplars

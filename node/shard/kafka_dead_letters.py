@@ -10,6 +10,7 @@ from strandline.clock import SystemClock
 from strandline.node.shard.kafka_clients import BrokerErrors, ClientOptions, made
 from strandline.node.shard.kafka_errors import error_of
 from strandline.node.shard.kafka_topics import dead_topic
+from strandline.node.shard.log import DeadLetterCounts
 
 REASON = "strandline-reason"
 TOPIC = "strandline-topic"
@@ -32,15 +33,6 @@ _TUNING: ClientOptions = {
 }
 _PURGE_S = 1.0
 _OWN: ClientOptions = {"enable.idempotence": True, "acks": "all"}
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetterCounts:
-    """How many letters were sent; of those, how many the brokers have, and how many are lost. The rest is under way."""
-
-    sent: int
-    delivered: int
-    lost: int
 
 
 @dataclass(frozen=True, slots=True)

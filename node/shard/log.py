@@ -15,6 +15,7 @@ from strandline.errors import Fatal, Retryable
 from strandline.recovery.log_ends import LogEnds
 
 __all__ = [
+    "DeadLetterCounts",
     "DeadLetters",
     "LogEnds",
     "LogUnreachable",
@@ -101,6 +102,15 @@ class PartitionLog(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class DeadLetterCounts:
+    """How many letters were sent; of those, how many the brokers have, and how many are lost. The rest is under way."""
+
+    sent: int
+    delivered: int
+    lost: int
+
+
 class DeadLetters(Protocol):
     """Where records go that can't be decoded."""
 
@@ -108,6 +118,10 @@ class DeadLetters(Protocol):
         """Put a record aside, with headers that say why and where it came from. Never blocks and never fails: what
         can't be delivered is counted, and its place is logged.
         """
+        ...
+
+    def counts(self) -> DeadLetterCounts:
+        """The counts as of now. Any thread may ask."""
         ...
 
     def wait(self, timeout: float) -> None:

@@ -31,6 +31,11 @@ class ManifestView:
         """The next part id as of the newest index bucket when the manifest was read."""
         return self._state.next_part_id
 
+    @property
+    def row_count(self) -> int:
+        """How many rows there are, cuts and groups."""
+        return len(self._cuts) + len(self._rows)
+
     def committed(self, write: ManifestWrite) -> None:
         """Take over what was committed."""
         with self._lock:

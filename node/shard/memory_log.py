@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 
 from strandline.clock import Clock, wait_until
-from strandline.node.shard.log import LogEnds, LogUnreachable, OffsetGone, Records, TopicUnfit
+from strandline.node.shard.log import DeadLetterCounts, LogEnds, LogUnreachable, OffsetGone, Records, TopicUnfit
 
 
 @dataclass(slots=True)
@@ -218,6 +218,9 @@ class MemoryDeadLetters:
             self.lost += 1
         else:
             self.letters.append(DeadLetter(shard, offset, time, reason, value))
+
+    def counts(self) -> DeadLetterCounts:
+        return DeadLetterCounts(len(self.letters) + self.lost, len(self.letters), self.lost)
 
     def wait(self, timeout: float) -> None:
         """Nothing is under way."""

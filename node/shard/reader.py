@@ -4,7 +4,9 @@ The buffers are looked at first and the manifest after them. A group that is com
 which does no harm, since equal samples fall together; the other way round it could be missed.
 """
 
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +20,15 @@ from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesRun
 from strandline.time_range import TimeRange
 
+# Hears how many samples were found, piece by piece, from several threads; what it raises ends the reading.
+Heard = Callable[[int], None]
+# So many rows of the manifest are read at a time: most of the time of one is waiting for the store.
+_ROWS_AT_ONCE = 4
+
+
+def _nobody(_samples: int) -> None:
+    """Goes on whatever was found."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Buffered:
@@ -25,26 +36,48 @@ class _Buffered:
     view: BufferView
 
 
+@dataclass(frozen=True, slots=True)
+class _RowRead:
+    """A row of the manifest, and the series that are wanted of its group."""
+
+    row: GroupRow
+    wanted: WantedSeries
+
+
 class ShardReader:
-    """Reads one shard. Any thread may."""
+    """Reads one shard. Any thread may. `close` it if it has read more than once."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
+        self._lock = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+        self._is_closed = False
 
     @property
     def number(self) -> int:
         """The shard's number."""
         return self._shard.parts.options.shard.shard
 
-    def read(self, wanted: WantedSeries, times: TimeRange) -> SeriesRun:
+    def close(self) -> None:
+        """End the threads that read rows beside each other; later reads go without. Closing twice does nothing."""
+        with self._lock:
+            threads, self._threads, self._is_closed = self._threads, None, True
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def read(self, wanted: WantedSeries, times: TimeRange, heard: Heard = _nobody) -> SeriesRun:
         """The samples of some series in a range of times. The later bucket wins where two have a sample at one time.
 
-        Raises `SegmentDamaged` or `SpillDamaged` rather than leave something out.
+        `heard` is told of every piece, in which a sample may be that another piece has, too. Raises what it raises, and
+        `SegmentDamaged` or `SpillDamaged` rather than leave something out.
         """
         buffered = self._buffers()
         rows = self._shard.view.overlapping(times.first, times.last, self._shard.parts.clock.now_ms())
-        runs = [(row.bucket, self._stored(row, wanted, times)) for row in rows]
-        runs += [(one.bucket, one.view.read(wanted, times)) for one in buffered]
+        runs = [(row.bucket, run) for row, run in self._stored(rows, wanted, times, heard)]
+        for one in buffered:
+            run = one.view.read(wanted, times)
+            heard(run.samples)
+            runs.append((one.bucket, run))
         return merge_runs([run for _, run in sorted(runs, key=lambda pair: pair[0])])
 
     def _buffers(self) -> list[_Buffered]:
@@ -54,16 +87,49 @@ class ShardReader:
         closed = [(one.bucket, one.view()) for one in self._shard.flusher.closed_buckets()]
         return found + [_Buffered(bucket, view) for bucket, view in closed if view is not None]
 
-    def _stored(self, row: GroupRow, wanted: WantedSeries, times: TimeRange) -> SeriesRun:
-        of_group = _of_group(wanted, row.group, self._shard.parts.options.groups)
-        return merge_runs(list(self._selected(row, of_group, times))) if len(of_group) else SeriesRun.empty()
+    def _stored(
+        self, rows: Sequence[GroupRow], wanted: WantedSeries, times: TimeRange, heard: Heard
+    ) -> list[tuple[GroupRow, SeriesRun]]:
+        """What is stored of each row in whose group there is something wanted, in the order of the rows."""
+        groups = self._shard.parts.options.groups
+        of_group = {group: _of_group(wanted, group, groups) for group in {row.group for row in rows}}
+        work = [_RowRead(row, of_group[row.group]) for row in rows if len(of_group[row.group])]
+        given_up = threading.Event()
 
-    def _selected(self, row: GroupRow, wanted: WantedSeries, times: TimeRange) -> Iterator[SeriesRun]:
+        def read(one: _RowRead) -> SeriesRun:
+            return merge_runs(list(self._selected(one, times, heard, given_up)))
+
+        threads = self._pool() if len(work) > 1 else None
+        if threads is None:
+            return [(one.row, read(one)) for one in work]
+        futures = [threads.submit(read, one) for one in work]
+        try:
+            return [(one.row, future.result()) for one, future in zip(work, futures, strict=True)]
+        except BaseException:
+            given_up.set()
+            for future in futures:
+                future.cancel()
+            raise
+
+    def _selected(
+        self, read: _RowRead, times: TimeRange, heard: Heard, given_up: threading.Event
+    ) -> Iterator[SeriesRun]:
+        row, wanted = read.row, read.wanted
         where = SegmentsOf(self._shard.parts.options.shard, row.bucket, row.group, row.attempt)
         store = self._shard.parts.store
         for segment in store.segments(where, first=wanted.key(0).to_bytes(), last=wanted.key(-1).to_bytes()):
             named = f"{segment.first.hex()}/{segment.seq} of {where}"
-            yield select(segment.data, wanted, times.first, times.last, named=named)
+            run = select(segment.data, wanted, times.first, times.last, named=named)
+            heard(run.samples)
+            if given_up.is_set():
+                return
+            yield run
+
+    def _pool(self) -> ThreadPoolExecutor | None:
+        with self._lock:
+            if self._threads is None and not self._is_closed:
+                self._threads = ThreadPoolExecutor(_ROWS_AT_ONCE, thread_name_prefix="segments")
+            return self._threads
 
 
 def read_shards(readers: Iterable[ShardReader], wanted: WantedSeries, times: TimeRange) -> SeriesRun:

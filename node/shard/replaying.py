@@ -3,8 +3,8 @@
 The owner reads the jobs' states now and then; who works on them, and where, it does not know.
 """
 
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -80,6 +80,8 @@ class Replay:
         self._job_life = job_life
         self._left = deque(buckets)
         self._jobs: dict[int, Job] = {}
+        # How many jobs are in which state, as of the last look. Replaced whole, so that any thread may read it.
+        self.job_states: Mapping[JobState, int] = {}
         self._looked = float("-inf")
         self._all_records = max(1, sum(one.records for one in buckets))
 
@@ -159,6 +161,7 @@ class Replay:
             return
         self._looked = now
         self._jobs = {job.bucket: job for job in self._store.jobs(self._shard)}
+        self.job_states = Counter(job.state for job in self._jobs.values())
         failed = next((job for job in self._jobs.values() if job.state is JobState.FAILED), None)
         if failed is not None:
             raise PlanStopped(failed)

@@ -1,4 +1,8 @@
-"""What a shard's process tells about itself: a value that crosses to whoever watches it, as JSON."""
+"""What a shard's process tells about itself: a value that crosses to whoever watches it, as JSON.
+
+A report is made twice a second while the shard's threads work. It reads counters and lengths, waits for no thread that
+does more than swap a reference, and asks neither the log nor the store anything.
+"""
 
 import json
 import os
@@ -8,7 +12,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from strandline.node.query.answers import BucketFigures
+from strandline.node.shard.closed_bucket import live_keys
+from strandline.node.shard.options import ShardOptions
 from strandline.node.shard.running import RunningShard
+from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Counters, Phase, Status
 
 
@@ -21,10 +29,19 @@ class ProcessFigures:
     resident_bytes: int
     peak_resident_bytes: int
 
+    @classmethod
+    def now(cls) -> "ProcessFigures":
+        """Those of the process that asks."""
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return cls(os.getpid(), time.process_time(), pages * resource.getpagesize(), peak)
+
 
 @dataclass(frozen=True, slots=True)
 class BufferFigures:
-    """The write buffer: what the open bucket holds, and how much of the memory for all unstored buckets is used."""
+    """The write buffer: what the open bucket holds, and how much of the memory and of the disk for all unstored buckets
+    is used.
+    """
 
     series: int = 0
     samples: int = 0
@@ -32,21 +49,57 @@ class BufferFigures:
     memory_bytes: int = 0
     spilled_bytes: int = 0
     budget_used: int = 0
+    spill_used: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFigures:
+    """The index: keys that have not ended, the next part id, for how long the oldest change waits that searches don't
+    see, in seconds, and the disk that Lucene takes.
+    """
+
+    live_keys: int = 0
+    next_part_id: int = 0
+    refresh_lag: float = 0.0
+    disk_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LimitFigures:
+    """What the shard was told, where a figure means nothing without it. Times are milliseconds; `kafka_retention` is
+    None where the topic keeps its records for ever.
+    """
+
+    flush_interval: int = 0
+    series: int = 0
+    buffer_bytes: int = 0
+    spill_bytes: int = 0
+    kafka_retention: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """A shard at one moment. `position` is the next offset that it reads, `checkpoint` the lowest one that is not
-    stored, -1 if it was never read. `stages` has CPU seconds by stage.
+    """A shard at one moment, `told_at` by its own clock. `position` is the next offset that it reads, `checkpoint` the
+    lowest one that is not stored, -1 if it was never read. `unstored_since` is the end of the oldest closed bucket that
+    is not stored. `jobs` counts the jobs of a replay by their state, and `stages` has CPU seconds by stage.
     """
 
     status: Status
     process: ProcessFigures
+    told_at: int = 0
     position: int | None = None
     checkpoint: int = -1
+    epoch: int | None = None
+    manifest_rows: int = 0
     keys: int = 0
     unstored_buckets: int = 0
+    unstored_since: int | None = None
+    lost_dead_letters: int = 0
     buffer: BufferFigures = BufferFigures()
+    index: IndexFigures = IndexFigures()
+    limits: LimitFigures = LimitFigures()
+    open_bucket: BucketFigures | None = None
+    jobs: dict[str, int] = field(default_factory=dict)
     stages: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
@@ -57,38 +110,90 @@ class ShardReport:
     def from_json(cls, document: bytes) -> "ShardReport":
         """What `to_json` of the same version wrote."""
         told: dict[str, Any] = json.loads(document)
-        status = told.pop("status")
+        status, opened = told.pop("status"), told.pop("open_bucket")
         counters, phase = Counters(**status.pop("counters")), Phase(status.pop("phase"))
-        process, buffer = ProcessFigures(**told.pop("process")), BufferFigures(**told.pop("buffer"))
-        return cls(Status(phase=phase, counters=counters, **status), process, buffer=buffer, **told)
+        return cls(
+            Status(phase=phase, counters=counters, **status),
+            ProcessFigures(**told.pop("process")),
+            buffer=BufferFigures(**told.pop("buffer")),
+            index=IndexFigures(**told.pop("index")),
+            limits=LimitFigures(**told.pop("limits")),
+            open_bucket=BucketFigures(**opened) if opened is not None else None,
+            **told,
+        )
 
 
 def report_of(running: RunningShard) -> ShardReport:
     """A shard of this process, as it is now. Any thread may ask, also while the shard starts."""
-    shard, process = running.shard, _process_figures()
+    shard, parts = running.shard, running.parts
+    status, now = running.status.copy(), parts.clock.now_ms()
+    process, limits = ProcessFigures.now(), _limits(parts.options)
     if shard is None:
-        return ShardReport(running.status, process)
-    buffer = shard.buffer.status()
+        return ShardReport(status, process, told_at=now, limits=limits)
+    closed, merge = shard.flusher.closed_buckets(), shard.merge
+    interval = parts.options.policy.flush_interval
     return ShardReport(
-        running.status,
+        status,
         process,
+        told_at=now,
         position=shard.position,
         checkpoint=shard.view.lowest_checkpoint,
+        epoch=shard.ownership.epoch,
+        manifest_rows=shard.view.row_count,
         keys=len(shard.index.table),
-        unstored_buckets=len(shard.flusher.closed_buckets()),
-        buffer=BufferFigures(
-            series=buffer.series,
-            samples=buffer.samples,
-            replaced=buffer.replaced,
-            memory_bytes=buffer.memory_bytes,
-            spilled_bytes=buffer.spilled_bytes,
-            budget_used=shard.memory.used,
+        unstored_buckets=len(closed),
+        unstored_since=(closed[0].bucket + 1) * interval if closed else None,
+        lost_dead_letters=parts.dead_letters.counts().lost,
+        buffer=_buffer(shard),
+        index=IndexFigures(
+            live_keys=live_keys(shard.index),
+            next_part_id=shard.index.next_part_id,
+            refresh_lag=parts.home.refresh_lag(),
+            disk_bytes=parts.home.disk_bytes(),
         ),
+        limits=limits,
+        open_bucket=_open_bucket(shard),
+        jobs={state.value: count for state, count in merge.replay.job_states.items()} if merge is not None else {},
         stages={stage.value: seconds for stage, seconds in shard.stages.seconds.items()},
     )
 
 
-def _process_figures() -> ProcessFigures:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return ProcessFigures(os.getpid(), time.process_time(), pages * resource.getpagesize(), peak)
+def _limits(options: ShardOptions) -> LimitFigures:
+    return LimitFigures(
+        flush_interval=options.policy.flush_interval,
+        series=options.series_limit,
+        buffer_bytes=options.buffer_bytes,
+        spill_bytes=options.spill_bytes,
+        kafka_retention=options.kafka_retention,
+    )
+
+
+def _buffer(shard: Shard) -> BufferFigures:
+    buffer = shard.buffer.status()
+    return BufferFigures(
+        series=buffer.series,
+        samples=buffer.samples,
+        replaced=buffer.replaced,
+        memory_bytes=buffer.memory_bytes,
+        spilled_bytes=buffer.spilled_bytes,
+        budget_used=shard.memory.used,
+        spill_used=shard.memory.spill.used,
+    )
+
+
+def _open_bucket(shard: Shard) -> BucketFigures:
+    """The bucket that the index has open: in a replay an older one than that of the buffer, which holds the tail."""
+    opened, interval, buffer = shard.index.open, shard.parts.options.policy.flush_interval, shard.buffer
+    status = buffer.status() if buffer.bucket == opened.bucket else None
+    return BucketFigures(
+        shard=shard.parts.options.shard.shard,
+        bucket=opened.bucket,
+        start=opened.bucket * interval,
+        end=(opened.bucket + 1) * interval,
+        # Bitmaps are changed in one call of C, which no other thread runs beside.
+        active=len(opened.active),
+        changed=len(opened.changed),
+        samples=status.samples if status is not None else 0,
+        bytes=status.memory_bytes + status.spilled_bytes if status is not None else 0,
+        state="open",
+    )

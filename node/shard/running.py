@@ -47,6 +47,11 @@ class RunningShard:
         self._stopping, self._last_work = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
 
+    @property
+    def parts(self) -> ShardParts:
+        """What the shard works with."""
+        return self._parts
+
     def stop(self) -> None:
         """End soon."""
         self._stopping.set()

@@ -47,12 +47,13 @@ _LOG = structlog.get_logger(__name__)
 _NOTHING = Accepted()
 # How often the brokers are asked where the log ends: while something waits for the answer, and otherwise.
 _ASK_AGAIN_S, _ASK_ACTIVE_S = 1.0, 5.0
+_HASTY_POLL_S = 0.05
 # So many closed buckets may wait for the store in a replay before reading waits for it.
 _MOST_WAITING = 8
 
 
 class Shard:
-    """One shard that has been taken. Made by `start`."""
+    """One shard that has been taken. Made by `start`. `merge` is there while workers replay for it."""
 
     def __init__(
         self,
@@ -81,9 +82,9 @@ class Shard:
         self._plan = plan
         self._cutting = Cutting(options.policy.flush_interval, options.grace)
         self._known_cuts = deque(plan.known_cuts)
-        self._urgent_up_to = plan.known_cuts[-1].bucket if plan.known_cuts else plan.bucket - 1
+        self._planned_up_to = plan.known_cuts[-1].bucket if plan.known_cuts else plan.bucket - 1
         self._reads_tail = reads_tail
-        self._merge = self._merge_with(replay) if replay is not None else None
+        self.merge = self._merge_with(replay) if replay is not None else None
         self._asked = float("-inf")
         self._wall_clock = WallClock(parts.clock, options.policy.flush_interval)
         self._no_log = Complaint("the log is out of reach", str(options.shard), parts.clock)
@@ -92,7 +93,7 @@ class Shard:
         self._telling = CheckpointTelling(parts, view, status)
         self._current = self._open(plan.bucket)
         self._bucket_start = plan.bucket_start
-        replays = plan.known_cuts or self._merge is not None
+        replays = plan.known_cuts or self.merge is not None
         if replays:
             status.enter(Phase.REPLAYING, parts.clock.now_ms(), 0.0)
         else:
@@ -149,7 +150,7 @@ class Shard:
     @property
     def is_whole(self) -> bool:
         """Whether all that is cut is stored, and none of it is left to read."""
-        return not self._known_cuts and self._merge is None and not self.flusher.closed_buckets()
+        return not self._known_cuts and self.merge is None and not self.flusher.closed_buckets()
 
     def step(self) -> int:
         """Read once, and do what follows from it; how many records came.
@@ -161,8 +162,8 @@ class Shard:
         self.status.turns += 1
         known, records = self.status.counters.new_keys, Records.none(self.position)
         lag: int | None = None
-        if self._merge is not None:
-            self._step_merge(self._merge)
+        if self.merge is not None:
+            self._step_merge(self.merge)
         if self.waits_for_store():
             self.flusher.hurry()
             self.parts.clock.sleep(options.poll_timeout_s)
@@ -171,7 +172,7 @@ class Shard:
         else:
             try:
                 with self.stages.timing(Stage.CONSUME):
-                    records = self.parts.log.poll(options.poll_records, options.poll_timeout_s)
+                    records = self.parts.log.poll(options.poll_records, self._patience())
                 self._ingest(records)
                 lag = self._look_at_log(idle=len(records) == 0)
                 self._no_log.is_over()
@@ -199,7 +200,7 @@ class Shard:
         """Whether closed buckets wait that must be stored before more is read: too many in a replay, which reads faster
         than any store writes, or so large that the rest of the disk is the open bucket's.
         """
-        waiting, tail = self.flusher.closed_buckets(), self._merge.tail if self._merge is not None else ()
+        waiting, tail = self.flusher.closed_buckets(), self.merge.tail if self.merge is not None else ()
         if not self._is_active() and max(len(waiting), len(tail)) >= _MOST_WAITING:
             return True
         spilled = sum(closed.spilled_bytes for closed in waiting)
@@ -231,7 +232,7 @@ class Shard:
         if merge.replay.is_over:
             self._join_tail(merge)
         if merge.is_settled:
-            self._merge = None
+            self.merge = None
 
     def _join_tail(self, merge: Merge) -> None:
         """Let the tail count, in its order: the buckets that were closed meanwhile, and then the open one."""
@@ -304,7 +305,11 @@ class Shard:
 
     def _is_merging(self) -> bool:
         """Whether replayed buckets are still to be closed."""
-        return self._merge is not None and not self._merge.replay.is_over
+        return self.merge is not None and not self.merge.replay.is_over
+
+    def _patience(self) -> float:
+        """How long to wait for records. A start is not kept waiting where nothing may be left to read."""
+        return self.parts.options.poll_timeout_s if self._is_active() else _HASTY_POLL_S
 
     def _is_active(self) -> bool:
         return self.status.phase is Phase.ACTIVE
@@ -316,8 +321,8 @@ class Shard:
             # When it expires is settled as it is committed.
             cut = known or self._with_loss(CutRow(bucket, self._bucket_start, end, expires=0))
             buffer = self.buffer.freeze()
-            if self._merge is not None and isinstance(numbers, TailNumbers) and not numbers.has_joined:
-                self._merge.defer(TailBucket(cut, buffer, numbers))
+            if self.merge is not None and isinstance(numbers, TailNumbers) and not numbers.has_joined:
+                self.merge.defer(TailBucket(cut, buffer, numbers))
             else:
                 index = None if isinstance(numbers, SamplesOnly) else ClosedIndex.of(self.index)
                 self._hand_over(cut, buffer, index, cut_committed=known is not None)
@@ -330,8 +335,6 @@ class Shard:
         missing, urgent = self._missing(cut.bucket), not self._is_active()
         for group in frozenset(range(self.parts.options.groups)) - missing:
             buffer.release(group)
-        if urgent:
-            self._urgent_up_to = cut.bucket
         self.flusher.add(ClosedBucket(cut, buffer, index, missing, cut_committed=cut_committed, urgent=urgent))
         self._is_copy_due = self._is_copy_due or index is not None
 
@@ -378,12 +381,12 @@ class Shard:
         return bool(taken)
 
     def _move_on(self, lag: int | None) -> None:
-        """Go on towards ACTIVE: all that was closed on the way is stored, and what is left to read is little."""
+        """Go on towards ACTIVE: all that was planned is stored, and what is left to read is little."""
         status = self.status
         if self._is_active():
             return
-        if self._merge is not None and self._is_merging():
-            status.fraction = self._merge.replay.fraction
+        if self.merge is not None and self._is_merging():
+            status.fraction = self.merge.replay.fraction
             return
         if self._known_cuts:
             first, behind = self._plan.position, self._plan.known_cuts[-1].end
@@ -391,7 +394,7 @@ class Shard:
             return
         if status.phase is not Phase.CATCHING_UP:
             status.enter(Phase.CATCHING_UP, self.parts.clock.now_ms())
-        unstored = any(closed.bucket <= self._urgent_up_to for closed in self.flusher.closed_buckets())
+        unstored = any(closed.bucket <= self._planned_up_to for closed in self.flusher.closed_buckets())
         # By a lag of just now: an old one says nothing.
         if self._reads_tail and lag is not None and lag <= self.parts.options.active_lag and not unstored:
             status.enter(Phase.ACTIVE, self.parts.clock.now_ms())

@@ -1,6 +1,6 @@
 """What a shard is doing, for whoever asks: phases and counters."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -22,7 +22,12 @@ class Counters:
     """What a shard has done since it started. Written by the shard's own threads, each field by one of them.
 
     `dropped_series` counts series that are no part key or break a limit, by reason; `refused_rows` those over the
-    series limit; `too_old` and `too_far_ahead` samples whose time is too far from their record's.
+    series limit; `too_old` and `too_far_ahead` samples whose time is too far from their record's. Of the index buckets
+    that were stored, `index_records` counts the keys' records in them, `rolled_over_keys` those that were written again
+    only lest they expire, and `ended_keys` the keys that had ended.
+
+    Three fields are no counts but tell of the last time: the record time of the newest record that was read, when
+    something was last stored, and the size of the last index bucket; 0 before the first.
     """
 
     records: int = 0
@@ -43,8 +48,14 @@ class Counters:
     stored_series: int = 0
     stored_bytes: int = 0
     index_bytes: int = 0
+    index_records: int = 0
+    rolled_over_keys: int = 0
+    ended_keys: int = 0
     store_retries: int = 0
     log_retries: int = 0
+    newest_record_at: int = 0
+    last_stored_at: int = 0
+    last_index_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -64,6 +75,10 @@ class Status:
     turns: int = 0
     entered: dict[str, int] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
+
+    def copy(self) -> "Status":
+        """As it is now, to keep: what the shard's threads do from now on does not show in it."""
+        return replace(self, counters=replace(self.counters))
 
     def enter(self, phase: Phase, now: int, fraction: float | None = None) -> None:
         """Go on to a phase of the start."""

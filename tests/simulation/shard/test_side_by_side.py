@@ -123,3 +123,17 @@ def test_an_outage_of_kafka_is_not_logged_twice_a_second(world: World) -> None:
             world.pass_time(500)
             world.running.step()
     assert len(lines) < 60, f"{len(lines)} lines in ten minutes"
+
+
+def test_a_start_is_active_before_an_idle_bucket_that_it_closes_is_stored(world: World) -> None:
+    """What the plan names has to be stored; an idle bucket is not in it."""
+    world.start()
+    produce_everywhere(world)
+    world.pass_hours(2)
+    world.crash()
+    world.pass_time(HOUR)
+    world.start()
+    world.store.before = group_fails(other_group(world))
+    world.settle()
+    assert world.running.flusher.closed_buckets()
+    assert world.is_active()

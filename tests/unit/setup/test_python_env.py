@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,3 +43,12 @@ def test_a_missing_or_truncated_file_is_named(venv: Path) -> None:
     assert find_environment_fault(venv, MADE_FROM) == "thing.py has another size"
     module.unlink()
     assert find_environment_fault(venv, MADE_FROM) == "thing.py is missing"
+
+
+def test_set_up_has_compiled_all_packages_that_a_shard_imports() -> None:
+    """A service may not write where it is installed, and would compile them at each start."""
+    names = "import strandline.node.cli.shard, sys; print(*(m.__cached__ for m in sys.modules.values() if getattr(m, '__cached__', None)), sep='\\n')"
+    listed = subprocess.run([sys.executable, "-c", names], capture_output=True, text=True, check=True).stdout
+    compiled = [Path(line) for line in listed.splitlines() if "site-packages" in line]
+    assert len(compiled) > 300
+    assert [path for path in compiled if not path.exists()] == []

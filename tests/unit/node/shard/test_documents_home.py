@@ -65,9 +65,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "index"
 
 
-@pytest.fixture
-def home(folder: Path) -> Iterator[LuceneHome]:
+@pytest.fixture(params=["opened at once", "prepared before"])
+def home(folder: Path, request: pytest.FixtureRequest) -> Iterator[LuceneHome]:
     with closing(home_in(folder)) as made:
+        if request.param == "prepared before":
+            made.prepare()
         yield made
 
 
@@ -95,6 +97,23 @@ def test_the_copy_that_the_manifest_names_is_used(home: LuceneHome) -> None:
     assert (opened.copy.bucket, opened.copy.next_part_id) == (FIRST, 2)
     assert names(home) == KEYS
     assert len(opened.documents.fetch(BitMap([0, 1]))) == 2
+
+
+def test_a_copy_that_was_prepared_for_nothing_is_let_go_of(folder: Path) -> None:
+    given_up = home_in(folder)
+    given_up.prepare()
+    given_up.close()
+    with closing(home_in(folder)) as home:
+        assert home.open(TOPIC, [index_row()]).copy is not None
+
+
+def test_preparing_without_a_copy_does_no_harm(tmp_path: Path) -> None:
+    start_vm()
+    with closing(home_in(tmp_path / "new")) as home:
+        home.prepare()
+        assert why_loaded(home, TOPIC, [index_row()]).endswith("there is none")
+    with closing(home_in(tmp_path / "other")) as given_up:
+        given_up.prepare()
 
 
 def test_the_copy_is_used_though_the_manifest_has_older_and_newer_buckets(home: LuceneHome) -> None:

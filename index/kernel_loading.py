@@ -1,0 +1,19 @@
+"""Compiled kernels are read from numba's cache when they are first called, some tens of milliseconds for each. A start
+that waits for something else anyway may call them for nothing before.
+"""
+
+import numpy as np
+
+from strandline.arrays import U32s, U64s
+from strandline.digest import digest
+from strandline.index.kernels.rows import rows_of_ids
+from strandline.index.key_table import MISSING, KeyTable
+
+
+def load_kernels() -> None:
+    """Have the kernels at hand that loading an index calls."""
+    words: U64s = np.ones(1, dtype=np.uint64)
+    ids: U32s = np.ones(1, dtype=np.uint32)
+    digest(np.zeros(1, dtype=np.uint8))
+    KeyTable(1).assign(words, words, next_row=0, most=MISSING)
+    rows_of_ids(ids, ids, np.empty(1, dtype=np.int64))

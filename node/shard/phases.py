@@ -1,0 +1,44 @@
+"""How a shard gets on, told from its status: pure functions. Times are seconds."""
+
+from itertools import pairwise
+
+from strandline.node.shard.status import Phase, Status
+
+STARTING = (Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.CATCHING_UP)
+"""The phases of a start, in their order."""
+
+
+def phase_seconds(status: Status, now: int) -> dict[Phase, float]:
+    """How long each phase of the start took, up to now for the one that is not over. A phase that was skipped took no
+    time and is not there.
+    """
+    order = list(Phase)
+    # Two may have begun in the same millisecond.
+    entered = sorted(((at, Phase(name)) for name, at in status.entered.items()), key=lambda one: order.index(one[1]))
+    # A start that failed stays in its last phase: it took as long as nobody knows, and is not told.
+    ends_now = [(now, status.phase)] if entered and status.phase is entered[-1][1] else []
+    return {
+        phase: max(0, after - at) / 1000
+        for (at, phase), (after, _) in pairwise([*entered, *ends_now])
+        if phase in STARTING
+    }
+
+
+def seconds_left(status: Status, now: int) -> float | None:
+    """How long the phase will still take if it goes on as it did; None where nobody can tell."""
+    began, fraction = status.entered.get(status.phase.value), status.fraction
+    if began is None or not fraction:
+        return None
+    return max(0, now - began) / 1000 * (1 - min(1.0, fraction)) / fraction
+
+
+def lag_seconds(status: Status, now: int) -> float | None:
+    """How old the newest record is that was read, while there are newer ones; 0 once all are read. None while nobody
+    can tell: the brokers don't answer, or nothing was read yet.
+    """
+    if status.lag is None:
+        return None
+    if status.lag == 0:
+        return 0.0
+    newest = status.counters.newest_record_at
+    return max(0, now - newest) / 1000 if newest else None
