@@ -5,7 +5,7 @@ bitmap that Lucene gives. A key counts for a range if it was there at any moment
 and it is live or ended after the range begins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,14 +16,20 @@ from strandline.arrays import I64s, U32s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.cardinality import Cardinality, ValueCardinality
 from strandline.index.documents import PartKeyBatch, TermCounts
-from strandline.index.matchers import Matcher, RegexBudget, matchers_named, to_query
+from strandline.index.matchers import Matcher, MatchOp, RegexBudget, matchers_named, to_query
 from strandline.index.part_columns import ABSENT, PartColumns
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.classes import Query
-from strandline.index.pylucene.queries import part_id_in
+from strandline.index.pylucene.queries import all_of, any_of, part_id_in
+from strandline.index.regular_expressions import General, analyse
 from strandline.time_range import TimeRange
 
 Selectors = Sequence[Sequence[Matcher]]
+
+
+_NO_LIMIT = 2**32
+# So many keys are fetched at a time: they cross the Java heap, which has other uses.
+_KEYS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,19 @@ class SeriesFound:
     start: I64s
     end: I64s
     more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The part ids that selectors match, and those of them that were there in the range."""
+
+    selectors: Selectors
+    matched: BitMap
+    part_ids: BitMap
+
+
+def _nothing() -> None:
+    """Goes on."""
 
 
 class Catalogue:
@@ -50,33 +69,54 @@ class Catalogue:
 
     def matching(self, matchers: Sequence[Matcher], within: TimeRange | None = None) -> BitMap:
         """The part ids of the keys that all matchers match and that were there in the range."""
-        return self.matching_any((matchers,), within)
+        return self.find((matchers,), within).part_ids
 
-    def matching_any(self, selectors: Selectors, within: TimeRange | None = None) -> BitMap:
+    def find(self, selectors: Selectors, within: TimeRange | None = None) -> Found:
         """The same for several selectors. The expressions of each have the whole budget."""
         if not any(map(len, selectors)):
             # Every key there is, which the columns know without a search.
-            return to_bitmap(self._present_ids(within))
-        found = BitMap()
+            present = to_bitmap(self._present_ids(within))
+            return Found((), present, present)
+        matched = BitMap()
         for matchers in selectors:
             with matchers_named(matchers):
-                found |= self._lucene.search(to_query(matchers, self._budget))
-        return self._present(found, within)
+                matched |= self._lucene.search(to_query(matchers, self._budget))
+        return Found(selectors, matched, self._present(matched, within))
 
     def series(self, matchers: Sequence[Matcher], within: TimeRange | None = None, *, limit: int) -> SeriesFound:
         """The keys themselves, at most `limit` of them."""
-        found = self.matching(matchers, within)
-        keys = self.keys_of(found[:limit])
+        found = self.find((matchers,), within)
+        keys = self.keys(found, limit=limit)
+        keys = keys.take(np.argsort(keys.part_ids))
         known = self._columns.rows
         rows = known.rows_of(keys.part_ids)
         # One that was purged just now has no row any more.
         keys, rows = keys.take(np.flatnonzero(rows >= 0)), rows[rows >= 0]
-        return SeriesFound(keys, known.start[rows], known.end[rows], more=limit < len(found))
+        return SeriesFound(keys, known.start[rows], known.end[rows], more=limit < len(found.part_ids))
 
-    def keys_of(self, part_ids: BitMap) -> PartKeyBatch:
-        """The keys of some ids, in rising order of these; of one that was purged meanwhile, nothing."""
-        keys = self._lucene.part_keys(part_id_in(part_ids))
-        return keys.take(np.argsort(keys.part_ids))
+    def keys(self, found: Found, *, limit: int = _NO_LIMIT, step: Callable[[], None] = _nothing) -> PartKeyBatch:
+        """The keys that were found, at most `limit`, in any order; of one that was purged meanwhile, nothing.
+
+        `step` is called between pieces of the work, and ends it by raising.
+        """
+        if len(found.part_ids) <= min(limit, _KEYS_AT_ONCE) and _is_cheap(found.selectors):
+            keys = self._lucene.part_keys(self._query_for(found))
+            # The index may have been refreshed since it was searched.
+            if len(keys) == len(found.part_ids) and to_bitmap(keys.part_ids) == found.part_ids:
+                return keys
+            wanted = to_ids(found.part_ids)
+            return keys.take(np.flatnonzero(np.isin(keys.part_ids, wanted)))
+        return self.keys_of(to_ids(found.part_ids)[:limit], step=step)
+
+    def keys_of(self, part_ids: U32s, *, step: Callable[[], None] = _nothing) -> PartKeyBatch:
+        """The keys of some ids, under the rules of `keys`."""
+        pieces = []
+        for first in range(0, max(1, len(part_ids)), _KEYS_AT_ONCE):
+            if first:
+                step()
+            wanted = to_bitmap(part_ids[first : first + _KEYS_AT_ONCE])
+            pieces.append(self._lucene.part_keys(part_id_in(wanted)))
+        return _joined(pieces)
 
     def label_names(self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int) -> TermCounts:
         """The names of the labels that such keys have, with the number of keys that have each."""
@@ -99,11 +139,22 @@ class Catalogue:
     def _restriction(self, selectors: Selectors, within: TimeRange | None) -> Query | None:
         """A query for the keys that are asked about, or None for all of them, which Lucene lists fastest."""
         if any(map(len, selectors)):
-            return part_id_in(self.matching_any(selectors, within))
+            return self._query_for(self.find(selectors, within))
         if within is None:
             return None
         present = self._present_ids(within)
         return part_id_in(to_bitmap(present)) if len(present) < len(self._present_ids(None)) else None
+
+    def _query_for(self, found: Found) -> Query:
+        """A query for the keys that were found, good for one search.
+
+        By ids alone Lucene looks at whole blocks of them, so that what lies far apart is found sooner by its labels.
+        """
+        gone = found.matched - found.part_ids
+        if len(gone) > len(found.part_ids) or not _is_cheap(found.selectors):
+            return part_id_in(found.part_ids)
+        query = any_of([to_query(matchers, self._budget) for matchers in found.selectors])
+        return all_of([query], but_none_of=[part_id_in(gone)]) if gone else query
 
     def _present_ids(self, within: TimeRange | None) -> U32s:
         known = self._columns.rows
@@ -125,3 +176,22 @@ def _there(start: I64s, end: I64s, within: TimeRange | None) -> npt.NDArray[np.b
     if within is not None:
         there &= (start <= within.last) & (end >= within.first)
     return there
+
+
+def _is_cheap(selectors: Selectors) -> bool:
+    """Whether a search may be done twice: there is something to search for, and no expression to try on every value."""
+    expressions = [one.value for some in selectors for one in some if one.op in (MatchOp.MATCH, MatchOp.NOT_MATCH)]
+    return bool(selectors) and not any(isinstance(analyse(one), General) for one in expressions)
+
+
+def _joined(pieces: Sequence[PartKeyBatch]) -> PartKeyBatch:
+    if len(pieces) == 1:
+        return pieces[0]
+    shifts = np.cumsum([0, *(len(piece.keys) for piece in pieces)])
+    ends = [piece.offsets[1:] + shift for piece, shift in zip(pieces, shifts, strict=False)]
+    return PartKeyBatch(
+        np.concatenate([piece.part_ids for piece in pieces]),
+        np.concatenate([piece.key_hashes for piece in pieces]),
+        np.concatenate([np.zeros(1, dtype=np.int64), *ends]),
+        np.concatenate([piece.keys for piece in pieces]),
+    )

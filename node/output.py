@@ -83,6 +83,11 @@ class Output(ABC):
     def error(self, error: StrandlineError) -> None:
         """Why a command did not do its work."""
 
+    def note(self, text: str) -> None:
+        """Something for a person to know, beside the result: it goes to stderr."""
+        self._stderr.write(self._mask.text(text) + "\n")
+        self._stderr.flush()
+
     def crash(self, error: BaseException) -> None:
         """An error that nobody foresaw: its whole traceback goes to stderr, for the report of a bug."""
         self._stderr.write(self._mask.text("".join(traceback.format_exception(error))))

@@ -28,26 +28,28 @@ class Series:
 
 def encode_request(series: Iterable[Series]) -> bytes:
     """A `WriteRequest`, not compressed. Labels and samples stay in the order that they are given in."""
-    return b"".join(_field(FIELD_1_BYTES, _encode_series(one)) for one in series)
+    return b"".join(field(FIELD_1_BYTES, _encode_series(one)) for one in series)
 
 
 def _encode_series(series: Series) -> bytes:
     labels = [
-        _field(FIELD_1_BYTES, _field(FIELD_1_BYTES, name.encode()) + _field(FIELD_2_BYTES, value.encode()))
+        field(FIELD_1_BYTES, field(FIELD_1_BYTES, name.encode()) + field(FIELD_2_BYTES, value.encode()))
         for name, value in series.labels
     ]
     samples = [
-        _field(FIELD_2_BYTES, struct.pack("<Bd", FIELD_1_DOUBLE, value) + bytes([FIELD_2_VARINT]) + _varint(time))
+        field(FIELD_2_BYTES, struct.pack("<Bd", FIELD_1_DOUBLE, value) + bytes([FIELD_2_VARINT]) + varint(time))
         for time, value in series.samples
     ]
     return b"".join(labels + samples)
 
 
-def _field(tag: int, content: bytes) -> bytes:
-    return bytes([tag]) + _varint(len(content)) + content
+def field(tag: int, content: bytes) -> bytes:
+    """A field of bytes: its tag, its length, its content."""
+    return bytes([tag]) + varint(len(content)) + content
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
+    """A number in groups of seven bits."""
     rest = number & 0xFFFF_FFFF_FFFF_FFFF  # A negative int64 travels as its two's complement.
     out = bytearray()
     while rest >= 0x80:

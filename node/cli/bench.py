@@ -5,10 +5,12 @@ from pathlib import Path
 
 import click
 
+from strandline.node.bench.gateway_bench import GatewayBench, GatewayLoad
 from strandline.node.bench.index_bench import IndexBench, IndexBenchReport
 from strandline.node.bench.ingest_bench import IngestBench
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.plot import Bar, bar_chart
+from strandline.node.bench.query_bench import QueryBench, QueryOptions
 from strandline.node.bench.recovery_bench import RecoveryBench, RecoveryOptions
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.options import Group, help_with
@@ -121,6 +123,61 @@ def recovery(context: Context, *, series: int, lag: int, part: str, plot: Path |
         report = RecoveryBench(options, Path(folder), steps).run()
     if plot is not None:
         plot.write_text(report.picture(), encoding="utf-8")
+    context.output.result(report)
+
+
+@command.command(
+    help=help_with(
+        "Measure the gateway: a real process that takes remote writes over loopback HTTP and puts them into a real "
+        "Kafka, which is started for it in a temporary folder. What counts is the CPU time of the gateway's process.",
+        "strandline bench gateway",
+        "strandline bench gateway --requests 2000 --series 500 --partitions 16",
+    )
+)
+@click.option("--requests", type=click.IntRange(min=1), default=3000, show_default=True, help="How many requests.")
+@click.option(
+    "--series", type=click.IntRange(1, 100_000), default=2_000, show_default=True, help="How many series in each."
+)
+@click.option("--connections", type=click.IntRange(1, 100), default=4, show_default=True, help="How many clients.")
+@click.option("--partitions", type=click.IntRange(1, 1000), default=4, show_default=True, help="How many partitions.")
+@pass_context
+def gateway(context: Context, *, requests: int, series: int, connections: int, partitions: int) -> None:
+    """Measure the gateway."""
+    load = GatewayLoad(requests, series, connections, partitions)
+    with (
+        tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
+        context.output.steps(f"Measuring the gateway with {requests:,} requests of {series:,} series") as steps,
+    ):
+        report = GatewayBench(load, Path(folder), steps).run()
+    context.output.result(report)
+
+
+@command.command(
+    help=help_with(
+        "Measure look-ups of series and labels over HTTP: on a real node, with a real Kafka and Cassandra, and on "
+        "VictoriaMetrics beside it, which is started, too, if it is installed. Both get the same bytes and are asked "
+        "the same in turn. All of it lies in a temporary folder; a million series take some minutes and gigabytes.",
+        "strandline bench query --series 1000000",
+        "strandline bench query --series 100000 --shards 2 --output json",
+        "strandline bench query --peer-url http://127.0.0.1:8428    # one that runs, and is empty",
+    )
+)
+@click.option("--series", type=click.IntRange(min=1000), default=1_000_000, show_default=True, help="How many series.")
+@click.option(
+    "--shards", type=click.IntRange(1, 64), default=1, show_default=True, help="How many shards the node has."
+)
+@click.option(
+    "--requests", type=click.IntRange(min=10), default=200, show_default=True, help="How many requests a look-up has."
+)
+@click.option("--peer-url", metavar="URL", help="Where a peer is that has no data. [default: start VictoriaMetrics]")
+@pass_context
+def query(context: Context, *, series: int, shards: int, requests: int, peer_url: str | None) -> None:
+    """Measure look-ups."""
+    with (
+        tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
+        context.output.steps(f"Measuring look-ups with {series:,} series") as steps,
+    ):
+        report = QueryBench(QueryOptions(series, shards, requests, peer_url), Path(folder), steps).run()
     context.output.result(report)
 
 

@@ -1,6 +1,8 @@
-"""`strandline demo`: the whole stack at work, from nothing and back to nothing."""
+"""`strandline demo`: the whole of it at work, from nothing and back to nothing."""
 
+import signal
 import tempfile
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,39 +11,56 @@ import click
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.options import Command, help_with
 from strandline.node.cli.stack_display import StackDisplay, stack_options
-from strandline.node.demo.show import Demo, Services
-from strandline.node.settings.sections import CassandraSettings, KafkaSettings
+from strandline.node.demo.story import Story
 from strandline.node.stack.stack import Stack
-from strandline.setup.installation import Installation
+
+_SERIES = 100_000
 
 
 @click.command(
     cls=Command,
     help=help_with(
-        "Start a Kafka and a Cassandra of its own in a temporary folder, show every part at work on the same data, and "
-        "remove it all again. Nothing else on the machine is touched.",
+        "Start a Kafka and a Cassandra of its own in a temporary folder, a gateway and a node with two shards; write "
+        "to them, kill the node with kill -9, let it recover with a replay on Spark, and prove that every sample that "
+        "was acknowledged is there, once. Then it serves until Ctrl-C, and removes it all again. Nothing else on the "
+        "machine is touched.",
         "strandline demo",
-        "strandline demo --output json",
+        "strandline demo --once --output json",
+        "strandline demo --series 20000",
     ),
 )
+@click.option("--once", is_flag=True, envvar="RUN_ONCE", help="End after the proof. RUN_ONCE=1 does the same.")
+@click.option(
+    "--series", type=click.IntRange(1_000, 10_000_000), default=_SERIES, show_default=True, help="How many series."
+)
 @pass_context
-def command(context: Context) -> None:
+def command(context: Context, *, once: bool, series: int) -> None:
     """Show."""
     options = stack_options(context)
-    installation = Installation.load()
     with tempfile.TemporaryDirectory(prefix="strandline-demo-") as name, StackDisplay(context.output) as display:
         folder = Path(name)
         # Ports of its own: a stack that is up already may have those of the settings.
         own = replace(options, state_dir=folder / "stack", kafka_port=0, cassandra_port=0)
         with Stack.start(own, on_step=display.on_step, clock=context.clock) as stack:
             display.close()
-            services = Services(
-                # Only these servers' addresses: the settings' own, with their passwords, are for others.
-                kafka=KafkaSettings(bootstrap_servers=(stack.kafka_bootstrap,)),
-                cassandra=CassandraSettings(contact_points=(f"{stack.cassandra_host}:{stack.cassandra_port}",)),
-                spark=context.settings().spark,
-                installation=installation,
-            )
-            with context.output.steps("Showing the parts") as steps:
-                report = Demo(services, folder, steps, context.clock).show()
-    context.output.result(report)
+            with Story(stack, folder, series=series, clock=context.clock, environ=context.environ) as story:
+                with context.output.steps("A node under load, killed and recovered") as steps:
+                    report = story.tell(steps)
+                context.output.result(report)
+                if not once:
+                    _serve(context, story)
+
+
+def _serve(context: Context, story: Story) -> None:
+    node = f"http://{story.addresses.node}"
+    context.output.note(
+        f"\nIt goes on until Ctrl-C.\n"
+        f"  status page   {node}/\n"
+        f"  metrics       {node}/metrics\n"
+        f"  remote write  http://{story.addresses.gateway}/api/v1/write\n"
+        f"  to try        curl '{node}/api/v1/series?match[]=fleet_metric_0_total&limit=3'"
+    )
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()

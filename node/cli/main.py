@@ -22,12 +22,20 @@ from strandline.node.cli.options import Lazy, LazyGroup, help_with
 COMMANDS = {
     "bench": Lazy("strandline.node.cli.bench", "Measure the real parts on this machine."),
     "check-config": Lazy("strandline.node.cli.check_config", "Check the settings and show where each one comes from."),
+    "completion": Lazy("strandline.node.cli.completion", "Print the completion script of a shell."),
     "demo": Lazy("strandline.node.cli.demo", "Show all the parts at work on this machine."),
+    "gateway": Lazy("strandline.node.cli.gateway", "Take remote writes and put them into Kafka."),
+    "install-units": Lazy("strandline.node.cli.install_units", "Write the units for systemd."),
+    "labels": Lazy("strandline.node.cli.labels", "List the names of labels."),
+    "node": Lazy("strandline.node.cli.node", "Run the node: all its shards and the HTTP front."),
     "offsets": Lazy("strandline.node.cli.offsets", "Show and move what counts as read."),
+    "query": Lazy("strandline.node.cli.query", "Show samples of series."),
     "ready": Lazy("strandline.node.cli.ready", "Say whether an hour or a day is complete."),
     "recover": Lazy("strandline.node.cli.recover", "Plan, run, watch and verify a recovery."),
+    "series": Lazy("strandline.node.cli.series", "List the series of a node."),
     "shard": Lazy("strandline.node.cli.shard", "Run one shard in the foreground."),
     "stack": Lazy("strandline.node.cli.stack", "Run Kafka and Cassandra on this machine."),
+    "values": Lazy("strandline.node.cli.values", "List the values of a label."),
 }
 
 

@@ -1,7 +1,7 @@
 """`strandline shard`: one shard in the foreground."""
 
 import signal
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import click
@@ -10,6 +10,8 @@ from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
+from strandline.node.query.link_server import LinkServer
+from strandline.node.query.shard_service import ShardService
 from strandline.node.replay.service import WorkerProcess
 from strandline.node.shard.assembling import assembled
 from strandline.node.shard.heap import limit_arenas
@@ -26,6 +28,7 @@ from strandline.recovery.offset_policy import Accepted
         "strandline shard 0",
         "strandline shard 3 --config /etc/strandline/strandline.toml --status-file /run/strandline/shard-3.json",
         "strandline shard 0 --accept-loss 120034",
+        "strandline shard 1 --socket /run/strandline/shard-1.socket",
     ),
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.DATA_LOST, ExitCode.FENCED)),
 )
@@ -34,6 +37,11 @@ from strandline.recovery.offset_policy import Accepted
     "--status-file",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write what the shard is doing into this file, as JSON, twice a second.",
+)
+@click.option(
+    "--socket",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Answer the questions of a node's front at this socket of the machine, from the start until the end.",
 )
 @click.option(
     "--accept-loss",
@@ -48,19 +56,29 @@ from strandline.recovery.offset_policy import Accepted
 )
 @pass_context
 def command(
-    context: Context, *, shard: int, status_file: Path | None, accept_loss: int | None, accept_new_topic: bool
+    context: Context,
+    *,
+    shard: int,
+    status_file: Path | None,
+    socket: Path | None,
+    accept_loss: int | None,
+    accept_new_topic: bool,
 ) -> ExitCode:
     """Run a shard."""
     settings = context.settings()
     limit_arenas()
     accepted = Accepted(loss_to=accept_loss, another_topic=accept_new_topic)
-    with (
-        closing(WorkerProcess(context.loaded.file, context.clock)) as replays,
-        assembled(settings, shard, context.environ, context.clock, replays=replays) as parts,
-    ):
+    with ExitStack() as opened:
+        service = opened.enter_context(closing(ShardService(shard, context.clock)))
+        if socket is not None:
+            opened.enter_context(LinkServer(socket, service, context.clock))
+        replays = opened.enter_context(closing(WorkerProcess(context.loaded.file, context.clock)))
+        parts = opened.enter_context(assembled(settings, shard, context.environ, context.clock, replays=replays))
         running = RunningShard(parts, accepted=accepted)
+        service.begin(running)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: running.stop())
-        with StatusFile(status_file, context.clock).kept_of(running) if status_file is not None else nullcontext():
-            running.run()
+        if status_file is not None:
+            opened.enter_context(StatusFile(status_file, context.clock).kept_of(running))
+        running.run()
     return ExitCode.OK

@@ -1,5 +1,4 @@
-"""The demonstration: every part of the stack at work on the same data, one after the other.
+"""The demonstration: a node on a real stack, written to, killed, recovered, and proved to have lost nothing.
 
-In go the addresses of real servers and the Spark to use; out go short reports of what each part saw. Each part checks
-what the one before it did, so a report is also a proof; a part that sees something else raises `PartFailed`.
+It starts what an operator would start, by the same commands, and sees only what any client sees over HTTP.
 """

@@ -91,8 +91,10 @@ class CardinalityAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BucketFigures:
-    """One bucket of one shard: its times, how many series had a sample in it, how many records of keys it stores, and
-    what of it is stored. `state` is open, closed (not all of it is stored yet) or stored.
+    """One bucket of one shard: its times, how many series had a sample in it, and how many records of keys it stores;
+    of a stored one those that no later bucket stores again. `samples` are those in the store and in memory, `bytes`
+    what they take in memory and in the spill until they are stored, `segments` the rows in the store. `state` is open,
+    closed (not all of it is stored yet) or stored.
     """
 
     shard: int
@@ -104,6 +106,7 @@ class BucketFigures:
     samples: int
     bytes: int
     state: str
+    segments: int = 0
 
 
 @dataclass(frozen=True, slots=True)

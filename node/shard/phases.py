@@ -24,14 +24,6 @@ def phase_seconds(status: Status, now: int) -> dict[Phase, float]:
     }
 
 
-def seconds_left(status: Status, now: int) -> float | None:
-    """How long the phase will still take if it goes on as it did; None where nobody can tell."""
-    began, fraction = status.entered.get(status.phase.value), status.fraction
-    if began is None or not fraction:
-        return None
-    return max(0, now - began) / 1000 * (1 - min(1.0, fraction)) / fraction
-
-
 def lag_seconds(status: Status, now: int) -> float | None:
     """How old the newest record is that was read, while there are newer ones; 0 once all are read. None while nobody
     can tell: the brokers don't answer, or nothing was read yet.

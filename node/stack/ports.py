@@ -45,6 +45,12 @@ def choose(options: StackOptions, previous: Ports) -> Ports:
     return ports
 
 
+def free_ports(count: int) -> tuple[int, ...]:
+    """Different ports that were free a moment ago."""
+    with ExitStack() as held:
+        return tuple(held.enter_context(_bind(0)).getsockname()[1] for _ in range(count))
+
+
 def is_listening(port: int, pid: int) -> bool:
     """Whether this very process listens on the port, without connecting to it.
 

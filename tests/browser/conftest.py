@@ -1,10 +1,12 @@
 """A real Chromium, one for all browser tests."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from support.watched_page import WatchedPage
 
 # As root Chromium wants no sandbox; the rest keeps it from calling home.
 FLAGS = [
@@ -32,3 +34,19 @@ def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[Callable[..., WatchedPage]]:
+    """Makes pages, with the options of a browser's context, that may neither complain nor ask another host."""
+    made: list[WatchedPage] = []
+
+    def make(**options: object) -> WatchedPage:
+        made.append(WatchedPage(browser, **options))
+        return made[-1]
+
+    yield make
+    complaints = [complaint for one in made for complaint in one.complaints()]
+    for one in made:
+        one.close()
+    assert complaints == []

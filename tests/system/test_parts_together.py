@@ -13,8 +13,6 @@ from strandline.index.new_keys import new_key_batch
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.queries import all_of, label_is
 from strandline.index.vm import start_vm
-from strandline.node.demo.cassandra_part import fence
-from strandline.node.demo.kafka_part import make_topic
 from strandline.node.settings.clients import cassandra_connection
 from strandline.node.settings.sections import CassandraSettings
 from strandline.node.stack import Stack
@@ -26,6 +24,8 @@ from strandline.store.connection import connect
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.snappy import decompress
 from support.capture import captured_bodies
+from support.cassandra_part import fence
+from support.kafka_part import make_topic
 from support.remote_write import WriteRequest
 
 pytestmark = pytest.mark.system

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from strandline.node.demo.kafka_part import KafkaFailed, make_topic, produce
 from strandline.node.settings import Settings, load_settings
 from strandline.node.settings.clients import (
     cassandra_connection,
@@ -22,6 +21,7 @@ from strandline.spark.kafka_source import OffsetRange, read_ranges, source_optio
 from strandline.spark.session import spark_session
 from strandline.store.connection import CassandraRefused, connect
 from support.certificates import Certificates, make_certificates
+from support.kafka_part import KafkaFailed, make_topic, produce
 from support.secured_stack import CASSANDRA_LOGIN, KAFKA_LOGIN
 
 pytestmark = pytest.mark.system

@@ -1,0 +1,231 @@
+"""`strandline bench query`: series and label look-ups over HTTP, on a real node and on VictoriaMetrics beside it.
+
+Both have the same series, from the same remote-write bytes: a node reads them from Kafka, the peer takes them over
+HTTP. Then each look-up is asked of both in turn, first of the one, then of the other, over one connection each, and
+with the same times. Answers have to have the same number of results, or the run fails.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from strandline.clock import Clock, SystemClock, wait_until
+from strandline.errors import ExitCode, Fatal
+from strandline.node.bench.machine import Machine
+from strandline.node.bench.peer import Peer
+from strandline.node.bench.query_fleet import bodies, wider_labels_of
+from strandline.node.bench.query_lookups import Asked, Lookup, lookups
+from strandline.node.bench.query_report import LookupFigures, Percentiles, QueryReport
+from strandline.node.bench.query_servers import (
+    LOOPBACK,
+    PEER_MISSING,
+    Server,
+    free_port,
+    node_launch,
+    peer_launch,
+    peer_program,
+    running,
+    wait_until_quiet,
+)
+from strandline.node.bench.replay_bench import fill_partition
+from strandline.node.bench.shard_process import write_settings
+from strandline.node.bench.timed_connection import TimedConnection
+from strandline.node.shard.kafka_topics import create_topic
+from strandline.node.stack import Stack, StackOptions
+from strandline.node.steps import Step, Steps
+
+TOPIC = "bench"
+_HOUR_S = 3600
+_KNOWN_WITHIN_S = 1800.0
+
+
+class DifferentAnswers(Fatal):
+    """Both sides were asked the same, and found another number of things."""
+
+
+class LookupFailed(Fatal):
+    """A server answered a look-up with an error."""
+
+
+class BadPeer(Fatal):
+    """An address of a peer that can't be asked."""
+
+    exit_code = ExitCode.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOptions:
+    """So many series on so many shards, and so many requests for each look-up. Without the URL of a peer, one is
+    started if it is installed.
+    """
+
+    series: int
+    shards: int = 1
+    requests: int = 200
+    peer_url: str | None = None
+
+    @property
+    def warm_up(self) -> int:
+        """How many requests do not count."""
+        return max(5, self.requests // 10)
+
+
+class QueryBench:
+    """One run, with servers of its own in a folder of its own."""
+
+    def __init__(self, options: QueryOptions, folder: Path, steps: Steps) -> None:
+        self._options, self._folder, self._steps = options, folder, steps
+        self._clock: Clock = SystemClock()
+        # Some time ago, so that it is no newer than what either side takes for now.
+        self._time_s = self._clock.now_ms() // 1000 - 60
+
+    def run(self) -> QueryReport:
+        """Start the servers, fill them, and measure."""
+        with ExitStack() as servers:
+            peer = servers.enter_context(self._peer())
+            if peer is not None:
+                self._fill_peer(peer)
+            with self._steps.step("Starting Kafka and Cassandra"):
+                options = StackOptions(state_dir=self._folder / "stack", optimise=True)
+                stack = servers.enter_context(Stack.start(options))
+            node = servers.enter_context(self._node(stack))
+            self._wait_until_known(node)
+            return self.measured(node, peer)
+
+    def measured(self, node: Server, peer: Server | None) -> QueryReport:
+        """Measure servers that have the data."""
+        options, both = self._options, [node] + ([peer] if peer is not None else [])
+        with self._steps.step("Waiting until nothing is merged any more") as step:
+            quiet = wait_until_quiet(both, self._clock)
+            step.note = "" if quiet else "in vain"
+        asked = Asked(options.series, self._time_s - _HOUR_S, self._time_s + _HOUR_S)
+        figures = []
+        with ExitStack() as connections:
+            links = [connections.enter_context(closing(server.connect())) for server in both]
+            for lookup in lookups(asked):
+                with self._steps.step(f"Looking up: {lookup.what}") as step:
+                    figures.append(self._figures(lookup, links, step))
+        return QueryReport(
+            series=options.series,
+            labels_a_series=len(wider_labels_of(0)),
+            shards=options.shards,
+            requests=options.requests,
+            machine=Machine.this(),
+            peer=peer.name if peer is not None else None,
+            note=PEER_MISSING if peer is None else "" if quiet else "A server was still busy with something else.",
+            lookups=tuple(figures),
+        )
+
+    def _figures(self, lookup: Lookup, links: Sequence[TimedConnection], step: Step) -> LookupFigures:
+        times: list[list[float]] = [[] for _ in links]
+        found = 0
+        for turn in range(-self._options.warm_up, self._options.requests):
+            target = lookup.request(turn)
+            # Each goes first in every other turn.
+            order = range(len(links)) if turn % 2 == 0 else reversed(range(len(links)))
+            counts = [0] * len(links)
+            for place in order:
+                answer = links[place].get(target)
+                counts[place] = results_in(answer.status, answer.body, target)
+                if turn >= 0:
+                    times[place].append(answer.milliseconds)
+            if len(set(counts)) > 1:
+                raise DifferentAnswers(f"{target} has {counts[0]:,} results on the node and {counts[1]:,} on the peer")
+            found = counts[0]
+        shown = [Percentiles.of(each) for each in times]
+        step.note = " against ".join(f"{each.p50_ms:.2f} ms" for each in shown)
+        return LookupFigures(lookup.what, found, shown[0], shown[1] if len(shown) > 1 else None)
+
+    @contextmanager
+    def _peer(self) -> Iterator[Server | None]:
+        url, program = self._options.peer_url, peer_program()
+        if url is not None:
+            yield peer_at(url)
+            return
+        if program is None:
+            yield None
+            return
+        folder, port = self._folder / "peer", free_port()
+        folder.mkdir()
+        with running(peer_launch(program, folder, port), self._clock) as server:
+            yield server
+
+    def _fill_peer(self, peer: Server) -> None:
+        with self._steps.step(f"Writing {self._options.series:,} series to {peer.name}"):
+            url = f"http://{peer.host}:{peer.port}/api/v1/write"
+            Peer(url, peer.pid or 0).send(bodies(self._options.series, 1000 * self._time_s))
+            with closing(peer.connect()) as connection:
+                connection.get("/internal/force_flush")
+
+    @contextmanager
+    def _node(self, stack: Stack) -> Iterator[Server]:
+        options = self._options
+        with self._steps.step(f"Producing {options.series:,} series"):
+            self._produce(stack)
+        port = free_port()
+        settings = write_settings(self._folder / "settings.toml", self._settings(stack, port))
+        with ExitStack() as node:
+            with self._steps.step("Starting a node"):
+                launch = node_launch(settings, port, self._folder / "node.log")
+                server = node.enter_context(running(launch, self._clock))
+            yield server
+
+    def _produce(self, stack: Stack) -> None:
+        """A body is one record, and all records of a series are in one partition."""
+        kafka, shards = stack.kafka_bootstrap, self._options.shards
+        create_topic({"bootstrap.servers": kafka}, TOPIC, partitions=shards, replication=1, retention_ms=7 * 86_400_000)
+        for shard in range(shards):
+            records = islice(bodies(self._options.series, 1000 * self._time_s), shard, None, shards)
+            fill_partition(kafka, TOPIC, shard, records, self._clock.now_ms())
+
+    def _wait_until_known(self, node: Server) -> None:
+        series = self._options.series
+        with (
+            self._steps.step("Waiting until the node knows all series") as step,
+            closing(node.connect()) as connection,
+        ):
+            known = 0
+
+            def all_known() -> bool:
+                nonlocal known
+                answer = connection.get("/api/v1/status/tsdb?limit=1")
+                known = json.loads(answer.body)["data"]["headStats"]["numSeries"] if answer.status == 200 else 0
+                step.note = f"{known:,} of {series:,}"
+                return known == series
+
+            if not wait_until(all_known, timeout=_KNOWN_WITHIN_S, clock=self._clock, poll=1.0):
+                raise LookupFailed(f"the node knows {known:,} series of {series:,} after {_KNOWN_WITHIN_S:g} s")
+
+    def _settings(self, stack: Stack, port: int) -> dict[str, dict[str, object]]:
+        return {
+            "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
+            "cassandra": {
+                "contact_points": [stack.cassandra_host],
+                "port": stack.cassandra_port,
+                "keyspace_copies": 1,
+            },
+            "dataset": {"name": TOPIC, "flush_interval": "1d", "retention": "30d"},
+            "shard": {"data_dir": str(self._folder / "data"), "series_limit": 20_000_000},
+            "http": {"node_address": f"{LOOPBACK}:{port}"},
+            "query": {"max_names": 20_000_000},
+        }
+
+
+def peer_at(url: str) -> Server:
+    """A server that somebody else has started, and that has no other data. Raises `BadPeer`."""
+    where = urlsplit(url)
+    if where.scheme != "http" or not where.hostname or where.path not in ("", "/"):
+        raise BadPeer(f"{url!r} is not the address of a peer", remedy="Give one such as http://127.0.0.1:8428")
+    return Server("peer", where.hostname, where.port or 80)
+
+
+def results_in(status: int, body: bytes, target: str) -> int:
+    """How many results an answer has. Raises `LookupFailed`."""
+    content = json.loads(body) if status == 200 else {}
+    if content.get("status") != "success" or not isinstance(content.get("data"), list):
+        raise LookupFailed(f"{target} was answered with {status}: {body[:300].decode(errors='replace')}")
+    return len(content["data"])

@@ -1,0 +1,73 @@
+"""The figures of `strandline bench query`, as values and as a table."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from strandline.node.bench.machine import Machine
+from strandline.node.output import Block, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """How long requests took, in milliseconds."""
+
+    p50_ms: float
+    p99_ms: float
+
+    @classmethod
+    def of(cls, times: list[float]) -> "Percentiles":
+        """The middle one, and the one that one in a hundred is above."""
+        ordered = sorted(times)
+        return cls(ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)])
+
+
+@dataclass(frozen=True, slots=True)
+class LookupFigures:
+    """One look-up: how many results it has, and what it takes here and there."""
+
+    what: str
+    found: int
+    strandline: Percentiles
+    peer: Percentiles | None
+
+    def row(self) -> tuple[str, ...]:
+        """What is above 1 in the last two columns is quicker here."""
+        ours, theirs = self.strandline, self.peer
+        told = (self.what, f"{self.found:,}", _ms(ours.p50_ms), _ms(ours.p99_ms))
+        if theirs is None:
+            return told
+        ratios = (theirs.p50_ms / ours.p50_ms, theirs.p99_ms / ours.p99_ms)
+        return (*told, _ms(theirs.p50_ms), _ms(theirs.p99_ms), *(f"{ratio:.2f}" for ratio in ratios))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryReport:
+    """All figures of one run."""
+
+    series: int
+    labels_a_series: int
+    shards: int
+    requests: int
+    machine: Machine
+    peer: str | None
+    note: str
+    lookups: tuple[LookupFigures, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        """The figures as one table."""
+        yield (
+            f"{self.series:,} series with {self.labels_a_series} labels, {self.shards} shard"
+            f"{'' if self.shards == 1 else 's'}; {self.requests} requests each, in turn, over one connection each"
+        )
+        yield str(self.machine)
+        if self.note:
+            yield self.note
+        yield ""
+        columns = ("look-up over HTTP", "found", "p50 ms", "p99 ms")
+        if self.peer is not None:
+            columns += (f"{self.peer} p50 ms", f"{self.peer} p99 ms", "p50: theirs / ours", "p99: theirs / ours")
+        yield Table(columns, tuple(figures.row() for figures in self.lookups))
+
+
+def _ms(milliseconds: float) -> str:
+    return f"{milliseconds:.2f}"

@@ -1,0 +1,154 @@
+"""The servers that look-ups are measured on: a node of ours, and VictoriaMetrics, each with its data in a folder."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from strandline.clock import Clock, wait_until
+from strandline.errors import Fatal
+from strandline.node.bench.timed_connection import NotAnswered, TimedConnection
+from strandline.node.stack.tether import tethered
+
+LOOPBACK = "127.0.0.1"
+PEER_PROGRAM = "victoria-metrics"
+PEER_MISSING = (
+    f"{PEER_PROGRAM} is not installed, so that there is nothing beside: `sudo apt-get install {PEER_PROGRAM}`"
+)
+_START_S = 300.0
+_QUIET_SHARE = 0.05
+_QUIET_WITHIN_S = 120.0
+_ENDS_WITHIN_S = 60.0
+
+
+class ServerEnded(Fatal):
+    """A server ended, or did not get where it should in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a server is asked, and its process; None for one that somebody else has started."""
+
+    name: str
+    host: str
+    port: int
+    pid: int | None = None
+
+    def connect(self) -> TimedConnection:
+        """A connection of its own."""
+        return TimedConnection(self.host, self.port)
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.create_server((LOOPBACK, 0)) as bound:
+        port: int = bound.getsockname()[1]
+        return port
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a server is started: its command, its port, the path that answers with 200 once it is ready, and where what
+    it says goes.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    port: int
+    ready: str
+    log: Path
+
+
+@contextmanager
+def running(launch: Launch, clock: Clock) -> Iterator[Server]:
+    """A server's process, once it is ready. It has ended afterwards."""
+    with launch.log.open("ab") as said:
+        process = subprocess.Popen(tethered(list(launch.command)), stdout=said, stderr=said)
+    try:
+        _wait_until_ready(launch, process, clock)
+        yield Server(launch.name, LOOPBACK, launch.port, process.pid)
+    finally:
+        process.terminate()
+        try:
+            process.wait(_ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def node_launch(settings: Path, port: int, log: Path) -> Launch:
+    """A node with these settings, which name the port, too."""
+    script = str(Path(sys.executable).with_name("strandline"))
+    return Launch("strandline", (sys.executable, script, "node", "--config", str(settings)), port, "/-/ready", log)
+
+
+def peer_launch(program: str, folder: Path, port: int) -> Launch:
+    """VictoriaMetrics, with no limit that a look-up of ours would meet."""
+    command = (
+        program,
+        f"-storageDataPath={folder / 'data'}",
+        f"-httpListenAddr={LOOPBACK}:{port}",
+        "-retentionPeriod=1",
+        "-search.maxSeries=10000000",
+        "-search.maxTagValues=10000000",
+    )
+    return Launch(PEER_PROGRAM, command, port, "/health", folder / "log")
+
+
+def peer_program() -> str | None:
+    """Where VictoriaMetrics is; None if it is not installed."""
+    return shutil.which(PEER_PROGRAM)
+
+
+def wait_until_quiet(servers: Sequence[Server], clock: Clock) -> bool:
+    """Until servers have done what they do after data came in, merging, say; whether that came to an end."""
+    pids = [server.pid for server in servers if server.pid is not None]
+    before, at = sum(map(cpu_seconds, pids)), clock.monotonic()
+
+    def is_quiet() -> bool:
+        nonlocal before, at
+        spent, now = sum(map(cpu_seconds, pids)), clock.monotonic()
+        share = (spent - before) / max(0.001, now - at)
+        before, at = spent, now
+        return share < _QUIET_SHARE * len(pids)
+
+    clock.sleep(2.0)
+    return wait_until(is_quiet, timeout=_QUIET_WITHIN_S, clock=clock, poll=2.0)
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process and those below it have used so far, those that have ended and were waited for included."""
+    ticks = 0
+    for each in _tree(pid):
+        with suppress(OSError):
+            fields = Path(f"/proc/{each}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in children.read_text(encoding="ascii").split():
+                yield from _tree(int(child))
+
+
+def _wait_until_ready(launch: Launch, process: subprocess.Popen[bytes], clock: Clock) -> None:
+    def answers() -> bool:
+        if process.poll() is not None:
+            return True
+        with suppress(OSError, NotAnswered), closing(TimedConnection(LOOPBACK, launch.port)) as connection:
+            return connection.get(launch.ready).status == 200
+        return False
+
+    in_time = wait_until(answers, timeout=_START_S, clock=clock, poll=0.2)
+    if process.poll() is not None or not in_time:
+        lines = launch.log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
+        how = f"ended with {process.returncode}" if process.poll() is not None else f"is not ready after {_START_S:g} s"
+        raise ServerEnded(f"{launch.name} {how}", remedy="It said:\n" + "\n".join(lines))

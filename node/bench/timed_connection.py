@@ -1,0 +1,108 @@
+"""One HTTP connection whose requests are timed from the first byte that goes out to the last that comes in.
+
+Python's own client takes longer to read an answer in many chunks than a server to make it. So the bytes are taken as
+they come, and what they mean is looked at when the clock has stopped.
+"""
+
+import socket
+import time
+from dataclasses import dataclass
+
+from strandline.errors import Fatal
+
+_AT_ONCE = 1 << 20
+_HEAD_END = b"\r\n\r\n"
+_LAST_CHUNK = b"\r\n0\r\n\r\n"
+
+
+class NotAnswered(Fatal):
+    """A server did not answer as HTTP has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedAnswer:
+    """An answer, and how long it took."""
+
+    milliseconds: float
+    status: int
+    body: bytes
+
+
+class TimedConnection:
+    """A connection without TLS, for one request at a time. JSON has no line ends of its own, so that the last chunk of
+    an answer in chunks can't be mistaken.
+    """
+
+    def __init__(self, host: str, port: int, timeout_s: float = 120.0) -> None:
+        self._host = f"{host}:{port}"
+        self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def close(self) -> None:
+        """Leave."""
+        self._socket.close()
+
+    def get(self, target: str) -> TimedAnswer:
+        """Ask. Raises `NotAnswered`."""
+        request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\nAccept: application/json\r\n\r\n".encode("ascii")
+        received = bytearray()
+        began = time.perf_counter()
+        self._socket.sendall(request)
+        head = self._head(received)
+        length = _length(head)
+        if length is None:
+            self._until_last_chunk(received, len(head))
+        else:
+            self._until_length(received, len(head) + length)
+        took = time.perf_counter() - began
+        body = bytes(received[len(head) :])
+        return TimedAnswer(1000 * took, _status(head), body if length is not None else _unchunked(body))
+
+    def _head(self, received: bytearray) -> bytes:
+        while (end := received.find(_HEAD_END)) < 0:
+            self._take(received)
+        return bytes(received[: end + len(_HEAD_END)])
+
+    def _until_length(self, received: bytearray, length: int) -> None:
+        while len(received) < length:
+            self._take(received)
+
+    def _until_last_chunk(self, received: bytearray, head: int) -> None:
+        # An answer without a body has the last chunk directly behind its head.
+        while not received.endswith(_LAST_CHUNK, head - 2):
+            self._take(received)
+
+    def _take(self, received: bytearray) -> None:
+        try:
+            part = self._socket.recv(_AT_ONCE)
+        except OSError as error:
+            raise NotAnswered(f"{self._host} did not answer: {error}") from error
+        if not part:
+            raise NotAnswered(f"{self._host} closed the connection in the middle of an answer")
+        received += part
+
+
+def _status(head: bytes) -> int:
+    return int(head.split(b" ", 2)[1])
+
+
+def _length(head: bytes) -> int | None:
+    """How long the body is; None if it comes in chunks."""
+    for line in head.lower().split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name == b"content-length":
+            return int(value)
+        if name == b"transfer-encoding" and b"chunked" in value:
+            return None
+    raise NotAnswered("an answer says neither how long it is nor that it comes in chunks")
+
+
+def _unchunked(body: bytes) -> bytes:
+    parts, at = [], 0
+    while True:
+        end = body.index(b"\r\n", at)
+        size = int(body[at:end].split(b";")[0], 16)
+        if size == 0:
+            return b"".join(parts)
+        parts.append(body[end + 2 : end + 2 + size])
+        at = end + 2 + size + 2

@@ -1,0 +1,132 @@
+"""What the commands that ask a node share: where it is, by which token, about which time, and how they tell."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import click
+
+from strandline.errors import ExitCode
+from strandline.node.cli.context import Context
+from strandline.node.client.addresses import address_of, parse_url
+from strandline.node.client.moments import WAYS, parse_moment
+from strandline.node.client.node_client import DEFAULT_TIMEOUT_S, NodeClient, Within
+from strandline.node.client.tokens import read_token
+from strandline.node.client.trust import Trust
+from strandline.node.output import Report
+
+EXITS = (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_READY)
+DEFAULT_LIMIT = 1000
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class NotedReport(Report, Protocol):
+    """A report with notes that do not belong between its lines."""
+
+    def notes(self) -> Iterator[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the options say of the node. Without a URL it is the node of the settings."""
+
+    url: str | None = None
+    token_file: Path | None = None
+    ca_file: Path | None = None
+
+    def client(self, context: Context, timeout_s: float = DEFAULT_TIMEOUT_S) -> NodeClient:
+        """A client for it, whose token is hidden wherever it may turn up. A token of the settings goes to the node of
+        the settings only.
+        """
+        token = read_token(self.token_file) if self.token_file is not None else None
+        if self.url is not None:
+            address, trust = parse_url(self.url), Trust(self.ca_file)
+        else:
+            http = context.settings().http
+            address = address_of(http)
+            if token is None and http.read_token_file is not None:
+                token = http.read_token_file.content.get_secret_value()
+            certificate = http.tls_certificate_file
+            own = certificate is not None and self.ca_file is None
+            trust = Trust.in_certificate(certificate.content) if own and certificate else Trust(self.ca_file)
+        if token is not None:
+            context.mask.add([token])
+        return NodeClient(address, token=token, trust=trust, timeout_s=timeout_s)
+
+
+def place_options(function: Function) -> Function:
+    """`--url`, `--token-file` and `--ca-file`."""
+    path = click.Path(dir_okay=False, path_type=Path)
+    for option in (
+        click.option("--ca-file", metavar="PATH", type=path, help="Certificates (PEM) of the authority to trust."),
+        click.option("--token-file", metavar="PATH", type=path, help="A file whose line is the token for reading."),
+        click.option("--url", metavar="URL", help="Where the node is. [default: http.node_address of the settings]"),
+    ):
+        function = option(function)
+    return function
+
+
+def range_options(function: Function) -> Function:
+    """`--start`, `--end` and `--limit`, of lists."""
+    function = limit_option(function)
+    function = click.option("--end", metavar="TIME", help="Only what was there before or at this time.")(function)
+    return click.option(
+        "--start", metavar="TIME", help=f"Only what was there at or after this time: {WAYS}. [default: any]"
+    )(function)
+
+
+def limit_option(function: Function) -> Function:
+    """`--limit`."""
+    return click.option(
+        "--limit",
+        metavar="N",
+        type=click.IntRange(min=0, max=10**9),
+        default=DEFAULT_LIMIT,
+        show_default=True,
+        help="List so many at the most; 0 for all that the node gives.",
+    )(function)
+
+
+@contextmanager
+def asking(context: Context, place: Place) -> Iterator[NodeClient]:
+    """The client, as long as it is needed."""
+    with closing(place.client(context)) as client:
+        yield client
+
+
+def within_of(context: Context, start: str | None, end: str | None) -> Within:
+    """The range that options give. Raises `click.BadParameter`."""
+    now = context.clock.now_ms()
+    first, last = moment_of("--start", start, now), moment_of("--end", end, now)
+    if first is not None and last is not None and last < first:
+        raise click.BadParameter(f"it lies before --start: {end}", param_hint="--end")
+    return Within(first, last)
+
+
+def moment_of(option: str, written: str | None, now_ms: int) -> int | None:
+    """The moment that an option gives; None if it is not given."""
+    return None if written is None else read_moment(option, written, now_ms)
+
+
+def read_moment(option: str, written: str, now_ms: int) -> int:
+    """The moment that is written. Raises `click.BadParameter`."""
+    return read_option(option, written, lambda text: parse_moment(text, now_ms))
+
+
+def read_option(option: str, written: str, read: Callable[[str], int]) -> int:
+    """An option's value, read. Raises `click.BadParameter`."""
+    try:
+        return read(written)
+    except ValueError as error:
+        raise click.BadParameter(f"{written!r} is {error}", param_hint=option) from None
+
+
+def tell(context: Context, report: NotedReport) -> ExitCode:
+    """The result on stdout, and what else there is to know on stderr."""
+    context.output.result(report)
+    for note in report.notes():
+        click.echo(context.mask.text(f"note: {note}"), err=True)
+    return ExitCode.OK

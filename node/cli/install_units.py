@@ -1,0 +1,72 @@
+"""`strandline install-units`: the units for systemd, with the paths of this installation."""
+
+import pwd
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from strandline.errors import ExitCode
+from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.options import Command, help_with
+from strandline.node.systemd.installing import UnitsReport, found_files, write_files
+from strandline.node.systemd.units import UnitPlace, closed_to_others, units
+from strandline.setup.installation import Installation
+
+
+@click.command(
+    cls=Command,
+    help=help_with(
+        "Write the units strandline-node@ and strandline-gateway@ for systemd. An instance is named after its settings "
+        "file: strandline-node@metrics reads /etc/strandline/metrics.toml. Nothing is enabled or started.",
+        "strandline install-units --dry-run",
+        "sudo strandline install-units",
+        "strandline install-units --root build/package --user metrics",
+    ),
+    epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE)),
+)
+@click.option("--dry-run", is_flag=True, help="Show the units, and write nothing.")
+@click.option(
+    "--root",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("/"),
+    help="Write below this folder, as for a package. [default: /]",
+)
+@click.option("--user", metavar="NAME", default="strandline", help="The user to run as. [default: strandline]")
+@click.option("--yes", is_flag=True, help="Replace units that are there and different.")
+@pass_context
+def command(context: Context, *, dry_run: bool, root: Path, user: str, yes: bool) -> ExitCode:
+    """Install the units."""
+    program, installed = Path(sys.executable).with_name("strandline"), Installation.load()
+    # The interpreter of a virtual environment is a link to one elsewhere, which has to be reached as well.
+    reads = (Path(sys.executable).resolve(), installed.java_home, installed.spark_jars)
+    place = UnitPlace(program, user, reads)
+    files = found_files(units(place), root.absolute())
+    if not dry_run:
+        write_files(files, replace=yes)
+    warnings = tuple(
+        f"only its owner may enter {folder}: user {user} must be allowed to read what Strandline needs in it"
+        for folder in closed_to_others((program, *reads))
+    )
+    context.output.result(UnitsReport(files, not dry_run, tuple(_next_steps(user, root)), warnings))
+    return ExitCode.OK
+
+
+def _next_steps(user: str, root: Path) -> Iterator[str]:
+    if not _exists(user):
+        yield f"useradd --system --no-create-home --home-dir /var/lib/strandline --shell /usr/sbin/nologin {user}"
+    yield f"write /etc/strandline/NAME.toml, readable for {user}; files with secrets belong to {user}, with mode 0400"
+    if root == Path("/"):
+        yield "systemctl daemon-reload"
+    yield "systemctl enable --now strandline-gateway@NAME strandline-node@NAME"
+    yield "systemctl status strandline-node@NAME shows how far the start is"
+
+
+def _exists(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True

@@ -1,0 +1,103 @@
+"""Data of Prometheus' API, checked to be of the form that it promises."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from strandline.node.client.envelope import Envelope
+from strandline.node.client.errors import NotANode
+
+Labels = Mapping[str, str]
+Item = TypeVar("Item")
+
+# How Prometheus, and a node, begin what they say of a list that was cut off.
+_TRUNCATED = "results truncated due to limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[Item]):
+    """A list, whether there is more than it holds, and the node's warnings."""
+
+    items: tuple[Item, ...]
+    more: bool
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A moment in milliseconds, and a value as the API writes it: every float, and "NaN" and "+Inf"."""
+
+    time: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A series and its points."""
+
+    labels: Labels
+    points: tuple[Point, ...]
+
+
+def texts(envelope: Envelope, limit: int) -> Answered[str]:
+    """A list of names or values; `limit` of them at the most, 0 for all."""
+    return _answered(envelope, limit, envelope.data, _text)
+
+
+def label_sets(envelope: Envelope, limit: int) -> Answered[Labels]:
+    """A list of series."""
+    return _answered(envelope, limit, envelope.data, _labels)
+
+
+def samples(envelope: Envelope, limit: int) -> Answered[Sampled]:
+    """What a query found: a vector, a matrix, or the scalar that a constant is, which has no labels."""
+    match envelope.data:
+        case {"resultType": "vector" | "matrix", "result": found}:
+            return _answered(envelope, limit, found, _sampled)
+        case {"resultType": "scalar", "result": point}:
+            return _answered(envelope, limit, [{"metric": {}, "value": point}], _sampled)
+        case _:
+            raise _malformed("a vector or a matrix")
+
+
+def _answered(envelope: Envelope, limit: int, found: object, read: Callable[[object], Item]) -> Answered[Item]:
+    if not isinstance(found, list):
+        raise _malformed("a list")
+    kept: Sequence[object] = found[:limit] if limit else found
+    said = [text for text in envelope.warnings if not text.startswith(_TRUNCATED)]
+    more = len(kept) < len(found) or len(said) < len(envelope.warnings)
+    return Answered(tuple(map(read, kept)), more, tuple(said))
+
+
+def _text(found: object) -> str:
+    if not isinstance(found, str):
+        raise _malformed("a text")
+    return found
+
+
+def _labels(found: object) -> Labels:
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise _malformed("labels")
+    return found
+
+
+def _sampled(found: object) -> Sampled:
+    if not isinstance(found, dict):
+        raise _malformed("a series")
+    points = found["values"] if "values" in found else [found.get("value")]
+    if not isinstance(points, list):
+        raise _malformed("points")
+    return Sampled(_labels(found.get("metric")), tuple(_points(points)))
+
+
+def _points(found: list[object]) -> Iterator[Point]:
+    for one in found:
+        match one:
+            case [int() | float() as seconds, str() as value]:
+                yield Point(round(seconds * 1000), value)
+            case _:
+                raise _malformed("a point")
+
+
+def _malformed(wanted: str) -> NotANode:
+    return NotANode(f"the answer has something else where {wanted} should be", remedy="Check the address")

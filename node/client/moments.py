@@ -1,0 +1,79 @@
+"""Times as people write them on a command line, and as they read them.
+
+Each function that reads raises `ValueError` with words that follow "is". Days begin at midnight UTC.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from strandline.node.http.times import parse_duration, parse_step, parse_time
+
+WAYS: Final = '2026-11-16T10:00:00Z, 2026-11-16, seconds since 1970, now, today, yesterday, -1h or "1h ago"'
+
+_DAY_MS = 86_400_000
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_WITHOUT_ZONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?", re.ASCII)
+_FROM_NOW = re.compile(r"(?:now)?\s*([+-])\s*([0-9].*[a-z])", re.ASCII)
+_AGO = re.compile(r"([0-9].*?)\s+ago", re.ASCII)
+_NEGATIVE = re.compile(r"-[0-9.]+", re.ASCII)
+_UNITS: Final = (("d", _DAY_MS), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
+_STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
+
+
+def parse_moment(text: str, now_ms: int) -> int:
+    """A moment, in milliseconds."""
+    word = text.strip().lower()
+    midnight = now_ms - now_ms % _DAY_MS
+    named = {"now": now_ms, "today": midnight, "yesterday": midnight - _DAY_MS}
+    if word in named:
+        return named[word]
+    if ago := _AGO.fullmatch(word):
+        return now_ms - parse_duration(ago[1])
+    if shifted := _FROM_NOW.fullmatch(word):
+        return now_ms + (-1 if shifted[1] == "-" else 1) * parse_duration(shifted[2])
+    if _NEGATIVE.fullmatch(word):
+        raise ValueError(f"a number below zero; for a time before now add its unit, such as {word}s")
+    if _DATE.fullmatch(word):
+        return parse_time(f"{word}T00:00:00Z")
+    if _WITHOUT_ZONE.fullmatch(text.strip()):
+        raise ValueError("a time without a zone; add Z for UTC, or +01:00, and seconds if there are none")
+    try:
+        return parse_time(text.strip())
+    except ValueError as error:
+        reason = "no time" if str(error).startswith("neither") else str(error)
+        raise ValueError(f"{reason}; write {WAYS}") from None
+
+
+def parse_length(text: str) -> int:
+    """A duration above zero, or its seconds as a number; in milliseconds."""
+    length = parse_step(text.strip())
+    if length <= 0:
+        raise ValueError("not above zero")
+    return length
+
+
+def shown_moment(milliseconds: int) -> str:
+    """In UTC, to the second, or to the millisecond if there are any."""
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds / 1000:.3f}"
+    text = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    return f"{text}.{milliseconds % 1000:03}Z" if milliseconds % 1000 else f"{text}Z"
+
+
+def shown_length(milliseconds: int) -> str:
+    """As it could be written: "1h30m"."""
+    parts, left = [], milliseconds
+    for name, size in _UNITS:
+        if left >= size:
+            parts.append(f"{left // size}{name}")
+            left %= size
+    return "".join(parts) or "0s"
+
+
+def default_step(length_ms: int, points: int) -> int:
+    """A step that people like, by which so long a time has at most so many points besides the first."""
+    needed = -(-length_ms // points)
+    return next((step * 1000 for step in _STEPS_S if step * 1000 >= needed), -(-needed // _DAY_MS) * _DAY_MS)

@@ -1,0 +1,184 @@
+"""Questions to a node over HTTP, one connection for all of them."""
+
+import http.client
+import ssl
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from strandline.node.client import answers
+from strandline.node.client.addresses import NodeAddress
+from strandline.node.client.answers import Answered, Labels, Sampled
+from strandline.node.client.envelope import Envelope, Reply, opened
+from strandline.node.client.errors import NodeUnreachable, NodeUntrusted, NotANode
+from strandline.node.client.trust import Trust
+
+DEFAULT_TIMEOUT_S = 60.0
+# A longer question goes as a form: servers and proxies bound the length of a URL.
+_LONGEST_URL = 2000
+# An answer that is larger is not one to look at in a terminal, or no answer of a node at all.
+_LARGEST_ANSWER = 1 << 30
+_IS_IT_RUNNING = "Is it running? Start it by `strandline node`, or say where it is by --url"
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A range of times in milliseconds, either end of which may be open."""
+
+    start: int | None = None
+    end: int | None = None
+
+    def parameters(self) -> list[tuple[str, str]]:
+        """As the API wants them."""
+        given = (("start", self.start), ("end", self.end))
+        return [(name, seconds(moment)) for name, moment in given if moment is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """From a moment to another one by steps; all in milliseconds."""
+
+    start: int
+    end: int
+    step: int
+
+
+class NodeClient:
+    """Asks one node. Not for several threads."""
+
+    def __init__(
+        self,
+        address: NodeAddress,
+        *,
+        token: str | None = None,
+        trust: Trust | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> None:
+        self.address = address
+        self._token, self._trust, self._timeout_s = token, trust or Trust(), timeout_s
+        self._connection: http.client.HTTPConnection | None = None
+
+    def close(self) -> None:
+        """Leave. Asking again connects again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def series(self, selectors: tuple[str, ...], within: Within, limit: int) -> Answered[Labels]:
+        """The series that any of the selectors matches; 0 is no limit, here as elsewhere."""
+        return answers.label_sets(self._ask("/api/v1/series", _listing(selectors, within, limit)), limit)
+
+    def label_names(self, selectors: tuple[str, ...], within: Within, limit: int) -> Answered[str]:
+        """The names of labels, of all series if there is no selector."""
+        return answers.texts(self._ask("/api/v1/labels", _listing(selectors, within, limit)), limit)
+
+    def label_values(self, label: str, selectors: tuple[str, ...], within: Within, limit: int) -> Answered[str]:
+        """The values of a label."""
+        path = f"/api/v1/label/{quote(label, safe='')}/values"
+        # The API has no form for this one.
+        return answers.texts(self._ask(path, _listing(selectors, within, limit), form=False), limit)
+
+    def query(self, selector: str, time: int, limit: int) -> Answered[Sampled]:
+        """What each series had at a moment."""
+        parameters = [("query", selector), ("time", seconds(time)), *_limited(limit)]
+        return answers.samples(self._ask("/api/v1/query", parameters), limit)
+
+    def query_range(self, selector: str, steps: Steps, limit: int) -> Answered[Sampled]:
+        """What each series had at each step."""
+        parameters = [("query", selector), ("start", seconds(steps.start)), ("end", seconds(steps.end))]
+        parameters += [("step", seconds(steps.step)), *_limited(limit)]
+        return answers.samples(self._ask("/api/v1/query_range", parameters), limit)
+
+    def _ask(self, path: str, parameters: list[tuple[str, str]], *, form: bool = True) -> Envelope:
+        return opened(self._reply(path, urlencode(parameters), form=form))
+
+    def _reply(self, path: str, parameters: str, *, form: bool) -> Reply:
+        url, target = self.address.url, self.address.prefix + path
+        headers = {"Accept": "application/json", "User-Agent": "strandline"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        connection = self._connected()
+        try:
+            if form and len(parameters) > _LONGEST_URL:
+                headers["Content-Type"] = "application/x-www-form-urlencoded"
+                connection.request("POST", target, parameters, headers)
+            else:
+                connection.request("GET", f"{target}?{parameters}" if parameters else target, headers=headers)
+            response = connection.getresponse()
+            body = response.read(_LARGEST_ANSWER + 1)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise self._failure(error) from error
+        if len(body) > _LARGEST_ANSWER:
+            self.close()
+            raise NotANode(f"{url} answered with more than {_LARGEST_ANSWER:,} bytes", remedy="Ask for less")
+        return Reply(url, response.status, response.headers.get("Content-Type", ""), body)
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> http.client.HTTPConnection:
+        address, timeout = self.address, self._timeout_s
+        if not address.tls:
+            plain = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+            return self._opened(plain)
+        context = self._trust.context()
+        secure = http.client.HTTPSConnection(address.host, address.port, timeout=timeout, context=context)
+        self._opened(secure)
+        shown = secure.sock.getpeercert(binary_form=True) if isinstance(secure.sock, ssl.SSLSocket) else None
+        try:
+            self._trust.check(shown, address.url)
+        except NodeUntrusted:
+            secure.close()
+            raise
+        return secure
+
+    def _opened(self, connection: http.client.HTTPConnection) -> http.client.HTTPConnection:
+        try:
+            connection.connect()
+        except (OSError, UnicodeError) as error:
+            connection.close()
+            raise self._failure(error) from error
+        return connection
+
+    def _failure(self, error: Exception) -> NodeUnreachable | NodeUntrusted:
+        url = self.address.url
+        match error:
+            case ssl.SSLCertVerificationError():
+                return NodeUntrusted(
+                    f"{url} can't show that it is the node: {error.verify_message.rstrip('.')}",
+                    remedy="Name the file of its authority by --ca-file, and the node by the name in its certificate",
+                )
+            case ssl.SSLError():
+                return NodeUntrusted(
+                    f"{url} does not speak TLS as we do: {error.reason or error}",
+                    remedy="Take http:// if it listens without TLS",
+                )
+            case TimeoutError():
+                return NodeUnreachable(
+                    f"{url} did not answer within {self._timeout_s:g} s", remedy="Ask for less, or later"
+                )
+            case http.client.HTTPException():
+                hint = "" if self.address.tls else "; take https:// if it listens with TLS"
+                return NodeUnreachable(
+                    f"{url} broke off its answer ({type(error).__name__}){hint}", remedy=_IS_IT_RUNNING
+                )
+            case _:
+                reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                return NodeUnreachable(f"no node answers at {url}: {reason}", remedy=_IS_IT_RUNNING)
+
+
+def seconds(milliseconds: int) -> str:
+    """A time or a duration as the API reads it, to the millisecond."""
+    whole, rest = divmod(abs(milliseconds), 1000)
+    return f"{'-' if milliseconds < 0 else ''}{whole}" + (f".{rest:03}" if rest else "")
+
+
+def _listing(selectors: tuple[str, ...], within: Within, limit: int) -> list[tuple[str, str]]:
+    return [*(("match[]", selector) for selector in selectors), *within.parameters(), *_limited(limit)]
+
+
+def _limited(limit: int) -> list[tuple[str, str]]:
+    # One more than is wanted tells whether there is more, whatever the node says of it.
+    return [("limit", str(limit + 1))] if limit else []

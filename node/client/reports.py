@@ -1,0 +1,167 @@
+"""What the commands found, as values and as lines.
+
+Lines are as many as were asked for at the most; what is left out is told apart from the lines, so that a pipe counts
+what it should.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from strandline.node.client.answers import Answered, Labels, Point, Sampled
+from strandline.node.client.moments import shown_length, shown_moment
+from strandline.node.client.node_client import Steps
+from strandline.node.client.notation import harmless, listed, selector_of
+from strandline.node.client.sparkline import sparkline
+from strandline.node.output import Block, Table
+
+# Lines are printed in blocks of so many: one by one takes three times as long.
+_LINES_A_BLOCK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesReport:
+    """Series, each by its labels."""
+
+    data: tuple[Labels, ...]
+    truncated: bool
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(cls, answer: Answered[Labels]) -> "SeriesReport":
+        """The report of an answer."""
+        return cls(answer.items, answer.more, answer.warnings)
+
+    def blocks(self) -> Iterator[Block]:
+        """A selector a line."""
+        yield from _lines(map(selector_of, self.data))
+
+    def notes(self) -> Iterator[str]:
+        """What a person should know besides."""
+        yield from _notes(len(self.data), truncated=self.truncated, what="series", warnings=self.warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class NamesReport:
+    """Names of labels, or values of one."""
+
+    data: tuple[str, ...]
+    truncated: bool
+    warnings: tuple[str, ...]
+    what: str = field(repr=False, default="names")
+
+    @classmethod
+    def of(cls, answer: Answered[str], what: str) -> "NamesReport":
+        """The report of an answer."""
+        return cls(answer.items, answer.more, answer.warnings, what)
+
+    def blocks(self) -> Iterator[Block]:
+        """One a line."""
+        yield from _lines(map(listed, self.data))
+
+    def notes(self) -> Iterator[str]:
+        """What a person should know besides."""
+        yield from _notes(len(self.data), truncated=self.truncated, what=self.what, warnings=self.warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class QueriedSeries:
+    """A series as Prometheus' API shows it: points are seconds and values."""
+
+    metric: Labels
+    values: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryReport:
+    """Series and their points. `steps` are those of a range query, and `plot_width` is how wide a plot of one may be;
+    None for a table.
+    """
+
+    data: tuple[QueriedSeries, ...]
+    truncated: bool
+    warnings: tuple[str, ...]
+    found: tuple[Sampled, ...] = field(repr=False)
+    line_limit: int = field(repr=False)
+    steps: Steps | None = field(repr=False, default=None)
+    plot_width: int | None = field(repr=False, default=None)
+
+    @classmethod
+    def of(
+        cls, answer: Answered[Sampled], line_limit: int, *, steps: Steps | None = None, plot_width: int | None = None
+    ) -> "QueryReport":
+        """The report of an answer; with steps, of a range query."""
+        data = tuple(
+            QueriedSeries(one.labels, tuple((point.time / 1000, point.value) for point in one.points))
+            for one in answer.items
+        )
+        return cls(data, answer.more, answer.warnings, answer.items, line_limit, steps, plot_width)
+
+    def blocks(self) -> Iterator[Block]:
+        """A table of series, times and values; or a plot of each series."""
+        if not self.found:
+            return
+        if self.steps is not None and self.plot_width is not None:
+            yield from self._plots(self.steps, self.plot_width)
+        else:
+            rows = islice(self._rows(), self.line_limit or None)
+            yield Table(("series", "time", "value"), tuple(rows))
+
+    def notes(self) -> Iterator[str]:
+        """What a person should know besides."""
+        yield from _notes(len(self.data), truncated=self.truncated, what="series", warnings=self.warnings)
+        lines = sum(len(one.points) for one in self.found)
+        if self.plot_width is None and 0 < self.line_limit < lines:
+            yield f"only the first {self.line_limit:,} of {lines:,} lines are shown; --limit 0 shows all"
+        if not self.found:
+            yield "no series has a sample there"
+
+    def _rows(self) -> Iterator[tuple[str, str, str]]:
+        for one in self.found:
+            name = selector_of(one.labels)
+            for point in one.points:
+                yield name, shown_moment(point.time), harmless(point.value)
+
+    def _plots(self, steps: Steps, width: int) -> Iterator[Block]:
+        yield f"{shown_moment(steps.start)} to {shown_moment(steps.end)}, every {shown_length(steps.step)}"
+        for one in self.found:
+            yield selector_of(one.labels)
+            values = _on_grid(one.points, steps)
+            yield f"  {sparkline(values, width)}  {_in_figures(one.points)}"
+
+
+def _on_grid(points: tuple[Point, ...], steps: Steps) -> list[float | None]:
+    """The value of each step; None where there is none."""
+    values: list[float | None] = [None] * ((steps.end - steps.start) // steps.step + 1)
+    for point in points:
+        place = round((point.time - steps.start) / steps.step)
+        if 0 <= place < len(values):
+            values[place] = _number(point.value)
+    return values
+
+
+def _in_figures(points: tuple[Point, ...]) -> str:
+    numbers = [number for point in points if (number := _number(point.value)) is not None]
+    finite = [number for number in numbers if math.isfinite(number)]
+    last = f"last {harmless(points[-1].value)}" if points else "no sample"
+    odd = f", {len(points) - len(finite)} not finite" if len(finite) < len(points) else ""
+    return (f"{min(finite):g} to {max(finite):g}, {last}" if finite else last) + odd
+
+
+def _number(value: str) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _lines(lines: Iterator[str]) -> Iterator[str]:
+    while block := list(islice(lines, _LINES_A_BLOCK)):
+        yield "\n".join(block)
+
+
+def _notes(count: int, *, truncated: bool, what: str, warnings: tuple[str, ...]) -> Iterator[str]:
+    yield from map(harmless, warnings)
+    if truncated:
+        yield f"there are more {what} than these {count:,}; --limit 0 lists all that the node gives"

@@ -1,0 +1,223 @@
+"""The story: a gateway and a node with two shards under load; the node is killed; what was acknowledged is there, once.
+
+Buckets are short and replays always go through Spark, so that all of it happens within minutes. The load goes on while
+the node is down: an agent notices nothing of that, since the gateway has Kafka.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from strandline.clock import Clock, wait_until
+from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
+from strandline.node.bench.shard_process import write_settings
+from strandline.node.client.reading_back import read_back
+from strandline.node.demo.ledger import Ledger, Samples, compare
+from strandline.node.demo.programs import Program, ProgramFailed, fetched
+from strandline.node.demo.report import Chapter, DemoReport
+from strandline.node.demo.sending import Sender
+from strandline.node.stack.ports import LOOPBACK, free_ports
+from strandline.node.stack.stack import Stack
+from strandline.node.steps import Step, Steps
+from strandline.time_range import TimeRange
+
+PARTITIONS = 2
+_FLUSH_S, _GRACE_S = 15, 1
+_SCRAPES_BEFORE, _SCRAPES_DOWN = 5, 6
+# Of the load after the first flush, how much the node still sees before it is killed: some is in its memory only.
+_SCRAPES_UNSTORED = 2
+_CLUSTERS = 4
+_START_S, _FLUSHED_S, _RECOVERED_S = 90, 120, 300
+_SHARDS = "/api/v1/strandline/shards"
+
+
+class ProofFailed(ProgramFailed):
+    """What was found is not what was acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the demonstration answers, as host:port."""
+
+    node: str
+    gateway: str
+
+
+class Story:
+    """One run in a folder of its own, on a stack that is up. Leaving it ends what it started."""
+
+    def __init__(self, stack: Stack, folder: Path, *, series: int, clock: Clock, environ: Mapping[str, str]) -> None:
+        self._folder, self._series = folder, series
+        self._clock, self._environ = clock, environ
+        node, gateway = free_ports(2)
+        self.addresses = Addresses(f"{LOOPBACK}:{node}", f"{LOOPBACK}:{gateway}")
+        self.settings = _write_settings(folder, stack, self.addresses)
+        self._running = ExitStack()
+        self._steps: Steps
+        self._chapters: list[Chapter] = []
+        scrapes = _SCRAPES_BEFORE + _SCRAPES_UNSTORED + _SCRAPES_DOWN
+        self._first_time = clock.now_ms() - scrapes * INTERVAL_MS
+
+    def __enter__(self) -> "Story":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+    def tell(self, steps: Steps) -> DemoReport:
+        """All of it, once. Raises `ProofFailed`, and `ProgramFailed` for whatever else went wrong."""
+        self._steps, ledger = steps, Ledger()
+        scrapes = _each_scrape(Scrapes(self._series, self._first_time))
+        self._chapter("Starting the gateway", self._start_gateway)
+        node = self._chapter("Starting the node with two shards", self._start_node)
+        with closing(Sender(self.addresses.gateway, ledger, self._clock)) as sender:
+
+            def send(count: int) -> Callable[[Step], None]:
+                bodies = chain.from_iterable(islice(scrapes, count))
+                return lambda step: sender.send(bodies, step)
+
+            self._chapter(f"Writing {self._series:,} series", send(_SCRAPES_BEFORE))
+            self._chapter("Storing the first buckets", self._wait_for_flush)
+            self._chapter("Writing on", send(_SCRAPES_UNSTORED))
+            self._chapter("kill -9 of the node", lambda _: node.kill())
+            self._chapter("Writing on, with the node down", send(_SCRAPES_DOWN))
+        self._chapter("Waiting until the bucket of that is over", self._wait_for_bucket_end)
+        self._chapter("Recovery: index, Spark replay, tail", self._start_again)
+        verified = self._chapter("Verifying what is stored", self._verify)
+        comparison = self._chapter("Reading every sample back", lambda step: self._prove(ledger, step))
+        return DemoReport(self._series, comparison, verified, tuple(self._chapters))
+
+    def _chapter(self, name: str, work: Callable[[Step], Any]) -> Any:
+        began = self._clock.monotonic()
+        with self._steps.step(name) as step:
+            result = work(step)
+        self._chapters.append(Chapter(name, self._clock.monotonic() - began))
+        return result
+
+    def _start_gateway(self, step: Step) -> None:
+        arguments = ["gateway", "--config", str(self.settings), "--create-topic", str(PARTITIONS)]
+        gateway = Program(arguments, self._folder / "gateway.log", self._environ)
+        self._running.callback(gateway.end)
+        gateway.wait_for_answer(self.addresses.gateway, "/-/ready", self._clock, timeout=_START_S)
+        step.note = f"http://{self.addresses.gateway}/api/v1/write"
+
+    def _start_node(self, step: Step) -> Program:
+        node = self._node()
+        node.wait_for_answer(self.addresses.node, "/-/ready", self._clock, timeout=_START_S)
+        step.note = f"http://{self.addresses.node}/"
+        return node
+
+    def _node(self) -> Program:
+        node = Program(["node", "--config", str(self.settings)], self._folder / "node.log", self._environ)
+        self._running.callback(node.end)
+        return node
+
+    def _wait_for_flush(self, step: Step) -> None:
+        """Until every shard has stored something, and read all that was sent."""
+
+        def flushed() -> bool:
+            shards = self._shards()
+            step.note = ", ".join(f"shard {one['shard']} up to offset {one['checkpoint']}" for one in shards)
+            return all((one["checkpoint"] or 0) > 0 for one in shards)
+
+        self._wait(flushed, "every shard has stored a bucket", _FLUSHED_S)
+
+    def _wait_for_bucket_end(self, step: Step) -> None:
+        """So that all that was missed lies in whole buckets, which are for Spark to read."""
+        over = (self._clock.now_ms() // (1000 * _FLUSH_S) + 1) * 1000 * _FLUSH_S + 1000 * _GRACE_S
+        step.note = f"buckets of {_FLUSH_S} s"
+        while (now := self._clock.now_ms()) < over:
+            self._clock.sleep((over - now) / 1000)
+
+    def _start_again(self, step: Step) -> None:
+        node = self._node()
+        node.wait_for_answer(self.addresses.node, "/-/healthy", self._clock, timeout=_START_S)
+
+        def recovered() -> bool:
+            node.check()
+            shards = self._shards()
+            step.note = ", ".join(f"shard {one['shard']} {_progress(one)}" for one in shards)
+            fractions = [1.0 if one["active"] else (one["progress"] or 0.0) for one in shards]
+            step.fraction = sum(fractions) / len(fractions) if fractions else None
+            return bool(shards) and all(one["active"] for one in shards)
+
+        self._wait(recovered, "every shard is active again", _RECOVERED_S)
+        step.fraction = None
+
+    def _verify(self, step: Step) -> int:
+        script = Path(sys.executable).with_name("strandline")
+        done = subprocess.run(
+            [sys.executable, str(script), "recover", "verify", "--config", str(self.settings)],
+            env=dict(self._environ),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise ProofFailed(f"strandline recover verify ended with {done.returncode}: {done.stdout}{done.stderr}")
+        step.note = "manifest, segments, index buckets, bitmaps and Lucene agree"
+        return PARTITIONS
+
+    def _prove(self, ledger: Ledger, step: Step) -> Any:
+        times, parts = TimeRange(0, self._clock.now_ms() + INTERVAL_MS), []
+        for cluster in range(_CLUSTERS):
+            parts.append(Samples.of(read_back(self.addresses.node, "cluster", f"cluster-{cluster}", times)))
+            step.fraction = (cluster + 1) / _CLUSTERS
+        comparison = compare(ledger.samples(), Samples.together(parts))
+        step.fraction, step.note = None, f"{comparison.found:,} samples, {comparison.lost} lost"
+        if not comparison.is_exact:
+            raise ProofFailed(
+                f"of {comparison.acknowledged:,} acknowledged samples {comparison.lost:,} are lost, "
+                f"{comparison.doubled:,} doubled, {comparison.wrong:,} wrong; {comparison.foreign:,} were never sent",
+                remedy="This is a bug: please report it",
+            )
+        return comparison
+
+    def _shards(self) -> list[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = fetched(self.addresses.node, _SHARDS)["shards"]
+        return found
+
+    def _wait(self, condition: Callable[[], bool], what: str, timeout: float) -> None:
+        if not wait_until(condition, timeout=timeout, clock=self._clock, poll=0.25):
+            raise ProgramFailed(f"it took more than {timeout} s until {what}", remedy=f"See the logs in {self._folder}")
+
+
+def _progress(shard: Mapping[str, Any]) -> str:
+    phase = shard["phase"] or shard["process"]
+    return f"{phase} {shard['progress']:.0%}" if shard["progress"] is not None else str(phase)
+
+
+def _each_scrape(scrapes: Scrapes) -> Iterator[Iterator[bytes]]:
+    while True:
+        yield scrapes.next()
+
+
+def _write_settings(folder: Path, stack: Stack, addresses: Addresses) -> Path:
+    """A settings file for servers of the demonstration's own."""
+    return write_settings(
+        folder / "strandline.toml",
+        {
+            "dataset": {
+                "name": "demo",
+                "flush_interval": f"{_FLUSH_S}s",
+                "grace": f"{_GRACE_S}s",
+                "retention": "2h",
+                "stale_after": "1h",
+                "kafka_retention": "2h",
+                "history": "0s",
+            },
+            "shard": {"data_dir": str(folder / "data"), "flush_spread": 0.2},
+            "replay": {"mode": "spark", "worker_idle": "5s"},
+            "http": {"node_address": addresses.node, "gateway_address": addresses.gateway},
+            "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
+            "cassandra": {
+                "contact_points": [f"{stack.cassandra_host}:{stack.cassandra_port}"],
+                "keyspace_copies": 1,
+            },
+        },
+    )

@@ -1,0 +1,79 @@
+"""The gateway's parts from the settings: options of Kafka's client, producer, watch over the topic."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from strandline.clock import Clock
+from strandline.node.gateway.gateway import Gateway
+from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
+from strandline.node.gateway.options import gateway_options
+from strandline.node.gateway.topic import KafkaTopicLook, TopicNeeds, TopicWatch
+from strandline.node.settings.clients import librdkafka_options
+from strandline.node.settings.sections import Settings
+from strandline.node.settings.units import Duration
+from strandline.node.shard.kafka_topics import AS_BROKERS_SAY, create_topic
+
+_LOG = structlog.get_logger(__name__)
+
+_KEPT_IN_KAFKA = Duration.parse("7d")
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayParts:
+    """The gateway, and the watch over its topic, which has looked once."""
+
+    gateway: Gateway
+    topic: TopicWatch
+
+
+@contextmanager
+def assembled(settings: Settings, clock: Clock) -> Iterator[GatewayParts]:
+    """A gateway that is ready to serve. Raises what is wrong with the topic; brokers that don't answer are waited for
+    while it serves. Whoever serves it closes the gateway itself, which takes its event loop.
+    """
+    options, kafka = gateway_options(settings), librdkafka_options(settings.kafka)
+    topic = settings.dataset.topic_name
+    needs = TopicNeeds(settings.dataset.flush_interval.milliseconds, options.max_record)
+    looking = KafkaTopicLook(kafka, topic, needs)
+    watches: list[TopicWatch] = []
+
+    def on_trouble() -> None:
+        for each in watches:
+            each.doubt()
+
+    producer = KafkaProducer(
+        clients_of(kafka, Bounds(options.timeout_s, options.max_in_flight)), topic, on_trouble=on_trouble
+    )
+    watch = TopicWatch(looking, producer, options.partitions_refresh_s)
+    watches.append(watch)
+    gateway = Gateway(options, producer, watch, clock)
+    try:
+        watch.start()
+        gateway.warm_up()
+        yield GatewayParts(gateway, watch)
+    finally:
+        watch.close()
+        producer.close(0.0)
+
+
+def make_topic(settings: Settings, partitions: int) -> bool:
+    """Make the topic with so many partitions, whose record times are the brokers' own; False, with nothing changed, if
+    there is one. Raises `LogUnreachable` if the brokers don't answer.
+    """
+    retention = settings.dataset.kafka_retention or _KEPT_IN_KAFKA
+    name = settings.dataset.topic_name
+    made = create_topic(
+        librdkafka_options(settings.kafka),
+        name,
+        partitions=partitions,
+        replication=AS_BROKERS_SAY,
+        retention_ms=retention.milliseconds,
+    )
+    if made:
+        _LOG.info("topic made", topic=name, partitions=partitions, retention=str(retention))
+    else:
+        _LOG.info("there is a topic already, and it stays as it is", topic=name)
+    return made

@@ -1,0 +1,135 @@
+"""What the gateway has done since it started, as numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+LATENCY_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Upper bounds of the latency's buckets, in seconds. What took longer is in none of them."""
+
+
+class Outcome(StrEnum):
+    """What became of a request."""
+
+    WRITTEN = "written"
+    PARTLY_WRITTEN = "partly-written"
+    REFUSED = "refused"
+    UNSUPPORTED = "unsupported"
+    TOO_LARGE = "too-large"
+    PUT_OFF = "put-off"
+    KAFKA_UNAVAILABLE = "kafka-unavailable"
+    STOPPING = "stopping"
+    CLIENT_GONE = "client-gone"
+    FAILED = "failed"
+
+
+class GatewayStage(StrEnum):
+    """The stages of the work on a request, in their order. What HTTP and Kafka's own threads take is none of them."""
+
+    UNPACK = "unpack"
+    SPLIT = "split"
+    PACK = "pack"
+    PRODUCE = "produce"
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerCounts:
+    """What Kafka's client tells: requests that were sent again, errors of all kinds, and how often the client was made
+    anew after an error that ended it.
+    """
+
+    retries: int = 0
+    errors: int = 0
+    renewals: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayFigures:
+    """All of it, at one moment. Counts only rise, but for `in_flight_bytes`, `waiting_requests` and `partitions`.
+
+    `requests` is by outcome. `series`, `samples`, `records` and `bytes_out` count what Kafka has acknowledged, as a
+    whole request; `bytes_in` bodies as they were sent. `dropped_series` is by reason. Exemplars and histograms are
+    those of series that ended here: the others travel on and are counted by the shards. `latency_buckets` are as
+    Prometheus has them: how many took at most `LATENCY_BOUNDS_S[i]`. `stages` has seconds of CPU.
+    """
+
+    requests: Mapping[Outcome, int]
+    series: int
+    samples: int
+    records: int
+    bytes_in: int
+    bytes_out: int
+    dropped_series: Mapping[str, int]
+    series_without_samples: int
+    skipped_exemplars: int
+    skipped_histograms: int
+    skipped_metadata: int
+    in_flight_bytes: int
+    in_flight_limit: int
+    waiting_requests: int
+    partitions: int
+    kafka: ProducerCounts
+    latency_seconds: float
+    latency_count: int
+    latency_buckets: tuple[int, ...]
+    stages: Mapping[GatewayStage, float]
+
+
+@dataclass(slots=True)
+class Counting:
+    """The counts as they grow. All of it is done by the event loop's thread."""
+
+    requests: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    series: int = 0
+    samples: int = 0
+    records: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    dropped_series: dict[str, int] = field(default_factory=dict)
+    series_without_samples: int = 0
+    skipped_exemplars: int = 0
+    skipped_histograms: int = 0
+    skipped_metadata: int = 0
+    latency_seconds: float = 0.0
+    latencies: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS_S) + 1))
+    stages: dict[GatewayStage, float] = field(default_factory=lambda: dict.fromkeys(GatewayStage, 0.0))
+
+    def answered(self, outcome: Outcome, seconds: float) -> None:
+        """A request has come to its end."""
+        self.requests[outcome] += 1
+        self.latency_seconds += seconds
+        place = 0
+        while place < len(LATENCY_BOUNDS_S) and seconds > LATENCY_BOUNDS_S[place]:
+            place += 1
+        self.latencies[place] += 1
+
+    def figures(
+        self, *, in_flight: int, limit: int, waiting: int, partitions: int, kafka: ProducerCounts
+    ) -> GatewayFigures:
+        """All of it as of now."""
+        buckets, so_far = [], 0
+        for count in self.latencies[:-1]:
+            so_far += count
+            buckets.append(so_far)
+        return GatewayFigures(
+            requests=dict(self.requests),
+            series=self.series,
+            samples=self.samples,
+            records=self.records,
+            bytes_in=self.bytes_in,
+            bytes_out=self.bytes_out,
+            dropped_series=dict(self.dropped_series),
+            series_without_samples=self.series_without_samples,
+            skipped_exemplars=self.skipped_exemplars,
+            skipped_histograms=self.skipped_histograms,
+            skipped_metadata=self.skipped_metadata,
+            in_flight_bytes=in_flight,
+            in_flight_limit=limit,
+            waiting_requests=waiting,
+            partitions=partitions,
+            kafka=kafka,
+            latency_seconds=self.latency_seconds,
+            latency_count=sum(self.latencies),
+            latency_buckets=tuple(buckets),
+            stages=dict(self.stages),
+        )

@@ -1,0 +1,265 @@
+"""The gateway itself: takes requests, answers them, and counts.
+
+Everything here belongs to one event loop. Unpacking, splitting and packing are done in a few threads; deliveries come
+back from the producer's own. A request's body counts as in flight from before it is read until Kafka has it or has
+given it up, whoever still waits for that: a client that goes away leaves nothing behind, and what was handed to Kafka
+by then stays there.
+"""
+
+import asyncio
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import structlog
+from aiohttp import web
+
+from strandline.clock import Clock
+from strandline.node.gateway.figures import Counting, GatewayFigures, GatewayStage, Outcome
+from strandline.node.gateway.headers import check_headers
+from strandline.node.gateway.in_flight import InFlight, NoRoom, Reservation
+from strandline.node.gateway.not_taken import (
+    NotTaken,
+    kafka_unavailable,
+    put_off,
+    refused,
+    stopping,
+    too_large,
+    too_slow,
+)
+from strandline.node.gateway.options import GatewayOptions
+from strandline.node.gateway.packing import Packed, pack, told
+from strandline.node.gateway.producer import NotDelivered, RecordProducer
+from strandline.node.gateway.topic import Topic
+from strandline.node.http.errors import SlowRequest
+from strandline.node.http.routes import Access, Route
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import BadBlock, compress, unpacked_length
+from strandline.wire.splitting import BadRequest
+
+log = structlog.get_logger(__name__)
+
+RECORD_OVERHEAD = 1 << 10
+"""What a record, or a request, takes in memory beside its bytes, about."""
+
+_MOST_THREADS = 4
+# A request that unpacks to less takes at most two milliseconds: to hand it to a thread would cost a fifth more CPU, and
+# all in all not be quicker.
+_WORTH_A_THREAD = 1 << 20
+
+
+class Gateway:
+    """Takes remote writes. `routes` says where; `close` ends it, after the server has been stopped."""
+
+    def __init__(self, options: GatewayOptions, producer: RecordProducer, topic: Topic, clock: Clock) -> None:
+        self._options, self._producer, self._topic, self._clock = options, producer, topic, clock
+        self._in_flight = InFlight(options.max_in_flight)
+        self._counting = Counting()
+        self._threads = ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1), thread_name_prefix="packing")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
+
+    def routes(self) -> tuple[Route, ...]:
+        """Where it answers."""
+        return (
+            Route(("POST",), "/api/v1/write", self.write, Access.WRITE),
+            Route(("GET",), "/-/healthy", self.healthy, Access.OPEN),
+            Route(("GET",), "/-/ready", self.ready, Access.OPEN),
+        )
+
+    def figures(self) -> GatewayFigures:
+        """What it has done so far. Any thread may ask."""
+        return self._counting.figures(
+            in_flight=self._in_flight.used,
+            limit=self._in_flight.limit,
+            waiting=self._in_flight.waiting,
+            partitions=self._topic.partitions,
+            kafka=self._producer.counts(),
+        )
+
+    def trouble(self) -> str:
+        """Why nothing can be written now; empty if all is well."""
+        if self._is_stopping:
+            return "the gateway is being stopped"
+        return str(self._topic.trouble or "")
+
+    async def healthy(self, _request: web.Request) -> web.StreamResponse:
+        """The process is alive, whatever Kafka does: a restart would mend nothing."""
+        return web.Response(text="The gateway is healthy.\n")
+
+    async def ready(self, _request: web.Request) -> web.StreamResponse:
+        """Whether a request would be taken."""
+        if trouble := self.trouble():
+            return web.Response(status=503, text=f"Not ready: {trouble}\n")
+        return web.Response(text="The gateway is ready.\n")
+
+    async def write(self, request: web.Request) -> web.StreamResponse:
+        """`POST /api/v1/write`."""
+        began, outcome = self._clock.monotonic(), Outcome.FAILED
+        try:
+            await self._take(request)
+        except NotTaken as error:
+            outcome = error.outcome
+            response = error.response()
+            if not request.content.is_eof():
+                # What the client still sends is of no use to the next request.
+                response.force_close()
+            return response
+        except (asyncio.CancelledError, ConnectionError):
+            outcome = Outcome.CLIENT_GONE
+            raise
+        else:
+            outcome = Outcome.WRITTEN
+            return web.Response(status=204)
+        finally:
+            self._counting.answered(outcome, self._clock.monotonic() - began)
+
+    def begin_stop(self) -> None:
+        """Take no more requests; those that are being worked on go on."""
+        self._is_stopping = True
+
+    async def close(self, timeout: float) -> None:
+        """Wait for what is in flight, for so many seconds in all, and give up the rest."""
+        self.begin_stop()
+        began = self._clock.monotonic()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout)
+        left = max(0.0, timeout - (self._clock.monotonic() - began))
+        await asyncio.get_running_loop().run_in_executor(None, self._producer.close, left)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def warm_up(self) -> None:
+        """Load the compiled code, which takes some tenths of a second, before the first request needs it."""
+        body = compress(encode_request([Series([("a", "b")], [(1, 1.0)]), Series([], [(1, 1.0)])]))
+        pack(body, 2, self._options)
+
+    async def _take(self, request: web.Request) -> None:
+        """All of a request. Raises `NotTaken`; returns once Kafka has it."""
+        options, length = self._options, request.content_length
+        if self._is_stopping:
+            raise stopping()
+        check_headers(request.headers)
+        if length is not None and length > options.max_body:
+            raise too_large(str(length), options.max_body)
+        self._require_kafka()
+        # A body that does not say how long it is may be as long as any.
+        expected = (options.max_body if length is None else length) + RECORD_OVERHEAD
+        reservation = await self._admitted(expected)
+        try:
+            body = await self._read(request)
+            reservation.resize(len(body) + RECORD_OVERHEAD)
+        except BaseException:
+            reservation.release()
+            raise
+        self._counting.bytes_in += len(body)
+        # In a task of its own, which goes on if this one is cancelled because the client has gone.
+        task = asyncio.create_task(self._put(body, reservation))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        await asyncio.shield(task)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Somebody has to ask for it, or asyncio complains where the client has gone and nobody else does.
+            task.exception()
+
+    def _require_kafka(self) -> None:
+        """While brokers don't answer, nothing is read that would only wait for them."""
+        if (trouble := self._topic.trouble) is not None:
+            raise kafka_unavailable(trouble)
+
+    async def _admitted(self, size: int) -> Reservation:
+        patience = self._options.patience_s
+        try:
+            return await self._in_flight.reserve(size, patience)
+        except NoRoom:
+            # If all waits for brokers that are away, the client has to know that it must send it again.
+            self._require_kafka()
+            raise put_off(patience) from None
+
+    async def _read(self, request: web.Request) -> bytes:
+        content, limit = request.content, self._options.max_body
+        chunks, size = [], 0
+        try:
+            while chunk := await content.readany():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > limit:
+                    raise too_large(f"more than {limit}", limit)
+        except SlowRequest:
+            raise too_slow() from None
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def _put(self, body: bytes, reservation: Reservation) -> None:
+        """Into Kafka. Whatever happens, the reservation is given back when nothing of the request is left."""
+        try:
+            packed = await self._packed(body)
+            del body
+            self._count_skipped(packed)
+        except BaseException:
+            reservation.release()
+            raise
+        if packed.records:
+            reservation.resize(packed.record_bytes + RECORD_OVERHEAD * len(packed.records))
+            await self._deliver(packed, reservation)
+        else:
+            reservation.release()
+        if packed.dropped:
+            outcome = Outcome.PARTLY_WRITTEN if packed.records else Outcome.REFUSED
+            raise NotTaken(400, outcome, str(told(packed.dropped, packed.series)))
+
+    async def _packed(self, body: bytes) -> Packed:
+        work = partial(pack, body, self._topic.partitions, self._options)
+        try:
+            if unpacked_length(body, limit=self._options.limits.record_bytes) < _WORTH_A_THREAD:
+                return work()
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except (BadBlock, BadRequest) as error:
+            raise refused(error) from error
+
+    async def _deliver(self, packed: Packed, reservation: Reservation) -> None:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[NotDelivered | None] = loop.create_future()
+
+        def arrived(error: NotDelivered | None) -> None:
+            reservation.release()
+            if error is None:
+                self._count_written(packed)
+            if not answer.done():
+                answer.set_result(error)
+
+        def on_done(error: NotDelivered | None) -> None:
+            loop.call_soon_threadsafe(arrived, error)
+
+        began = time.thread_time()
+        self._producer.send(packed.records, on_done)
+        self._counting.stages[GatewayStage.PRODUCE] += time.thread_time() - began
+        try:
+            async with asyncio.timeout(self._options.timeout_s):
+                error = await answer
+        except TimeoutError:
+            error = NotDelivered(f"Kafka has not acknowledged it within {self._options.timeout_s:g} s")
+        if error is not None:
+            self._topic.doubt()
+            raise kafka_unavailable(error)
+
+    def _count_written(self, packed: Packed) -> None:
+        counting = self._counting
+        counting.series += packed.series
+        counting.samples += packed.samples
+        counting.records += len(packed.records)
+        counting.bytes_out += packed.record_bytes
+
+    def _count_skipped(self, packed: Packed) -> None:
+        counting, seconds = self._counting, packed.seconds
+        for one in packed.dropped:
+            counting.dropped_series[one.reason] = counting.dropped_series.get(one.reason, 0) + one.series
+        counting.series_without_samples += packed.without_samples
+        counting.skipped_exemplars += packed.exemplars
+        counting.skipped_histograms += packed.histograms
+        counting.skipped_metadata += packed.metadata
+        counting.stages[GatewayStage.UNPACK] += seconds.unpack
+        counting.stages[GatewayStage.SPLIT] += seconds.split
+        counting.stages[GatewayStage.PACK] += seconds.pack

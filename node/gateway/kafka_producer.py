@@ -1,0 +1,226 @@
+"""The `RecordProducer` of real brokers: librdkafka's, idempotent, with one thread that takes in its deliveries."""
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from strandline.clock import SystemClock
+from strandline.errors import StrandlineError
+from strandline.node.gateway.figures import ProducerCounts
+from strandline.node.gateway.producer import NotDelivered, OnDone, Record
+from strandline.node.shard.kafka_clients import BrokerErrors, ClientOptions, made
+from strandline.node.shard.kafka_errors import ALL_DOWN, error_of
+
+_LOG = structlog.get_logger(__name__)
+
+_TUNING: ClientOptions = {
+    # Parts of several requests that come together travel together; a request alone waits for no more than this.
+    "linger.ms": 2,
+    # What goes in is packed already.
+    "compression.type": "none",
+    # The topic's own limit is the one that counts.
+    "message.max.bytes": 1_000_000_000,
+    "reconnect.backoff.ms": 100,
+    "reconnect.backoff.max.ms": 2_000,
+    "statistics.interval.ms": 5_000,
+}
+_OWN: ClientOptions = {"enable.idempotence": True, "acks": "all"}
+
+RECORD_OVERHEAD = 1 << 10
+"""What a record takes in memory beside its bytes, about."""
+_MOST_MESSAGES = 10_000_000
+
+_POLL_S = 0.2
+_LEARN_S = 5.0
+_PURGE_S = 5.0
+
+
+class Client(Protocol):
+    """The part of confluent-kafka's producer that is used here."""
+
+    def produce(self, topic: str, *, value: bytes, partition: int, on_delivery: Callable[..., None]) -> None: ...
+
+    def poll(self, timeout: float) -> int: ...
+
+    def flush(self, timeout: float) -> int: ...
+
+    def purge(self) -> None: ...
+
+    def list_topics(self, topic: str, timeout: float) -> Any: ...
+
+    def __len__(self) -> int: ...
+
+
+class MakesClients(Protocol):
+    """Makes a client that tells of errors and statistics."""
+
+    def __call__(self, on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]) -> Client: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How long brokers may take to acknowledge a record, and how many bytes may wait for that."""
+
+    timeout_s: float
+    max_in_flight: int
+
+
+def clients_of(options: ClientOptions, bounds: Bounds) -> MakesClients:
+    """Makes librdkafka's producers. The bound on what is in flight is the gateway's to keep; the library's own lies
+    above it, so that it is not what refuses a request.
+    """
+    limits: ClientOptions = {
+        "message.timeout.ms": int(bounds.timeout_s * 1000),
+        "queue.buffering.max.kbytes": min(2 * bounds.max_in_flight // 1024 + (64 << 10), 2**31 - 1),
+        "queue.buffering.max.messages": min(2 * bounds.max_in_flight // RECORD_OVERHEAD + 10_000, _MOST_MESSAGES),
+    }
+
+    def make(on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]) -> Client:
+        callbacks = {"error_cb": on_error, "stats_cb": on_statistics}
+        client: Client = made(Producer, {**_TUNING, **options, **limits, **_OWN, **callbacks})
+        return client
+
+    return make
+
+
+class _Batch:
+    """The records of one request, counted down."""
+
+    __slots__ = ("_error", "_left", "_lock", "_on_done", "_owner")
+
+    def __init__(self, owner: "KafkaProducer", lock: threading.Lock, records: int, on_done: OnDone) -> None:
+        self._owner, self._lock, self._left, self._on_done = owner, lock, records, on_done
+        self._error: NotDelivered | None = None
+
+    def delivered(self, error: KafkaError | None, _message: object) -> None:
+        """One of them is there, or has been given up."""
+        self.finish(1, None if error is None else self._owner.failed(error))
+
+    def finish(self, records: int, error: NotDelivered | None) -> None:
+        with self._lock:
+            self._error = self._error or error
+            self._left -= records
+            done = self._left == 0
+        if done:
+            self._on_done(self._error)
+
+
+class KafkaProducer:
+    """Puts records into one topic. `on_trouble` is called, by the thread of the deliveries, when no broker is there."""
+
+    def __init__(self, make: MakesClients, topic: str, on_trouble: Callable[[], None] = lambda: None) -> None:
+        """Raises `KafkaFailed` if the library won't have its options. Connects in the background."""
+        self._make, self._topic, self._on_trouble = make, topic, on_trouble
+        self._errors_heard = BrokerErrors(topic, SystemClock())
+        self._lock, self._handing = threading.Lock(), threading.Lock()
+        self._counts = ProducerCounts()
+        self._retries_before = 0
+        self._spent = self._closed = False
+        self._client = self._made()
+        self._thread = threading.Thread(target=self._take_in, name="deliveries", daemon=True)
+        self._thread.start()
+
+    def send(self, records: Sequence[Record], on_done: OnDone) -> None:
+        batch = _Batch(self, self._lock, len(records), on_done)
+        handed, trouble = self._hand_over(records, batch.delivered)
+        if handed < len(records):
+            batch.finish(len(records) - handed, trouble)
+
+    def learn(self, partitions: int) -> None:
+        try:
+            known = self._client.list_topics(self._topic, timeout=_LEARN_S).topics[self._topic].partitions
+        except KafkaException as failure:
+            raise self.failed(error_of(failure)) from failure
+        if len(known) < partitions:
+            raise NotDelivered(f"the brokers know of {len(known)} partitions of topic {self._topic}, not {partitions}")
+
+    def renew(self) -> None:
+        self._spent = True
+
+    def counts(self) -> ProducerCounts:
+        return self._counts
+
+    def close(self, timeout: float) -> None:
+        with self._handing:
+            self._closed = True
+        if self._client.flush(timeout):
+            self._give_up(self._client)
+        self._thread.join(_PURGE_S)
+
+    def failed(self, error: KafkaError) -> NotDelivered:
+        """What an error means for the request it belongs to."""
+        self._note(error)
+        return NotDelivered(f"Kafka did not take it: {error.str()}")
+
+    def _hand_over(
+        self, records: Sequence[Record], on_delivery: Callable[..., None]
+    ) -> tuple[int, NotDelivered | None]:
+        """How many the client has taken, and why no more. None goes to a client that nobody listens to any more."""
+        handed = 0
+        with self._handing:
+            if self._closed:
+                return 0, NotDelivered("the producer is closed")
+            try:
+                for record in records:
+                    self._client.produce(
+                        self._topic, value=record.value, partition=record.partition, on_delivery=on_delivery
+                    )
+                    handed += 1
+            except BufferError:
+                return handed, NotDelivered("too many records wait for Kafka already")
+            except KafkaException as failure:
+                return handed, self.failed(error_of(failure))
+        return handed, None
+
+    def _made(self) -> Client:
+        return self._make(self._heard, self._told)
+
+    def _heard(self, error: KafkaError) -> None:
+        self._note(error)
+        self._errors_heard.heard(error)
+        if error.code() == ALL_DOWN:
+            self._on_trouble()
+
+    def _note(self, error: KafkaError) -> None:
+        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the library's name for it
+            self._spent = True
+        with self._lock:
+            self._counts = replace(self._counts, errors=self._counts.errors + 1)
+
+    def _told(self, statistics: str) -> None:
+        brokers: Mapping[str, Mapping[str, int]] = json.loads(statistics).get("brokers", {})
+        retries = sum(broker.get("txretries", 0) for broker in brokers.values())
+        with self._lock:
+            self._counts = replace(self._counts, retries=self._retries_before + retries)
+
+    def _take_in(self) -> None:
+        """The thread: take in deliveries, and put another client in the place of one that is of no more use."""
+        while not (self._closed and len(self._client) == 0):
+            self._client.poll(_POLL_S)
+            if self._spent and not self._closed:
+                self._replace()
+
+    def _replace(self) -> None:
+        try:
+            new = self._made()
+        except StrandlineError as error:
+            _LOG.error("Kafka's client can't be made again", reason=str(error))
+            return
+        with self._handing:
+            old, self._client, self._spent = self._client, new, False
+        with self._lock:
+            self._retries_before = self._counts.retries
+            self._counts = replace(self._counts, renewals=self._counts.renewals + 1)
+        _LOG.warning("Kafka's client was of no more use, and another one has taken its place", topic=self._topic)
+        self._give_up(old)
+
+    @staticmethod
+    def _give_up(client: Client) -> None:
+        """Each record that is left is told as failed, and so is every batch."""
+        client.purge()
+        client.flush(_PURGE_S)

@@ -1,0 +1,48 @@
+"""What the gateway is told, from the settings. Pure."""
+
+from dataclasses import dataclass, field
+
+from strandline.node.settings.sections import Settings
+from strandline.wire.decode import Limits
+
+_PATIENCE = 4
+"""Which part of the time for a request may be spent in line."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayOptions:
+    """Sizes in bytes, times in seconds. `limits` are those that the shards hold records to, but for the size, which is
+    that of a whole request here. `max_record` is that of a record before it is packed.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    max_body: int = 16 << 20
+    max_series: int = 100_000
+    max_in_flight: int = 256 << 20
+    max_record: int = 800 << 10
+    timeout_s: float = 20.0
+    partitions_refresh_s: float = 30.0
+
+    @property
+    def patience_s(self) -> float:
+        """How long a request may stand in line for room."""
+        return self.timeout_s / _PATIENCE
+
+
+def gateway_options(settings: Settings) -> GatewayOptions:
+    """Of these settings. A record is never larger than what a shard takes, whatever `gateway.max_record` says."""
+    own, shard = settings.gateway, settings.shard
+    return GatewayOptions(
+        limits=Limits(
+            record_bytes=own.max_unpacked.bytes,
+            labels=shard.max_labels,
+            label_name=shard.max_label_name,
+            label_value=shard.max_label_value,
+        ),
+        max_body=own.max_body.bytes,
+        max_series=own.max_series,
+        max_in_flight=own.max_in_flight.bytes,
+        max_record=min(own.max_record.bytes, shard.max_record_size.bytes),
+        timeout_s=own.timeout.seconds,
+        partitions_refresh_s=own.partitions_refresh.seconds,
+    )

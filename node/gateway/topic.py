@@ -1,0 +1,193 @@
+"""What is known of the topic: how many partitions it has, and whether its brokers answer.
+
+A thread of its own asks them, now and then and whenever something went wrong. Nobody who handles a request waits for
+the answer: what counts is the last one.
+"""
+
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from strandline.errors import Fatal, Retryable, StrandlineError
+from strandline.node.gateway.producer import RecordProducer
+from strandline.node.shard.kafka_admin import KafkaAdmin, TopicIdentity
+from strandline.node.shard.kafka_clients import ClientOptions
+from strandline.node.shard.kafka_topics import TopicRules
+from strandline.node.shard.log import LogUnreachable, TopicUnfit
+
+_LOG = structlog.get_logger(__name__)
+
+_ANSWER_MS = 5_000
+_SOON_S = 1.0
+# What a batch has around its record.
+_AROUND_A_RECORD = 512
+
+
+class Topic(Protocol):
+    """What whoever handles requests wants to know. No call waits."""
+
+    @property
+    def partitions(self) -> int:
+        """How many there are; 0 as long as nobody knows."""
+        ...
+
+    @property
+    def trouble(self) -> StrandlineError | None:
+        """Why nothing can be written, as far as is known."""
+        ...
+
+    def doubt(self) -> None:
+        """Something went wrong: look soon."""
+        ...
+
+
+class LooksAtTopic(Protocol):
+    """Asks brokers about a topic."""
+
+    def look(self) -> TopicIdentity:
+        """The topic as it is now. Raises `LogUnreachable`, `TopicUnfit` or `KafkaRefused`."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNeeds:
+    """What a topic's settings must allow: buckets of this length, and records of this size before they are packed."""
+
+    flush_interval_ms: int
+    max_record: int
+
+
+class KafkaTopicLook:
+    """Looks at a topic of real brokers. Its settings are checked until they were found to be right once."""
+
+    def __init__(self, options: ClientOptions, topic: str, needs: TopicNeeds) -> None:
+        self._admin = KafkaAdmin({**options, "socket.timeout.ms": _ANSWER_MS}, topic)
+        self._needs = needs
+        self._is_checked = False
+
+    def look(self) -> TopicIdentity:
+        identity = self._admin.identity()
+        if not self._is_checked:
+            settings = self._admin.settings()
+            TopicRules(self._needs.flush_interval_ms).check(identity.topic, settings)
+            check_record_size(identity.topic, self._needs.max_record, int(settings["max.message.bytes"]))
+            self._is_checked = True
+        return identity
+
+    def close(self) -> None:
+        self._admin.close()
+
+
+def check_record_size(topic: str, max_record: int, topic_takes: int) -> None:
+    """Raises `TopicUnfit` if a record that is as large as records may be would not get into the topic."""
+    # Bytes that snappy can't make shorter it makes longer, by a sixth at the most.
+    largest = max_record + max_record // 6 + _AROUND_A_RECORD
+    if largest > topic_takes:
+        raise TopicUnfit(
+            f"topic {topic} takes records of {topic_takes} bytes (max.message.bytes), and with gateway.max_record "
+            f"{max_record} they may have {largest} once packed",
+            remedy=f"Lower gateway.max_record to {max(0, (topic_takes - _AROUND_A_RECORD) * 6 // 7)}, or raise the "
+            "topic's max.message.bytes",
+        )
+
+
+class TopicWatch:
+    """The `Topic` that a thread keeps looking at, from `start` to `close`."""
+
+    def __init__(self, looking: LooksAtTopic, producer: RecordProducer, every_s: float) -> None:
+        self._looking, self._producer, self._every_s = looking, producer, every_s
+        self._partitions, self._topic_id = 0, ""
+        self._trouble: StrandlineError | None = LogUnreachable("Kafka has not been asked yet")
+        self._wake, self._over = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def partitions(self) -> int:
+        return self._partitions
+
+    @property
+    def trouble(self) -> StrandlineError | None:
+        return self._trouble
+
+    def doubt(self) -> None:
+        self._wake.set()
+
+    def start(self) -> None:
+        """Look for the first time, and from then on. Raises what is wrong with the topic; brokers that don't answer
+        are waited for in the background.
+        """
+        try:
+            self.look()
+        except Fatal:
+            self._looking.close()
+            raise
+        self._thread = threading.Thread(target=self._keep_looking, name="topic", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Look no more. Does not wait for brokers."""
+        self._over.set()
+        self._wake.set()
+
+    def look(self) -> None:
+        """Look once. Raises what is wrong with the topic, which is noted as well; `Retryable` errors are only noted."""
+        try:
+            identity = self._looking.look()
+            self._take(identity)
+        except Retryable as error:
+            self._note(error)
+        except Fatal as error:
+            self._note(error)
+            raise
+        else:
+            self._note(None)
+
+    def _take(self, identity: TopicIdentity) -> None:
+        if self._topic_id not in ("", identity.topic_id):
+            _LOG.warning("the topic was deleted and made again", topic=identity.topic, topic_id=identity.topic_id)
+            self._producer.renew()
+        self._topic_id = identity.topic_id
+        if identity.partitions > self._partitions:
+            # The producer has to know of them first.
+            self._producer.learn(identity.partitions)
+        if identity.partitions != self._partitions:
+            _LOG.info("partitions", topic=identity.topic, partitions=identity.partitions, before=self._partitions)
+            self._partitions = identity.partitions
+
+    def _note(self, error: StrandlineError | None) -> None:
+        if (error is None) != (self._trouble is None):
+            if error is None:
+                _LOG.info("Kafka answers")
+            else:
+                _LOG.warning("nothing can be written", reason=str(error))
+        self._trouble = error
+
+    def _keep_looking(self) -> None:
+        try:
+            while not self._wait():
+                self._look_or_note()
+        finally:
+            self._looking.close()
+
+    def _look_or_note(self) -> None:
+        # Somebody has to do something, and then it goes on: it has been logged, and /-/ready tells it.
+        with suppress(Fatal):
+            self.look()
+
+    def _wait(self) -> bool:
+        """Until it is time to look again, or somebody asks for it; whether it is over. However many ask, there is some
+        time between two looks.
+        """
+        if self._over.wait(min(_SOON_S, self._every_s)):
+            return True
+        if self._trouble is None:
+            self._wake.wait(self._every_s)
+        self._wake.clear()
+        return self._over.is_set()

@@ -1,0 +1,196 @@
+"""Numbers as Prometheus writes them into JSON.
+
+A value has the fewest digits that are read back as the same double, and of those the nearest: what Go's and Python's
+own conversions give. The digits are found as in R. Giulietti's "The Schubfach way to render doubles": three products
+with a power of ten of 128 bits say between which decimals of the right length the double lies. There is one form with
+all digits, and one with an exponent for what is below 1e-6 or from 1e21 on, as in Prometheus.
+"""
+
+import numpy as np
+from numba import njit
+
+from strandline.kernels.machine import multiply_wide
+
+LONGEST_VALUE = 32
+LONGEST_TIME = 24
+
+_LEAST, _GREATEST = -292, 324  # Of the exponents of ten that doubles need.
+
+
+def _powers_of_ten():
+    """10 to each exponent, as the 128 leading bits, rounded up: high and low words."""
+    powers = np.zeros((_GREATEST - _LEAST + 1, 2), dtype=np.uint64)
+    for exponent in range(_LEAST, _GREATEST + 1):
+        if exponent >= 0:
+            power = 10**exponent
+            extra = power.bit_length() - 128
+            leading = power << -extra if extra <= 0 else -(-power >> extra)
+        else:
+            power = 10**-exponent
+            leading = -(-(1 << (power.bit_length() + 127)) // power)
+        powers[exponent - _LEAST] = leading >> 64, leading & 0xFFFF_FFFF_FFFF_FFFF
+    return powers
+
+
+POWERS = _powers_of_ten()
+SIGN, FRACTION = np.uint64(1 << 63), np.uint64((1 << 52) - 1)
+HIDDEN = np.uint64(1 << 52)
+ZERO, ONE, TWO, FOUR, TEN, FORTY = (np.uint64(number) for number in (0, 1, 2, 4, 10, 40))
+EXPONENT_SHIFT, EXPONENT_MASK = np.uint64(52), np.uint64(0x7FF)
+DIGIT, MINUS, PLUS, POINT, LETTER_E = np.uint8(48), np.uint8(45), np.uint8(43), np.uint8(46), np.uint8(101)
+
+
+@njit(cache=True)
+def _round_to_odd(high, low, factor):
+    _, carried = multiply_wide(low, factor)
+    middle, top = multiply_wide(high, factor)
+    total = middle + carried
+    if total < middle:
+        top += ONE
+    return top | ONE if total > ONE else top
+
+
+@njit(cache=True)
+def shortest(bits):
+    """The digits of a positive, finite double as one whole number, and the exponent of ten to multiply it with. The
+    number may end in zeros.
+    """
+    fraction = bits & FRACTION
+    biased = np.int64((bits >> EXPONENT_SHIFT) & EXPONENT_MASK)
+    if biased != 0:
+        c = fraction | HIDDEN
+        q = biased - 1075
+        if -53 < q <= 0 and c & ((ONE << np.uint64(-q)) - ONE) == ZERO:
+            return c >> np.uint64(-q), 0
+    else:
+        c = fraction
+        q = -1074
+    closer = fraction == ZERO and biased > 1
+    odd = c & ONE
+    k = (q * 1262611 - (524031 if closer else 0)) >> 22
+    h = np.uint64(q + ((-k * 1741647) >> 19) + 1)
+    high, low = POWERS[-k - _LEAST, 0], POWERS[-k - _LEAST, 1]
+    below = _round_to_odd(high, low, (FOUR * c - (ONE if closer else TWO)) << h) + odd
+    value = _round_to_odd(high, low, (FOUR * c) << h)
+    above = _round_to_odd(high, low, (FOUR * c + TWO) << h) - odd
+    s = value >> TWO
+    if s >= TEN:
+        # Perhaps one digit less is enough.
+        short = s // TEN
+        down, up = below <= FORTY * short, FORTY * short + FORTY <= above
+        if down != up:
+            return (short + ONE if up else short), k + 1
+    down, up = below <= FOUR * s, FOUR * s + FOUR <= above
+    if down != up:
+        return (s + ONE if up else s), k
+    middle = FOUR * s + TWO
+    return (s + ONE if value > middle or (value == middle and s & ONE != ZERO) else s), k
+
+
+@njit(cache=True)
+def write_whole(number, out, at):
+    """The digits of a whole number of 64 bits without a sign."""
+    length, rest = 1, number // TEN
+    while rest != ZERO:
+        rest //= TEN
+        length += 1
+    for place in range(at + length - 1, at - 1, -1):
+        out[place] = DIGIT + np.uint8(number % TEN)
+        number //= TEN
+    return at + length
+
+
+@njit(cache=True)
+def write_time(milliseconds, out, at):
+    """Seconds, with three decimals unless they are zero."""
+    if milliseconds < 0:
+        out[at] = MINUS
+        at += 1
+        milliseconds = -milliseconds
+    at = write_whole(np.uint64(milliseconds // 1000), out, at)
+    thousandths = milliseconds % 1000
+    if thousandths != 0:
+        out[at] = POINT
+        out[at + 1] = DIGIT + np.uint8(thousandths // 100)
+        out[at + 2] = DIGIT + np.uint8(thousandths // 10 % 10)
+        out[at + 3] = DIGIT + np.uint8(thousandths % 10)
+        at += 4
+    return at
+
+
+@njit(cache=True)
+def _write_three(a, b, c, out, at):
+    out[at], out[at + 1], out[at + 2] = a, b, c
+    return at + 3
+
+
+@njit(cache=True)
+def _write_with_exponent(digits, exponent, out, at):
+    """`d.ddde+dd`, for a number whose digits have no zero at their end."""
+    end = write_whole(digits, out, at + 1)
+    length = end - at - 1
+    out[at] = out[at + 1]
+    if length > 1:
+        out[at + 1] = POINT
+        at = end
+    else:
+        at += 1
+    power = exponent + length - 1
+    out[at] = LETTER_E
+    out[at + 1] = MINUS if power < 0 else PLUS
+    at += 2
+    power = abs(power)
+    if power < 10:
+        out[at] = DIGIT
+        at += 1
+    return write_whole(np.uint64(power), out, at)
+
+
+@njit(cache=True)
+def write_value(bits, out, at):
+    """A double, given by its bits, without quotes."""
+    if (bits >> EXPONENT_SHIFT) & EXPONENT_MASK == EXPONENT_MASK:
+        if bits & FRACTION != ZERO:
+            return _write_three(np.uint8(78), np.uint8(97), np.uint8(78), out, at)
+        out[at] = MINUS if bits & SIGN != ZERO else PLUS
+        return _write_three(np.uint8(73), np.uint8(110), np.uint8(102), out, at + 1)
+    if bits & SIGN != ZERO:
+        out[at] = MINUS
+        at += 1
+        bits &= ~SIGN
+    if bits == ZERO:
+        out[at] = DIGIT
+        return at + 1
+    digits, exponent = shortest(bits)
+    if exponent == 0:
+        return write_whole(digits, out, at)
+    while digits % TEN == ZERO:
+        digits //= TEN
+        exponent += 1
+    # As bits, doubles compare like whole numbers: 1e-6 and 1e21.
+    if bits < np.uint64(0x3EB0C6F7A0B5ED8D) or bits >= np.uint64(0x444B1AE4D6E2EF50):
+        return _write_with_exponent(digits, exponent, out, at)
+    if exponent >= 0:
+        at = write_whole(digits, out, at)
+        for _ in range(exponent):
+            out[at] = DIGIT
+            at += 1
+        return at
+    # A run of zeros in front makes the first digit stand before the point.
+    begin = at
+    length, rest = 1, digits // TEN
+    while rest != ZERO:
+        rest //= TEN
+        length += 1
+    whole = max(length + exponent, 1)
+    end = begin + max(length, 1 - exponent) + 1
+    place = end - 1
+    point = begin + whole
+    while place >= begin:
+        if place == point:
+            out[place] = POINT
+        else:
+            out[place] = DIGIT + np.uint8(digits % TEN)
+            digits //= TEN
+        place -= 1
+    return end

@@ -1,0 +1,112 @@
+"""Answers as JSON in pieces, so that a large one is never whole in memory, and none is made of Python objects."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from strandline.arrays import I64s, U64s
+from strandline.node.http.api.kernels.json_text import (
+    POINT_FRAME,
+    SERIES_FRAME,
+    WIDEST,
+    write_matrix,
+    write_point,
+    write_series,
+    write_terms,
+    write_vector,
+)
+from strandline.node.query.answers import Bytes, KeyBytes, TermsAnswer
+
+# How long a piece may be in the worst case. In an ordinary one it is a third of that, or less.
+_ROOM = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Series in the order of their labels, each with at least one point: those of series i are `first_point[i]` up to,
+    not including, `first_point[i + 1]`. Values are given by their bits, so that every NaN stays what it is.
+    """
+
+    keys: KeyBytes
+    first_point: I64s
+    time: I64s
+    bits: U64s
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def first(self, limit: int) -> "Points":
+        """At most so many series."""
+        if len(self) <= limit:
+            return self
+        behind = int(self.first_point[limit])
+        keys = KeyBytes(self.keys.offsets[: limit + 1], self.keys.data)
+        return Points(keys, self.first_point[: limit + 1], self.time[:behind], self.bits[:behind])
+
+
+def terms_json(answer: TermsAnswer) -> Iterator[bytes]:
+    """A list of strings."""
+    room = np.diff(answer.offsets) * WIDEST + 4
+
+    def write(first: int, behind: int, out: Bytes) -> int:
+        return int(write_terms(answer.offsets, answer.data, first, behind, out))
+
+    yield from _listed(room, write)
+
+
+def series_json(keys: KeyBytes) -> Iterator[bytes]:
+    """A list of label sets."""
+    room = np.diff(keys.offsets) * WIDEST + SERIES_FRAME
+
+    def write(first: int, behind: int, out: Bytes) -> int:
+        return int(write_series(keys.offsets, keys.data, first, behind, out))
+
+    yield from _listed(room, write)
+
+
+def vector_json(points: Points, time: int) -> Iterator[bytes]:
+    """A list of label sets with the only point of each, at one time."""
+    keys = points.keys
+    room = np.diff(keys.offsets) * WIDEST + SERIES_FRAME + POINT_FRAME
+
+    def write(first: int, behind: int, out: Bytes) -> int:
+        return int(write_vector(keys.offsets, keys.data, time, points.bits, first, behind, out))
+
+    yield from _listed(room, write)
+
+
+def matrix_json(points: Points) -> Iterator[bytes]:
+    """A list of label sets with their points."""
+    keys = points.keys
+    room = np.diff(keys.offsets) * WIDEST + SERIES_FRAME + np.diff(points.first_point) * POINT_FRAME
+
+    def write(first: int, behind: int, out: Bytes) -> int:
+        arrays = (keys.offsets, keys.data, points.first_point, points.time, points.bits)
+        return int(write_matrix(*arrays, first, behind, out))
+
+    yield from _listed(room, write)
+
+
+def scalar_json(time: int, value: float) -> Iterator[bytes]:
+    """One point."""
+    out = np.empty(POINT_FRAME, dtype=np.uint8)
+    yield out[: int(write_point(time, np.float64(value).view(np.uint64), out, 0))].tobytes()
+
+
+def _listed(room: I64s, write: Callable[[int, int, Bytes], int]) -> Iterator[bytes]:
+    """The list, so many entries at a time as surely fit. `write` puts entries into an array, a comma behind each, and
+    says where it stopped.
+    """
+    yield b"["
+    ends = np.cumsum(room)
+    first = 0
+    while first < len(room):
+        before = int(ends[first - 1]) if first else 0
+        behind = max(first + 1, int(np.searchsorted(ends, before + _ROOM, side="right")))
+        out = np.empty(int(ends[behind - 1]) - before, dtype=np.uint8)
+        length = write(first, behind, out)
+        # The comma behind the last entry of all belongs to nobody.
+        yield out[: length - (behind == len(room))].tobytes()
+        first = behind
+    yield b"]"

@@ -1,0 +1,19 @@
+"""All paths of Prometheus' API that a node answers, but remote read."""
+
+from strandline.clock import Clock
+from strandline.node.http.api.evaluating import EvaluatingApi
+from strandline.node.http.api.names import NamesApi
+from strandline.node.http.api.status import StatusApi
+from strandline.node.http.routes import Route
+from strandline.node.http.working import Workers
+from strandline.node.query.queries import NodeQueries
+from strandline.node.settings.http_sections import QuerySettings
+
+
+def api_routes(queries: NodeQueries, workers: Workers, settings: QuerySettings, clock: Clock) -> tuple[Route, ...]:
+    """The routes, over these queries."""
+    return (
+        *NamesApi(queries, workers, settings.max_names).routes(),
+        *EvaluatingApi(queries, workers, settings, clock).routes(),
+        *StatusApi(queries, workers, clock, clock.now_ms()).routes(),
+    )

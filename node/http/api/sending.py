@@ -1,0 +1,123 @@
+"""Sending answers: Prometheus' envelope around pieces of JSON, compressed for clients that take it.
+
+The question is asked, and every piece written and compressed, in a worker thread. What fits into one block is sent
+whole; of what does not, one block is in memory at a time, and the next is made when the client has taken it.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import orjson
+from aiohttp import web
+
+from strandline.node.http.working import Workers
+from strandline.node.query.queries import Cancellation
+
+_BLOCK = 1 << 20
+# Less than this is not worth a compressor.
+_COMPRESSED_FROM = 4 << 10
+# The lowest level: the network here is mostly as fast as the next one would be.
+_LEVEL = 1
+_GZIP = 31
+# How long a client may take nothing of an answer.
+_TAKEN_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The data of an answer as JSON, in pieces, and what the client should know about it."""
+
+    data: Iterator[bytes]
+    warnings: tuple[str, ...] = ()
+
+
+async def send(
+    request: web.Request, workers: Workers, work: Callable[[Cancellation], Answer], *, timeout_s: float | None = None
+) -> web.StreamResponse:
+    """Do the work in a thread, and send what it answers."""
+    accepted = accepts_gzip(request.headers.get("Accept-Encoding", ""))
+
+    def begin(cancellation: Cancellation) -> tuple[_Body, bytes]:
+        body = _Body(_blocks(work(cancellation)), gzip=accepted)
+        return body, body.next()
+
+    body, first = await workers.run(begin, timeout_s=timeout_s)
+    headers = {"Content-Type": "application/json", "Vary": "Accept-Encoding"}
+    if body.is_compressed:
+        headers["Content-Encoding"] = "gzip"
+    if body.is_over():
+        return web.Response(body=first, headers=headers)
+    response = web.StreamResponse(headers=headers)
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    await _write(request, response, first)
+    while not body.is_over():
+        await _write(request, response, await workers.run(lambda _: body.next()))
+    await response.write_eof()
+    return response
+
+
+def accepts_gzip(header: str) -> bool:
+    """Whether an `Accept-Encoding` allows it."""
+    for part in header.lower().split(","):
+        coding, _, parameters = part.partition(";")
+        if coding.strip() in ("gzip", "*"):
+            quality = parameters.strip().removeprefix("q=")
+            return not (quality and quality.strip("0.") == "" and parameters)
+    return False
+
+
+async def _write(request: web.Request, response: web.StreamResponse, block: bytes) -> None:
+    try:
+        async with asyncio.timeout(_TAKEN_WITHIN_S):
+            await response.write(block)
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionAbortedError("the client takes nothing of the answer") from None
+
+
+def _blocks(answer: Answer) -> Iterator[bytes]:
+    held = [b'{"status":"success","data":']
+    size = 0
+    for piece in answer.data:
+        held.append(piece)
+        size += len(piece)
+        if size >= _BLOCK:
+            yield b"".join(held)
+            held.clear()
+            size = 0
+    # Each only once: every question of a request may have met the same shard.
+    warnings = list(dict.fromkeys(answer.warnings))
+    held.append(b',"warnings":' + orjson.dumps(warnings) + b"}" if warnings else b"}")
+    yield b"".join(held)
+
+
+class _Body:
+    """Blocks, compressed where that is wanted and worth it. It looks one block ahead to know the last."""
+
+    def __init__(self, blocks: Iterator[bytes], *, gzip: bool) -> None:
+        first = next(blocks)
+        self._blocks = blocks
+        self._held: bytes | None = first
+        self._ahead = next(blocks, None)
+        compress = gzip and (self._ahead is not None or len(first) >= _COMPRESSED_FROM)
+        self._compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP) if compress else None
+
+    @property
+    def is_compressed(self) -> bool:
+        return self._compressor is not None
+
+    def is_over(self) -> bool:
+        return self._held is None
+
+    def next(self) -> bytes:
+        """The next block."""
+        block, self._held = self._held or b"", self._ahead
+        self._ahead = next(self._blocks, None) if self._held is not None else None
+        if self._compressor is None:
+            return block
+        packed = self._compressor.compress(block)
+        return packed + self._compressor.flush() if self.is_over() else packed

@@ -1,0 +1,123 @@
+"""`/api/v1/status/...`, and the questions of Grafana and others that have an empty answer here."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from heapq import nsmallest
+
+import orjson
+from aiohttp import web
+
+from strandline import __version__
+from strandline.clock import Clock
+from strandline.index.cardinality import DEFAULT_LIMIT, ValueCardinality
+from strandline.node.http.api.sending import Answer, send
+from strandline.node.http.errors import BadParameter
+from strandline.node.http.parameters import parameters_of
+from strandline.node.http.routes import Access, Route
+from strandline.node.http.working import Workers
+from strandline.node.query.answers import BucketsAnswer, CardinalityAnswer
+from strandline.node.query.asks import BucketsAsk, CardinalityAsk
+from strandline.node.query.queries import Cancellation, NodeQueries
+
+# The Prometheus whose API this is. Grafana decides by it which parameters it may send.
+_PROMETHEUS = "3.0.0"
+_MOST_TOPS = 10_000
+_MOST_BUCKETS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class StatusApi:
+    """What the node is, and what makes its index large."""
+
+    queries: NodeQueries
+    workers: Workers
+    clock: Clock
+    started_ms: int
+
+    def routes(self) -> tuple[Route, ...]:
+        """Prometheus' paths."""
+        forms = ("GET", "POST")
+        return (
+            Route(("GET",), "/api/v1/status/tsdb", self.tsdb, Access.READ),
+            Route(("GET",), "/api/v1/status/buildinfo", self.build_info, Access.READ),
+            Route(("GET",), "/api/v1/status/runtimeinfo", self.runtime_info, Access.READ),
+            Route(("GET",), "/api/v1/metadata", self.metadata, Access.READ),
+            Route(forms, "/api/v1/query_exemplars", self.exemplars, Access.READ),
+        )
+
+    async def tsdb(self, request: web.Request) -> web.StreamResponse:
+        """The cardinality of the index. Beyond Prometheus' `limit` it takes `match[]`, `start` and `end`."""
+        parameters = await parameters_of(request)
+
+        def work(cancellation: Cancellation) -> Answer:
+            if (limit := parameters.text("limit")) and not limit.strip("0"):
+                raise BadParameter('the parameter "limit" is not above zero')
+            most, within = parameters.limit(_MOST_TOPS, default=DEFAULT_LIMIT), parameters.time_range()
+            ask = CardinalityAsk(parameters.selectors(required=False), within, most)
+            found = self.queries.cardinality(ask, cancellation)
+            buckets = self.queries.buckets(BucketsAsk(within, _MOST_BUCKETS), cancellation)
+            return Answer(iter((_tsdb_json(found, buckets, most),)), found.warnings + buckets.warnings)
+
+        return await send(request, self.workers, work)
+
+    async def build_info(self, _request: web.Request) -> web.StreamResponse:
+        """Which Prometheus this is like, and which Strandline it is."""
+        return _success(
+            {
+                "version": _PROMETHEUS,
+                "revision": f"strandline-{__version__}",
+                "branch": "",
+                "buildUser": "",
+                "buildDate": "",
+                "goVersion": "",
+            }
+        )
+
+    async def runtime_info(self, _request: web.Request) -> web.StreamResponse:
+        """Since when it runs, and what time it is."""
+        return _success({"startTime": _rfc3339(self.started_ms), "serverTime": _rfc3339(self.clock.now_ms())})
+
+    async def metadata(self, _request: web.Request) -> web.StreamResponse:
+        """None is kept."""
+        return _success({})
+
+    async def exemplars(self, _request: web.Request) -> web.StreamResponse:
+        """None are kept."""
+        return _success([])
+
+
+def _tsdb_json(found: CardinalityAnswer, buckets: BucketsAnswer, limit: int) -> bytes:
+    by_values = nsmallest(limit, found.labels, key=lambda label: (-label.values, label.name))
+    by_bytes = nsmallest(limit, found.labels, key=lambda label: (-label.value_bytes, label.name))
+    return orjson.dumps(
+        {
+            "headStats": {
+                "numSeries": found.series,
+                "numLabelPairs": sum(label.values for label in found.labels),
+                # Samples lie in segments of many series; there is no chunk of one.
+                "chunkCount": 0,
+                # Of nothing at all the beginning lies behind the end, in Prometheus, too.
+                "minTime": min((one.start for one in buckets.buckets), default=2**63 - 1),
+                "maxTime": max((one.end for one in buckets.buckets), default=-(2**63)),
+            },
+            "seriesCountByMetricName": _values(found.top_metrics_by_series, pairs=False),
+            "labelValueCountByLabelName": [{"name": label.name, "value": label.values} for label in by_values],
+            "memoryInBytesByLabelName": [{"name": label.name, "value": label.value_bytes} for label in by_bytes],
+            "seriesCountByLabelValuePair": _values(found.top_pairs_by_series, pairs=True),
+        }
+    )
+
+
+def _values(ranked: Iterable[ValueCardinality], *, pairs: bool) -> list[dict[str, str | int]]:
+    return [{"name": f"{one.label}={one.value}" if pairs else one.value, "value": one.series} for one in ranked]
+
+
+def _success(data: object) -> web.Response:
+    return web.Response(
+        body=orjson.dumps({"status": "success", "data": data}), headers={"Content-Type": "application/json"}
+    )
+
+
+def _rfc3339(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,64 @@
+"""`/-/healthy` and `/-/ready`: whether the process serves, and whether it answers for all that it should know."""
+
+import orjson
+from aiohttp import web
+
+from strandline.node.http.routes import Access, Route
+from strandline.node.supervisor.standing import NodeStanding, ShardStanding
+
+
+def health_routes(standing: NodeStanding) -> tuple[Route, ...]:
+    """The routes. They are open: who asks is mostly a machine that has no token, and they tell phases alone."""
+
+    async def healthy(_request: web.Request) -> web.StreamResponse:
+        return web.Response(text="Strandline is healthy.\n")
+
+    async def ready(request: web.Request) -> web.StreamResponse:
+        shards = standing.shards()
+        is_ready = bool(shards) and all(shard.is_active for shard in shards)
+        status = 200 if is_ready else 503
+        if "application/json" in request.headers.get("Accept", ""):
+            body = orjson.dumps({"ready": is_ready, "shards": [_record(shard) for shard in shards]})
+            return web.Response(status=status, body=body, content_type="application/json")
+        headline = "Strandline is ready." if is_ready else "Strandline is not ready."
+        lines = [headline, *map(_line, shards)] if shards else [headline, "It has no shards yet."]
+        return web.Response(status=status, text="\n".join(lines) + "\n")
+
+    return (
+        Route(("GET",), "/-/healthy", healthy, Access.OPEN),
+        Route(("GET",), "/-/ready", ready, Access.OPEN),
+    )
+
+
+def _phase(shard: ShardStanding) -> str:
+    return shard.state.value if shard.report is None else shard.report.status.phase.value
+
+
+def _percent(shard: ShardStanding) -> float | None:
+    fraction = None if shard.report is None else shard.report.status.fraction
+    return None if fraction is None else round(100 * fraction, 1)
+
+
+def _reason(shard: ShardStanding) -> str:
+    return shard.reason or ("" if shard.report is None else shard.report.status.reason)
+
+
+def _line(shard: ShardStanding) -> str:
+    percent, reason = _percent(shard), _reason(shard)
+    told = f"shard {shard.shard}: {_phase(shard)}"
+    if percent is not None and not shard.is_active:
+        told += f" {percent:g}%"
+    if shard.starts_in_s is not None:
+        told += f", starts in {shard.starts_in_s:.0f} s"
+    return f"{told}: {reason}" if reason else told
+
+
+def _record(shard: ShardStanding) -> dict[str, object]:
+    return {
+        "shard": shard.shard,
+        "active": shard.is_active,
+        "process": shard.state.value,
+        "phase": _phase(shard),
+        "percent": _percent(shard),
+        "reason": _reason(shard),
+    }

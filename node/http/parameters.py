@@ -1,0 +1,150 @@
+"""The parameters of a request, as Prometheus takes them: in the URL, or as a posted form, or both.
+
+Every parameter that is wrong is answered with 400 and its name. Their number and length are bounded.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+
+from strandline.index.matchers import InvalidMatcher, matches_empty
+from strandline.index.selectors import InvalidSelector, parse_selector, require_a_non_empty_matcher
+from strandline.node.http.errors import BadParameter, Refused
+from strandline.node.http.times import EARLIEST_MS, LATEST_MS, parse_step, parse_time
+from strandline.node.query.asks import Selector
+from strandline.time_range import TimeRange
+
+MAX_PARAMETERS: Final = 1000
+MAX_SELECTORS: Final = 100
+MAX_SELECTOR_LENGTH: Final = 64 << 10
+_FORM = "application/x-www-form-urlencoded"
+_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What was sent, in order; what a form has comes before what the URL has."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a parameter that may be repeated."""
+        return [value for key, value in self.pairs if key == name]
+
+    def text(self, name: str) -> str | None:
+        """The value of a parameter that is meant once: the first one. None if it is missing or empty."""
+        return next((value for key, value in self.pairs if key == name), None) or None
+
+    def required(self, name: str) -> str:
+        """The same; a missing one is refused."""
+        value = self.text(name)
+        if value is None:
+            raise BadParameter(f'the parameter "{name}" is missing')
+        return value
+
+    def time(self, name: str, default: int | None = None) -> int:
+        """A moment in milliseconds; without a default it has to be there."""
+        written = self.required(name) if default is None else self.text(name)
+        return default if written is None and default is not None else _read(name, written or "", parse_time)
+
+    def duration(self, name: str, default: int | None = None) -> int:
+        """A duration in milliseconds; without a default it has to be there."""
+        written = self.required(name) if default is None else self.text(name)
+        return default if written is None and default is not None else _read(name, written or "", parse_step)
+
+    def timeout_s(self) -> float | None:
+        """How long the client wants to wait, in seconds; None if it does not say."""
+        if self.text("timeout") is None:
+            return None
+        milliseconds = self.duration("timeout")
+        if milliseconds <= 0:
+            raise _wrong("timeout", self.required("timeout"), "not above zero")
+        return milliseconds / 1000
+
+    def limit(self, most: int, *, default: int | None = None) -> int:
+        """How much is wanted, `most` at the most; 0 or nothing means all that there is (or the default)."""
+        written = self.text("limit")
+        if written is None:
+            return most if default is None else min(default, most)
+        if not (written.isascii() and written.isdigit() and len(written) <= 18):
+            raise _wrong("limit", written, "no whole number from 0 on")
+        return min(int(written) or most, most)
+
+    def time_range(self) -> TimeRange | None:
+        """`start` to `end`, either of which may be left out; None if both are."""
+        if self.text("start") is None and self.text("end") is None:
+            return None
+        first, last = self.time("start", EARLIEST_MS), self.time("end", LATEST_MS)
+        if last < first:
+            raise BadParameter('the parameter "end" lies before "start"', remedy="Exchange them")
+        return TimeRange(first, last)
+
+    def selectors(self, *, required: bool) -> tuple[Selector, ...]:
+        """`match[]`, each of which has to leave something out."""
+        written = self.all("match[]")
+        if required and not written:
+            raise BadParameter('no "match[]" is given', remedy='Name the series, as match[]=up or match[]={job="a"}')
+        if len(written) > MAX_SELECTORS:
+            raise BadParameter(
+                f'"match[]" is given {len(written)} times, and at most {MAX_SELECTORS} are taken',
+                remedy="Put values of one label into one selector, as a|b|c, or ask several times",
+            )
+        return tuple(dict.fromkeys(selector_of("match[]", selector) for selector in written))
+
+
+async def parameters_of(request: web.Request) -> Parameters:
+    """Those of the URL, and those of the form if one was posted."""
+    pairs = _pairs(request.rel_url.raw_query_string, "the URL")
+    if request.method == "POST":
+        body = await request.read()
+        if body and request.content_type != _FORM:
+            raise Refused(415, "bad_data", f"a body of type {request.content_type[:_SHOWN]} is not read; post {_FORM}")
+        if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise Refused(415, "bad_data", "a form that is compressed is not read")
+        try:
+            form = body.decode("ascii")
+        except UnicodeDecodeError:
+            raise BadParameter("the form has bytes that are not ASCII", remedy="Escape them as %xx") from None
+        pairs = _pairs(form, "the form") + pairs
+    return Parameters(tuple(pairs))
+
+
+def selector_of(name: str, written: str) -> Selector:
+    """A selector that leaves something out. Raises `BadParameter`."""
+    if len(written) > MAX_SELECTOR_LENGTH:
+        raise BadParameter(
+            f'the parameter "{name}" has {len(written)} characters, and at most {MAX_SELECTOR_LENGTH} are taken'
+        )
+    try:
+        matchers = parse_selector(written)
+        require_a_non_empty_matcher(matchers)
+        for matcher in matchers:
+            # Every expression is read here, so that a wrong one is found whether or not a shard can answer.
+            matches_empty(matcher)
+    except (InvalidSelector, InvalidMatcher) as error:
+        raise BadParameter(f'the parameter "{name}": {error.message}', remedy=error.remedy) from error
+    return matchers
+
+
+def _pairs(written: str, where: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(written, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
+    except UnicodeDecodeError:
+        raise BadParameter(f"{where} has a parameter that is not UTF-8") from None
+    except ValueError:
+        raise BadParameter(f"{where} has more than {MAX_PARAMETERS} parameters") from None
+
+
+def _read(name: str, written: str, read: Callable[[str], int]) -> int:
+    try:
+        return read(written)
+    except ValueError as error:
+        raise _wrong(name, written, str(error)) from None
+
+
+def _wrong(name: str, written: str, fault: str) -> BadParameter:
+    shown = written if len(written) <= _SHOWN else written[:_SHOWN] + "..."
+    return BadParameter(f'the parameter "{name}" is {fault}: {shown!r}')

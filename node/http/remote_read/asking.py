@@ -1,0 +1,90 @@
+"""What is asked of the node for a read request, and which answers may be passed on.
+
+A request is answered as a whole or not at all: all of its queries are asked before the first byte goes out, and they
+share the limits on series and samples that a single query has.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strandline.errors import Retryable
+from strandline.node.http.remote_read.columns import AnswerColumns
+from strandline.node.http.remote_read.requests import ReadQuery, ReadRequest
+from strandline.node.query.answers import KeyBytes, SamplesAnswer
+from strandline.node.query.asks import SamplesAsk, SeriesAsk
+from strandline.node.query.queries import Cancellation, NodeQueries, QueryTooLarge
+from strandline.node.settings.http_sections import QuerySettings
+
+
+class PartialAnswer(Retryable):
+    """The node has only a part of the answer now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """The answers to a request's queries in their order, and what they may lack."""
+
+    columns: tuple[AnswerColumns, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What a request may still read."""
+
+    series: int
+    samples: int
+
+    def without(self, answer: SamplesAnswer) -> "_Limits":
+        return _Limits(self.series - len(answer.keys), self.samples - len(answer.time))
+
+
+def ask(request: ReadRequest, queries: NodeQueries, settings: QuerySettings, cancellation: Cancellation) -> ReadAnswer:
+    """Ask each of the queries. Raises what `NodeQueries` raises."""
+    limits = _Limits(settings.max_series, settings.max_samples)
+    columns: list[AnswerColumns] = []
+    # A shard that is away is so for each query: one warning is enough.
+    warnings: dict[str, None] = {}
+    for place, query in enumerate(request.queries):
+        cancellation.check()
+        try:
+            answer = _answer(query, queries, limits, cancellation)
+        except QueryTooLarge as error:
+            if place == 0:
+                raise
+            before = f"query {place + 1} of {len(request.queries)}, with what those before it left of the limits"
+            raise QueryTooLarge(f"{before}: {error.message}", remedy=error.remedy) from error
+        limits = limits.without(answer)
+        columns.append(AnswerColumns.of(answer))
+        warnings.update(dict.fromkeys(answer.warnings))
+    return ReadAnswer(tuple(columns), tuple(warnings))
+
+
+def require_whole(answer: ReadAnswer) -> None:
+    """Raises `PartialAnswer` for an answer with a warning."""
+    if answer.warnings:
+        raise PartialAnswer(
+            f"the answer may be partial: {'; '.join(answer.warnings)}",
+            remedy="Try again when the node is ready, or ask for what there is with ?partial=allow",
+        )
+
+
+def _answer(query: ReadQuery, queries: NodeQueries, limits: _Limits, cancellation: Cancellation) -> SamplesAnswer:
+    if query.within.first > query.within.last:
+        return _series_alone(KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)))
+    if not query.labels_only:
+        ask = SamplesAsk(query.matchers, query.within, limits.series, limits.samples)
+        return queries.samples(ask, cancellation)
+    found = queries.series(SeriesAsk((query.matchers,), query.within, limits.series), cancellation)
+    if found.more:
+        raise QueryTooLarge(
+            f"exceeded series limit ({limits.series}): the selector matches more series than a query may read",
+            remedy="Ask for less: a narrower selector or time range; or raise query.max_series",
+        )
+    return _series_alone(found.keys, found.warnings)
+
+
+def _series_alone(keys: KeyBytes, warnings: tuple[str, ...] = ()) -> SamplesAnswer:
+    first_sample = np.zeros(len(keys) + 1, dtype=np.int64)
+    return SamplesAnswer(keys, first_sample, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64), warnings)

@@ -1,0 +1,26 @@
+"""The catalogue: every metric that a node or a gateway exposes, and none beside these.
+
+Names begin with `strandline_`, are in base units (seconds, bytes, ratios), and a counter's ends with `_total`. A time
+is a Unix time in seconds and says `timestamp`. A figure that nobody knows is missing, never 0.
+"""
+
+from collections.abc import Iterable
+
+from strandline.node.metrics.gateway_metrics import GATEWAY
+from strandline.node.metrics.metric import Metric, Section
+from strandline.node.metrics.node_metrics import BUILD, NODE
+from strandline.node.metrics.shard_reading_metrics import READING
+from strandline.node.metrics.shard_storing_metrics import STORING
+
+SECTIONS: tuple[Section, ...] = (*NODE, *READING, *STORING, *GATEWAY)
+
+
+def _all_of(sections: Iterable[Section]) -> tuple[Metric, ...]:
+    return tuple(metric for section in sections for metric in section.metrics)
+
+
+CATALOGUE = _all_of(SECTIONS)
+NODE_METRICS = _all_of((*NODE, *READING, *STORING))
+"""What a node exposes."""
+GATEWAY_METRICS = (BUILD, *_all_of(GATEWAY))
+"""What a gateway exposes."""

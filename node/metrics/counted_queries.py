@@ -1,0 +1,80 @@
+"""Questions to the shards, counted: a `NodeQueries` around another one."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from strandline.index.matchers import InvalidMatcher
+from strandline.index.pylucene.failures import RegexTooCostly
+from strandline.node.metrics.front_figures import FrontFigures
+from strandline.node.query.answers import (
+    Answer,
+    BucketsAnswer,
+    CardinalityAnswer,
+    SamplesAnswer,
+    SeriesAnswer,
+    TermsAnswer,
+)
+from strandline.node.query.asks import (
+    BucketsAsk,
+    CardinalityAsk,
+    LabelNamesAsk,
+    LabelValuesAsk,
+    SamplesAsk,
+    SeriesAsk,
+)
+from strandline.node.query.queries import (
+    Cancellation,
+    NodeQueries,
+    QueryCancelled,
+    QueryTimedOut,
+    QueryTooLarge,
+    QueryUnavailable,
+)
+
+Given = TypeVar("Given", bound=Answer)
+
+ANSWERED, WARNED, FAILED = "answered", "warned", "failed"
+_OUTCOMES: tuple[tuple[type[BaseException], str], ...] = (
+    (QueryTooLarge, "too-large"),
+    (QueryTimedOut, "timed-out"),
+    (QueryCancelled, "cancelled"),
+    (QueryUnavailable, "unavailable"),
+    (InvalidMatcher, "refused"),
+    (RegexTooCostly, "refused"),
+)
+
+
+class CountedQueries:
+    """Passes every question on, and counts what came of it. Any thread may ask."""
+
+    def __init__(self, queries: NodeQueries, figures: FrontFigures) -> None:
+        self._queries, self._figures = queries, figures
+
+    def series(self, ask: SeriesAsk, cancellation: Cancellation) -> SeriesAnswer:
+        return self._counted("series", lambda: self._queries.series(ask, cancellation))
+
+    def label_names(self, ask: LabelNamesAsk, cancellation: Cancellation) -> TermsAnswer:
+        return self._counted("label-names", lambda: self._queries.label_names(ask, cancellation))
+
+    def label_values(self, ask: LabelValuesAsk, cancellation: Cancellation) -> TermsAnswer:
+        return self._counted("label-values", lambda: self._queries.label_values(ask, cancellation))
+
+    def samples(self, ask: SamplesAsk, cancellation: Cancellation) -> SamplesAnswer:
+        return self._counted("samples", lambda: self._queries.samples(ask, cancellation))
+
+    def cardinality(self, ask: CardinalityAsk, cancellation: Cancellation) -> CardinalityAnswer:
+        return self._counted("cardinality", lambda: self._queries.cardinality(ask, cancellation))
+
+    def buckets(self, ask: BucketsAsk, cancellation: Cancellation) -> BucketsAnswer:
+        return self._counted("buckets", lambda: self._queries.buckets(ask, cancellation))
+
+    def _counted(self, ask: str, question: Callable[[], Given]) -> Given:
+        try:
+            answer = question()
+        except BaseException as error:
+            self._figures.asked(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
+            raise
+        series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer) else 0
+        samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
+        self._figures.asked(ask, WARNED if answer.warnings else ANSWERED, series=series, samples=samples)
+        return answer

@@ -1,0 +1,100 @@
+"""What the HTTP front counts. One holder for a process; any thread may count, and any may look."""
+
+import threading
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+
+from strandline.clock import Clock
+from strandline.node.metrics.families import Distribution
+from strandline.node.shard.report import ProcessFigures
+
+BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Upper bounds of the buckets of requests' durations."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontCounts:
+    """All that was counted, at one moment. Requests are by handler and code, queries by ask and outcome."""
+
+    requests: Mapping[tuple[str, str], int]
+    seconds: Mapping[str, Distribution]
+    in_flight: int
+    queries: Mapping[tuple[str, str], int]
+    series: int
+    samples: int
+    watchdog_feeds: int
+    started_at: int
+    process: ProcessFigures
+
+
+class FrontFigures:
+    """Counts requests, questions and what systemd is fed."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Counting begins now, which is taken for the start of the process."""
+        self._started_at = clock.now_ms()
+        self._lock = threading.Lock()
+        self._requests: Counter[tuple[str, str]] = Counter()
+        self._durations: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+        self._in_flight = 0
+        self._queries: Counter[tuple[str, str]] = Counter()
+        self._series = self._samples = self._feeds = 0
+
+    @contextmanager
+    def in_flight(self) -> Iterator[None]:
+        """A request is being answered."""
+        with self._lock:
+            self._in_flight += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+
+    def observe(self, handler: str, code: int, seconds: float) -> None:
+        """A request was answered. `handler` is a path's pattern: there must be few of them, whatever clients send."""
+        with self._lock:
+            self._requests[handler, str(code)] += 1
+            durations = self._durations.setdefault(handler, [0] * (len(BOUNDS_S) + 1))
+            durations[bisect_left(BOUNDS_S, seconds)] += 1
+            self._seconds[handler] = self._seconds.get(handler, 0.0) + seconds
+
+    def asked(self, ask: str, outcome: str, *, series: int = 0, samples: int = 0) -> None:
+        """A question to the shards has come to its end, with so many series and samples."""
+        with self._lock:
+            self._queries[ask, outcome] += 1
+            self._series += series
+            self._samples += samples
+
+    def watchdog_fed(self) -> None:
+        """Systemd was told that the node lives."""
+        with self._lock:
+            self._feeds += 1
+
+    def counts(self) -> FrontCounts:
+        """All of it as of now."""
+        with self._lock:
+            return FrontCounts(
+                requests=dict(self._requests),
+                seconds={
+                    handler: _distribution(durations, self._seconds[handler])
+                    for handler, durations in self._durations.items()
+                },
+                in_flight=self._in_flight,
+                queries=dict(self._queries),
+                series=self._series,
+                samples=self._samples,
+                watchdog_feeds=self._feeds,
+                started_at=self._started_at,
+                process=ProcessFigures.now(),
+            )
+
+
+def _distribution(durations: list[int], total: float) -> Distribution:
+    *at_most, count = accumulate(durations)
+    return Distribution(BOUNDS_S, at_most, count, total)

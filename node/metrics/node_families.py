@@ -1,0 +1,63 @@
+"""All that a node exposes, made of values: pure."""
+
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric as Family
+
+from strandline.node.metrics import node_metrics as node
+from strandline.node.metrics.build import put_build
+from strandline.node.metrics.catalogue import NODE_METRICS
+from strandline.node.metrics.families import Families
+from strandline.node.metrics.front_figures import FrontFigures
+from strandline.node.metrics.readiness_watch import ReadinessFigures
+from strandline.node.metrics.shard_families import put_shard
+from strandline.node.supervisor.standing import ShardStanding
+from strandline.recovery.periods import HOUR
+
+
+def node_families(
+    standings: Sequence[ShardStanding], front: FrontFigures, readiness: ReadinessFigures | None, now: int
+) -> tuple[Family, ...]:
+    """The shards as they stand, what the front has counted, and how far the dataset is stored, if somebody looks."""
+    families = Families(NODE_METRICS)
+    put_build(families)
+    families.put(node.SHARDS, len(standings))
+    families.put(node.ACTIVE_SHARDS, sum(standing.is_active for standing in standings))
+    _put_front(families, front)
+    if readiness is not None:
+        _put_readiness(families, readiness, now)
+    for standing in standings:
+        put_shard(families, standing, now)
+    return families.all()
+
+
+def _put_front(families: Families, front: FrontFigures) -> None:
+    counts = front.counts()
+    families.put(node.STARTED, counts.started_at / 1000)
+    families.put(node.NODE_CPU, counts.process.cpu_seconds)
+    families.put(node.NODE_RESIDENT, counts.process.resident_bytes)
+    families.put(node.WATCHDOG_FEEDS, counts.watchdog_feeds)
+    for (handler, code), count in sorted(counts.requests.items()):
+        families.put(node.HTTP_REQUESTS, count, handler, code)
+    for handler, seconds in sorted(counts.seconds.items()):
+        families.put_distribution(node.HTTP_SECONDS, seconds, handler)
+    families.put(node.HTTP_IN_FLIGHT, counts.in_flight)
+    for (ask, outcome), count in sorted(counts.queries.items()):
+        families.put(node.QUERIES, count, ask, outcome)
+    families.put(node.QUERY_SERIES, counts.series)
+    families.put(node.QUERY_SAMPLES, counts.samples)
+
+
+def _put_readiness(families: Families, readiness: ReadinessFigures, now: int) -> None:
+    families.put(node.READINESS_FAILURES, readiness.failures)
+    if readiness.looked_at is None:
+        return
+    families.put(node.READINESS_AGE, max(0, now - readiness.looked_at) / 1000)
+    hour = readiness.newest_ready_hour
+    families.put(node.READY_HOUR_END, (hour + 1) * HOUR / 1000 if hour is not None else None)
+    families.put(node.UNREAD_PARTITIONS, sum(one.stored_until is None for one in readiness.partitions))
+    for one in readiness.partitions:
+        if one.stored_until is not None:
+            families.put(node.STORED_UNTIL, one.stored_until / 1000, str(one.shard))
+            # As of the scrape: figures that are old must not look as if they had stopped getting older.
+            families.put(node.BEHIND, max(0, now - one.stored_until) / 1000, str(one.shard))

@@ -1,0 +1,120 @@
+"""The metrics of a node as a whole: itself, its HTTP front, queries, and how far the dataset is stored."""
+
+from strandline.node.metrics.metric import Section, counter, gauge, histogram, info
+
+# The node.
+BUILD = info(
+    "strandline_build_info",
+    "1, with the version of Strandline and of Python in labels.",
+    "All nodes of a dataset should have one version.",
+    labels=("version", "python"),
+)
+SHARDS = gauge(
+    "strandline_shards",
+    "Shards that this node serves.",
+    "Each partition of the topic has to be served by one node; see node.shards.",
+)
+ACTIVE_SHARDS = gauge(
+    "strandline_active_shards",
+    "Shards of this node that are active: they answer for all that they should know.",
+    "Less than strandline_shards: answers come with a warning. See strandline_phase.",
+)
+STARTED = gauge(
+    "strandline_start_timestamp_seconds",
+    "When the node's main process was started.",
+    "A restart that nobody wanted: see the journal.",
+)
+NODE_CPU = counter(
+    "strandline_node_cpu_seconds_total",
+    "CPU time of the node's main process: supervisor and HTTP front, without the shards.",
+    "Near 1 per second the front is the bottleneck of queries.",
+)
+NODE_RESIDENT = gauge(
+    "strandline_node_resident_memory_bytes",
+    "Memory of the node's main process. Answers of shards are put together there.",
+    "It grows with large queries: lower query.max_samples or query.concurrency.",
+)
+WATCHDOG_FEEDS = counter(
+    "strandline_watchdog_feeds_total",
+    "How often systemd's watchdog was fed. 0 where the unit has none.",
+    "If it stops, systemd kills the node: some shard's loop does not turn.",
+)
+
+# The HTTP front.
+HTTP_REQUESTS = counter(
+    "strandline_http_requests_total",
+    "Requests that were answered, by handler (the path's pattern) and status code. 499: the client did not wait.",
+    "5xx is ours, see the log; 422 are limits on queries; 401 and 403 wrong tokens.",
+    labels=("handler", "code"),
+)
+HTTP_SECONDS = histogram(
+    "strandline_http_request_duration_seconds",
+    "How long requests took, by handler.",
+    "See strandline_queries_total for what is asked, and the CPU of node and shards.",
+    labels=("handler",),
+)
+HTTP_IN_FLIGHT = gauge(
+    "strandline_http_requests_in_flight",
+    "Requests that are being answered.",
+    "Standing at query.concurrency or more: queries wait for each other.",
+)
+
+# Queries.
+QUERIES = counter(
+    "strandline_queries_total",
+    "Questions to the shards, by what was asked for and what came of it: answered, warned (something may be missing), "
+    "refused, too-large, timed-out, cancelled, unavailable, failed.",
+    "Warnings: a shard is not active. Too-large and timed-out: narrower queries, or other limits under [query].",
+    labels=("ask", "outcome"),
+)
+QUERY_SAMPLES = counter(
+    "strandline_query_samples_total",
+    "Samples that queries have read.",
+    "A step up: a new dashboard or rule reads far more than the others.",
+)
+QUERY_SERIES = counter(
+    "strandline_query_series_total",
+    "Series that queries have listed, or read samples of.",
+    "A step up: somebody lists or reads far more series than before.",
+)
+
+# Readiness.
+READY_HOUR_END = gauge(
+    "strandline_newest_ready_hour_end_timestamp_seconds",
+    "The end of the newest hour that is ready in all partitions of the dataset. Missing while there is none.",
+    "See which partition is behind: strandline_partition_behind_seconds.",
+)
+STORED_UNTIL = gauge(
+    "strandline_partition_stored_until_timestamp_seconds",
+    "Up to when a partition is stored with all of its groups, whichever node serves it. Missing if it was never read.",
+    "The lowest one holds back hours and days.",
+    labels=("partition",),
+)
+BEHIND = gauge(
+    "strandline_partition_behind_seconds",
+    "How long ago that was.",
+    "Up to two flush intervals is usual. Beyond: see the shard of that number, on the node that serves it.",
+    labels=("partition",),
+)
+UNREAD_PARTITIONS = gauge(
+    "strandline_unread_partitions",
+    "Partitions of the topic that nobody has ever read. While there is one no hour becomes ready.",
+    "Add them to node.shards of some node, and reload it.",
+)
+READINESS_AGE = gauge(
+    "strandline_readiness_age_seconds",
+    "How old the figures on readiness are. They are read from the store about every 15 seconds.",
+    "Above a minute the store or Kafka does not answer the node: see the log.",
+)
+READINESS_FAILURES = counter(
+    "strandline_readiness_failures_total",
+    "How often the figures on readiness could not be read.",
+    "As for their age.",
+)
+
+NODE: tuple[Section, ...] = (
+    Section("The node", (BUILD, SHARDS, ACTIVE_SHARDS, STARTED, NODE_CPU, NODE_RESIDENT, WATCHDOG_FEEDS)),
+    Section("The HTTP front", (HTTP_REQUESTS, HTTP_SECONDS, HTTP_IN_FLIGHT)),
+    Section("Queries", (QUERIES, QUERY_SAMPLES, QUERY_SERIES)),
+    Section("Readiness", (READY_HOUR_END, STORED_UNTIL, BEHIND, UNREAD_PARTITIONS, READINESS_AGE, READINESS_FAILURES)),
+)

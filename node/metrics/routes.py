@@ -1,0 +1,60 @@
+"""What a node and a gateway answer about themselves over HTTP: `/metrics`, and whether an hour or a day is ready."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import orjson
+from aiohttp import web
+from prometheus_client.core import Metric as Family
+
+from strandline.node.http.errors import BadParameter
+from strandline.node.http.parameters import parameters_of
+from strandline.node.http.routes import Access, Route
+from strandline.node.http.working import Workers
+from strandline.node.metrics.exposition import expose
+from strandline.node.metrics.readiness_watch import ReadinessWatch
+from strandline.node.offsets.hours import ReadyReport
+from strandline.node.plain import plain
+from strandline.recovery.periods import NotATime, Period, parse_period
+
+Collect = Callable[[], Sequence[Family]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Envelope:
+    status: str
+    data: ReadyReport
+
+
+def metrics_routes(collect: Collect) -> tuple[Route, ...]:
+    """`/metrics`. `collect` is called in the event loop for each scrape: it looks at what is known, and waits for
+    nothing.
+    """
+
+    async def metrics(request: web.Request) -> web.StreamResponse:
+        exposition = expose(collect(), request.headers.get("Accept", ""))
+        # Set as it is: the type has parameters that Prometheus looks at.
+        return web.Response(body=exposition.body, headers={"Content-Type": exposition.content_type})
+
+    return (Route(("GET",), "/metrics", metrics, Access.READ),)
+
+
+def readiness_routes(watch: ReadinessWatch, workers: Workers) -> tuple[Route, ...]:
+    """`/api/v1/strandline/ready?period=2026-11-15T10`, or a day: what `strandline ready --output json` tells, under
+    `data`. The code is 200 whether it is ready or not; `data.ready` says which. 503 means that nobody can tell now.
+    """
+
+    async def ready(request: web.Request) -> web.StreamResponse:
+        period = _period((await parameters_of(request)).required("period"))
+        report = await workers.run(lambda _: watch.ask(period))
+        body = orjson.dumps(plain(_Envelope("success", report)))
+        return web.Response(body=body, content_type="application/json")
+
+    return (Route(("GET", "POST"), "/api/v1/strandline/ready", ready, Access.READ),)
+
+
+def _period(written: str) -> Period:
+    try:
+        return parse_period(written[:100])
+    except NotATime as error:
+        raise BadParameter(f'the parameter "period": {error.message}', remedy=error.remedy) from error

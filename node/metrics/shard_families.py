@@ -1,0 +1,134 @@
+"""The figures of shards as metrics, by what their processes last told: pure functions."""
+
+from collections.abc import Callable
+
+from strandline.node.metrics import shard_reading_metrics as reading
+from strandline.node.metrics import shard_storing_metrics as storing
+from strandline.node.metrics.families import Families
+from strandline.node.metrics.metric import Metric
+from strandline.node.page.time_left import of_phase
+from strandline.node.shard.phases import lag_seconds, phase_seconds
+from strandline.node.shard.report import ShardReport
+from strandline.node.shard.stages import Stage
+from strandline.node.shard.status import Phase
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.store.jobs import JobState
+
+Figure = Callable[[ShardReport], float | None]
+
+
+def put_shard(families: Families, standing: ShardStanding, now: int) -> None:
+    """All that is known of a shard. Of one without a report that is only how its process stands."""
+    shard, report = str(standing.shard), standing.report
+    running = standing.state is ProcessState.RUNNING and report is not None
+    families.put(reading.UP, int(running), shard)
+    for state in ProcessState:
+        families.put(reading.PROCESS_STATE, int(state is standing.state), shard, state.value)
+    families.put(reading.RESTARTS, standing.restarts, shard)
+    for phase in Phase:
+        is_in = report is not None and report.status.phase is phase
+        families.put(storing.PHASE, int(is_in), shard, phase.value)
+    if report is None:
+        return
+    for metric, figure in (*_FIGURES, *(_LOADED if report.epoch is not None else ())):
+        families.put(metric, figure(report), shard)
+    _put_times(families, report, shard, now)
+    _put_by_label(families, report, shard, now)
+
+
+def _put_times(families: Families, report: ShardReport, shard: str, now: int) -> None:
+    """What depends on the time of the scrape."""
+    status, unstored = report.status, report.unstored_since
+    families.put(reading.REPORT_AGE, max(0, now - report.told_at) / 1000, shard)
+    families.put(reading.LAG_SECONDS, lag_seconds(status, now), shard)
+    if report.epoch is not None:
+        families.put(storing.UNSTORED_AGE, max(0, now - unstored) / 1000 if unstored is not None else 0, shard)
+    families.put(storing.TIME_LEFT, of_phase(status, now), shard)
+
+
+def _put_by_label(families: Families, report: ShardReport, shard: str, now: int) -> None:
+    """What has labels beside the shard. Where their values are known each of them is there from the beginning, so that
+    a rate sees the first step.
+    """
+    counters = report.status.counters
+    for stage in Stage:
+        families.put(reading.STAGE_CPU, report.stages.get(stage.value, 0.0), shard, stage.value)
+    for reason, count in sorted(counters.dropped_series.items()):
+        families.put(reading.DROPPED_SERIES, count, shard, reason.lower().replace("_", "-"))
+    families.put(reading.DROPPED_SAMPLES, counters.too_old, shard, "too-old")
+    families.put(reading.DROPPED_SAMPLES, counters.too_far_ahead, shard, "too-far-ahead")
+    families.put(reading.SKIPPED, counters.skipped_histograms, shard, "histogram")
+    families.put(reading.SKIPPED, counters.skipped_exemplars, shard, "exemplar")
+    families.put(reading.SKIPPED, counters.skipped_metadata, shard, "metadata")
+    for phase, seconds in phase_seconds(report.status, now).items():
+        families.put(storing.START_SECONDS, seconds, shard, phase.value)
+    for state in JobState:
+        families.put(storing.REPLAY_JOBS, report.jobs.get(state.value, 0), shard, state.value)
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return milliseconds / 1000 if milliseconds is not None else None
+
+
+def _time(milliseconds: int) -> float | None:
+    """Of something that may never have happened."""
+    return milliseconds / 1000 if milliseconds else None
+
+
+_FIGURES: tuple[tuple[Metric, Figure], ...] = (
+    (reading.TURNS, lambda told: told.status.turns),
+    (reading.CPU, lambda told: told.process.cpu_seconds),
+    (reading.RESIDENT, lambda told: told.process.resident_bytes),
+    (reading.PEAK_RESIDENT, lambda told: told.process.peak_resident_bytes),
+    (reading.RECORDS, lambda told: told.status.counters.records),
+    (reading.BYTES, lambda told: told.status.counters.bytes),
+    (reading.SAMPLES, lambda told: told.status.counters.samples),
+    (reading.NEW_KEYS, lambda told: told.status.counters.new_keys),
+    (reading.REFUSED_ROWS, lambda told: told.status.counters.refused_rows),
+    (reading.DEAD_LETTERS, lambda told: told.status.counters.dead_letters),
+    (reading.LOG_RETRIES, lambda told: told.status.counters.log_retries),
+    (reading.LAG_OFFSETS, lambda told: told.status.lag),
+    (reading.NEWEST_RECORD, lambda told: _time(told.status.counters.newest_record_at)),
+    (reading.BUDGET_LIMIT, lambda told: told.limits.buffer_bytes),
+    (reading.SPILL_LIMIT, lambda told: told.limits.spill_bytes),
+    (storing.STORED_SEGMENTS, lambda told: told.status.counters.stored_segments),
+    (storing.STORED_SAMPLES, lambda told: told.status.counters.stored_samples),
+    (storing.STORED_SERIES, lambda told: told.status.counters.stored_series),
+    (storing.STORED_BYTES, lambda told: told.status.counters.stored_bytes),
+    (storing.STORE_RETRIES, lambda told: told.status.counters.store_retries),
+    (storing.LAST_STORED, lambda told: _time(told.status.counters.last_stored_at)),
+    (storing.FLUSH_INTERVAL, lambda told: told.limits.flush_interval / 1000),
+    (storing.KEYS_LIMIT, lambda told: told.limits.series),
+    (storing.CUTS, lambda told: told.status.counters.cuts),
+    (storing.INDEX_RECORDS, lambda told: told.status.counters.index_records),
+    (storing.ROLLED_OVER, lambda told: told.status.counters.rolled_over_keys),
+    (storing.ENDED, lambda told: told.status.counters.ended_keys),
+    (storing.INDEX_BYTES, lambda told: told.status.counters.index_bytes),
+    (storing.LAST_INDEX_BYTES, lambda told: told.status.counters.last_index_bytes or None),
+    (storing.PROGRESS, lambda told: told.status.fraction),
+    (storing.RETENTION_MARGIN, lambda told: _seconds(told.status.time_left)),
+    (storing.KAFKA_RETENTION, lambda told: _seconds(told.limits.kafka_retention)),
+)
+# Those that are known once the index is loaded.
+_LOADED: tuple[tuple[Metric, Figure], ...] = (
+    (reading.LOST_DEAD_LETTERS, lambda told: told.lost_dead_letters),
+    (reading.POSITION, lambda told: told.position),
+    (reading.BUFFER_SERIES, lambda told: told.buffer.series),
+    (reading.BUFFER_SAMPLES, lambda told: told.buffer.samples),
+    (reading.BUFFER_REPLACED, lambda told: told.buffer.replaced),
+    (reading.BUFFER_BYTES, lambda told: told.buffer.memory_bytes),
+    (reading.BUDGET_USED, lambda told: told.buffer.budget_used),
+    (reading.SPILLED, lambda told: told.buffer.spill_used),
+    (storing.UNSTORED_BUCKETS, lambda told: told.unstored_buckets),
+    (storing.KEYS, lambda told: told.keys),
+    (storing.LIVE_KEYS, lambda told: told.index.live_keys),
+    (storing.NEXT_PART_ID, lambda told: told.index.next_part_id),
+    (storing.REFRESH_LAG, lambda told: told.index.refresh_lag),
+    (storing.LUCENE_BYTES, lambda told: told.index.disk_bytes),
+    (storing.BUCKET_START, lambda told: told.open_bucket.start / 1000 if told.open_bucket is not None else None),
+    (storing.BUCKET_ACTIVE, lambda told: told.open_bucket.active if told.open_bucket is not None else None),
+    (storing.BUCKET_CHANGED, lambda told: told.open_bucket.changed if told.open_bucket is not None else None),
+    (storing.CHECKPOINT, lambda told: told.checkpoint if told.checkpoint >= 0 else None),
+    (storing.MANIFEST_ROWS, lambda told: told.manifest_rows),
+    (storing.EPOCH, lambda told: told.epoch),
+)

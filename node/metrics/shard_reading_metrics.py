@@ -1,0 +1,222 @@
+"""The metrics of a shard, by its number: its process, and the way of samples up to the write buffer."""
+
+from strandline.node.metrics.metric import Section, counter, gauge
+
+SHARD = ("shard",)
+
+# The process.
+UP = gauge(
+    "strandline_shard_up",
+    "Whether the shard's process runs and tells about itself (1), or not (0).",
+    "At 0 see strandline_shard_process_state and the node's log for the reason.",
+    labels=SHARD,
+)
+PROCESS_STATE = gauge(
+    "strandline_shard_process_state",
+    "1 for the state that the shard's process is in: starting, running, waiting for its next start, down, stopped.",
+    "Down stays down without a person: read the reason in the log or on the status page, mend it, restart the node.",
+    labels=("shard", "state"),
+)
+RESTARTS = counter(
+    "strandline_shard_restarts_total",
+    "How often the node has started the shard's process again.",
+    "Find the first error of the shard in the log; past node.restarts within node.restart_window it stays down.",
+    labels=SHARD,
+)
+REPORT_AGE = gauge(
+    "strandline_shard_report_age_seconds",
+    "How long ago the shard's process last told about itself. The other metrics of the shard are so old.",
+    "Above a few seconds the machine is overloaded, or the process hangs and will be killed.",
+    labels=SHARD,
+)
+TURNS = counter(
+    "strandline_shard_turns_total",
+    "Turns of the shard's loop, and pieces of a start. systemd's watchdog is fed by it.",
+    "A shard that does not turn is stuck: it is killed and started again after node.hang_after.",
+    labels=SHARD,
+)
+CPU = counter(
+    "strandline_shard_cpu_seconds_total",
+    "CPU time that the shard's process has used.",
+    "Near 1 per second a shard is at its limit: add partitions, or move shards to other nodes.",
+    labels=SHARD,
+)
+STAGE_CPU = counter(
+    "strandline_shard_stage_cpu_seconds_total",
+    "CPU time by stage of the work: consume, snappy, decode, look-up, append, seal, merge, cut, encode, store.",
+    "Shows where the time goes: look-up grows with new keys, encode and store with flushing.",
+    labels=("shard", "stage"),
+)
+RESIDENT = gauge(
+    "strandline_shard_resident_memory_bytes",
+    "Memory that the shard's process has now.",
+    "Lower shard.buffer_memory or shard.series_limit, or give the machine more, before the kernel ends the process.",
+    labels=SHARD,
+)
+PEAK_RESIDENT = gauge(
+    "strandline_shard_peak_resident_memory_bytes",
+    "The most memory that the shard's process ever had.",
+    "Plan the machine's memory by it, times the number of shards.",
+    labels=SHARD,
+)
+
+# Ingestion.
+RECORDS = counter(
+    "strandline_ingested_records_total",
+    "Records that were read from Kafka, by the shard or by a replay for it.",
+    "At 0 per second while producers write: see lag and log retries.",
+    labels=SHARD,
+)
+BYTES = counter(
+    "strandline_ingested_bytes_total",
+    "Bytes of those records, as they lie in Kafka.",
+    "Compare with the partition's write rate in Kafka.",
+    labels=SHARD,
+)
+SAMPLES = counter(
+    "strandline_ingested_samples_total",
+    "Samples in those records, the dropped ones included.",
+    "The main figure of load; a step down means that a producer is gone.",
+    labels=SHARD,
+)
+NEW_KEYS = counter(
+    "strandline_new_keys_total",
+    "Part keys that the index did not know.",
+    "A high rate that lasts is churn: find the label that changes with status/tsdb or the cardinality explorer.",
+    labels=SHARD,
+)
+REFUSED_ROWS = counter(
+    "strandline_refused_rows_total",
+    "Series of records that were refused because the shard has shard.series_limit keys. Their samples are not found.",
+    "Remove the cause of the cardinality, or raise shard.series_limit together with memory.",
+    labels=SHARD,
+)
+DROPPED_SERIES = counter(
+    "strandline_dropped_series_total",
+    "Series of records that were dropped, since they are no part key or break a limit on labels, by reason.",
+    "See the reason: a producer sends what the protocol does not allow, or more than shard.max_labels and its like.",
+    labels=("shard", "reason"),
+)
+DROPPED_SAMPLES = counter(
+    "strandline_dropped_samples_total",
+    "Samples that were dropped because their time is too far from their record's: too-old or too-far-ahead.",
+    "Check the producers' clocks; the limits are shard.max_sample_age and shard.max_sample_ahead.",
+    labels=("shard", "reason"),
+)
+SKIPPED = counter(
+    "strandline_skipped_entries_total",
+    "Histograms, exemplars and metadata that were skipped: Strandline stores float samples only.",
+    "Nothing is wrong. If people miss native histograms, have the producer send classic ones.",
+    labels=("shard", "kind"),
+)
+DEAD_LETTERS = counter(
+    "strandline_dead_letters_total",
+    "Records that could not be decoded, and were sent to the dead-letter topic.",
+    "Read the topic <topic>-dead: headers tell partition, offset and reason. Find who writes such records.",
+    labels=SHARD,
+)
+LOST_DEAD_LETTERS = counter(
+    "strandline_lost_dead_letters_total",
+    "Dead letters that the brokers did not take. The record itself is still in its topic, at the offset in the log.",
+    "Check the dead-letter topic: whether it exists, may be written to, and takes records that large.",
+    labels=SHARD,
+)
+LOG_RETRIES = counter(
+    "strandline_log_retries_total",
+    "How often Kafka was out of reach when it was read from or asked.",
+    "Check the brokers and the network. Nothing is cut, and no hour becomes ready, meanwhile.",
+    labels=SHARD,
+)
+
+# Lag.
+POSITION = gauge(
+    "strandline_position_offset",
+    "The next offset that the shard reads.",
+    "Standing still while producers write: see strandline_shard_turns_total and log retries.",
+    labels=SHARD,
+)
+LAG_OFFSETS = gauge(
+    "strandline_lag_offsets",
+    "Offsets up to the last stable one that are not read yet. Missing while Kafka is out of reach.",
+    "If it grows the shard is too slow: see its CPU, and whether it waits for the store.",
+    labels=SHARD,
+)
+LAG_SECONDS = gauge(
+    "strandline_lag_seconds",
+    "Age of the newest record that was read while newer ones wait, 0 when all are read. Missing while nobody can tell.",
+    "Queries lack what is younger than this. See strandline_lag_offsets.",
+    labels=SHARD,
+)
+NEWEST_RECORD = gauge(
+    "strandline_newest_record_timestamp_seconds",
+    "The record time of the newest record that was read.",
+    "Far in the past without lag: nothing is written to the partition.",
+    labels=SHARD,
+)
+
+# The write buffer.
+BUFFER_SERIES = gauge(
+    "strandline_buffer_series",
+    "Series with samples in the open bucket's buffer.",
+    "Compare with strandline_live_keys: far fewer means that many series pause.",
+    labels=SHARD,
+)
+BUFFER_SAMPLES = gauge(
+    "strandline_buffer_samples",
+    "Samples in the open bucket's buffer.",
+    "It falls to 0 with every cut; one that only rises is never cut: see Kafka and the clock.",
+    labels=SHARD,
+)
+BUFFER_REPLACED = gauge(
+    "strandline_buffer_replaced_samples",
+    "Samples of the open bucket that a later one with the same series and time has replaced.",
+    "Many mean that something is written twice: two agents with the same labels, or retries.",
+    labels=SHARD,
+)
+BUFFER_BYTES = gauge(
+    "strandline_buffer_memory_bytes",
+    "Memory of the open bucket's buffer.",
+    "Per sample a byte or two is usual.",
+    labels=SHARD,
+)
+BUDGET_USED = gauge(
+    "strandline_buffer_budget_used_bytes",
+    "Memory of the buffers of all buckets that are not stored.",
+    "At the limit pages spill to disk: see why flushing is behind, or raise shard.buffer_memory.",
+    labels=SHARD,
+)
+BUDGET_LIMIT = gauge(
+    "strandline_buffer_budget_limit_bytes",
+    "The setting shard.buffer_memory.",
+    "For comparison with what is used.",
+    labels=SHARD,
+)
+SPILLED = gauge(
+    "strandline_spilled_bytes",
+    "Disk that spilled pages take, of all buckets that are not stored.",
+    "In normal operation it is 0: raise shard.buffer_memory. While the store is away it grows: bring the store back.",
+    labels=SHARD,
+)
+SPILL_LIMIT = gauge(
+    "strandline_spill_limit_bytes",
+    "The setting shard.spill_limit. A shard whose spill is full fails; nothing is lost, Kafka has the samples.",
+    "For comparison with what is used.",
+    labels=SHARD,
+)
+
+READING: tuple[Section, ...] = (
+    Section("Shards: the process", (
+        UP, PROCESS_STATE, RESTARTS, REPORT_AGE, TURNS, CPU, STAGE_CPU, RESIDENT, PEAK_RESIDENT,
+    )),
+    Section("Shards: ingestion", (
+        RECORDS, BYTES, SAMPLES, NEW_KEYS, REFUSED_ROWS, DROPPED_SERIES, DROPPED_SAMPLES, SKIPPED,
+        DEAD_LETTERS, LOST_DEAD_LETTERS, LOG_RETRIES,
+    )),
+    Section("Shards: lag", (
+        POSITION, LAG_OFFSETS, LAG_SECONDS, NEWEST_RECORD,
+    )),
+    Section("Shards: the write buffer", (
+        BUFFER_SERIES, BUFFER_SAMPLES, BUFFER_REPLACED, BUFFER_BYTES, BUDGET_USED, BUDGET_LIMIT, SPILLED,
+        SPILL_LIMIT,
+    )),
+)  # fmt: skip

@@ -1,0 +1,161 @@
+"""The JSON that the page lives on, in the envelope of Prometheus' API. Every list in it has a limit."""
+
+from dataclasses import dataclass
+from heapq import nsmallest
+
+import orjson
+from aiohttp import web
+
+import strandline
+from strandline.clock import Clock
+from strandline.index.cardinality import LabelCardinality, ValueCardinality
+from strandline.node.http.errors import BadParameter
+from strandline.node.http.parameters import parameters_of
+from strandline.node.http.routes import Access, Route
+from strandline.node.http.working import Workers
+from strandline.node.page.assets import asset_routes, load_assets
+from strandline.node.page.hours import HoursSource, HourStanding, RememberedHours
+from strandline.node.page.shard_figures import NodeFigures, figures_of
+from strandline.node.page.time_left import TimeLeft
+from strandline.node.query.answers import BucketFigures, CardinalityAnswer
+from strandline.node.query.asks import BucketsAsk, CardinalityAsk
+from strandline.node.query.queries import NodeQueries
+from strandline.node.settings import Settings
+from strandline.node.supervisor.standing import NodeStanding
+from strandline.recovery.periods import HOUR, HOURS_A_DAY
+
+_PREFIX = "/api/v1/strandline"
+_METHODS = ("GET", "POST")
+MOST_BUCKETS = 1000
+_BUCKETS = 200
+MOST_ENTRIES = 1000
+_ENTRIES = 10
+MOST_DAYS = 31
+_DAYS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CardinalityFigures:
+    """What makes the index large, as tops. `label_names` is how many labels there are in all; `label` the one whose
+    values `top_values` ranks, if one was asked about.
+    """
+
+    series: int
+    label_names: int
+    top_labels: tuple[LabelCardinality, ...]
+    top_metrics: tuple[ValueCardinality, ...]
+    top_pairs: tuple[ValueCardinality, ...]
+    label: str | None
+    top_values: tuple[ValueCardinality, ...]
+    exact_values: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Envelope:
+    status: str
+    data: NodeFigures | CardinalityFigures | tuple[BucketFigures, ...] | tuple[HourStanding, ...]
+    warnings: tuple[str, ...]
+
+
+class PageApi:
+    """Answers the page. Its methods belong to one event loop."""
+
+    def __init__(
+        self,
+        standing: NodeStanding,
+        queries: NodeQueries,
+        workers: Workers,
+        hours: HoursSource,
+        *,
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self._standing, self._queries, self._workers = standing, queries, workers
+        self._hours = RememberedHours(hours, clock)
+        self._dataset, self._clock = settings.dataset.name, clock
+        self._started_ms = clock.now_ms()
+        self._time_left = TimeLeft()
+
+    async def shards(self, request: web.Request) -> web.StreamResponse:
+        """How the shards stand. Asks none of them: it is answered however busy they are."""
+        await parameters_of(request)
+        now, monotonic = self._clock.now_ms(), self._clock.monotonic()
+        shards = tuple(figures_of(one, self._time_left, now, monotonic) for one in self._standing.shards())
+        return _answer(NodeFigures(self._dataset, strandline.__version__, self._started_ms, now, shards))
+
+    async def buckets(self, request: web.Request) -> web.StreamResponse:
+        """`start`, `end`, `limit`: the newest buckets of a time, with how many series had a sample in each."""
+        given = await parameters_of(request)
+        ask = BucketsAsk(given.time_range(), given.limit(MOST_BUCKETS, default=_BUCKETS))
+        answer = await self._workers.run(lambda wanted: self._queries.buckets(ask, wanted))
+        return _answer(answer.buckets, answer.warnings)
+
+    async def cardinality(self, request: web.Request) -> web.StreamResponse:
+        """`match[]`, `start`, `end`, `limit`, `label`: what makes the index large."""
+        given = await parameters_of(request)
+        ask = CardinalityAsk(
+            given.selectors(required=False),
+            given.time_range(),
+            given.limit(MOST_ENTRIES, default=_ENTRIES),
+            given.text("label"),
+        )
+        answer = await self._workers.run(lambda wanted: self._queries.cardinality(ask, wanted))
+        return _answer(_tops(answer, ask), answer.warnings)
+
+    async def hours(self, request: web.Request) -> web.StreamResponse:
+        """`days`: whether the hours of so many days, up to the one that runs, are ready; oldest first."""
+        days = _days((await parameters_of(request)).text("days"))
+        last = self._clock.now_ms() // HOUR
+        first = last + 1 - days * HOURS_A_DAY
+        return _answer(await self._workers.run(lambda _: self._hours.hours(first, last)))
+
+
+def page_routes(
+    standing: NodeStanding,
+    queries: NodeQueries,
+    workers: Workers,
+    hours: HoursSource,
+    *,
+    settings: Settings,
+    clock: Clock,
+) -> tuple[Route, ...]:
+    """The page, its files and its JSON. The node counts as started when this is called."""
+    api = PageApi(standing, queries, workers, hours, settings=settings, clock=clock)
+    return (
+        *asset_routes(load_assets()),
+        Route(_METHODS, f"{_PREFIX}/shards", api.shards, Access.READ),
+        Route(_METHODS, f"{_PREFIX}/buckets", api.buckets, Access.READ),
+        Route(_METHODS, f"{_PREFIX}/cardinality", api.cardinality, Access.READ),
+        Route(_METHODS, f"{_PREFIX}/hours", api.hours, Access.READ),
+    )
+
+
+def _tops(answer: CardinalityAnswer, ask: CardinalityAsk) -> CardinalityFigures:
+    """Cut to what was asked for: an index may have very many labels."""
+    limit = ask.limit
+    return CardinalityFigures(
+        series=answer.series,
+        label_names=len(answer.labels),
+        top_labels=tuple(nsmallest(limit, answer.labels, key=lambda label: (-label.values, label.name))),
+        top_metrics=answer.top_metrics_by_series[:limit],
+        top_pairs=answer.top_pairs_by_series[:limit],
+        label=ask.label,
+        top_values=answer.top_values_by_series[:limit],
+        exact_values=answer.exact_values,
+    )
+
+
+def _days(written: str | None) -> int:
+    if written is None:
+        return _DAYS
+    if not (written.isascii() and written.isdigit() and len(written) <= 4 and 1 <= int(written) <= MOST_DAYS):
+        raise BadParameter(f'the parameter "days" is no whole number from 1 to {MOST_DAYS}: {written[:20]!r}')
+    return int(written)
+
+
+def _answer(
+    data: NodeFigures | CardinalityFigures | tuple[BucketFigures, ...] | tuple[HourStanding, ...],
+    warnings: tuple[str, ...] = (),
+) -> web.Response:
+    body = orjson.dumps(_Envelope("success", data, warnings))
+    return web.Response(body=body, content_type="application/json")

@@ -1,0 +1,100 @@
+"""A shard in figures, as the page shows it: its process, and what it last said."""
+
+from dataclasses import dataclass
+
+from strandline.node.page.time_left import TimeLeft
+from strandline.node.supervisor.standing import ShardStanding
+
+
+@dataclass(frozen=True, slots=True)
+class BufferShown:
+    """The open bucket's part of the write buffer."""
+
+    series: int
+    samples: int
+    memory_bytes: int
+    spilled_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFigures:
+    """One shard. What its process has to tell is None while that says nothing.
+
+    `progress` is the part of the phase that is done, `time_left_s` an estimate for the rest of that phase. `lag` counts
+    records. `kafka_keeps_ms` is for how long Kafka surely keeps what is not stored; None also where that is for ever.
+    `samples` and `dead_letters` count from the start of the process.
+    """
+
+    shard: int
+    process: str
+    active: bool
+    pid: int | None
+    restarts: int
+    starts_in_s: float | None
+    exit_code: int | None
+    reason: str
+    phase: str | None = None
+    progress: float | None = None
+    time_left_s: float | None = None
+    lag: int | None = None
+    kafka_keeps_ms: int | None = None
+    keys: int | None = None
+    unstored_buckets: int | None = None
+    position: int | None = None
+    checkpoint: int | None = None
+    samples: int | None = None
+    dead_letters: int | None = None
+    memory_bytes: int | None = None
+    buffer: BufferShown | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFigures:
+    """A node: what it serves, since when, and its shards. Times are milliseconds."""
+
+    dataset: str
+    version: str
+    started_ms: int
+    now_ms: int
+    shards: tuple[ShardFigures, ...]
+
+
+def figures_of(standing: ShardStanding, time_left: TimeLeft, now_ms: int, monotonic_s: float) -> ShardFigures:
+    """A shard as it stands now."""
+    report = standing.report
+    if report is None:
+        return ShardFigures(
+            standing.shard,
+            standing.state.value,
+            standing.is_active,
+            standing.pid,
+            standing.restarts,
+            standing.starts_in_s,
+            standing.exit_code,
+            standing.reason,
+        )
+    status, buffer = report.status, report.buffer
+    return ShardFigures(
+        standing.shard,
+        standing.state.value,
+        standing.is_active,
+        standing.pid,
+        standing.restarts,
+        standing.starts_in_s,
+        standing.exit_code,
+        # Why a process ended says more than what it last complained about.
+        standing.reason or status.reason,
+        phase=status.phase.value,
+        progress=status.fraction,
+        time_left_s=time_left.estimate(standing.shard, status, now_ms, monotonic_s),
+        lag=status.lag,
+        kafka_keeps_ms=status.time_left,
+        keys=report.keys,
+        unstored_buckets=report.unstored_buckets,
+        position=report.position,
+        checkpoint=report.checkpoint,
+        samples=status.counters.samples,
+        dead_letters=status.counters.dead_letters,
+        memory_bytes=report.process.resident_bytes,
+        buffer=BufferShown(buffer.series, buffer.samples, buffer.memory_bytes, buffer.spilled_bytes),
+    )

@@ -1,0 +1,91 @@
+// Questions to the node. An answer is `{data, warnings}`; what went wrong is an `ApiError` in words.
+
+const TOKEN = "strandline-token";
+
+export class ApiError extends Error {
+    constructor(message, {status = 0, unreachable = false} = {}) {
+        super(message);
+        this.status = status;
+        this.unreachable = unreachable;
+    }
+}
+
+export const wasAborted = error => error instanceof DOMException && error.name === "AbortError";
+
+let token = "";
+try {
+    token = sessionStorage.getItem(TOKEN) || "";
+} catch {
+    // Then it is asked for again after a reload.
+}
+
+export const hasToken = () => token !== "";
+
+export function useToken(given) {
+    token = given;
+    try {
+        sessionStorage.setItem(TOKEN, given);
+    } catch {
+        // As above.
+    }
+}
+
+// `heard` is told of each answer, `refused` of each that asked for a token, and `unheard` of each that did not come.
+export const listeners = {heard: () => {}, refused: () => {}, unheard: () => {}};
+
+export async function ask(path, parameters = {}, signal = undefined) {
+    const query = new URLSearchParams();
+    for (const [name, given] of Object.entries(parameters)) {
+        for (const one of Array.isArray(given) ? given : [given]) {
+            if (one !== null && one !== undefined && one !== "") query.append(name, one);
+        }
+    }
+    const headers = token ? {Authorization: `Bearer ${token}`} : {};
+    let response;
+    let body;
+    try {
+        response = await fetch(`/api/v1/${path}?${query}`, {headers, signal, cache: "no-store", credentials: "same-origin"});
+        body = await response.text();
+    } catch (error) {
+        if (wasAborted(error)) throw error;
+        listeners.unheard();
+        throw new ApiError("the node does not answer", {unreachable: true});
+    }
+    listeners.heard();
+    if (response.status === 401 || response.status === 403) {
+        listeners.refused();
+        throw new ApiError("the node asks for a token", {status: response.status});
+    }
+    const document = parsed(body);
+    if (document === null || typeof document !== "object") {
+        throw new ApiError(`the node answered ${response.status} ${response.statusText}`.trim(), {status: response.status});
+    }
+    if (document.status !== "success") {
+        throw new ApiError(document.error || `the node answered ${response.status}`, {status: response.status});
+    }
+    return {data: document.data, warnings: document.warnings || []};
+}
+
+function parsed(body) {
+    try {
+        return JSON.parse(body);
+    } catch {
+        return null;
+    }
+}
+
+// Of several questions of one kind only the newest is wanted: it aborts the one before.
+export class Latest {
+    #controller = null;
+
+    async run(work) {
+        this.#controller?.abort();
+        const controller = new AbortController();
+        this.#controller = controller;
+        return work(controller.signal);
+    }
+
+    abort() {
+        this.#controller?.abort();
+    }
+}

@@ -1,0 +1,88 @@
+// Just as much of PromQL's selectors as it takes to add a matcher to one that a person has written.
+
+const PLAIN_METRIC = /^[A-Za-z_:][A-Za-z0-9_:]*$/;
+const PLAIN_LABEL = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const NO_METRICS = new Set(["atan2", "bool", "group_left", "group_right", "ignoring", "inf", "nan", "on"]);
+const TOKEN = /(?:[ \t\r\n]|#[^\r\n]*)*(?:([A-Za-z_:][A-Za-z0-9_:]*)|("(?:[^"\\\n]|\\[^\n])*"|'(?:[^'\\\n]|\\[^\n])*'|`[^`]*`)|(=~|!~|!=|=)|([{},])|$)/y;
+
+// JSON's escapes are all Go's, too.
+export const quoted = text => JSON.stringify(text);
+
+export const isPlainMetric = name => PLAIN_METRIC.test(name) && !NO_METRICS.has(name.toLowerCase());
+
+const writtenLabel = label => (PLAIN_LABEL.test(label) ? label : quoted(label));
+
+// The parts of a selector as they are written; null for what is none.
+export function parts(text) {
+    const tokens = tokensOf(text);
+    if (tokens === null) return null;
+    let place = 0;
+    const take = kind => (tokens[place]?.kind === kind ? tokens[place++].text : null);
+    const name = take("name");
+    const matchers = [];
+    if (take("{") !== null) {
+        while (take("}") === null) {
+            const label = take("name") ?? take("string");
+            if (label === null) return null;
+            const op = take("op");
+            if (op === null) {
+                matchers.push({label: "__name__", op: "=", value: label});
+            } else {
+                const value = take("string");
+                if (value === null) return null;
+                matchers.push({label: unquoted(label), op, value});
+            }
+            if (take(",") === null && tokens[place]?.kind !== "}") return null;
+        }
+    } else if (name === null && tokens.length) return null;
+    return place === tokens.length ? {name, matchers} : null;
+}
+
+function unquoted(label) {
+    if (!/^["'`]/.test(label)) return label;
+    try {
+        return JSON.parse(label);
+    } catch {
+        return label.slice(1, -1);
+    }
+}
+
+function tokensOf(text) {
+    const tokens = [];
+    TOKEN.lastIndex = 0;
+    for (;;) {
+        const found = TOKEN.exec(text);
+        if (found === null) return null;
+        const [, name, string, op, mark] = found;
+        if (name !== undefined) tokens.push({kind: "name", text: name});
+        else if (string !== undefined) tokens.push({kind: "string", text: string});
+        else if (op !== undefined) tokens.push({kind: "op", text: op});
+        else if (mark !== undefined) tokens.push({kind: mark, text: mark});
+        else return tokens;
+    }
+}
+
+// The selector with `label="value"` in it, in the place of what it wanted of that label; null if it is no selector.
+export function withMatcher(text, label, value) {
+    const known = parts(text);
+    if (known === null) return null;
+    const others = known.matchers.filter(one => one.label !== label);
+    if (label === "__name__") {
+        if (isPlainMetric(value)) return written(value, others);
+        return written(null, [{label, op: "=", value: quoted(value)}, ...others]);
+    }
+    return written(known.name, [...others, {label, op: "=", value: quoted(value)}]);
+}
+
+function written(name, matchers) {
+    const inside = matchers.map(one => `${writtenLabel(one.label)}${one.op}${one.value}`).join(", ");
+    return (name ?? "") + (inside || name === null ? `{${inside}}` : "");
+}
+
+// A label set as people write it, without the labels that are left out.
+export function seriesText(labels, leftOut = new Set()) {
+    const {__name__: name, ...others} = labels;
+    const inside = Object.entries(others).filter(([label]) => !leftOut.has(label)).map(([label, value]) => `${writtenLabel(label)}=${quoted(value)}`);
+    const shownName = name !== undefined && !leftOut.has("__name__") ? name : "";
+    return shownName + (inside.length || !shownName ? `{${inside.join(", ")}}` : "");
+}

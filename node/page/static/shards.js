@@ -1,0 +1,148 @@
+// The shards: a card each, changed in place as news come.
+
+import {badge, el, say, setAttribute, setText, show} from "./dom.js";
+import {bytes, count, duration, exact, percent, plural} from "./format.js";
+
+const STEPS = [
+    ["acquiring", "Taking the shard"],
+    ["recovering-index", "Loading the index"],
+    ["replaying", "Replaying"],
+    ["catching-up", "Catching up"],
+    ["active", "Active"],
+];
+const PHASES = {...Object.fromEntries(STEPS), fenced: "Fenced", failed: "Failed", stopped: "Stopped"};
+
+export function standing(shard) {
+    if (shard.process === "down") return ["bad", "Down"];
+    if (shard.process === "waiting") {
+        return ["bad", shard.starts_in_s === null ? "Ended" : `Ended, starts again in ${duration(shard.starts_in_s)}`];
+    }
+    if (shard.process === "stopped" || shard.phase === "stopped") return ["off", "Stopped"];
+    if (shard.phase === "fenced" || shard.phase === "failed") return ["bad", PHASES[shard.phase]];
+    if (shard.active) return ["ok", "Active"];
+    if (shard.phase === null) return ["work", "Starting"];
+    return ["work", PHASES[shard.phase] ?? shard.phase];
+}
+
+// "Shard 1 is replaying, 43 %, about 12 s left", for the banner.
+export function inWords(shard) {
+    const [, word] = standing(shard);
+    const words = [`shard ${shard.shard}: ${word.toLowerCase()}`];
+    if (shard.progress !== null) words.push(percent(shard.progress));
+    if (shard.time_left_s !== null) words.push(`about ${duration(shard.time_left_s)} left`);
+    return words.join(", ");
+}
+
+const FIGURES = [
+    ["Lag (records)", shard => count(shard.lag), shard => exact(shard.lag)],
+    ["Series", shard => count(shard.keys), shard => exact(shard.keys)],
+    ["Samples/s", (shard, rate) => count(rate), () => "Since the answer before this one"],
+    ["Buffer", shard => bytes(shard.buffer?.memory_bytes), shard => buffered(shard.buffer)],
+    ["Not stored", shard => (shard.unstored_buckets === null ? "\u2013" : plural(shard.unstored_buckets, "bucket")), () => "Buckets that are closed and not stored in whole"],
+    ["Kafka keeps it", shard => keeps(shard), () => "For how long Kafka surely keeps what is not stored yet"],
+    ["Memory", shard => bytes(shard.memory_bytes), shard => exact(shard.memory_bytes)],
+    ["Restarts", shard => exact(shard.restarts), () => "Since the node started"],
+];
+
+function buffered(buffer) {
+    if (!buffer) return "";
+    const spilled = buffer.spilled_bytes ? `, ${bytes(buffer.spilled_bytes)} of it on disk` : "";
+    return `${exact(buffer.samples)} samples of ${exact(buffer.series)} series${spilled}`;
+}
+
+function keeps(shard) {
+    if (shard.phase === null) return "\u2013";
+    return shard.kafka_keeps_ms === null ? "for ever" : duration(shard.kafka_keeps_ms / 1000);
+}
+
+class Card {
+    constructor(number) {
+        this.state = el("p", {class: "badge"});
+        this.progress = el("progress", {max: "1", "aria-label": `Progress of shard ${number}`});
+        this.left = el("span", {class: "left"});
+        this.steps = STEPS.map(([, words]) => el("li", {title: words}));
+        this.start = el("div", {class: "start"}, el("ol", {class: "steps", "aria-hidden": "true"}, ...this.steps), this.progress, this.left);
+        this.reason = el("p", {class: "reason"});
+        this.values = FIGURES.map(() => el("dd"));
+        this.pairs = FIGURES.map(([name], place) => el("div", {}, el("dt", {}, name), this.values[place]));
+        this.more = el("p", {class: "more muted"});
+        this.element = el(
+            "li", {class: "card", "data-shard": number},
+            el("div", {class: "head"}, el("h3", {}, `Shard ${number}`), this.state),
+            this.start, this.reason, el("dl", {}, ...this.pairs), this.more,
+        );
+    }
+
+    update(shard, rate) {
+        const [state, word] = standing(shard);
+        badge(this.state, state, word);
+        setAttribute(this.element, "data-state", state);
+        const reached = STEPS.findIndex(([phase]) => phase === shard.phase);
+        this.steps.forEach((step, place) => setAttribute(step, "class", place < reached ? "done" : place === reached ? "now" : ""));
+        show(this.start, state === "work");
+        if (shard.progress === null) this.progress.removeAttribute("value");
+        else this.progress.value = shard.progress;
+        const left = shard.time_left_s === null ? "" : `about ${duration(shard.time_left_s)} left`;
+        setText(this.left, [shard.progress === null ? "" : percent(shard.progress), left].filter(Boolean).join(" \u00b7 "));
+        say(this.reason, shard.reason);
+        FIGURES.forEach(([name, shown, title], place) => {
+            // A process that says nothing yet has no figures of its own.
+            show(this.pairs[place], shard.phase !== null || name === "Restarts");
+            setText(this.values[place], shown(shard, rate));
+            setAttribute(this.values[place], "title", title(shard) || null);
+        });
+        const offset = (words, number) => (number === null || number < 0 ? "" : `${words} ${exact(number)}`);
+        const more = [
+            offset("reads offset", shard.position), offset("stored up to", shard.checkpoint),
+            shard.pid === null ? "no process" : `process ${shard.pid}`,
+            shard.exit_code === null ? "" : `last exit code ${shard.exit_code}`,
+        ];
+        setText(this.more, more.filter(Boolean).join(" \u00b7 "));
+    }
+}
+
+export class Shards {
+    #cards = new Map();
+    #before = new Map();
+
+    constructor(list) {
+        this.list = list;
+    }
+
+    // Shows them, and returns the samples per second of all.
+    update(data) {
+        let total = null;
+        for (const [number, card] of this.#cards) {
+            if (data.shards.some(shard => shard.shard === number)) continue;
+            card.element.remove();
+            this.#cards.delete(number);
+        }
+        for (const shard of data.shards) {
+            const rate = this.#rate(shard, data.now_ms);
+            if (rate !== null) total = (total ?? 0) + rate;
+            if (!this.#cards.has(shard.shard)) {
+                this.#cards.set(shard.shard, new Card(shard.shard));
+                this.list.append(this.#cards.get(shard.shard).element);
+            }
+            this.#cards.get(shard.shard).update(shard, rate);
+        }
+        return total;
+    }
+
+    #rate(shard, now) {
+        if (shard.samples === null) {
+            this.#before.delete(shard.shard);
+            return null;
+        }
+        const before = this.#before.get(shard.shard);
+        // A process that was started again counts from nothing.
+        if (!before || before.pid !== shard.pid || shard.samples < before.samples) {
+            this.#before.set(shard.shard, {samples: shard.samples, now, pid: shard.pid, rate: null});
+            return null;
+        }
+        if (now - before.now < 900) return before.rate;
+        const rate = ((shard.samples - before.samples) * 1000) / (now - before.now);
+        this.#before.set(shard.shard, {samples: shard.samples, now, pid: shard.pid, rate});
+        return rate;
+    }
+}

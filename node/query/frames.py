@@ -1,0 +1,114 @@
+"""Questions, answers and errors as bytes, for the link between the front and a shard's process.
+
+A frame is a prefix with two lengths, a header in JSON, and a body. The header names the version, the kind of message,
+its plain fields, and its columns in order, each with its type and length; the body has these columns as they lie in
+memory, little endian, each at a multiple of eight bytes. Both ends are of one program on one machine. All the same
+nothing is believed: a frame that is not what it says raises `FrameDamaged`, and nothing of it is used.
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from strandline.errors import Fatal
+
+VERSION = 1
+# The header has at most the tops of a cardinality; the body at most an answer at the limits of the settings.
+MAX_HEADER, MAX_BODY = 1 << 28, 1 << 36
+PREFIX = struct.Struct("<4sIQ")
+_MAGIC = b"SLQ1"
+_ALIGNED = 8
+_TYPES: Mapping[str, "np.dtype[Any]"] = {name: np.dtype(name) for name in ("<i8", "<f8", "|u1")}
+_PADDING = bytes(_ALIGNED)
+
+Column = npt.NDArray[Any]
+Buffer = bytes | memoryview
+
+
+class FrameDamaged(Fatal):
+    """Bytes on the link that are no frame, or one of another version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a frame says: its kind, fields that JSON can say, and columns."""
+
+    kind: str
+    fields: Mapping[str, Any]
+    columns: Sequence[Column] = ()
+
+
+def encode(message: Message) -> list[Buffer]:
+    """The frame as buffers to be sent one behind the other; columns are not copied if they lie in one piece."""
+    columns = [np.ascontiguousarray(column, dtype=_little_endian(column)) for column in message.columns]
+    header = orjson.dumps(
+        {
+            "version": VERSION,
+            "kind": message.kind,
+            "fields": message.fields,
+            "columns": [[column.dtype.str, len(column)] for column in columns],
+        }
+    )
+    body: list[Buffer] = []
+    for column in columns:
+        body.append(column.data.cast("B") if len(column) else b"")
+        body.append(_PADDING[: -column.nbytes % _ALIGNED])
+    return [PREFIX.pack(_MAGIC, len(header), sum(map(len, body))), header, *filter(len, body)]
+
+
+def lengths_of(prefix: bytes | bytearray) -> tuple[int, int]:
+    """The lengths of header and body."""
+    magic, header, body = PREFIX.unpack(prefix)
+    if magic != _MAGIC:
+        raise FrameDamaged(f"the link brought {magic!r}, which no frame begins with", remedy=_SAME_PROGRAM)
+    if header > MAX_HEADER or body > MAX_BODY:
+        raise FrameDamaged(f"a frame claims a header of {header:,} bytes and a body of {body:,}")
+    return header, body
+
+
+def decode(header: bytes | bytearray, body: bytes | bytearray | memoryview) -> Message:
+    """What was encoded, with columns that are views of the body."""
+    try:
+        told = orjson.loads(header)
+    except orjson.JSONDecodeError as error:
+        raise FrameDamaged(f"a frame's header is no JSON: {error}") from error
+    if not isinstance(told, dict) or told.get("version") != VERSION:
+        version = told.get("version") if isinstance(told, dict) else None
+        raise FrameDamaged(f"a frame of version {version!r} came; this program has {VERSION}", remedy=_SAME_PROGRAM)
+    kind, fields, columns = told.get("kind"), told.get("fields"), told.get("columns")
+    if not isinstance(kind, str) or not isinstance(fields, dict) or not isinstance(columns, list):
+        raise FrameDamaged("a frame's header lacks kind, fields or columns")
+    return Message(kind, fields, _columns(columns, memoryview(body)))
+
+
+def _columns(told: list[Any], body: memoryview) -> list[Column]:
+    found: list[Column] = []
+    at = 0
+    for one in told:
+        kind, length = one if isinstance(one, list) and len(one) == 2 else ("", None)
+        if kind not in _TYPES or type(length) is not int or length < 0:
+            raise FrameDamaged(f"a frame has a column {one!r}")
+        size = length * _TYPES[kind].itemsize
+        end = at + size + -size % _ALIGNED
+        if end > len(body):
+            raise FrameDamaged(f"a frame's columns reach to byte {end:,} of a body of {len(body):,}")
+        found.append(np.frombuffer(body, dtype=_TYPES[kind], count=length, offset=at))
+        at = end
+    if at != len(body):
+        raise FrameDamaged(f"a frame's columns end at byte {at:,} of a body of {len(body):,}")
+    return found
+
+
+def _little_endian(column: Column) -> "np.dtype[Any]":
+    name = column.dtype.newbyteorder("<").str
+    if name not in _TYPES:
+        raise ValueError(f"a column of {column.dtype} does not go into a frame")
+    return _TYPES[name]
+
+
+_SAME_PROGRAM = "Front and shards have to be of one version: restart the node"

@@ -1,0 +1,106 @@
+"""Two sorted lists into one: which rows of either go where."""
+
+import numpy as np
+from numba import njit
+
+from strandline.node.query.kernels.key_order import compare_keys, compare_texts
+
+
+@njit(cache=True, nogil=True)
+def places_in(metric, key_high, key_low, in_metric, in_key_high, in_key_low, places):
+    """The place of each series in a list that has all of them; both rise by (metric, key_high, key_low)."""
+    at = 0
+    for i in range(len(metric)):
+        while in_metric[at] != metric[i] or in_key_high[at] != key_high[i] or in_key_low[at] != key_low[i]:
+            at += 1
+        places[i] = at
+
+
+@njit(cache=True, nogil=True)
+def _joined(data, offsets, other_data, other_offsets, are_keys, one, other):
+    base, other_base = data.ctypes.data, other_data.ctypes.data
+    i = j = found = 0
+    n, m = len(offsets) - 1, len(other_offsets) - 1
+    while i < n or j < m:
+        if i == n:
+            order = 1
+        elif j == m:
+            order = -1
+        elif are_keys:
+            order = compare_keys(
+                base + offsets[i],
+                base + offsets[i + 1],
+                other_base + other_offsets[j],
+                other_base + other_offsets[j + 1],
+            )
+        else:
+            order = compare_texts(
+                base + offsets[i],
+                offsets[i + 1] - offsets[i],
+                other_base + other_offsets[j],
+                other_offsets[j + 1] - other_offsets[j],
+            )
+        one[found] = i if order <= 0 else -1
+        other[found] = j if order >= 0 else -1
+        i += order <= 0
+        j += order >= 0
+        found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def join_keys(data, offsets, other_data, other_offsets, one, other):
+    """Walk two lists of part keys, each in the order of labels and each key once: the place of every key of both in the
+    one and in the other, -1 where it is not. How many there are.
+    """
+    return _joined(data, offsets, other_data, other_offsets, True, one, other)
+
+
+@njit(cache=True, nogil=True)
+def join_texts(data, offsets, other_data, other_offsets, one, other):
+    """The same for texts in the order of their bytes."""
+    return _joined(data, offsets, other_data, other_offsets, False, one, other)
+
+
+@njit(cache=True, nogil=True)
+def gather_joined(data, offsets, other_data, other_offsets, one, other, out, out_offsets):
+    """Copy the texts or keys that were joined one behind the other into `out`; where it ends."""
+    at = 0
+    out_offsets[0] = 0
+    for place in range(len(one)):
+        if one[place] >= 0:
+            start, end = offsets[one[place]], offsets[one[place] + 1]
+            out[at : at + end - start] = data[start:end]
+        else:
+            start, end = other_offsets[other[place]], other_offsets[other[place] + 1]
+            out[at : at + end - start] = other_data[start:end]
+        at += end - start
+        out_offsets[place + 1] = at
+    return at
+
+
+@njit(cache=True, nogil=True)
+def merge_samples(first, time, value, new_first, new_time, new_value, one, other, to_first, to_time, to_value):
+    """The samples of series that were joined, into columns as long as both together; where both have a time the new one
+    counts. Values are given as their bits. How many there are.
+    """
+    at = 0
+    for place in range(len(one)):
+        to_first[place] = at
+        i = i_end = j = j_end = np.int64(0)
+        if one[place] >= 0:
+            i, i_end = first[one[place]], first[one[place] + 1]
+        if other[place] >= 0:
+            j, j_end = new_first[other[place]], new_first[other[place] + 1]
+        while i < i_end or j < j_end:
+            if j == j_end or (i < i_end and time[i] < new_time[j]):
+                to_time[at], to_value[at] = time[i], value[i]
+                i += 1
+            else:
+                if i < i_end and time[i] == new_time[j]:
+                    i += 1
+                to_time[at], to_value[at] = new_time[j], new_value[j]
+                j += 1
+            at += 1
+    to_first[len(one)] = at
+    return at

@@ -1,0 +1,23 @@
+"""Whether bytes are part keys."""
+
+from numba import njit
+
+from strandline.kernels.machine import load_u8
+
+
+@njit(cache=True, nogil=True)
+def first_unsound_key(data, offsets):
+    """The first of the keys `data[offsets[i] : offsets[i + 1]]` whose lengths do not lead to its end, by pairs of a
+    name and a value; -1 if all do. The offsets have been checked.
+    """
+    base = data.ctypes.data
+    for key in range(len(offsets) - 1):
+        at, end = base + offsets[key], base + offsets[key + 1]
+        while at < end:
+            for _ in range(2):
+                if at + 2 > end:
+                    return key
+                at += 2 + (int(load_u8(at)) | int(load_u8(at + 1)) << 8)
+        if at != end:
+            return key
+    return -1

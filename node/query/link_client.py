@@ -1,0 +1,191 @@
+"""The front's end of the link to one shard: a small pool of connections, which outlives the shard's process."""
+
+import select
+import socket
+import threading
+from pathlib import Path
+
+from strandline.clock import Clock
+from strandline.node.query.answers import Answer
+from strandline.node.query.asks import Ask
+from strandline.node.query.frames import FrameDamaged, Message
+from strandline.node.query.link_server import REPORT
+from strandline.node.query.link_socket import LinkBroken, receive, send
+from strandline.node.query.messages import ERROR, answer_of, ask_message, error_of
+from strandline.node.query.queries import Cancellation, QueryTimedOut, QueryUnavailable
+from strandline.node.shard.report import ShardReport
+
+# So many connections are kept for the next questions.
+_KEPT = 8
+# Somebody may give a question up while its thread waits for the shard: it looks so often.
+_LOOK_S = 0.05
+_CONNECT_S = 5.0
+
+
+class LinkClient:
+    """Asks the shard whose process listens at a path. Any thread may."""
+
+    def __init__(self, path: Path, shard: int, clock: Clock) -> None:
+        """Nothing is connected before the first question."""
+        self.shard = shard
+        self._path, self._clock = path, clock
+        self._lock = threading.Lock()
+        self._idle: list[socket.socket] = []
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Close the connections that nobody uses now, and the others as they come back. Closing twice does nothing."""
+        with self._lock:
+            idle, self._idle, self._is_closed = self._idle, [], True
+        for connection in idle:
+            connection.close()
+
+    def begin(self, ask: Ask, cancellation: Cancellation) -> "Asked":
+        """Send a question; its answer is fetched from what this returns, which must be asked for it or abandoned.
+
+        Raises `QueryUnavailable` if nobody listens, `QueryCancelled` and `QueryTimedOut`.
+        """
+        cancellation.check()
+        return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation)
+
+    def ask(self, ask: Ask, cancellation: Cancellation) -> Answer:
+        """Send a question and fetch its answer, under the rules of `begin` and `Asked.answer`."""
+        return self.begin(ask, cancellation).answer()
+
+    def report(self, timeout: float) -> ShardReport:
+        """How the shard is, also while it starts. Raises `QueryUnavailable` if it does not say so in time."""
+        try:
+            message = Asked(self, Message(REPORT, {}), Cancellation(self._clock, timeout)).receive()
+        except QueryTimedOut as error:
+            raise QueryUnavailable(f"shard {self.shard} did not tell how it is within {timeout:g} s") from error
+        if message.kind == ERROR:
+            raise error_of(message)
+        if message.kind != REPORT or len(message.columns) != 1:
+            raise FrameDamaged(f"shard {self.shard} told {message.kind!r} and not how it is")
+        return ShardReport.from_json(message.columns[0].tobytes())
+
+    def take(self) -> tuple[socket.socket, bool]:
+        """A connection, and whether it was used before."""
+        while True:
+            with self._lock:
+                idle = self._idle.pop() if self._idle else None
+            if idle is None:
+                return self.connect(), False
+            if _is_quiet(idle):
+                return idle, True
+            idle.close()
+
+    def connect(self) -> socket.socket:
+        """A new connection."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(_CONNECT_S)
+            connection.connect(str(self._path))
+            connection.setblocking(False)
+        except OSError as error:
+            connection.close()
+            raise QueryUnavailable(
+                f"shard {self.shard} is not running: nobody listens at {self._path.name}",
+                remedy="Ask again in a while; the status page shows what became of it",
+            ) from error
+        return connection
+
+    def give_back(self, connection: socket.socket) -> None:
+        """The connection is good for another question."""
+        with self._lock:
+            if not self._is_closed and len(self._idle) < _KEPT:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+class Asked:
+    """A question that was sent. One thread fetches the answer."""
+
+    def __init__(self, client: LinkClient, message: Message, cancellation: Cancellation) -> None:
+        self._client, self._message, self._cancellation = client, message, cancellation
+        self._connection, self._was_used = client.take()
+        self._send()
+
+    def answer(self) -> Answer:
+        """The answer. Raises the shard's errors as they were raised there, `QueryUnavailable` if its process ends
+        meanwhile, `QueryCancelled` and `QueryTimedOut`; the shard is told of these two by the end of the connection.
+        """
+        try:
+            return answer_of(self.receive())
+        except FrameDamaged as error:
+            raise QueryUnavailable(
+                f"shard {self._client.shard} gave an answer that is none: {error.message}", remedy=error.remedy
+            ) from error
+
+    def receive(self) -> Message:
+        """What came back, whatever it is."""
+        try:
+            message = self._receive()
+        except BaseException:
+            self.abandon()
+            raise
+        self._client.give_back(self._connection)
+        return message
+
+    def abandon(self) -> None:
+        """Give the question up."""
+        self._connection.close()
+
+    def _receive(self) -> Message:
+        try:
+            return receive(self._connection, self._wait)
+        except LinkBroken as error:
+            if not (self._was_used and error.clean):
+                raise self._ended(error) from error
+        # It was kept from before a restart of the shard: nobody has read the question.
+        self._connect_again()
+        try:
+            return receive(self._connection, self._wait)
+        except LinkBroken as error:
+            raise self._ended(error) from error
+
+    def _send(self) -> None:
+        try:
+            try:
+                send(self._connection, self._message, self._wait)
+            except LinkBroken as error:
+                if not self._was_used:
+                    raise self._ended(error) from error
+                self._connect_again()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _connect_again(self) -> None:
+        self._connection.close()
+        self._connection, self._was_used = self._client.connect(), False
+        try:
+            send(self._connection, self._message, self._wait)
+        except LinkBroken as error:
+            raise self._ended(error) from error
+
+    def _ended(self, error: LinkBroken) -> QueryUnavailable:
+        return QueryUnavailable(
+            f"the process of shard {self._client.shard} ended before it had answered: {error.message}",
+            remedy="Ask again in a while; the status page shows what became of it",
+        )
+
+    def _wait(self, connection: socket.socket, events: int) -> None:
+        poll = select.poll()
+        poll.register(connection, events)
+        while True:
+            self._cancellation.check()
+            if poll.poll(max(1, min(_LOOK_S, self._cancellation.seconds_left) * 1000)):
+                return
+
+
+def _is_quiet(connection: socket.socket) -> bool:
+    """Whether the other side is there and has said nothing: what it might say now belongs to no question."""
+    try:
+        connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,184 @@
+"""Answers of several shards as one. Given in the order of the shards' numbers; one that is alone comes back itself."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from heapq import nsmallest
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.arrays import I64s, Rows
+from strandline.index.cardinality import LabelCardinality, ValueCardinality
+from strandline.node.query.answers import (
+    BucketsAnswer,
+    CardinalityAnswer,
+    KeyBytes,
+    SamplesAnswer,
+    SeriesAnswer,
+    TermsAnswer,
+)
+from strandline.node.query.kernels.merging import gather_joined, join_keys, join_texts, merge_samples
+from strandline.node.query.sampling_limits import check_samples, check_series
+
+Merged = TypeVar("Merged", SeriesAnswer, TermsAnswer, SamplesAnswer)
+
+
+def merge_series(answers: Sequence[SeriesAnswer], limit: int) -> SeriesAnswer:
+    """Every series once, at most so many."""
+    whole = _by_pairs(answers, _two_series)
+    if len(whole.keys) <= limit:
+        return whole
+    offsets = whole.keys.offsets[: limit + 1]
+    return SeriesAnswer(KeyBytes(offsets, whole.keys.data[: offsets[-1]]), more=True, warnings=whole.warnings)
+
+
+def merge_terms(answers: Sequence[TermsAnswer], limit: int) -> TermsAnswer:
+    """Every term once, at most so many, with the series of all shards counted together.
+
+    A term behind the last one of a list that was cut off is left out: its count would not be whole.
+    """
+    ends = [one.data[one.offsets[-2] :].tobytes() for one in answers if one.more and len(one)]
+    whole = _by_pairs(answers, _two_terms)
+    kept = min(limit, len(whole))
+    if len(answers) > 1 and ends:
+        last = min(ends)
+        while kept and whole.data[whole.offsets[kept - 1] : whole.offsets[kept]].tobytes() > last:
+            kept -= 1
+    if kept == len(whole):
+        return whole
+    offsets = whole.offsets[: kept + 1]
+    return TermsAnswer(offsets, whole.data[: offsets[-1]], whole.counts[:kept], more=True, warnings=whole.warnings)
+
+
+def merge_samples_answers(answers: Sequence[SamplesAnswer], *, max_series: int, max_samples: int) -> SamplesAnswer:
+    """Every series once, with the samples of all shards; the higher shard wins where two have a sample at one time.
+
+    Raises `QueryTooLarge` if all together are more than is allowed.
+    """
+    whole = _by_pairs(answers, _two_samples)
+    check_series(len(whole.keys), max_series)
+    check_samples(len(whole.time), max_samples)
+    return whole
+
+
+def merge_cardinality(answers: Sequence[CardinalityAnswer], limit: int) -> CardinalityAnswer:
+    """Figures of all shards. A value that several have counts several times among the values of its label; a top may
+    lack something that stands in no shard's own.
+    """
+    labels: dict[str, list[LabelCardinality]] = defaultdict(list)
+    for answer in answers:
+        for label in answer.labels:
+            labels[label.name].append(label)
+    return CardinalityAnswer(
+        sum(answer.series for answer in answers),
+        tuple(_label(name, labels[name]) for name in sorted(labels)),
+        _top((answer.top_pairs_by_series for answer in answers), limit),
+        _top((answer.top_metrics_by_series for answer in answers), limit),
+        _top((answer.top_values_by_series for answer in answers), limit),
+        exact_values=all(len(of_shards) == 1 for of_shards in labels.values())
+        and all(answer.exact_values for answer in answers),
+        warnings=_warnings(answers),
+    )
+
+
+def merge_buckets(answers: Sequence[BucketsAnswer], limit: int) -> BucketsAnswer:
+    """The newest buckets of all shards, at most so many times of them."""
+    found = sorted((one for answer in answers for one in answer.buckets), key=lambda one: (one.bucket, one.shard))
+    kept = set(sorted({one.bucket for one in found})[-limit:] if limit else ())
+    return BucketsAnswer(tuple(one for one in found if one.bucket in kept), _warnings(answers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Texts or keys of two lists, each once, and the place of each in either list, -1 where it is not."""
+
+    offsets: I64s
+    data: npt.NDArray[np.uint8]
+    one: Rows
+    other: Rows
+
+
+def _joined(join: Callable[..., int], old: KeyBytes, new: KeyBytes) -> _Joined:
+    most = len(old) + len(new)
+    one, other = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    found = join(old.data, old.offsets, new.data, new.offsets, one, other)
+    one, other = one[:found], other[:found]
+    offsets, data = np.empty(found + 1, dtype=np.int64), np.empty(len(old.data) + len(new.data), dtype=np.uint8)
+    end = gather_joined(old.data, old.offsets, new.data, new.offsets, one, other, data, offsets)
+    return _Joined(offsets, data[:end], one, other)
+
+
+def _by_pairs(answers: Sequence[Merged], merge: Callable[[Merged, Merged], Merged]) -> Merged:
+    """Only neighbours are merged, so that the higher shard stays the higher one."""
+    left = list(answers)
+    while len(left) > 1:
+        pairs = [left[at : at + 2] for at in range(0, len(left), 2)]
+        left = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return left[0]
+
+
+def _two_series(old: SeriesAnswer, new: SeriesAnswer) -> SeriesAnswer:
+    warnings, more = old.warnings + new.warnings, old.more or new.more
+    for one, other in ((old, new), (new, old)):
+        if not len(other.keys):
+            return replace(one, more=more, warnings=warnings)
+    joined = _joined(join_keys, old.keys, new.keys)
+    return SeriesAnswer(KeyBytes(joined.offsets, joined.data), more, warnings)
+
+
+def _two_terms(old: TermsAnswer, new: TermsAnswer) -> TermsAnswer:
+    joined = _joined(join_texts, KeyBytes(old.offsets, old.data), KeyBytes(new.offsets, new.data))
+    counts = np.zeros(len(joined.one), dtype=np.int64)
+    for places, of_shard in ((joined.one, old.counts), (joined.other, new.counts)):
+        there = places >= 0
+        counts[there] += of_shard[places[there]]
+    return TermsAnswer(joined.offsets, joined.data, counts, old.more or new.more, old.warnings + new.warnings)
+
+
+def _two_samples(old: SamplesAnswer, new: SamplesAnswer) -> SamplesAnswer:
+    warnings = old.warnings + new.warnings
+    for one, other in ((old, new), (new, old)):
+        if not len(other.keys):
+            return replace(one, warnings=warnings)
+    joined = _joined(join_keys, old.keys, new.keys)
+    samples = len(old.time) + len(new.time)
+    first = np.empty(len(joined.one) + 1, dtype=np.int64)
+    time, value = np.empty(samples, dtype=np.int64), np.empty(samples, dtype=np.float64)
+    samples = merge_samples(
+        old.first_sample,
+        old.time,
+        old.value.view(np.int64),
+        new.first_sample,
+        new.time,
+        new.value.view(np.int64),
+        joined.one,
+        joined.other,
+        first,
+        time,
+        value.view(np.int64),
+    )
+    return SamplesAnswer(KeyBytes(joined.offsets, joined.data), first, time[:samples], value[:samples], warnings)
+
+
+def _label(name: str, of_shards: Sequence[LabelCardinality]) -> LabelCardinality:
+    return LabelCardinality(
+        name,
+        sum(one.values for one in of_shards),
+        sum(one.series for one in of_shards),
+        sum(one.value_bytes for one in of_shards),
+    )
+
+
+def _top(tops: Iterable[Sequence[ValueCardinality]], limit: int) -> tuple[ValueCardinality, ...]:
+    series: dict[tuple[str, str], int] = defaultdict(int)
+    for top in tops:
+        for one in top:
+            series[one.label, one.value] += one.series
+    chosen = nsmallest(limit, series.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(ValueCardinality(label, value, count) for (label, value), count in chosen)
+
+
+def _warnings(answers: Sequence[CardinalityAnswer] | Sequence[BucketsAnswer]) -> tuple[str, ...]:
+    return tuple(warning for answer in answers for warning in answer.warnings)

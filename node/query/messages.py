@@ -1,0 +1,295 @@
+"""Each question, answer and error as a message, and back. What comes in is checked: bounds, types, and columns that fit
+together, so that no kernel behind it reads past its end.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import numpy as np
+
+from strandline.arrays import I64s
+from strandline.errors import Fatal, StrandlineError
+from strandline.index.cardinality import LabelCardinality, ValueCardinality
+from strandline.index.matchers import InvalidMatcher, Matcher, MatcherTooCostly, MatchOp
+from strandline.index.pylucene.failures import InvalidRegex, RegexTooCostly
+from strandline.index.selectors import InvalidSelector
+from strandline.node.query.answers import (
+    Answer,
+    BucketFigures,
+    BucketsAnswer,
+    CardinalityAnswer,
+    KeyBytes,
+    SamplesAnswer,
+    SeriesAnswer,
+    TermsAnswer,
+)
+from strandline.node.query.asks import (
+    Ask,
+    BucketsAsk,
+    CardinalityAsk,
+    LabelNamesAsk,
+    LabelValuesAsk,
+    SamplesAsk,
+    Selector,
+    SeriesAsk,
+)
+from strandline.node.query.frames import FrameDamaged, Message
+from strandline.node.query.kernels.soundness import first_unsound_key
+from strandline.node.query.queries import QueryCancelled, QueryTimedOut, QueryTooLarge, QueryUnavailable
+from strandline.time_range import TimeRange
+
+Value = TypeVar("Value")
+ERROR = "error"
+_ASKS = {
+    "series": SeriesAsk,
+    "label-names": LabelNamesAsk,
+    "label-values": LabelValuesAsk,
+    "samples": SamplesAsk,
+    "cardinality": CardinalityAsk,
+    "buckets": BucketsAsk,
+}
+_ERRORS: Mapping[str, type[StrandlineError]] = {
+    kind.__name__: kind
+    for kind in (
+        QueryCancelled,
+        QueryTimedOut,
+        QueryTooLarge,
+        QueryUnavailable,
+        InvalidMatcher,
+        InvalidSelector,
+        InvalidRegex,
+        MatcherTooCostly,
+        RegexTooCostly,
+    )
+}
+# What an error has beside its message and remedy.
+_EXTRAS = ("examined_terms", "elapsed_ms", "position")
+
+
+class QueryFailed(Fatal):
+    """A shard failed at a question in a way that nothing here expects. Its log has more."""
+
+
+def ask_message(ask: Ask, seconds_left: float) -> Message:
+    """A question, and how long the answer may take."""
+    kind = next(name for name, cls in _ASKS.items() if isinstance(ask, cls))
+    fields: dict[str, Any] = {"seconds": seconds_left}
+    for name in ask.__slots__:
+        value = getattr(ask, name)
+        match name:
+            case "within":
+                fields[name] = [value.first, value.last] if value is not None else None
+            case "selectors":
+                fields[name] = [_told(selector) for selector in value]
+            case "selector":
+                fields[name] = _told(value)
+            case _:
+                fields[name] = value
+    return Message(kind, fields)
+
+
+def ask_of(message: Message) -> tuple[Ask, float]:
+    """The question of a message. Raises `FrameDamaged`, and `InvalidMatcher` for a matcher that is none."""
+    fields = _Fields(message)
+    within = fields.get("within", _time_range)
+    seconds = fields.get("seconds", _number)
+    match message.kind:
+        case "samples":
+            if within is None:
+                raise FrameDamaged("a question for samples has no range of times")
+            selector = fields.get("selector", _selector)
+            ask: Ask = SamplesAsk(selector, within, fields.count("max_series"), fields.count("max_samples"))
+        case "buckets":
+            ask = BucketsAsk(within, fields.count("limit"))
+        case "series":
+            ask = SeriesAsk(fields.get("selectors", _selectors), within, fields.count("limit"))
+        case "label-names":
+            ask = LabelNamesAsk(fields.get("selectors", _selectors), within, fields.count("limit"))
+        case "label-values":
+            label = fields.get("label", _text)
+            ask = LabelValuesAsk(label, fields.get("selectors", _selectors), within, fields.count("limit"))
+        case "cardinality":
+            ranked = fields.get("label", lambda told: None if told is None else _text(told))
+            ask = CardinalityAsk(fields.get("selectors", _selectors), within, fields.count("limit"), ranked)
+        case _:
+            raise FrameDamaged(f"a frame asks for {message.kind!r}, which is no question")
+    return ask, seconds
+
+
+def answer_message(answer: Answer) -> Message:
+    """An answer."""
+    told: dict[str, Any] = {"warnings": answer.warnings}
+    match answer:
+        case SeriesAnswer():
+            return Message("series", told | {"more": answer.more}, (answer.keys.offsets, answer.keys.data))
+        case TermsAnswer():
+            return Message("terms", told | {"more": answer.more}, (answer.offsets, answer.data, answer.counts))
+        case SamplesAnswer():
+            columns = (answer.keys.offsets, answer.keys.data, answer.first_sample, answer.time, answer.value)
+            return Message("samples", told, columns)
+        case CardinalityAnswer():
+            tops = {name: [list(asdict(one).values()) for one in getattr(answer, name)] for name in _TOPS}
+            figures = {"series": answer.series, "exact_values": answer.exact_values}
+            labels = [[one.name, one.values, one.series, one.value_bytes] for one in answer.labels]
+            return Message("cardinality", told | figures | tops | {"labels": labels})
+        case BucketsAnswer():
+            return Message("buckets", told | {"buckets": [asdict(one) for one in answer.buckets]})
+
+
+def answer_of(message: Message) -> Answer:
+    """The answer of a message; raises what an error says, and `FrameDamaged`."""
+    fields, columns = _Fields(message), message.columns
+    if message.kind == ERROR:
+        raise error_of(message)
+    warnings = fields.get("warnings", lambda told: tuple(_text(one) for one in _list(told)))
+    match message.kind:
+        case "series":
+            offsets, data = _typed(columns, "<i8", "|u1")
+            return SeriesAnswer(_keys(offsets, data), fields.get("more", _flag), warnings)
+        case "terms":
+            offsets, data, counts = _typed(columns, "<i8", "|u1", "<i8")
+            _check_offsets(offsets, len(data))
+            if len(counts) != len(offsets) - 1:
+                raise FrameDamaged(f"{len(offsets) - 1} terms came with {len(counts)} counts")
+            return TermsAnswer(offsets, data, counts, fields.get("more", _flag), warnings)
+        case "samples":
+            offsets, data, first, time, value = _typed(columns, "<i8", "|u1", "<i8", "<i8", "<f8")
+            _check_offsets(first, len(time))
+            if len(first) != len(offsets) or len(time) != len(value):
+                raise FrameDamaged(f"{len(offsets) - 1} keys came with {len(first) - 1} series of samples")
+            return SamplesAnswer(_keys(offsets, data), first, time, value, warnings)
+        case "cardinality":
+            tops = {name: fields.get(name, _values) for name in _TOPS}
+            labels = fields.get("labels", lambda told: tuple(LabelCardinality(*_row(one, "siii")) for one in told))
+            exact = fields.get("exact_values", _flag)
+            return CardinalityAnswer(fields.count("series"), labels, exact_values=exact, warnings=warnings, **tops)
+        case "buckets":
+            return BucketsAnswer(fields.get("buckets", _buckets), warnings)
+    raise FrameDamaged(f"a frame answers with {message.kind!r}, which is no answer")
+
+
+def error_message(error: Exception) -> Message:
+    """An error. One that the other side need not know becomes `QueryFailed` there."""
+    kind = type(error)
+    if not isinstance(error, StrandlineError):
+        return Message(ERROR, {"type": "", "message": f"the shard failed with {kind.__name__}", "remedy": ""})
+    extras = {name: getattr(error, name) for name in _EXTRAS if hasattr(error, name)}
+    return Message(ERROR, {"type": kind.__name__, "message": error.message, "remedy": error.remedy} | extras)
+
+
+def error_of(message: Message) -> StrandlineError:
+    """The error of a message, of the same type."""
+    fields = _Fields(message)
+    kind = _ERRORS.get(fields.get("type", _text), QueryFailed)
+    error = kind.__new__(kind)
+    # Past constructors of their own, which would put words around a message that has them already.
+    StrandlineError.__init__(error, fields.get("message", _text), remedy=fields.get("remedy", _text))
+    for name in _EXTRAS:
+        if name in message.fields:
+            setattr(error, name, fields.count(name))
+    return error
+
+
+_TOPS = ("top_pairs_by_series", "top_metrics_by_series", "top_values_by_series")
+
+
+class _Fields:
+    """The fields of a message, each of its type or `FrameDamaged`."""
+
+    def __init__(self, message: Message) -> None:
+        self._message = message
+
+    def get(self, name: str, reads: Callable[[Any], Value]) -> Value:
+        try:
+            return reads(self._message.fields.get(name))
+        except (TypeError, ValueError, KeyError, OverflowError) as error:
+            raise FrameDamaged(f"a frame of kind {self._message.kind!r} has no sound {name}: {error}") from error
+
+    def count(self, name: str) -> int:
+        return self.get(name, _count)
+
+
+def _told(selector: Selector) -> list[list[str]]:
+    return [[matcher.label, matcher.op.value, matcher.value] for matcher in selector]
+
+
+def _selectors(told: Any) -> tuple[Selector, ...]:
+    return tuple(map(_selector, _list(told)))
+
+
+def _selector(told: Any) -> Selector:
+    rows = [_row(one, "sss") for one in _list(told)]
+    return tuple(Matcher(label, MatchOp(op), value) for label, op, value in rows)
+
+
+def _values(told: Any) -> tuple[ValueCardinality, ...]:
+    return tuple(ValueCardinality(*_row(one, "ssi")) for one in _list(told))
+
+
+def _buckets(told: Any) -> tuple[BucketFigures, ...]:
+    found = tuple(BucketFigures(**one) for one in _list(told))
+    for one in found:
+        _row(list(asdict(one).values()), "iiiiiiiisi")
+    return found
+
+
+def _time_range(told: Any) -> TimeRange | None:
+    return None if told is None else TimeRange(*_row(told, "ii"))
+
+
+def _row(told: Any, kinds: str) -> list[Any]:
+    if not isinstance(told, list) or len(told) != len(kinds):
+        raise ValueError(f"{told!r} is no list of {len(kinds)}")
+    for one, kind in zip(told, kinds, strict=True):
+        if type(one) is not {"s": str, "i": int}[kind]:
+            raise TypeError(f"{one!r} is of another type")
+    return told
+
+
+def _list(told: Any) -> list[Any]:
+    if not isinstance(told, list):
+        raise TypeError(f"{told!r} is no list")
+    return told
+
+
+def _text(told: Any) -> str:
+    if not isinstance(told, str):
+        raise TypeError(f"{told!r} is no text")
+    return told
+
+
+def _flag(told: Any) -> bool:
+    if not isinstance(told, bool):
+        raise TypeError(f"{told!r} is neither true nor false")
+    return told
+
+
+def _count(told: Any) -> int:
+    if type(told) is not int or told < 0:
+        raise ValueError(f"{told!r} is no count")
+    return told
+
+
+def _number(told: Any) -> float:
+    if type(told) not in (int, float) or not told >= 0:
+        raise ValueError(f"{told!r} is no number of seconds")
+    return float(told)
+
+
+def _typed(columns: Sequence[Any], *kinds: str) -> Sequence[Any]:
+    if [column.dtype.str for column in columns] != list(kinds):
+        raise FrameDamaged(f"a frame has columns of {[column.dtype.str for column in columns]}, not of {list(kinds)}")
+    return columns
+
+
+def _check_offsets(offsets: I64s, behind: int) -> None:
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != behind or (np.diff(offsets) < 0).any():
+        raise FrameDamaged(f"a frame's offsets do not lead from 0 to {behind}")
+
+
+def _keys(offsets: I64s, data: Any) -> KeyBytes:
+    _check_offsets(offsets, len(data))
+    if (place := first_unsound_key(data, offsets)) >= 0:
+        raise FrameDamaged(f"key {place} of a frame is no part key")
+    return KeyBytes(offsets, data)

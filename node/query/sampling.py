@@ -1,0 +1,128 @@
+"""The samples of the series that a selector matches, in one shard."""
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+
+from strandline.arrays import Rows, U32s
+from strandline.index.bitmaps import to_ids
+from strandline.index.catalogue import Catalogue, Found
+from strandline.index.documents import PartKeyBatch
+from strandline.index.part_columns import PartColumns
+from strandline.node.query.answers import KeyBytes, SamplesAnswer
+from strandline.node.query.asks import SamplesAsk
+from strandline.node.query.kernels.merging import places_in
+from strandline.node.query.key_bytes import label_order, take_keys
+from strandline.node.query.queries import Cancellation
+from strandline.node.query.sampling_limits import check_samples, check_series
+from strandline.node.shard.reader import ShardReader
+from strandline.store.kernels.timetables import copy_runs
+from strandline.store.selecting import WantedSeries
+from strandline.store.series_run import SeriesRun
+
+# While samples are read they are counted piece by piece, and a sample may be in two pieces: in the buffer and, stored a
+# moment ago, in a segment. So reading is given up at twice the limit, and what is left is counted in the end.
+_SLACK = 2
+# Keys are looked up as the series were, if not many more series were found than have samples.
+_MOST_LACKING = 4
+
+
+class SampleCount:
+    """Hears how many samples were found, from any thread, and ends the reading where it must end."""
+
+    def __init__(self, most: int, cancellation: Cancellation) -> None:
+        self._most, self._cancellation = most, cancellation
+        self._lock = threading.Lock()
+        self._found = 0
+
+    def __call__(self, samples: int) -> None:
+        self._cancellation.check()
+        with self._lock:
+            self._found += samples
+            found = self._found
+        if found > _SLACK * self._most:
+            # Each of them once, however many were seen twice.
+            check_samples(-(-found // _SLACK), self._most, at_least=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Series in the order of their hashes, and the part id of each."""
+
+    series: WantedSeries
+    part_id: U32s
+
+    def of(self, run: SeriesRun) -> U32s:
+        """The part ids of a run's series, which are all among these."""
+        places, mine = np.empty(len(run), dtype=np.int64), self.series
+        places_in(run.metric, run.key_high, run.key_low, mine.metric, mine.key_high, mine.key_low, places)
+        return self.part_id[places]
+
+
+def read_samples(
+    catalogue: Catalogue,
+    columns: PartColumns,
+    reader: ShardReader,
+    ask: SamplesAsk,
+    cancellation: Cancellation,
+    *,
+    warnings: tuple[str, ...],
+) -> SamplesAnswer:
+    """Find the series, read their samples, and put the keys to them."""
+    found = catalogue.find((ask.selector,), ask.within)
+    check_series(len(found.part_ids), ask.max_series)
+    cancellation.check()
+    wanted = _wanted(columns, to_ids(found.part_ids))
+    run = reader.read(wanted.series, ask.within, SampleCount(ask.max_samples, cancellation))
+    check_samples(run.samples, ask.max_samples)
+    cancellation.check()
+    part_ids = wanted.of(run)
+    return _named(_keys_of(catalogue, found, part_ids, cancellation), part_ids, run, warnings)
+
+
+def _wanted(columns: PartColumns, part_ids: U32s) -> _Wanted:
+    known = columns.rows
+    rows = known.rows_of(part_ids)
+    # One that was purged just now has no row any more.
+    rows = rows[rows >= 0]
+    metric, key_high, key_low = known.metric[rows], known.key_high[rows], known.key_low[rows]
+    order = np.lexsort((key_low, key_high, metric))
+    return _Wanted(WantedSeries(metric[order], key_high[order], key_low[order]), known.part_id[rows][order])
+
+
+def _keys_of(catalogue: Catalogue, found: Found, part_ids: U32s, cancellation: Cancellation) -> PartKeyBatch:
+    """The keys of the series that have samples, in the order of their ids."""
+    if _MOST_LACKING * len(part_ids) >= len(found.part_ids):
+        batch = catalogue.keys(found, step=cancellation.check)
+    else:
+        batch = catalogue.keys_of(np.sort(part_ids), step=cancellation.check)
+    wanted = np.isin(batch.part_ids, part_ids) if len(batch) != len(part_ids) else slice(None)
+    places = np.arange(len(batch))[wanted]
+    return batch.take(places[np.argsort(batch.part_ids[wanted])])
+
+
+def _named(batch: PartKeyBatch, part_ids: U32s, run: SeriesRun, warnings: tuple[str, ...]) -> SamplesAnswer:
+    """The run in the order of the labels. A series whose key was purged meanwhile is left out."""
+    at = np.searchsorted(batch.part_ids, part_ids)
+    series = np.arange(len(run))
+    if len(batch) < len(run):
+        there = at < len(batch)
+        there[there] = batch.part_ids[at[there]] == part_ids[there]
+        series, at = series[there], at[there]
+    keys = KeyBytes(batch.offsets.astype(np.int64), batch.keys)
+    # `at` has each key of the batch once, so that this is the order of all of them.
+    by_labels = label_order(keys)
+    series_of_key = np.empty(len(batch), dtype=np.int64)
+    series_of_key[at] = series
+    return _in_order(run, series_of_key[by_labels], take_keys(keys, by_labels), warnings)
+
+
+def _in_order(run: SeriesRun, series: Rows, keys: KeyBytes, warnings: tuple[str, ...]) -> SamplesAnswer:
+    starts, ends = run.first_sample[series], run.first_sample[series + 1]
+    first = np.zeros(len(series) + 1, dtype=np.int64)
+    np.cumsum(ends - starts, out=first[1:])
+    time, value = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.float64)
+    copy_runs(run.time, starts, ends, time)
+    copy_runs(run.value, starts, ends, value)
+    return SamplesAnswer(keys, first, time, value, warnings)

@@ -1,0 +1,153 @@
+"""Answers of one shard, from what its process has: index, bitmaps, buffers, and the store behind them."""
+
+import threading
+
+import numpy as np
+
+from strandline.errors import StrandlineError
+from strandline.index.catalogue import Catalogue
+from strandline.index.documents import PartKeyBatch, TermCounts
+from strandline.index.matchers import InvalidMatcher, RegexBudget
+from strandline.index.pylucene.failures import RegexTooCostly
+from strandline.node.query.answers import (
+    Answer,
+    BucketsAnswer,
+    CardinalityAnswer,
+    KeyBytes,
+    SamplesAnswer,
+    SeriesAnswer,
+    TermsAnswer,
+)
+from strandline.node.query.asks import (
+    Ask,
+    BucketsAsk,
+    CardinalityAsk,
+    LabelNamesAsk,
+    LabelValuesAsk,
+    SamplesAsk,
+    SeriesAsk,
+)
+from strandline.node.query.bucket_figures import bucket_figures
+from strandline.node.query.key_bytes import label_order, take_keys
+from strandline.node.query.live_shard import Answering, LiveShard, answering, number_of, still_answers
+from strandline.node.query.queries import (
+    Cancellation,
+    QueryCancelled,
+    QueryTimedOut,
+    QueryTooLarge,
+    QueryUnavailable,
+)
+from strandline.node.query.sampling import read_samples
+from strandline.node.shard.reader import ShardReader
+from strandline.node.shard.shard import Shard
+
+DEFAULT_BUDGET = RegexBudget(max_terms=5_000_000, max_ms=10_000)
+# Errors that say something about the question, or about whoever asks. Any other is the shard's own trouble.
+ABOUT_THE_QUESTION = (InvalidMatcher, RegexTooCostly, QueryTooLarge, QueryCancelled, QueryTimedOut)
+
+
+class ShardAnswers:
+    """Answers for a shard of this process. Any thread may ask, at any time of the shard's life; each thread that does
+    is attached to the JVM.
+    """
+
+    def __init__(self, running: LiveShard, *, budget: RegexBudget = DEFAULT_BUDGET) -> None:
+        self._running, self._budget = running, budget
+        self._lock = threading.Lock()
+        self._reader: tuple[Shard, ShardReader] | None = None
+
+    def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
+        """Answer a question.
+
+        Raises `QueryTooLarge`, `QueryCancelled`, `QueryTimedOut`, what `strandline.index.matchers` raises for an
+        expression, and `QueryUnavailable` for all else that keeps the shard from answering, with the reason.
+        """
+        cancellation.check()
+        able = answering(self._running)
+        try:
+            answer = self._answered(able, ask, cancellation)
+        except (*ABOUT_THE_QUESTION, QueryUnavailable):
+            raise
+        except StrandlineError as error:
+            still_answers(self._running)
+            raise QueryUnavailable(
+                f"shard {number_of(self._running)} can't answer: {error.message}", remedy=error.remedy
+            ) from error
+        still_answers(self._running)
+        return answer
+
+    def close(self) -> None:
+        """End what reads in the background. Closing twice does nothing."""
+        with self._lock:
+            known, self._reader = self._reader, None
+        if known is not None:
+            known[1].close()
+
+    def _answered(self, able: Answering, ask: Ask, cancellation: Cancellation) -> Answer:
+        catalogue = Catalogue(able.lucene, able.shard.index.columns, self._budget_of(cancellation))
+        match ask:
+            case SeriesAsk():
+                return _series(catalogue, ask, cancellation, able.warnings)
+            case LabelNamesAsk():
+                names = catalogue.label_names(*ask.selectors, within=ask.within, limit=ask.limit)
+                return _terms(names, able.warnings)
+            case LabelValuesAsk():
+                values = catalogue.label_values(ask.label, *ask.selectors, within=ask.within, limit=ask.limit)
+                return _terms(values, able.warnings)
+            case SamplesAsk():
+                return self._samples(able, catalogue, ask, cancellation)
+            case CardinalityAsk():
+                return _cardinality(catalogue, ask, able.warnings)
+            case BucketsAsk():
+                return BucketsAnswer(bucket_figures(able.shard, ask), able.warnings)
+
+    def _samples(
+        self, able: Answering, catalogue: Catalogue, ask: SamplesAsk, cancellation: Cancellation
+    ) -> SamplesAnswer:
+        reader = self._reader_of(able.shard)
+        return read_samples(catalogue, able.shard.index.columns, reader, ask, cancellation, warnings=able.warnings)
+
+    def _reader_of(self, shard: Shard) -> ShardReader:
+        with self._lock:
+            if self._reader is None or self._reader[0] is not shard:
+                self._reader = (shard, ShardReader(shard))
+            return self._reader[1]
+
+    def _budget_of(self, cancellation: Cancellation) -> RegexBudget:
+        """No expression is worked on for longer than the question has."""
+        left = max(1, int(cancellation.seconds_left * 1000))
+        return RegexBudget(self._budget.max_terms, min(self._budget.max_ms, left))
+
+
+def _series(
+    catalogue: Catalogue, ask: SeriesAsk, cancellation: Cancellation, warnings: tuple[str, ...]
+) -> SeriesAnswer:
+    found = catalogue.find(ask.selectors, ask.within)
+    cancellation.check()
+    keys = _key_bytes(catalogue.keys(found, limit=ask.limit, step=cancellation.check))
+    cancellation.check()
+    return SeriesAnswer(take_keys(keys, label_order(keys)), len(found.part_ids) > ask.limit, warnings)
+
+
+def _terms(found: TermCounts, warnings: tuple[str, ...]) -> TermsAnswer:
+    texts = [term.encode() for term in found.terms]
+    offsets = np.zeros(len(texts) + 1, dtype=np.int64)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    data = np.frombuffer(b"".join(texts), dtype=np.uint8)
+    return TermsAnswer(offsets, data, found.counts.astype(np.int64), found.more, warnings)
+
+
+def _cardinality(catalogue: Catalogue, ask: CardinalityAsk, warnings: tuple[str, ...]) -> CardinalityAnswer:
+    found, values = catalogue.cardinality(*ask.selectors, within=ask.within, limit=ask.limit, label=ask.label)
+    return CardinalityAnswer(
+        found.series,
+        found.labels,
+        found.top_pairs_by_series,
+        found.top_metrics_by_series,
+        tuple(values),
+        warnings=warnings,
+    )
+
+
+def _key_bytes(batch: PartKeyBatch) -> KeyBytes:
+    return KeyBytes(batch.offsets.astype(np.int64), batch.keys)

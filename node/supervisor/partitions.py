@@ -1,0 +1,43 @@
+"""Which shards a node serves: what the settings list, out of the partitions that the topic has."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+from strandline.errors import ExitCode, Fatal
+from strandline.node.settings.clients import librdkafka_options
+from strandline.node.settings.fields import listed_shards
+from strandline.node.settings.sections import Settings
+from strandline.node.shard.kafka_admin import KafkaAdmin
+
+CountPartitions = Callable[[Settings], int]
+"""How many partitions the dataset's topic has. Raises `LogUnreachable` (which passes) and `TopicUnfit`."""
+
+
+class ListedShardMissing(Fatal):
+    """The settings list a shard that the topic has no partition for."""
+
+    exit_code = ExitCode.USAGE
+
+
+def count_partitions(settings: Settings) -> int:
+    """Ask the brokers."""
+    with closing(KafkaAdmin(librdkafka_options(settings.kafka), settings.dataset.topic_name)) as admin:
+        return admin.identity().partitions
+
+
+def served_shards(settings: Settings, partitions: int) -> tuple[int, ...]:
+    """The shards of this node, in order. Raises `ListedShardMissing`."""
+    shards = listed_shards(settings.node.shards, partitions)
+    missing = [shard for shard in shards if shard >= partitions]
+    if missing:
+        raise ListedShardMissing(
+            f'node.shards is "{settings.node.shards}", and topic {settings.dataset.topic_name} has {partitions} '
+            f"partitions: there is no shard {', '.join(map(str, missing[:5]))}{' ...' if missing[5:] else ''}",
+            remedy=f"Name shards from 0 to {partitions - 1}, or add partitions to the topic",
+        )
+    return shards
+
+
+def serves_all(settings: Settings) -> bool:
+    """Whether new partitions are meant, too."""
+    return settings.node.shards.strip().lower() == "all"

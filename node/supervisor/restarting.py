@@ -1,0 +1,129 @@
+"""Whether a shard's process that has ended is started again, and when. Pure functions over what happened before.
+
+| how it ended                           | what follows                                                              |
+| -------------------------------------- | ------------------------------------------------------------------------- |
+| data is lost, or the settings are wrong | DOWN at once: another start would say the same                           |
+| fenced                                 | again after a minute and a bit; the start looks whether the owner is gone |
+| something was out of reach             | again after a pause; over the limit later, when the limit allows it       |
+| anything else, being told to stop, too | again after a pause; over the limit DOWN                                  |
+
+A pause doubles with each end in a row. Within any window there are at most so many restarts as the settings say; those
+after a fencing don't count, since the shard is in good hands.
+"""
+
+import signal
+from dataclasses import dataclass
+
+from strandline.errors import ExitCode
+from strandline.node.settings.http_sections import NodeSettings
+from strandline.node.shard.ownership import GONE_AFTER_FENCED_MS
+
+FENCED_PAUSE_S = GONE_AFTER_FENCED_MS / 1000
+"""The other owner says every 10 s that it lives. After so long without a word it counts as gone."""
+_FENCED_SPREAD_S = 15.0
+# Each pause is longer by up to so much of itself, so that shards that ended together don't all come back at once.
+_SPREAD = 0.25
+_FINAL = (ExitCode.DATA_LOST, ExitCode.USAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """At most `restarts` within any `window_s`; pauses from `first_pause_s`, doubling, up to `most_pause_s`. Who was
+    active for `steady_s` begins with the shortest pause again.
+    """
+
+    restarts: int
+    window_s: float
+    first_pause_s: float = 1.0
+    most_pause_s: float = 60.0
+    steady_s: float = 60.0
+
+    @classmethod
+    def of(cls, settings: NodeSettings) -> "RestartPolicy":
+        """What the settings say."""
+        return cls(settings.restarts, settings.restart_window.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEnd:
+    """How a process ended: when, its exit code (negative for a signal), for how long it was active at last, whether
+    what ended it may pass by itself, and whether it had said that it was fenced.
+    """
+
+    at: float
+    code: int
+    active_s: float = 0.0
+    passing: bool = False
+    fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RestartHistory:
+    """The times of the restarts that count, oldest first, and how many ends there were in a row."""
+
+    restarts: tuple[float, ...] = ()
+    ends_in_row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StartAgain:
+    """Start it at this time; the history from then on."""
+
+    at: float
+    history: RestartHistory
+    after_fencing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StayDown:
+    """Don't start it again before a person says so; `why` goes behind how it ended."""
+
+    why: str
+
+
+def decide(
+    policy: RestartPolicy, history: RestartHistory, end: ProcessEnd, chance: float = 0.0
+) -> StartAgain | StayDown:
+    """What follows from an end. `chance` in [0, 1) spreads the starts."""
+    if end.fenced or end.code == ExitCode.FENCED:
+        return StartAgain(end.at + FENCED_PAUSE_S + chance * _FENCED_SPREAD_S, history, after_fencing=True)
+    if end.code in _FINAL:
+        return StayDown("it is not started again before that is mended")
+    row = 1 if end.active_s >= policy.steady_s else history.ends_in_row + 1
+    at = end.at + _pause(policy, row) * (1 + chance * _SPREAD)
+    counted = _within(policy, history, at)
+    if len(counted) >= policy.restarts:
+        if not end.passing or not policy.restarts:
+            return StayDown(_over_limit(policy))
+        # So many of the newest may lie within the window, and one less before the next.
+        at = counted[-policy.restarts] + policy.window_s
+        counted = _within(policy, history, at)
+    return StartAgain(at, RestartHistory((*counted, at), row))
+
+
+def describe_end(code: int) -> str:
+    """How a process ended, in words."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was ended by {name}"
+
+
+def _pause(policy: RestartPolicy, row: int) -> float:
+    # No power beyond what a float holds: a shard may be out of luck for months.
+    return min(policy.most_pause_s, policy.first_pause_s * 2.0 ** min(row - 1, 60))
+
+
+def _within(policy: RestartPolicy, history: RestartHistory, at: float) -> tuple[float, ...]:
+    """The restarts that share a window with one at this time."""
+    return tuple(restart for restart in history.restarts if restart + policy.window_s > at)
+
+
+def _over_limit(policy: RestartPolicy) -> str:
+    if not policy.restarts:
+        return "node.restarts is 0, so it is not started again"
+    times = "once" if policy.restarts == 1 else f"{policy.restarts} times"
+    return f"it was started again {times} within {policy.window_s:g} s already, which is what node.restarts allows"

@@ -1,0 +1,105 @@
+"""The folder of the shards' sockets: private, one for each running node, and removed with it.
+
+A node that was killed leaves its folder behind; the next one removes it. Who lives holds a lock in its own.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from strandline.errors import Fatal
+
+_PREFIX = "strandline-node-"
+_LOCK = "lock"
+# The kernel's limit for the path of a socket is 108 bytes with a zero at the end.
+_LONGEST_PATH = 107
+_LONGEST_NAME = "shard-999999.sock"
+
+
+class SocketFolderUnusable(Fatal):
+    """There is no place for the shards' sockets."""
+
+
+@contextmanager
+def socket_folder(environ: Mapping[str, str], temporary: Path | None = None) -> Iterator[Path]:
+    """A folder that only this user may enter: below $RUNTIME_DIRECTORY, which systemd sets, or the folder for
+    temporary files. Raises `SocketFolderUnusable`.
+    """
+    given = environ.get("RUNTIME_DIRECTORY", "").split(":")[0]
+    base = Path(given) if given else temporary or Path(tempfile.gettempdir())
+    try:
+        folder = _fixed(base / "shards") if given else _made(base)
+        lock = _locked(folder, os.O_CREAT)
+        if lock is not None:
+            _empty(folder)
+    except OSError as error:
+        raise SocketFolderUnusable(
+            f"no folder for the shards' sockets can be made in {base}: {error.strerror}",
+            remedy="Set TMPDIR to a folder that may be written to; under systemd see RuntimeDirectory= of the unit",
+        ) from error
+    if lock is None:
+        raise SocketFolderUnusable(
+            f"another node has its sockets in {folder}",
+            remedy="Stop that one first, or give this one a RuntimeDirectory= of its own",
+        )
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def socket_path(folder: Path, shard: int) -> Path:
+    """Where a shard listens."""
+    return folder / f"shard-{shard}.sock"
+
+
+def _fixed(folder: Path) -> Path:
+    _check_length(folder)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+    return folder
+
+
+def _made(base: Path) -> Path:
+    """A new folder; those of nodes that are gone are removed on the way."""
+    _check_length(base / f"{_PREFIX}12345678")
+    for left in base.glob(f"{_PREFIX}*"):
+        # Others' folders can't be entered, one that is being removed may be gone by now, and one that is just being
+        # made has no lock in it yet.
+        with suppress(OSError):
+            lock = _locked(left) if left.stat().st_uid == os.getuid() and not left.is_symlink() else None
+            if lock is not None:
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(lock)
+    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+
+
+def _empty(folder: Path) -> None:
+    for left in folder.iterdir():
+        if left.name != _LOCK:
+            left.unlink()
+
+
+def _locked(folder: Path, making: int = 0) -> int | None:
+    """The lock of a folder; None if somebody else holds it."""
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | making, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _check_length(folder: Path) -> None:
+    longest = os.fsencode(folder / _LONGEST_NAME)
+    if len(longest) > _LONGEST_PATH:
+        raise SocketFolderUnusable(
+            f"{folder} is too long a path for sockets, which may have {_LONGEST_PATH} bytes",
+            remedy="Set TMPDIR (or RuntimeDirectory= under systemd) to a shorter one",
+        )

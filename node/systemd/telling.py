@@ -1,0 +1,125 @@
+"""What systemd is told about a node, decided from how its shards stand. Pure.
+
+- READY=1 once every shard is active, or will not become so by itself: one that is down, or that another node has
+  taken, must not have systemd end the others for a start that takes too long. At least one has to be active.
+- EXTEND_TIMEOUT_USEC while a shard that is not active has got further since the last time, and not otherwise.
+- WATCHDOG=1 if the supervisor's thread has turned since the last time, and so has the loop of every shard whose
+  process reads. One that still starts is watched by the supervisor alone, and one without a process by nobody.
+- STATUS= when it has changed: how many are active, and what the others do.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from strandline.errors import ExitCode
+from strandline.node.supervisor.crew import ShardVital
+from strandline.node.supervisor.progress import describe
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.supervisor.supervisor import Vitals
+
+EXTENSION_S = 180
+"""For how much longer a start may take after each step forward."""
+_EXTEND_EVERY_S = 10.0
+_MOST_DESCRIBED = 8
+_MOST_WORDS = 300
+
+Marks = tuple[tuple[object, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A node at one moment."""
+
+    shards: tuple[ShardStanding, ...]
+    vitals: Vitals
+    now: float
+    now_ms: int
+    waits_for: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What systemd knows by now, and what was seen when it was told."""
+
+    ready: bool = False
+    status: str = ""
+    marks: Marks = ()
+    extended_at: float = float("-inf")
+    fed_at: float = float("-inf")
+    fed_by: Vitals = field(default_factory=Vitals)
+
+
+def tell(told: Told, seen: Seen, watchdog_s: float | None) -> tuple[tuple[str, ...], Told]:
+    """What to tell systemd now, and what it knows then."""
+    lines: list[str] = []
+    if not told.ready:
+        if is_settled(seen.shards):
+            lines.append("READY=1")
+            told = replace(told, ready=True)
+        elif seen.now - told.extended_at >= _EXTEND_EVERY_S:
+            marks = _marks(seen.shards)
+            if any(mark not in told.marks for mark in marks):
+                lines.append(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
+            told = replace(told, marks=marks, extended_at=seen.now)
+    # Twice as often as is asked for, as sd_watchdog_enabled(3) advises.
+    if watchdog_s is not None and seen.now - told.fed_at >= watchdog_s / 2 and _all_live(told.fed_by, seen.vitals):
+        lines.append("WATCHDOG=1")
+        told = replace(told, fed_at=seen.now, fed_by=seen.vitals)
+    if (status := status_text(seen)) != told.status:
+        lines.append(f"STATUS={status}")
+        told = replace(told, status=status)
+    return tuple(lines), told
+
+
+def is_settled(shards: tuple[ShardStanding, ...]) -> bool:
+    """Whether the start is over: none is still on its way, and some have arrived."""
+    return any(shard.is_active for shard in shards) and all(
+        shard.is_active or _waits_for_others(shard) for shard in shards
+    )
+
+
+def status_text(seen: Seen) -> str:
+    """The node in a line."""
+    if not seen.shards:
+        return f"waiting for Kafka: {seen.waits_for}" if seen.waits_for else "starting"
+    active = sum(shard.is_active for shard in seen.shards)
+    total = len(seen.shards)
+    parts = [f"{active} of {total} shard{'s' if total > 1 else ''} active"]
+    others = [shard for shard in seen.shards if not shard.is_active]
+    parts += [
+        f"shard {shard.shard} {describe(shard, seen.now_ms)[:_MOST_WORDS]}"
+        for shard in sorted(others, key=_worst_first)[:_MOST_DESCRIBED]
+    ]
+    if len(others) > _MOST_DESCRIBED:
+        parts.append(f"and {len(others) - _MOST_DESCRIBED} more")
+    return "; ".join(parts)
+
+
+def _worst_first(shard: ShardStanding) -> tuple[bool, bool, int]:
+    return shard.state is not ProcessState.DOWN, shard.state is not ProcessState.WAITING, shard.shard
+
+
+def _waits_for_others(shard: ShardStanding) -> bool:
+    """Whether only somebody else can bring the shard on: a person, or the node that has taken it."""
+    fenced = shard.state is ProcessState.WAITING and shard.exit_code == ExitCode.FENCED
+    return fenced or shard.state is ProcessState.DOWN
+
+
+def _marks(shards: tuple[ShardStanding, ...]) -> Marks:
+    """How far each shard is that is on its way."""
+    return tuple(
+        (shard.shard, shard.pid, status.phase, status.fraction, status.turns, status.lag)
+        for shard in shards
+        if not shard.is_active and shard.report is not None
+        for status in (shard.report.status,)
+    )
+
+
+def _all_live(before: Vitals, now: Vitals) -> bool:
+    if now.turns <= before.turns:
+        return False
+    known = {shard.shard: shard for shard in before.shards}
+    return all(_lives(known.get(shard.shard), shard) for shard in now.shards if shard.pid is not None and shard.reads)
+
+
+def _lives(before: ShardVital | None, now: ShardVital) -> bool:
+    return before is None or before.pid != now.pid or now.beats > before.beats

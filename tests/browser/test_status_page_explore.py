@@ -1,0 +1,317 @@
+"""The status page in a real browser: the selector, the plot, the tops and what a hostile label could do."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from strandline.node.query.answers import CardinalityAnswer
+from strandline.node.query.asks import CardinalityAsk, SamplesAsk, SeriesAsk
+from strandline.node.query.queries import Cancellation
+from support.fake_queries import FakeQueries
+from support.page_node import PageNode
+from support.watched_page import WatchedPage
+
+pytestmark = pytest.mark.browser
+
+Watched = Callable[..., WatchedPage]
+NOW = int(time.time() * 1000)
+TIMES = range(NOW - 3_600_000, NOW + 600_000, 15_000)
+
+
+def steady(value: float, **labels: str) -> tuple[dict[str, str], list[tuple[int, float]]]:
+    """A series with the same value all the hour."""
+    name = labels.pop("name", "cpu")
+    return {"__name__": name} | labels, [(when, value) for when in TIMES]
+
+
+SERIES = [
+    steady(0, mode="idle", host="a"),
+    steady(10, mode="user", host="a"),
+    steady(5, mode="user", host="b"),
+    steady(1, name="up", host="a"),
+]
+
+
+@pytest.fixture
+def node() -> Iterator[PageNode]:
+    with PageNode(FakeQueries(SERIES)) as node:
+        yield node
+
+
+def shown(page: Page, count: int) -> None:
+    expect(page.locator("#explore-count")).to_contain_text(f"{count} series matched")
+
+
+def test_tops_show_metrics_labels_and_pairs_of_all_series(node: PageNode, watched: Watched) -> None:
+    page = watched().open(node.url)
+    expect(page.locator("#top-metrics button")).to_have_text(["cpu3", "up1"])
+    expect(page.locator("#top-labels button")).to_have_text(["__name__2", "host2", "mode2"])
+    expect(page.locator("#top-pairs button").first).to_have_text("__name__ = cpu3")
+    expect(page.locator("#explore-count")).to_contain_text("4 series there")
+    expect(page.locator("#plot-note")).to_contain_text("Write a selector")
+
+
+def test_clicks_lead_from_a_metric_to_a_label_and_to_one_of_its_values(node: PageNode, watched: Watched) -> None:
+    page = watched().open(node.url)
+    page.locator("#top-metrics button", has_text="cpu").click()
+    expect(page.locator("#selector")).to_have_value("cpu")
+    shown(page, 3)
+    page.locator("#top-labels button", has_text="mode").click()
+    expect(page.locator("#third-title")).to_have_text("Values of mode")
+    expect(page.locator("#top-pairs button")).to_have_text(["user2", "idle1"])
+    page.locator("#top-pairs button", has_text="user").click()
+    expect(page.locator("#selector")).to_have_value('cpu{mode="user"}')
+    shown(page, 2)
+    page.locator("#all-pairs").click()
+    expect(page.locator("#third-title")).to_have_text("Label pairs by series")
+
+
+def test_a_view_can_be_shared_by_its_address_and_left_by_going_back(node: PageNode, watched: Watched) -> None:
+    page = watched().open(node.url, "#selector=cpu%7Bhost%3D%22a%22%7D&range=6h&label=mode")
+    shown(page, 2)
+    expect(page.locator("#selector")).to_have_value('cpu{host="a"}')
+    expect(page.locator('#ranges input[value="6h"]')).to_be_checked()
+    expect(page.locator("#third-title")).to_have_text("Values of mode")
+    page.locator("#top-pairs button", has_text="idle").click()
+    shown(page, 1)
+    page.go_back()
+    shown(page, 2)
+    expect(page.locator("#selector")).to_have_value('cpu{host="a"}')
+
+
+def test_the_range_decides_what_is_asked_about(node: PageNode, watched: Watched) -> None:
+    page = watched().open(node.url, "#selector=cpu&range=15m")
+    shown(page, 3)
+    page.locator("#ranges label", has_text="24 h").click()
+    page.wait_for_function("location.hash.includes('range=24h')")
+    expect(page.locator("#plot-note")).to_contain_text("a point every 5 min")
+    spans = [
+        ask.within.last - ask.within.first
+        for ask in node.queries.asked
+        if isinstance(ask, CardinalityAsk) and ask.within is not None
+    ]
+    assert spans == [900_000, 86_400_000]
+
+
+def test_times_of_ones_own_are_utc(node: PageNode, watched: Watched) -> None:
+    page = watched(timezone_id="America/New_York").open(node.url)
+    page.locator("#ranges label", has_text="from").click()
+    page.locator("#from").fill("2026-11-15T10:00:00")
+    page.locator("#to").fill("2026-11-15T11:00:00")
+    page.locator("#to").blur()
+    page.wait_for_function("location.hash === '#start=1794736800&end=1794740400'")
+    page.locator("#to").fill("2026-11-15T09:00:00")
+    page.locator("#to").blur()
+    expect(page.locator("#explore-error")).to_have_text("The time ends before it begins.")
+
+
+def test_the_plot_draws_a_line_a_series_at_the_height_of_its_values(node: PageNode, watched: Watched) -> None:
+    page = watched().open(node.url, "#selector=cpu")
+    lines = page.locator("#plot .lines path")
+    expect(lines).to_have_count(3)
+    expect(page.locator("#plot-note")).to_contain_text("3 series drawn")
+    ticks = page.locator("#plot .axis text[text-anchor=end]")
+    axis = {float(tick.text_content() or ""): tick.bounding_box() for tick in ticks.all()}
+    assert min(axis) == 0
+    assert max(axis) == 10
+    labels = page.locator("#legend tr td:first-child").all_text_contents()
+    for label, line in zip(labels, lines.all(), strict=True):
+        value = {'cpu{host="a", mode="idle"}': 0, 'cpu{host="a", mode="user"}': 10, 'cpu{host="b", mode="user"}': 5}[
+            label
+        ]
+        drawn = line.bounding_box()
+        assert drawn is not None
+        low, high = axis[0], axis[10]
+        assert low is not None
+        assert high is not None
+        expected = low["y"] + (high["y"] - low["y"]) * value / 10 + low["height"] / 2
+        assert drawn["y"] + drawn["height"] / 2 == pytest.approx(expected, abs=4)
+        # From the first sample, an hour ago, to now: all the width.
+        assert drawn["width"] > 1000
+
+
+def test_the_values_of_a_time_are_read_by_pointer_and_by_keys(node: PageNode, watched: Watched) -> None:
+    page = watched().open(node.url, "#selector=cpu")
+    expect(page.locator("#legend tr")).to_have_count(3)
+    page.locator("#plot").hover(position={"x": 600, "y": 12})
+    expect(page.locator("#plot-readout")).to_contain_text('cpu{host="a", mode="user"} · 10')
+    expect(page.locator("#plot-readout")).to_contain_text("UTC")
+    expect(page.locator("#legend .number")).to_have_text(["0", "10", "5"])
+    page.locator("#plot").hover(position={"x": 600, "y": 250})
+    expect(page.locator("#plot-readout")).to_contain_text('cpu{host="a", mode="idle"} · 0')
+    page.mouse.move(10, 10)
+    expect(page.locator("#legend-time")).to_have_text("Last value")
+    page.locator("#plot").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#legend-time")).to_contain_text("UTC")
+
+
+def test_a_series_is_shown_alone_and_with_the_others_again(node: PageNode, watched: Watched) -> None:
+    page = watched().open(node.url, "#selector=cpu")
+    expect(page.locator("#plot .lines path")).to_have_count(3)
+    page.locator("#legend button").nth(1).click()
+    expect(page.locator("#plot .lines path")).to_have_count(1)
+    page.locator("#legend button").nth(1).click()
+    expect(page.locator("#plot .lines path")).to_have_count(3)
+
+
+def test_a_gap_in_the_samples_is_a_gap_in_the_line(watched: Watched) -> None:
+    half = [(when, 1.0) for when in TIMES if not NOW - 2_400_000 < when < NOW - 1_200_000]
+    with PageNode(FakeQueries([({"__name__": "cpu"}, half)])) as node:
+        page = watched().open(node.url, "#selector=cpu")
+        expect(page.locator("#plot .lines path")).to_have_count(1)
+        path = page.locator("#plot .lines path").get_attribute("d") or ""
+    assert path.count("M") == 2
+
+
+def test_of_many_series_fifty_are_drawn_and_that_is_said(watched: Watched) -> None:
+    with PageNode(FakeQueries([steady(place, host=f"{place:03}") for place in range(120)])) as node:
+        page = watched().open(node.url, "#selector=cpu")
+        expect(page.locator("#plot .lines path")).to_have_count(50)
+        expect(page.locator("#plot-note")).to_contain_text("50 of 120 series are drawn")
+        expect(page.locator("#plot-warnings")).to_be_hidden()
+
+
+def test_samples_of_very_many_series_are_not_even_asked_for(watched: Watched) -> None:
+    many = [({"__name__": "cpu", "host": str(place)}, []) for place in range(2001)]
+    with PageNode(FakeQueries(many)) as node:
+        page = watched().open(node.url, "#selector=cpu")
+        expect(page.locator("#plot-note")).to_contain_text("2 k series match")
+        expect(page.locator("#plot-area")).to_be_hidden()
+        assert not [ask for ask in node.queries.asked if isinstance(ask, SamplesAsk)]
+
+
+@pytest.mark.parametrize("selector", ["cpu{", "cpu{host=~'('}", "sum(cpu)"])
+def test_what_is_wrong_with_a_selector_is_said_in_words(node: PageNode, watched: Watched, selector: str) -> None:
+    watch = watched()
+    watch.expected.append("400")
+    page = watch.open(node.url)
+    page.locator("#selector").fill(selector)
+    page.locator("#selector").press("Enter")
+    expect(page.locator("#explore-error")).to_contain_text("match[]")
+    expect(page.locator("#plot-area")).to_be_hidden()
+    page.locator("#selector").fill("cpu")
+    page.locator("#selector").press("Enter")
+    shown(page, 3)
+    expect(page.locator("#explore-error")).to_be_hidden()
+
+
+def test_warnings_of_an_answer_are_shown(watched: Watched) -> None:
+    with PageNode(FakeQueries(SERIES, warnings=("shard 1 is replaying: its series are missing",))) as node:
+        page = watched().open(node.url, "#selector=cpu")
+        for part in ("explore", "plot", "buckets"):
+            expect(page.locator(f"#{part}-warnings")).to_have_text("shard 1 is replaying: its series are missing")
+
+
+def test_matching_series_are_listed_when_asked_for_and_only_some(watched: Watched) -> None:
+    many = [({"__name__": "cpu", "host": f"{place:03}"}, [(NOW, 1.0)]) for place in range(300)]
+    with PageNode(FakeQueries(many)) as node:
+        page = watched().open(node.url, "#selector=cpu")
+        shown(page, 300)
+        assert not [ask for ask in node.queries.asked if isinstance(ask, SeriesAsk)]
+        page.locator("#series-details summary").click()
+        expect(page.locator("#series tr")).to_have_count(50)
+        expect(page.locator("#series-note")).to_have_text("50 of 300 series.")
+        expect(page.locator("#series tr").first).to_have_text('cpu{host="000"}')
+
+
+HOSTILE = {
+    "__name__": "evil",
+    "markup": '<img src=x onerror="window.pwned = true"><script>window.pwned = true</script>',
+    "quotes": "\\\"}', `\n{x=~'.*'} {{assets}} javascript:alert(1)",
+    "bidi": "\u202egnp.exe\u2066 \u200f abc",
+    "long": "x" * 30_000,
+    "spaces": "a" + " " * 500 + "b",
+    "café.label": "ünïcødé 🦀",
+}
+
+
+def test_hostile_labels_are_text_and_nothing_else(watched: Watched) -> None:
+    with PageNode(FakeQueries([(HOSTILE, [(when, 1.0) for when in TIMES])])) as node:
+        for width in (1280, 360):
+            page = watched(viewport={"width": width, "height": 800}).open(node.url, "#selector=evil")
+            page.locator("#series-details summary").click()
+            expect(page.locator("#series tr")).to_have_count(1)
+            expect(page.locator("#plot .lines path")).to_have_count(1)
+            expect(page.locator("#top-pairs")).to_contain_text("<img src=x onerror=")
+            assert page.evaluate("window.pwned") is None
+            assert page.locator("main img, main script").count() == 0
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("label", sorted(HOSTILE))
+def test_a_click_on_a_hostile_value_selects_just_that_series(watched: Watched, label: str) -> None:
+    others = [({"__name__": "evil", label: "another"}, []), ({"__name__": "good", "x": "y"}, [])]
+    with PageNode(FakeQueries([(HOSTILE, []), *others])) as node:
+        watch = watched()
+        page = watch.open(node.url, "#selector=%7B__name__%3D~%22.%2B%22%7D")
+        expect(page.locator("#explore-count")).to_contain_text("3 series matched")
+        page.locator("#top-labels button", has=page.get_by_text(label, exact=True)).click()
+        expect(page.locator("#third-title")).to_have_text(f"Values of {label}")
+        start = HOSTILE[label].split("\n")[0][:40]
+        page.locator("#top-pairs button", has_text=start).first.click()
+        expected = 2 if label == "__name__" else 1
+        shown(page, expected)
+
+
+def test_a_hundred_thousand_values_reach_neither_the_page_nor_the_network(watched: Watched) -> None:
+    many = [({"__name__": f"metric_{place % 1000}", "path": f"/items/{place}"}, []) for place in range(100_000)]
+    with PageNode(FakeQueries(many)) as node:
+        watch = watched()
+        page = watch.open(node.url, "#label=path")
+        expect(page.locator("#explore-count")).to_contain_text("100 k series")
+        expect(page.locator("#top-pairs button")).to_have_count(10)
+        assert page.locator("*").count() < 1000
+        assert max(watch.sizes.values()) < 50_000
+
+
+class HeldQueries(FakeQueries):
+    """Holds the question about one metric until it is given up."""
+
+    def __init__(self) -> None:
+        super().__init__(SERIES)
+        self.began, self.ended = threading.Event(), threading.Event()
+
+    def cardinality(self, ask: CardinalityAsk, cancellation: Cancellation) -> CardinalityAnswer:
+        if any(matcher.value == "slow" for selector in ask.selectors for matcher in selector):
+            self.began.set()
+            while cancellation.seconds_left > 0:
+                self.ended.wait(0.005)
+            self.ended.set()
+            cancellation.check()
+        return super().cardinality(ask, cancellation)
+
+
+def test_a_question_that_is_overtaken_is_given_up_on_both_sides(watched: Watched) -> None:
+    queries = HeldQueries()
+    with PageNode(queries) as node:
+        page = watched().open(node.url)
+        page.locator("#selector").fill("slow")
+        page.locator("#selector").press("Enter")
+        assert queries.began.wait(10)
+        page.locator("#selector").fill("cpu")
+        page.locator("#selector").press("Enter")
+        shown(page, 3)
+        # Well before its own time is over.
+        assert queries.ended.wait(5)
+
+
+def test_metrics_that_begin_as_written_are_offered(node: PageNode, watched: Watched) -> None:
+    page = watched().open(node.url)
+    page.locator("#selector").press_sequentially("cp")
+    page.wait_for_function("document.querySelectorAll('#metrics option').length === 1")
+    assert page.locator("#metrics option").get_attribute("value") == "cpu"
+
+
+def test_upper_bounds_are_called_so(watched: Watched) -> None:
+    class Bounds(FakeQueries):
+        def cardinality(self, ask: CardinalityAsk, cancellation: Cancellation) -> CardinalityAnswer:
+            return replace(super().cardinality(ask, cancellation), exact_values=False)
+
+    with PageNode(Bounds(SERIES)) as node:
+        page = watched().open(node.url)
+        expect(page.locator("#bounds")).to_be_visible()

@@ -1,0 +1,229 @@
+"""What holds for questions to a node, whether its shards are asked in this process or through the link."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strandline.index.matchers import InvalidMatcher, Matcher, MatcherTooCostly, MatchOp
+from strandline.node.query.asks import (
+    BucketsAsk,
+    CardinalityAsk,
+    LabelNamesAsk,
+    LabelValuesAsk,
+    SamplesAsk,
+    SeriesAsk,
+)
+from strandline.node.query.queries import QueryTimedOut, QueryTooLarge, QueryUnavailable
+from strandline.node.shard.status import Phase
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.time_range import ALL_TIMES, TimeRange
+from support.query_worlds import NodeWorld, expected_samples, labels_of, names_of, node_world, samples_of, selector
+from support.shard_world import HOUR, MINUTE
+
+pytestmark = pytest.mark.contract
+
+EVERY = (Matcher("__name__", MatchOp.MATCH, ".+"),)
+
+
+@pytest.fixture(params=["in this process", "through the link"])
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeWorld]:
+    with node_world(tmp_path, shards=2, linked=request.param == "through the link") as made:
+        yield made
+
+
+@pytest.fixture
+def filled(node: NodeWorld) -> NodeWorld:
+    """Samples of some series in both shards: stored, closed and in memory."""
+    for hour in range(3):
+        for number, world in enumerate(node.worlds):
+            now = world.clock.now_ms()
+            world.produce(
+                *((f"m{metric}", "both", now + shift, float(hour)) for metric in range(4) for shift in (0, 1000)),
+                (f"m{number}", f"only-{number}", now, float(10 * number + hour)),
+            )
+            world.settle()
+            if hour < 2:
+                world.pass_hours(1)
+    return node
+
+
+def test_samples_of_all_shards_and_places_are_found_once(filled: NodeWorld) -> None:
+    answer = filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, 100, 1000), filled.give())
+    assert samples_of(answer) == expected_samples(filled.worlds)
+    assert answer.warnings == ()
+
+
+def test_samples_follow_selector_and_range(filled: NodeWorld) -> None:
+    start = min(record.time for record in filled.worlds[0].produced)
+    times = TimeRange(start + 500, start + HOUR + 5 * MINUTE)
+    answer = filled.queries.samples(SamplesAsk(selector('{name=~"only.*"}'), times, 100, 1000), filled.give())
+    names = {("m0", "only-0"): 0, ("m1", "only-1"): 0}
+    assert samples_of(answer) == expected_samples(filled.worlds, times, names)
+    nothing = filled.queries.samples(SamplesAsk(selector("nobody"), times, 100, 1000), filled.give())
+    assert (len(nothing.keys), nothing.first_sample.tolist(), len(nothing.time)) == (0, [0], 0)
+
+
+def test_where_two_shards_have_a_sample_at_one_time_the_higher_one_wins(node: NodeWorld) -> None:
+    now = node.worlds[0].clock.now_ms()
+    for number, world in enumerate(node.worlds):
+        world.produce(("m", "a", now, float(number)), ("m", "a", now + 1 + number, 5.0))
+        world.settle()
+    answer = node.queries.samples(SamplesAsk(EVERY, ALL_TIMES, 10, 10), node.give())
+    assert samples_of(answer) == {("m", "a"): [(now, 1.0), (now + 1, 5.0), (now + 2, 5.0)]}
+
+
+def test_series_stand_in_the_order_of_their_labels_each_once(filled: NodeWorld) -> None:
+    answer = filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+    found = labels_of(answer.keys)
+    assert found == sorted(found)
+    assert set(names_of(answer.keys)) == set(expected_samples(filled.worlds))
+    assert len(found) == len(set(found))
+    assert not answer.more
+
+
+def test_several_selectors_mean_their_union(filled: NodeWorld) -> None:
+    ask = SeriesAsk((selector("m0"), selector('{name="only-1"}'), selector('m0{name="both"}')), None, 100)
+    answer = filled.queries.series(ask, filled.give())
+    assert names_of(answer.keys) == [("m0", "both"), ("m0", "only-0"), ("m1", "only-1")]
+
+
+def test_no_selector_means_every_series(filled: NodeWorld) -> None:
+    answer = filled.queries.series(SeriesAsk((), None, 100), filled.give())
+    assert set(names_of(answer.keys)) == set(expected_samples(filled.worlds))
+
+
+def test_no_more_series_than_the_limit_and_it_is_said(filled: NodeWorld) -> None:
+    answer = filled.queries.series(SeriesAsk((EVERY,), None, 3), filled.give())
+    assert (len(answer.keys), answer.more) == (3, True)
+
+
+def test_names_and_values_are_merged_with_their_counts(filled: NodeWorld) -> None:
+    names = filled.queries.label_names(LabelNamesAsk((), None, 10), filled.give())
+    assert (names.terms(), names.counts.tolist()) == (["__name__", "name"], [10, 10])
+    values = filled.queries.label_values(LabelValuesAsk("name", (), None, 10), filled.give())
+    assert (values.terms(), values.counts.tolist()) == (["both", "only-0", "only-1"], [8, 1, 1])
+    some = filled.queries.label_values(LabelValuesAsk("name", (selector("m1"),), None, 10), filled.give())
+    assert (some.terms(), some.counts.tolist()) == (["both", "only-1"], [2, 1])
+    assert filled.queries.label_values(LabelValuesAsk("none", (), None, 10), filled.give()).terms() == []
+
+
+def test_a_list_that_is_cut_off_says_so_and_its_counts_are_whole(filled: NodeWorld) -> None:
+    values = filled.queries.label_values(LabelValuesAsk("name", (), None, 1), filled.give())
+    assert (values.terms(), values.counts.tolist(), values.more) == (["both"], [8], True)
+    metrics = filled.queries.label_values(LabelValuesAsk("__name__", (), None, 3), filled.give())
+    assert (metrics.terms(), metrics.counts.tolist(), metrics.more) == (["m0", "m1", "m2"], [3, 3, 2], True)
+
+
+def test_keys_and_values_follow_the_range(filled: NodeWorld) -> None:
+    later = TimeRange(filled.worlds[0].clock.now_ms() + HOUR)
+    past = TimeRange(0, min(record.time for record in filled.worlds[0].produced) - 1)
+    for within, there in ((later, True), (past, False)):
+        assert bool(len(filled.queries.series(SeriesAsk((EVERY,), within, 9), filled.give()).keys)) is there
+        assert bool(filled.queries.label_values(LabelValuesAsk("name", (), within, 9), filled.give()).terms()) is there
+
+
+def test_cardinality_is_that_of_all_shards(filled: NodeWorld) -> None:
+    answer = filled.queries.cardinality(CardinalityAsk((), None, 2, label="name"), filled.give())
+    assert answer.series == 10
+    assert [(label.name, label.series) for label in answer.labels] == [("__name__", 10), ("name", 10)]
+    assert [(one.value, one.series) for one in answer.top_metrics_by_series] == [("m0", 3), ("m1", 3)]
+    assert [(one.value, one.series) for one in answer.top_values_by_series] == [("both", 8), ("only-0", 1)]
+    assert not answer.exact_values
+    few = filled.queries.cardinality(CardinalityAsk((selector("m1"),), None, 9), filled.give())
+    assert (few.series, few.top_values_by_series) == (3, ())
+
+
+def test_buckets_have_their_counts(filled: NodeWorld) -> None:
+    answer = filled.queries.buckets(BucketsAsk(None, 100), filled.give())
+    opened = filled.worlds[0].running.bucket
+    figures = {(one.bucket - opened, one.shard): one for one in answer.buckets}
+    assert [(one.bucket, one.shard) for one in answer.buckets] == sorted(
+        (one.bucket, one.shard) for one in answer.buckets
+    )
+    for shard in (0, 1):
+        stored, current = figures[-1, shard], figures[0, shard]
+        assert (stored.state, stored.active, stored.samples, stored.bytes) == ("stored", 5, 9, 0)
+        assert (current.state, current.active, current.samples) == ("open", 5, 9)
+        assert (current.start, current.end) == (opened * HOUR, (opened + 1) * HOUR)
+    assert {one.bucket for one in filled.queries.buckets(BucketsAsk(None, 1), filled.give()).buckets} == {opened}
+    within = TimeRange(opened * HOUR - HOUR, opened * HOUR - 1)
+    assert {one.bucket for one in filled.queries.buckets(BucketsAsk(within, 9), filled.give()).buckets} == {opened - 1}
+
+
+def test_limits_of_series_and_samples_hold_over_all_shards(filled: NodeWorld) -> None:
+    expected = expected_samples(filled.worlds)
+    series, samples = len(expected), sum(map(len, expected.values()))
+    for max_series, max_samples, named in ((series - 1, samples, "series"), (series, samples - 1, "samples")):
+        with pytest.raises(QueryTooLarge) as caught:
+            filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, max_series, max_samples), filled.give())
+        assert named in caught.value.message
+        assert f"query.max_{named}" in caught.value.remedy
+    assert len(filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, series, samples), filled.give()).keys) == series
+
+
+def test_expressions_that_are_refused_arrive_as_they_were_raised(filled: NodeWorld) -> None:
+    with pytest.raises(InvalidMatcher, match=r"name=~\"a\[\"") as caught:
+        filled.queries.series(SeriesAsk((selector('{name=~"a["}'),), None, 9), filled.give())
+    assert type(caught.value) is InvalidMatcher
+    with pytest.raises(MatcherTooCostly) as costly:
+        filled.queries.series(SeriesAsk((selector('{name=~".*((x{50}){50}){50}"}'),), None, 9), filled.give())
+    assert costly.value.remedy
+
+
+def test_a_shard_that_recovers_is_named_in_a_warning(filled: NodeWorld) -> None:
+    status = filled.worlds[1].status
+    status.phase, status.fraction = Phase.REPLAYING, 0.45
+    answer = filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+    assert answer.warnings == ("shard 1 is replaying (45 %): the answer may lack recent samples",)
+    assert len(answer.keys) == 6
+    status.phase, status.lag = Phase.CATCHING_UP, 1200
+    names = filled.queries.label_names(LabelNamesAsk((), None, 100), filled.give())
+    assert names.warnings == ("shard 1 is catching up (1,200 records behind): the answer may lack recent samples",)
+
+
+@pytest.mark.parametrize("phase", [Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.FENCED, Phase.FAILED, Phase.STOPPED])
+def test_a_shard_that_can_not_answer_is_a_warning_while_another_can(filled: NodeWorld, phase: Phase) -> None:
+    filled.worlds[0].status.phase = phase
+    answer = filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, 100, 1000), filled.give())
+    assert samples_of(answer) == expected_samples(filled.worlds[1:])
+    (warning,) = answer.warnings
+    assert warning.startswith("shard 0 ")
+    assert "lacks" in warning
+    filled.worlds[1].status.phase = phase
+    with pytest.raises(QueryUnavailable, match=r"shard 0 .*shard 1 "):
+        filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, 100, 1000), filled.give())
+
+
+def test_a_shard_that_is_down_is_not_asked(filled: NodeWorld) -> None:
+    down = ShardStanding(0, ProcessState.DOWN, reason="Kafka has lost records")
+    filled.standing.standings[0] = down
+    answer = filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+    assert answer.warnings == ("shard 0 is down (Kafka has lost records): the answer lacks its series",)
+    filled.standing.standings[0] = replace(down, state=ProcessState.WAITING, reason="", starts_in_s=4.2)
+    answer = filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+    assert answer.warnings == ("shard 0 has ended and is started again in 4 s: the answer lacks its series",)
+
+
+def test_a_shard_without_a_link_is_a_warning_and_no_shard_at_all_an_error(filled: NodeWorld) -> None:
+    del filled.clients[1]
+    answer = filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+    assert answer.warnings == ("shard 1 has not started yet: the answer lacks its series",)
+    filled.clients.clear()
+    filled.standing.standings.clear()
+    with pytest.raises(QueryUnavailable, match="no shards"):
+        filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+
+
+def test_what_is_wrong_with_the_question_wins_over_warnings(filled: NodeWorld) -> None:
+    filled.worlds[0].status.phase = Phase.FAILED
+    with pytest.raises(QueryTooLarge):
+        filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, 1, 1000), filled.give())
+    with pytest.raises(InvalidMatcher):
+        filled.queries.series(SeriesAsk((selector('{name=~"a["}'),), None, 9), filled.give())
+
+
+def test_a_question_whose_time_is_over_is_not_asked(filled: NodeWorld) -> None:
+    with pytest.raises(QueryTimedOut):
+        filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give(0.0))

@@ -1,0 +1,142 @@
+"""Questions at any moment of a shard's history: while buckets are cut and stored, and after crashes and restarts."""
+
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from strandline.clock import SystemClock
+from strandline.index.matchers import Matcher, MatchOp
+from strandline.node.query.answers import SamplesAnswer, SeriesAnswer
+from strandline.node.query.asks import SamplesAsk, SeriesAsk
+from strandline.node.query.queries import Cancellation
+from strandline.node.query.shard_answers import ShardAnswers
+from strandline.store.rows import ShardId
+from strandline.time_range import ALL_TIMES, TimeRange
+from support.query_worlds import LiveWorld, LuceneWorld, expected_samples, labels_of, names_of, samples_of
+from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall
+
+pytestmark = pytest.mark.simulation
+
+MEMORY = Path("/dev/shm")
+EVERY = (Matcher("__name__", MatchOp.MATCH, ".+"),)
+# A sample: metric, name, how many minutes before its record, and its value.
+SAMPLES = st.lists(
+    st.tuples(
+        st.sampled_from(["m0", "m1", "m2", "m3", "m4"]),
+        st.sampled_from("abc"),
+        st.sampled_from([0, 0, 0, 1, 30, 61, 150]),
+        st.integers(0, 9),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+class QueryHistory(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="strandline-", dir=MEMORY if MEMORY.is_dir() else None))
+        self.world: LuceneWorld | None = None
+
+    @initialize(groups=st.sampled_from([1, 3]), seal_rows=st.sampled_from([1, 7, 1000]))
+    def begin(self, groups: int, seal_rows: int) -> None:
+        policy = replace(POLICY, retention=200 * HOUR)
+        self.world = LuceneWorld(
+            self.folder, groups=groups, seal_rows=seal_rows, policy=policy, shard=ShardId("metrics", 5)
+        )
+        self.world.start()
+        self.answers = ShardAnswers(LiveWorld(self.world))
+
+    def teardown(self) -> None:
+        if self.world is not None:
+            self.answers.close()
+            self.world.close()
+        shutil.rmtree(self.folder)
+
+    @property
+    def there(self) -> LuceneWorld:
+        assert self.world is not None
+        return self.world
+
+    @rule(samples=SAMPLES, minutes=st.sampled_from([0, 1, 20]))
+    def a_record_comes(self, samples: list[tuple[str, str, int, int]], minutes: int) -> None:
+        now = self.there.clock.now_ms()
+        self.there.produce(*((metric, name, now - ago * MINUTE, float(value)) for metric, name, ago, value in samples))
+        self.there.pass_time(minutes * MINUTE)
+        self.there.read_all()
+
+    @rule(hours=st.sampled_from([1, 2]))
+    def hours_pass(self, hours: int) -> None:
+        for _ in range(hours):
+            self.there.pass_time(HOUR)
+            self.there.read_all()
+
+    @rule(pieces=st.integers(1, 12))
+    def some_pieces_are_stored(self, pieces: int) -> None:
+        for _ in range(pieces):
+            self.there.running.flusher.step()
+        self.there.running.step()
+
+    @rule()
+    def all_that_is_due_is_stored(self) -> None:
+        self.there.settle()
+
+    @rule(call=st.none() | st.integers(0, 12))
+    def a_crash(self, call: int | None) -> None:
+        """At some call to the store, or when nothing happens."""
+        if call is not None:
+            left = call
+
+            def hook(_call: StoreCall) -> None:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    raise Crash
+
+            self.there.store.before = hook
+            with suppress(Crash):
+                self.there.store_due()
+        self.there.crash()
+        self.there.start()
+        self.there.read_all()
+
+    @rule(first=st.integers(-200, 200), length=st.integers(0, 300))
+    def a_range_is_asked_for(self, first: int, length: int) -> None:
+        start = self.there.clock.now_ms() + first * MINUTE
+        self.check(TimeRange(start, start + length * MINUTE))
+
+    @rule(metric=st.sampled_from(["m0", "m1", "m2"]), at=st.integers(0, 20))
+    def the_moment_of_a_sample_is_asked_for(self, metric: str, at: int) -> None:
+        times = [time for record in self.there.produced for _, time, _ in record.samples]
+        if times:
+            time = times[at % len(times)]
+            self.check(TimeRange(time, time), (Matcher("__name__", MatchOp.EQUAL, metric),))
+
+    @invariant()
+    def every_sample_is_found(self) -> None:
+        if self.world is not None:
+            self.check(ALL_TIMES)
+
+    def check(self, times: TimeRange, selector: tuple[Matcher, ...] = EVERY) -> None:
+        give = Cancellation(SystemClock(), 60.0)
+        answer = self.answers.answer(SamplesAsk(selector, times, 1000, 100_000), give)
+        assert isinstance(answer, SamplesAnswer)
+        names = {name: None for name in self.there.expected() if selector is EVERY or name[0] == selector[0].value}
+        assert samples_of(answer) == expected_samples([self.there], times, names)
+        assert labels_of(answer.keys) == sorted(labels_of(answer.keys))
+        assert bool(answer.warnings) is not self.there.is_active()
+        series = self.answers.answer(SeriesAsk((selector,), times, 1000), give)
+        assert isinstance(series, SeriesAnswer)
+        # A series is there from its first sample on until it ends: whoever has a sample in the range is.
+        assert set(names_of(answer.keys)) <= set(names_of(series.keys)) <= set(names)
+
+
+TestQueryHistory = QueryHistory.TestCase
+TestQueryHistory.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)

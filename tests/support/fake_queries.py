@@ -1,0 +1,177 @@
+"""A node's queries over series given in plain Python: for tests of everything that stands in front of them."""
+
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from strandline.index.cardinality import LabelCardinality, ValueCardinality
+from strandline.index.documents import encode_part_key
+from strandline.index.matchers import Matcher, MatchOp
+from strandline.node.query.answers import (
+    BucketFigures,
+    BucketsAnswer,
+    CardinalityAnswer,
+    KeyBytes,
+    SamplesAnswer,
+    SeriesAnswer,
+    TermsAnswer,
+)
+from strandline.node.query.asks import (
+    Ask,
+    BucketsAsk,
+    CardinalityAsk,
+    LabelNamesAsk,
+    LabelValuesAsk,
+    SamplesAsk,
+    Selector,
+    SeriesAsk,
+)
+from strandline.node.query.queries import Cancellation, QueryTooLarge
+from strandline.time_range import TimeRange
+
+Labels = Mapping[str, str]
+Samples = Sequence[tuple[int, float]]
+
+
+class FakeQueries:
+    """`NodeQueries` over series: labels, and samples as (milliseconds, value) in rising order of their times.
+
+    `asked` has every question. `warnings` go with every answer. `failure` is raised instead of any answer. With
+    `held`, a question waits until it is given up, and `given_up` tells when it was.
+    """
+
+    def __init__(
+        self,
+        series: Iterable[tuple[Labels, Samples]] = (),
+        *,
+        warnings: tuple[str, ...] = (),
+        failure: Exception | None = None,
+        buckets: tuple[BucketFigures, ...] = (),
+        held: bool = False,
+    ) -> None:
+        self.stored = sorted(((dict(labels), list(samples)) for labels, samples in series), key=_order)
+        self.warnings, self.failure, self.held = warnings, failure, held
+        self.bucket_figures = buckets
+        self.asked: list[Ask] = []
+        self.holding, self.given_up = threading.Event(), threading.Event()
+
+    def series(self, ask: SeriesAsk, cancellation: Cancellation) -> SeriesAnswer:
+        self._begin(ask, cancellation)
+        found = [labels for labels, _ in self._matching(ask.selectors, ask.within)]
+        return SeriesAnswer(_keys(found[: ask.limit]), len(found) > ask.limit, self.warnings)
+
+    def label_names(self, ask: LabelNamesAsk, cancellation: Cancellation) -> TermsAnswer:
+        self._begin(ask, cancellation)
+        return self._terms(
+            [name for labels, _ in self._matching(ask.selectors, ask.within) for name in labels], ask.limit
+        )
+
+    def label_values(self, ask: LabelValuesAsk, cancellation: Cancellation) -> TermsAnswer:
+        self._begin(ask, cancellation)
+        found = self._matching(ask.selectors, ask.within)
+        return self._terms([labels[ask.label] for labels, _ in found if ask.label in labels], ask.limit)
+
+    def samples(self, ask: SamplesAsk, cancellation: Cancellation) -> SamplesAnswer:
+        self._begin(ask, cancellation)
+        inside = [
+            (labels, [(time, value) for time, value in samples if ask.within.first <= time <= ask.within.last])
+            for labels, samples in self._matching((ask.selector,), None)
+        ]
+        found = [(labels, samples) for labels, samples in inside if samples]
+        flat = [sample for _, samples in found for sample in samples]
+        if len(found) > ask.max_series:
+            raise QueryTooLarge(f"{len(found)} series are more than {ask.max_series}")
+        if len(flat) > ask.max_samples:
+            raise QueryTooLarge(f"{len(flat)} samples are more than {ask.max_samples}")
+        return SamplesAnswer(
+            _keys([labels for labels, _ in found]),
+            np.cumsum([0, *(len(samples) for _, samples in found)], dtype=np.int64),
+            np.array([time for time, _ in flat], dtype=np.int64),
+            np.array([value for _, value in flat], dtype=np.float64),
+            self.warnings,
+        )
+
+    def cardinality(self, ask: CardinalityAsk, cancellation: Cancellation) -> CardinalityAnswer:
+        self._begin(ask, cancellation)
+        found = [labels for labels, _ in self._matching(ask.selectors, ask.within)]
+        pairs: dict[tuple[str, str], int] = {}
+        for labels in found:
+            for pair in labels.items():
+                pairs[pair] = pairs.get(pair, 0) + 1
+        ranked = [
+            ValueCardinality(*pair, series) for pair, series in sorted(pairs.items(), key=lambda one: (-one[1], one[0]))
+        ]
+        names = sorted({name for name, _ in pairs})
+        return CardinalityAnswer(
+            len(found),
+            tuple(_label_figures(name, pairs) for name in names),
+            tuple(ranked[: ask.limit]),
+            tuple([one for one in ranked if one.label == "__name__"][: ask.limit]),
+            tuple([one for one in ranked if one.label == ask.label][: ask.limit]),
+            warnings=self.warnings,
+        )
+
+    def buckets(self, ask: BucketsAsk, cancellation: Cancellation) -> BucketsAnswer:
+        self._begin(ask, cancellation)
+        return BucketsAnswer(self.bucket_figures[: ask.limit], self.warnings)
+
+    def _begin(self, ask: Ask, cancellation: Cancellation) -> None:
+        self.asked.append(ask)
+        if self.held:
+            self.holding.set()
+            while cancellation.seconds_left > 0:
+                self.given_up.wait(0.001)
+            self.given_up.set()
+        cancellation.check()
+        if self.failure is not None:
+            raise self.failure
+
+    def _matching(
+        self, selectors: tuple[Selector, ...], within: TimeRange | None
+    ) -> list[tuple[dict[str, str], list[tuple[int, float]]]]:
+        return [
+            (labels, samples)
+            for labels, samples in self.stored
+            if not selectors or any(all(_matches(labels, one) for one in selector) for selector in selectors)
+            if within is None or not samples or (samples[0][0] <= within.last and samples[-1][0] >= within.first)
+        ]
+
+    def _terms(self, found: list[str], limit: int) -> TermsAnswer:
+        terms = sorted(set(found))
+        kept = [term.encode() for term in terms[:limit]]
+        return TermsAnswer(
+            np.cumsum([0, *map(len, kept)], dtype=np.int64),
+            np.frombuffer(b"".join(kept), dtype=np.uint8),
+            np.array([found.count(term) for term in terms[:limit]], dtype=np.int64),
+            len(terms) > limit,
+            self.warnings,
+        )
+
+
+def _order(one: tuple[Labels, Samples]) -> list[tuple[str, str]]:
+    return sorted(one[0].items())
+
+
+def _keys(found: list[dict[str, str]]) -> KeyBytes:
+    keys = [encode_part_key(labels) for labels in found]
+    return KeyBytes(np.cumsum([0, *map(len, keys)], dtype=np.int64), np.frombuffer(b"".join(keys), dtype=np.uint8))
+
+
+def _matches(labels: Labels, matcher: Matcher) -> bool:
+    value = labels.get(matcher.label, "")
+    match matcher.op:
+        case MatchOp.EQUAL:
+            return value == matcher.value
+        case MatchOp.NOT_EQUAL:
+            return value != matcher.value
+        case MatchOp.MATCH:
+            return re.fullmatch(matcher.value, value, re.DOTALL) is not None
+        case MatchOp.NOT_MATCH:
+            return re.fullmatch(matcher.value, value, re.DOTALL) is None
+
+
+def _label_figures(name: str, pairs: Mapping[tuple[str, str], int]) -> LabelCardinality:
+    own = {value: series for (label, value), series in pairs.items() if label == name}
+    return LabelCardinality(name, len(own), sum(own.values()), sum(len(value.encode()) for value in own))

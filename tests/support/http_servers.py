@@ -1,0 +1,116 @@
+"""Real servers on loopback for tests of handlers, and a client for each."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiohttp
+
+from strandline.clock import Clock, SystemClock
+from strandline.node.http.api.routes import api_routes
+from strandline.node.http.listening import BoundAddress
+from strandline.node.http.routes import Route
+from strandline.node.http.server import HttpServer
+from strandline.node.http.working import Workers
+from strandline.node.query.queries import NodeQueries
+from strandline.node.settings.http_sections import HttpSettings, QuerySettings
+
+Result = TypeVar("Result")
+
+MAX_BODY = 100_000
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that listens, and a client whose URLs begin at it."""
+
+    server: HttpServer
+    bound: BoundAddress
+    client: aiohttp.ClientSession
+
+    async def get(self, path: str, **parameters: Any) -> "Reply":
+        """The answer to a GET."""
+        async with self.client.get(path, **parameters) as response:
+            return Reply(response.status, dict(response.headers), await response.read())
+
+    async def post(self, path: str, **parameters: Any) -> "Reply":
+        """The answer to a POST."""
+        async with self.client.post(path, **parameters) as response:
+            return Reply(response.status, dict(response.headers), await response.read())
+
+    async def raw(self, request: bytes) -> bytes:
+        """All that the server says to these bytes until it closes the connection."""
+        reader, writer = await asyncio.open_connection(self.bound.host, self.bound.port)
+        try:
+            writer.write(request)
+            await writer.drain()
+            return await reader.read()
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@asynccontextmanager
+async def served(
+    routes: Sequence[Route],
+    settings: HttpSettings | None = None,
+    *,
+    address: str = "127.0.0.1:0",
+    max_body: int = MAX_BODY,
+    **options: Any,
+) -> AsyncIterator[Served]:
+    """Serve these routes at any free port."""
+    server = HttpServer(routes, settings or HttpSettings(), address, max_body=max_body, **options)
+    bound = await server.start()
+    try:
+        async with aiohttp.ClientSession(bound.url) as client:
+            yield Served(server, bound, client)
+    finally:
+        await server.stop(1.0)
+
+
+@asynccontextmanager
+async def api_served(
+    queries: NodeQueries,
+    settings: QuerySettings | None = None,
+    http: HttpSettings | None = None,
+    *,
+    clock: Clock | None = None,
+) -> AsyncIterator[Served]:
+    """Serve Prometheus' API over these queries."""
+    settings, clock = settings or QuerySettings(), clock or SystemClock()
+    workers = Workers(clock, concurrency=2, timeout_s=settings.timeout.seconds)
+    try:
+        async with served(api_routes(queries, workers, settings, clock), http) as serving:
+            yield serving
+    finally:
+        workers.close()
+
+
+def in_loop(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run it in an event loop of its own, for a minute at the most."""
+
+    async def bounded() -> Result:
+        async with asyncio.timeout(60):
+            return await work
+
+    return asyncio.run(bounded())
+
+
+def secret_file(path: Path, text: str) -> Path:
+    """A file with a secret, which only its owner may read."""
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o600)
+    return path

@@ -1,0 +1,93 @@
+"""A node as the status page sees it: the real server and handlers on loopback, over shards that a test tells how to
+stand and what to answer.
+"""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import TypeVar
+
+import orjson
+from aiohttp import web
+
+from strandline.clock import Clock, SystemClock
+from strandline.node.http.api.routes import api_routes
+from strandline.node.http.routes import Access, Route
+from strandline.node.http.server import HttpServer
+from strandline.node.http.working import Workers
+from strandline.node.offsets.hours import ReadyReport
+from strandline.node.page.api import page_routes
+from strandline.node.plain import plain
+from strandline.node.settings import Settings
+from strandline.node.settings.http_sections import HttpSettings, QuerySettings
+from strandline.recovery.periods import HOUR
+from strandline.recovery.readiness import Behind, Readiness, Verdict
+from support.fake_queries import FakeQueries
+from support.page_shards import TellingHours, TellingStanding
+
+Result = TypeVar("Result")
+
+
+class PageNode:
+    """The server, in a thread of its own. `api` are routes beside the page's, such as those of Prometheus' API."""
+
+    def __init__(
+        self, queries: FakeQueries, *, settings: HttpSettings | None = None, clock: Clock | None = None
+    ) -> None:
+        self.queries, self.standing, self.told_hours = queries, TellingStanding(), TellingHours()
+        self._settings, self._clock = settings or HttpSettings(), clock or SystemClock()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="page node")
+        self._address = "127.0.0.1:0"
+        self.url = ""
+
+    def __enter__(self) -> "PageNode":
+        self._thread.start()
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def start(self) -> None:
+        """Listen, at the same address as before if there was one."""
+        self.url = self._run(self._start())
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._run(self._server.stop(0.2))
+        self._workers.close()
+
+    def reload(self, settings: HttpSettings) -> None:
+        """Hold requests to the tokens of these settings."""
+        self._server.reload(settings)
+
+    def _run(self, work: Coroutine[None, None, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    async def _start(self) -> str:
+        self._workers = Workers(self._clock, concurrency=4, timeout_s=10)
+        routes = (
+            *page_routes(
+                self.standing, self.queries, self._workers, self.told_hours, settings=Settings(), clock=self._clock
+            ),
+            *api_routes(self.queries, self._workers, QuerySettings(), self._clock),
+            Route(("GET",), "/api/v1/strandline/ready", _ready, Access.READ),
+        )
+        self._server = HttpServer(routes, self._settings, self._address, max_body=1 << 20)
+        bound = await self._server.start()
+        self._address = f"{bound.host}:{bound.port}"
+        return bound.url
+
+
+async def _ready(request: web.Request) -> web.Response:
+    """As `strandline ready` would tell of an hour that partition 1 keeps from being ready."""
+    behind = Behind(1, needed_bucket=480_000, reached_bucket=479_998, missing_groups=(3, 7), behind_ms=2 * HOUR)
+    period = request.query["period"]
+    told = Readiness(period, Verdict.NOT_READY, "", 1, 0, period, 0, 0, 0, (behind,), (), ())
+    return web.Response(
+        body=orjson.dumps({"status": "success", "data": plain(ReadyReport(ready=False, readiness=told))})
+    )

@@ -1,0 +1,70 @@
+"""Shards and hours as a test has them stand, for the status page."""
+
+from dataclasses import dataclass, field
+
+from strandline.errors import StrandlineError
+from strandline.node.page.hours import HourStanding
+from strandline.node.shard.report import BufferFigures, ProcessFigures, ShardReport
+from strandline.node.shard.status import Counters, Phase, Status
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.recovery.periods import HOUR, Period
+from strandline.recovery.readiness import Verdict
+
+GB = 10**9
+
+
+def report(phase: Phase = Phase.ACTIVE, **status: object) -> ShardReport:
+    """What a shard in this phase says."""
+    told = Status(phase=phase, counters=Counters(samples=1_000_000), **status)  # type: ignore[arg-type]
+    return ShardReport(
+        told,
+        ProcessFigures(4711, 12.5, GB, GB),
+        position=120_000,
+        checkpoint=100_000,
+        keys=612_345,
+        unstored_buckets=1,
+        buffer=BufferFigures(series=600_000, samples=9_000_000, memory_bytes=48_000_000),
+    )
+
+
+def active(shard: int) -> ShardStanding:
+    """A shard that is well."""
+    return ShardStanding(shard, ProcessState.RUNNING, 4000 + shard, report=report(lag=12, time_left=600_000_000))
+
+
+def recovering(shard: int, phase: Phase, fraction: float | None, *, entered_ms: int = 0) -> ShardStanding:
+    """A shard that starts."""
+    told = report(phase, fraction=fraction, lag=250_000, entered={phase.value: entered_ms})
+    return ShardStanding(shard, ProcessState.RUNNING, 4000 + shard, report=told)
+
+
+@dataclass(slots=True)
+class TellingStanding:
+    """Shards as a test has them stand."""
+
+    told: tuple[ShardStanding, ...] = (active(0), active(1))
+
+    def shards(self) -> tuple[ShardStanding, ...]:
+        return self.told
+
+
+@dataclass(slots=True)
+class TellingHours:
+    """All hours are ready but the one that runs; `trouble` is raised instead, and `told` replaces single hours."""
+
+    trouble: StrandlineError | None = None
+    told: dict[int, HourStanding] = field(default_factory=dict)
+
+    def hours(self, first: int, last: int) -> tuple[HourStanding, ...]:
+        if self.trouble is not None:
+            raise self.trouble
+        ready = [_hour(hour, Verdict.READY) for hour in range(first, last)]
+        return (
+            *(self.told.get(first + place, hour) for place, hour in enumerate(ready)),
+            _hour(last, Verdict.NOT_READY),
+        )
+
+
+def _hour(hour: int, verdict: Verdict) -> HourStanding:
+    behind = (1,) if verdict is Verdict.NOT_READY else ()
+    return HourStanding(str(Period(hour)), hour * HOUR, verdict, 0, 0, behind=behind)

@@ -1,0 +1,57 @@
+"""A node's answers to remote reads, out of a handful of series in memory."""
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+
+from strandline.index.matchers import Matcher, MatchOp
+from strandline.node.query.answers import SamplesAnswer, SeriesAnswer
+from strandline.node.query.asks import SamplesAsk, SeriesAsk
+from strandline.node.query.queries import Cancellation, QueryTooLarge
+from support.remote_read import Labels, Samples, answer_of
+
+
+class ReadQueries:
+    """Answers by going through all series. What it was asked stands in `asks`; `before` is called with each."""
+
+    def __init__(self, series: Mapping[Labels, Samples], warnings: tuple[str, ...] = ()) -> None:
+        self.series_held, self.warnings = dict(sorted(series.items())), warnings
+        self.asks: list[SamplesAsk | SeriesAsk] = []
+        self.before: Callable[[Cancellation], None] = lambda _: None
+        self._lock = threading.Lock()
+
+    def samples(self, ask: SamplesAsk, cancellation: Cancellation) -> SamplesAnswer:
+        self._asked(ask, cancellation)
+        found = {}
+        for labels, samples in self.series_held.items():
+            within = [sample for sample in samples if ask.within.first <= sample[0] <= ask.within.last]
+            if within and all(matches(matcher, dict(labels)) for matcher in ask.selector):
+                found[labels] = within
+        count = sum(map(len, found.values()))
+        if len(found) > ask.max_series:
+            raise QueryTooLarge(f"exceeded series limit ({ask.max_series})")
+        if count > ask.max_samples:
+            raise QueryTooLarge(f"exceeded sample limit ({ask.max_samples})", remedy="Ask for less")
+        return answer_of(found, self.warnings)
+
+    def series(self, ask: SeriesAsk, cancellation: Cancellation) -> SeriesAnswer:
+        self._asked(ask, cancellation)
+        found: dict[Labels, Samples] = {
+            labels: []
+            for labels in self.series_held
+            if any(all(matches(matcher, dict(labels)) for matcher in selector) for selector in ask.selectors)
+        }
+        shown = dict(list(found.items())[: ask.limit])
+        return SeriesAnswer(answer_of(shown).keys, len(found) > ask.limit, self.warnings)
+
+    def _asked(self, ask: SamplesAsk | SeriesAsk, cancellation: Cancellation) -> None:
+        with self._lock:
+            self.asks.append(ask)
+        self.before(cancellation)
+
+
+def matches(matcher: Matcher, labels: Mapping[str, str]) -> bool:
+    value = labels.get(matcher.label, "")
+    if matcher.op in (MatchOp.EQUAL, MatchOp.NOT_EQUAL):
+        return (value == matcher.value) is (matcher.op is MatchOp.EQUAL)
+    return (re.fullmatch(matcher.value, value) is not None) is (matcher.op is MatchOp.MATCH)

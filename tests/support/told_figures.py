@@ -1,0 +1,165 @@
+"""Figures of a node and a gateway with everything in them: each has a value of its own, so that no two can be mixed up
+unseen.
+"""
+
+from dataclasses import replace
+
+from strandline.clock import ManualClock
+from strandline.node.gateway.figures import (
+    LATENCY_BOUNDS_S,
+    GatewayFigures,
+    GatewayStage,
+    Outcome,
+    ProducerCounts,
+)
+from strandline.node.metrics.front_figures import FrontFigures
+from strandline.node.metrics.readiness_watch import ReadinessFigures
+from strandline.node.query.answers import BucketFigures
+from strandline.node.shard.report import BufferFigures, IndexFigures, LimitFigures, ProcessFigures, ShardReport
+from strandline.node.shard.stages import Stage
+from strandline.node.shard.status import Counters, Phase, Status
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.recovery.readiness import PartitionStanding
+
+NOW = 1_794_800_000_000
+HOUR = 3_600_000
+PROCESS = ProcessFigures(pid=4711, cpu_seconds=12.5, resident_bytes=201_000, peak_resident_bytes=202_000)
+
+
+def full_status() -> Status:
+    """A shard in the middle of a replay, with a bit of everything."""
+    return Status(
+        phase=Phase.REPLAYING,
+        fraction=0.25,
+        reason="",
+        lag=101,
+        bucket=498_555,
+        time_left=7_200_000,
+        turns=102,
+        entered={"acquiring": NOW - 100_000, "recovering-index": NOW - 98_000, "replaying": NOW - 60_000},
+        counters=Counters(
+            records=103,
+            bytes=104,
+            samples=105,
+            new_keys=106,
+            refused_rows=107,
+            too_old=108,
+            too_far_ahead=109,
+            dead_letters=110,
+            dropped_series={"NO_LABELS": 111, "TOO_MANY_LABELS": 112},
+            skipped_histograms=113,
+            skipped_exemplars=114,
+            skipped_metadata=115,
+            cuts=116,
+            stored_segments=117,
+            stored_samples=118,
+            stored_series=119,
+            stored_bytes=120,
+            index_bytes=121,
+            index_records=122,
+            rolled_over_keys=123,
+            ended_keys=124,
+            store_retries=125,
+            log_retries=126,
+            newest_record_at=NOW - 30_000,
+            last_stored_at=NOW - 40_000,
+            last_index_bytes=127,
+        ),
+    )
+
+
+def full_report() -> ShardReport:
+    """The report of such a shard."""
+    return ShardReport(
+        full_status(),
+        PROCESS,
+        told_at=NOW - 500,
+        position=130,
+        checkpoint=131,
+        epoch=132,
+        manifest_rows=133,
+        keys=134,
+        unstored_buckets=2,
+        unstored_since=NOW - 5_000_000,
+        lost_dead_letters=135,
+        buffer=BufferFigures(
+            series=136,
+            samples=137,
+            replaced=138,
+            memory_bytes=139,
+            spilled_bytes=140,
+            budget_used=141,
+            spill_used=142,
+        ),
+        index=IndexFigures(live_keys=143, next_part_id=144, refresh_lag=1.45, disk_bytes=146),
+        limits=LimitFigures(
+            flush_interval=HOUR, series=147, buffer_bytes=148, spill_bytes=149, kafka_retention=86_400_000
+        ),
+        open_bucket=BucketFigures(0, 498_555, 498_555 * HOUR, 498_556 * HOUR, 150, 151, 152, 153, "open"),
+        jobs={"pending": 3, "leased": 2, "done": 4, "failed": 1},
+        stages={stage.value: place / 8 for place, stage in enumerate(Stage, 1)},
+    )
+
+
+def full_standing(shard: int = 0) -> ShardStanding:
+    """The standing of such a shard."""
+    return ShardStanding(shard, ProcessState.RUNNING, pid=4711, restarts=3, report=full_report())
+
+
+def active_standing(shard: int = 0) -> ShardStanding:
+    """A shard that has nothing to complain about."""
+    status = replace(full_status(), phase=Phase.ACTIVE, fraction=None, lag=0)
+    report = replace(full_report(), status=status, unstored_since=None, unstored_buckets=0, jobs={})
+    return replace(full_standing(shard), report=report)
+
+
+def full_front() -> FrontFigures:
+    """A front that has answered something of everything."""
+    front = FrontFigures(ManualClock(NOW - 50_000))
+    front.observe("/api/v1/series", 200, 0.02)
+    front.observe("/api/v1/series", 422, 70.0)
+    front.asked("series", "answered", series=7)
+    front.asked("samples", "warned", series=1, samples=90)
+    front.watchdog_fed()
+    return front
+
+
+def full_readiness() -> ReadinessFigures:
+    """Two partitions that were read, and one that was not."""
+    hour = NOW // HOUR - 2
+    return ReadinessFigures(
+        looked_at=NOW - 4_000,
+        newest_ready_hour=hour,
+        partitions=(
+            PartitionStanding(0, hour, (hour + 1) * HOUR, 1),
+            PartitionStanding(1, hour + 1, (hour + 2) * HOUR, 2),
+            PartitionStanding(2, None, None, None),
+        ),
+        failures=6,
+    )
+
+
+def full_gateway() -> GatewayFigures:
+    """A gateway that has done something of everything."""
+    return GatewayFigures(
+        requests={outcome: place for place, outcome in enumerate(Outcome, 1)},
+        series=301,
+        samples=302,
+        records=303,
+        bytes_in=304,
+        bytes_out=305,
+        dropped_series={"NO_LABELS": 306},
+        series_without_samples=307,
+        skipped_exemplars=308,
+        skipped_histograms=309,
+        skipped_metadata=310,
+        in_flight_bytes=311,
+        in_flight_limit=312,
+        waiting_requests=313,
+        partitions=314,
+        kafka=ProducerCounts(315, 316, 317),
+        latency_seconds=318.5,
+        latency_count=400,
+        latency_buckets=tuple(range(1, len(LATENCY_BOUNDS_S) + 1)),
+        stages={stage: place / 8 for place, stage in enumerate(GatewayStage, 1)},
+    )

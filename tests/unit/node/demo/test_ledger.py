@@ -1,0 +1,84 @@
+"""Comparing what was acknowledged with what is found."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.node.demo.ledger import Comparison, Ledger, Samples, compare
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+
+pytestmark = pytest.mark.unit
+
+Sample = tuple[int, int, float]
+SAMPLES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.sampled_from([0.0, 1.0, float("nan")])))
+
+
+def samples(*given: Sample) -> Samples:
+    return Samples(
+        np.array([key // 2 for key, _, _ in given], dtype=np.uint64),
+        np.array([key % 2 for key, _, _ in given], dtype=np.uint64),
+        np.array([time for _, time, _ in given], dtype=np.int64),
+        np.array([value for _, _, value in given], dtype=np.float64),
+    )
+
+
+def test_what_is_there_once_as_it_was_sent_is_exact() -> None:
+    sent = samples((1, 10, 1.0), (2, 10, float("nan")), (1, 20, 3.0))
+    compared = compare(sent, samples((1, 20, 3.0), (1, 10, 1.0), (2, 10, float("nan"))))
+    assert compared == Comparison(acknowledged=3, found=3, lost=0, doubled=0, wrong=0, foreign=0)
+    assert compared.is_exact
+
+
+def test_a_sample_that_is_not_found_is_lost() -> None:
+    compared = compare(samples((1, 10, 1.0), (2, 10, 1.0)), samples((1, 10, 1.0)))
+    assert (compared.lost, compared.is_exact) == (1, False)
+
+
+def test_a_sample_that_is_found_twice_is_doubled_and_not_foreign() -> None:
+    compared = compare(samples((1, 10, 1.0)), samples((1, 10, 1.0), (1, 10, 1.0)))
+    assert (compared.doubled, compared.foreign, compared.lost, compared.is_exact) == (1, 0, 0, False)
+
+
+def test_another_value_is_wrong() -> None:
+    compared = compare(samples((1, 10, 1.0)), samples((1, 10, 2.0)))
+    assert (compared.wrong, compared.lost, compared.is_exact) == (1, 0, False)
+
+
+def test_what_was_never_sent_is_foreign() -> None:
+    compared = compare(samples((1, 10, 1.0)), samples((1, 10, 1.0), (1, 11, 1.0)))
+    assert (compared.foreign, compared.is_exact) == (1, False)
+
+
+def test_of_two_that_were_acknowledged_the_later_one_counts() -> None:
+    assert compare(samples((1, 10, 1.0), (1, 10, 2.0)), samples((1, 10, 2.0))).is_exact
+
+
+@given(SAMPLES, SAMPLES)
+def test_it_counts_as_a_dictionary_would(sent: list[Sample], found: list[Sample]) -> None:
+    compared = compare(samples(*sent), samples(*found))
+    wanted = {(key, time): repr(value) for key, time, value in sent}
+    there = {(key, time): repr(value) for key, time, value in found}
+    both = wanted.keys() & there.keys()
+    assert compared.acknowledged == len(wanted)
+    assert compared.found == len(found)
+    assert compared.lost == len(wanted) - len(both)
+    assert compared.doubled == len(found) - len(there)
+    assert compared.foreign == len(there) - len(both)
+    assert compared.wrong == sum(wanted[one] != there[one] for one in both)
+
+
+def test_a_ledger_has_every_sample_of_the_requests() -> None:
+    ledger = Ledger()
+    body = compress(encode_request([Series([("a", "b")], [(1, 1.0), (2, 2.0)]), Series([("a", "c")], [(1, 3.0)])]))
+    assert ledger.acknowledged(body) == 3
+    assert ledger.acknowledged(body) == 3
+    kept = ledger.samples()
+    assert kept.time.tolist() == [1, 2, 1] * 2
+    assert kept.value.tolist() == [1.0, 2.0, 3.0] * 2
+    assert len(set(zip(kept.key_high.tolist(), kept.key_low.tolist(), strict=True))) == 2
+
+
+def test_an_empty_ledger_is_exact_with_nothing() -> None:
+    assert compare(Ledger().samples(), Samples.together([])).is_exact

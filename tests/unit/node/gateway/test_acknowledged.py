@@ -1,0 +1,111 @@
+"""Whatever comes, and whatever Kafka does: what was answered with success is in the log, each series in its partition."""
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strandline.node.gateway.options import GatewayOptions
+from strandline.wire.encoding import Series
+from support.gateways import Answer, GatewayOfATest, body_of, decoded, serving, up
+from support.splitting import partition_of
+
+pytestmark = pytest.mark.unit
+
+PARTITIONS = 3
+BAD = Series([("a", "1"), ("a", "2")], [(1, 1.0)])
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request: so many valid series, with or without a bad one; and what Kafka does with it."""
+
+    series: int
+    bad: bool
+    fate: str
+    delivered: int
+
+
+SENT = st.builds(
+    Sent,
+    series=st.integers(0, 12),
+    bad=st.booleans(),
+    fate=st.sampled_from(["deliver", "fail", "late", "client-gone"]),
+    delivered=st.integers(0, 3),
+)
+
+
+def series_of(number: int, sent: Sent) -> list[Series]:
+    # Its time tells which request a sample belongs to.
+    return [up(each, time=number + 1) for each in range(sent.series)]
+
+
+async def exchange(gateway: GatewayOfATest, number: int, sent: Sent) -> Answer | None:
+    body = body_of(*series_of(number, sent), *([BAD] if sent.bad else []))
+    asking = asyncio.create_task(gateway.write(body))
+    if sent.fate == "client-gone":
+        await asyncio.sleep(0.001 * (number % 3))
+        asking.cancel()
+    try:
+        return await asking
+    except asyncio.CancelledError:
+        return None
+
+
+def settle(gateway: GatewayOfATest, requests: list[Sent], *, late: bool) -> None:
+    """Decide over what is held, the newest first: nobody says that Kafka answers in order."""
+    for batch in reversed(list(gateway.producer.held)):
+        ((_, _, samples), *_) = decoded({0: [batch.records[0].value]})
+        fate = requests[samples[0][0] - 1]
+        if fate.fate == "late" and not late:
+            continue
+        if fate.fate == "fail":
+            batch.fail(min(fate.delivered, len(batch.records) - 1))
+        else:
+            batch.deliver()
+
+
+async def history(requests: list[Sent], room: int) -> None:
+    options = GatewayOptions(timeout_s=0.15, max_in_flight=room)
+    async with serving(options, partitions=PARTITIONS) as gateway:
+        gateway.producer.holding = True
+        asked = asyncio.gather(*(exchange(gateway, number, sent) for number, sent in enumerate(requests)))
+        while not asked.done():
+            settle(gateway, requests, late=False)
+            await asyncio.sleep(0.002)
+        answers = await asked
+        check(gateway, requests, answers)
+        async with asyncio.timeout(20):
+            while gateway.gateway.figures().in_flight_bytes or gateway.producer.held:
+                settle(gateway, requests, late=True)
+                await asyncio.sleep(0.002)
+
+
+def check(gateway: GatewayOfATest, requests: list[Sent], answers: list[Answer | None]) -> None:
+    written = gateway.written()
+    for number, (sent, answer) in enumerate(zip(requests, answers, strict=True)):
+        if answer is None:
+            continue
+        assert answer.status in {204, 400, 429, 503}
+        assert (answer.status in {429, 503}) == ("Retry-After" in answer.headers)
+        if answer.status == 204:
+            assert not sent.bad
+        elif answer.status == 400:
+            assert sent.bad
+        else:
+            continue
+        wanted = decoded({0: [body_of(*series_of(number, sent))]})
+        for _, labels, samples in wanted:
+            assert (partition_of(labels, PARTITIONS), labels, samples) in written
+    for partition, labels, _ in written:
+        assert partition == partition_of(labels, PARTITIONS)
+
+
+@settings(max_examples=40)
+@given(st.lists(SENT, min_size=1, max_size=8), st.sampled_from([2 << 10, 8 << 10, 1 << 20]))
+def test_success_means_that_all_that_is_valid_is_in_the_log_and_nothing_is_left_in_flight(
+    requests: list[Sent], room: int
+) -> None:
+    asyncio.run(history(requests, room))

@@ -1,0 +1,60 @@
+"""Which requests are understood, by their headers."""
+
+import pytest
+
+from strandline.node.gateway.headers import check_headers
+from strandline.node.gateway.not_taken import NotTaken
+
+pytestmark = pytest.mark.unit
+
+GOOD = {
+    "Content-Type": "application/x-protobuf",
+    "Content-Encoding": "snappy",
+    "X-Prometheus-Remote-Write-Version": "0.1.0",
+}
+
+
+def without(name: str) -> dict[str, str]:
+    return {key: value for key, value in GOOD.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        GOOD,
+        without("Content-Type"),
+        without("X-Prometheus-Remote-Write-Version"),
+        GOOD | {"X-Prometheus-Remote-Write-Version": "0.1.17"},
+        GOOD | {"Content-Encoding": "Snappy"},
+        GOOD | {"Content-Type": "application/x-protobuf; proto=prometheus.WriteRequest"},
+        GOOD | {"Content-Type": 'Application/X-Protobuf;proto="prometheus.WriteRequest";charset=utf-8'},
+    ],
+)
+def test_remote_write_1_is_understood(headers: dict[str, str]) -> None:
+    check_headers(headers)
+
+
+@pytest.mark.parametrize(
+    ("headers", "remedy"),
+    [
+        (without("Content-Encoding"), "snappy"),
+        (GOOD | {"Content-Encoding": "gzip"}, "snappy"),
+        (GOOD | {"Content-Encoding": "zstd"}, "snappy"),
+        (GOOD | {"Content-Encoding": "snappy, gzip"}, "snappy"),
+        (GOOD | {"Content-Type": "application/json"}, "application/x-protobuf"),
+        (GOOD | {"Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request"}, "remote write 1.0"),
+        (GOOD | {"X-Prometheus-Remote-Write-Version": "2.0.0"}, "0.1.0"),
+        (GOOD | {"X-Prometheus-Remote-Write-Version": "0.10.0"}, "0.1.0"),
+    ],
+)
+def test_anything_else_is_unsupported_so_that_senders_fall_back(headers: dict[str, str], remedy: str) -> None:
+    with pytest.raises(NotTaken) as refusal:
+        check_headers(headers)
+    assert refusal.value.status == 415
+    assert remedy in refusal.value.remedy
+
+
+def test_a_header_of_any_length_makes_a_short_answer() -> None:
+    with pytest.raises(NotTaken) as refusal:
+        check_headers(GOOD | {"Content-Encoding": "x" * 10_000})
+    assert len(refusal.value.message) < 120

@@ -1,0 +1,217 @@
+"""What the producer makes of its client's errors. With real brokers it is under the contract."""
+# ruff: noqa: SLF001 - the library's own names
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
+from strandline.node.gateway.producer import NotDelivered, Record
+from strandline.node.shard.kafka_errors import KafkaFailed
+from support.gateways import Deliveries
+from support.real_kafka import eventually
+
+pytestmark = pytest.mark.unit
+
+OnDelivery = Callable[[KafkaError | None, object], None]
+
+
+@dataclass
+class ScriptedClient:
+    """Does what the test says, and tells deliveries only where it is polled, as the library does."""
+
+    on_error: Callable[[KafkaError], None]
+    on_statistics: Callable[[str], None]
+    outcome: KafkaError | None = None
+    refusal: Exception | None = None
+    refuse_after: int = 10**9
+    waiting: list[OnDelivery] = field(default_factory=list)
+    events: list[Callable[[], None]] = field(default_factory=list)
+    holding: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def produce(self, topic: str, *, value: bytes, partition: int, on_delivery: OnDelivery) -> None:
+        assert (topic, value, partition) == ("topic", b"value", partition)
+        if self.refuse_after <= 0 and self.refusal is not None:
+            raise self.refusal
+        self.refuse_after -= 1
+        with self.lock:
+            self.waiting.append(on_delivery)
+
+    def poll(self, _timeout: float) -> int:
+        with self.lock:
+            told = [] if self.holding else self.waiting
+            self.waiting = self.waiting if self.holding else []
+            events, self.events = self.events, []
+        for event in events:
+            event()
+        for on_delivery in told:
+            on_delivery(self.outcome, None)
+        threading.Event().wait(0.001)
+        return len(told)
+
+    def flush(self, timeout: float) -> int:
+        self.poll(timeout)
+        return len(self)
+
+    def purge(self) -> None:
+        self.holding, self.outcome = False, KafkaError(KafkaError._PURGE_QUEUE)
+
+    def list_topics(self, topic: str, timeout: float) -> SimpleNamespace:
+        assert timeout > 0
+        if self.refusal is not None:
+            raise self.refusal
+        return SimpleNamespace(topics={topic: SimpleNamespace(partitions={0: None, 1: None})})
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+
+class Made:
+    """A producer with clients of the test's."""
+
+    def __init__(self, **script: object) -> None:
+        self.clients: list[ScriptedClient] = []
+        self.troubles = 0
+        self._script = script
+        self.producer = KafkaProducer(self._make, "topic", on_trouble=self._trouble)
+        self.deliveries = Deliveries()
+
+    def _make(self, on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]) -> ScriptedClient:
+        script = self._script if not self.clients else {}
+        self.clients.append(ScriptedClient(on_error, on_statistics, **script))
+        return self.clients[-1]
+
+    def _trouble(self) -> None:
+        self.troubles += 1
+
+    def send(self, records: int = 3) -> None:
+        batch = [Record(number % 2, b"value") for number in range(records)]
+        self.producer.send(batch, self.deliveries.on_done())
+
+    def told(self, count: int = 1) -> list[NotDelivered | None]:
+        return self.deliveries.wait(count)
+
+
+FATAL = KafkaError(KafkaError._FATAL, "out of sequence", fatal=True)
+
+
+def test_a_batch_is_told_once_when_its_last_record_is_there() -> None:
+    made = Made(holding=True)
+    made.send(5)
+    made.clients[0].holding = False
+    assert made.told() == [None]
+    made.producer.close(1)
+    assert made.told() == [None]
+
+
+def test_one_failed_record_fails_its_batch() -> None:
+    made = Made(outcome=KafkaError(KafkaError._MSG_TIMED_OUT))
+    made.send()
+    (error,) = made.told()
+    assert "timed out" in str(error).lower()
+    assert made.producer.counts().errors == 3
+    made.producer.close(1)
+
+
+def test_a_full_queue_fails_the_batch_after_what_was_handed_over_is_settled() -> None:
+    made = Made(refusal=BufferError(), refuse_after=2, holding=True)
+    made.send(4)
+    assert made.deliveries.told == []
+    made.clients[0].holding = False
+    (error,) = made.told()
+    assert "too many records wait" in str(error)
+    made.producer.close(1)
+
+
+def test_a_client_that_refuses_the_first_record_fails_the_batch_at_once() -> None:
+    made = Made(refusal=KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION)), refuse_after=0)
+    made.send()
+    assert len(made.told()) == 1
+    made.producer.close(1)
+
+
+@pytest.mark.parametrize("how", ["delivery", "refusal", "told"])
+def test_an_error_that_ends_the_client_has_another_take_its_place(how: str) -> None:
+    match how:
+        case "delivery":
+            made = Made(outcome=FATAL)
+        case "refusal":
+            made = Made(refusal=KafkaException(FATAL), refuse_after=0)
+        case _:
+            made = Made()
+            client = made.clients[0]
+            client.events.append(lambda: client.on_error(FATAL))
+    if how != "told":
+        made.send()
+        assert isinstance(made.told()[0], NotDelivered)
+    eventually(lambda: made.producer.counts().renewals == 1)
+    before = len(made.deliveries.told)
+    made.send()
+    assert made.told(before + 1)[-1] is None
+    assert len(made.clients) == 2
+    made.producer.close(1)
+
+
+def test_what_the_old_client_still_held_is_told_as_failed() -> None:
+    made = Made(holding=True)
+    made.send()
+    made.producer.renew()
+    (error,) = made.told()
+    assert isinstance(error, NotDelivered)
+    made.producer.close(1)
+
+
+def test_closing_waits_for_deliveries_and_gives_up_the_rest() -> None:
+    made = Made(holding=True)
+    made.send()
+    made.producer.close(0)
+    (error,) = made.told()
+    assert isinstance(error, NotDelivered)
+
+
+def test_brokers_that_are_all_away_are_told_to_whoever_wants_to_know() -> None:
+    made = Made()
+    client = made.clients[0]
+    client.events.append(lambda: client.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN)))
+    eventually(lambda: made.troubles == 1)
+    made.producer.close(1)
+
+
+def test_retries_are_those_of_all_brokers_and_of_clients_before() -> None:
+    made = Made()
+    told = json.dumps({"brokers": {"a": {"txretries": 2}, "b": {"txretries": 3}}})
+    made.clients[0].on_statistics(told)
+    assert made.producer.counts().retries == 5
+    made.producer.renew()
+    eventually(lambda: made.producer.counts().renewals == 1)
+    made.clients[1].on_statistics(told)
+    assert made.producer.counts().retries == 10
+    made.producer.close(1)
+
+
+def test_partitions_that_the_client_does_not_know_can_t_be_learnt() -> None:
+    made = Made()
+    made.producer.learn(2)
+    with pytest.raises(NotDelivered, match="not 3"):
+        made.producer.learn(3)
+    made.clients[0].refusal = KafkaException(KafkaError(KafkaError._TRANSPORT))
+    with pytest.raises(NotDelivered):
+        made.producer.learn(2)
+    made.producer.close(1)
+
+
+def test_options_that_the_library_refuses_are_told_at_once() -> None:
+    make = clients_of({"bootstrap.servers": "127.0.0.1:1", "no.such.property": 1}, Bounds(20, 1 << 20))
+    with pytest.raises(KafkaFailed, match=r"no\.such\.property"):
+        KafkaProducer(make, "topic")
+
+
+def test_the_largest_bounds_are_within_what_the_library_takes() -> None:
+    make = clients_of({"bootstrap.servers": "127.0.0.1:1"}, Bounds(600, 64 << 30))
+    make(lambda _: None, lambda _: None)

@@ -1,0 +1,207 @@
+"""Requests into records: what goes into which, and what is said of the rest."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.node.gateway.label_texts import labels_text
+from strandline.node.gateway.options import GatewayOptions
+from strandline.node.gateway.packing import pack, told
+from strandline.wire.decode import Limits, decode_batch
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import BadBlock, compress, decompress
+from strandline.wire.splitting import BadRequest
+from support.decoding import rows_of
+from support.gateways import body_of, decoded, up
+from support.remote_write import RawWriteRequest, WriteRequest
+from support.splitting import partition_of
+
+pytestmark = pytest.mark.unit
+
+OPTIONS = GatewayOptions()
+
+
+def long_series(name: str, samples: int) -> Series:
+    return Series([("__name__", name)], [(time, time / 7) for time in range(samples)])
+
+
+def by_partition(body: bytes, partitions: int, options: GatewayOptions = OPTIONS) -> dict[int, list[bytes]]:
+    log: dict[int, list[bytes]] = {}
+    for record in pack(body, partitions, options).records:
+        log.setdefault(record.partition, []).append(record.value)
+    return log
+
+
+def test_each_series_goes_to_the_partition_of_its_key() -> None:
+    body = body_of(*(up(number) for number in range(200)))
+    rows = decoded(by_partition(body, 7))
+    assert len(rows) == 200
+    assert {partition for partition, _, _ in rows} == set(range(7))
+    for partition, labels, _ in rows:
+        assert partition == partition_of(labels, 7)
+
+
+def test_counts_tell_what_the_records_hold() -> None:
+    body = body_of(long_series("a", 10), long_series("b", 5), Series([("c", "d")], []))
+    packed = pack(body, 3, OPTIONS)
+    assert (packed.series, packed.samples, packed.without_samples) == (2, 15, 1)
+    assert packed.record_bytes == sum(len(record.value) for record in packed.records)
+    assert packed.dropped == ()
+
+
+def test_a_request_for_one_partition_is_passed_on_as_it_came() -> None:
+    body = body_of(up(1), up(2))
+    (record,) = pack(body, 1, OPTIONS).records
+    assert record.value is body
+
+
+def test_a_request_that_was_packed_badly_is_packed_again() -> None:
+    request = encode_request([up(number) for number in range(50)])
+    # The same block in literals of one byte each, which is what a strange client may send.
+    header = compress(request)[:2]
+    clumsy = header + b"".join(b"\x00" + request[at : at + 1] for at in range(len(request)))
+    assert decompress(clumsy, limit=1 << 20) == request
+    (record,) = pack(clumsy, 1, OPTIONS).records
+    assert record.value == compress(request)
+
+
+def test_labels_in_another_order_are_the_same_series() -> None:
+    turned = Series([("instance", "host-1"), ("__name__", "up")], [(1, 1.0)])
+    assert decoded(by_partition(body_of(turned), 5)) == decoded(by_partition(body_of(up(1)), 5))
+
+
+def test_records_stay_below_their_size() -> None:
+    options = GatewayOptions(max_record=2_000)
+    packed = pack(body_of(*(up(number) for number in range(500))), 2, options)
+    assert len(packed.records) > 10
+    assert all(len(decompress(record.value, limit=2_000)) <= 2_000 for record in packed.records)
+
+
+class TestWhatIsDropped:
+    def test_the_others_are_written_and_each_reason_has_its_count_and_an_example(self) -> None:
+        twice = Series([("a", "1"), ("a", "2"), ("b", "3")], [(1, 1.0)])
+        bare = Series([], [(1, 1.0)])
+        packed = pack(body_of(up(1), twice, bare, twice, up(2)), 4, OPTIONS)
+        assert packed.series == 2
+        assert {(one.reason, one.series, one.example) for one in packed.dropped} == {
+            ("duplicate-name", 2, '{a="1", a="2", b="3"}'),
+            ("no-labels", 1, "{}"),
+        }
+        said = str(told(packed.dropped, packed.series))
+        assert "3 series dropped, the other 2 are written" in said
+
+    @pytest.mark.parametrize(
+        ("limits", "reason"),
+        [
+            (Limits(labels=1), "too-many-labels"),
+            (Limits(label_name=7), "name-too-long"),
+            (Limits(label_value=5), "value-too-long"),
+        ],
+    )
+    def test_labels_over_a_limit_are_named(self, limits: Limits, reason: str) -> None:
+        packed = pack(body_of(up(1), Series([("a", "b")], [(1, 1.0)])), 2, GatewayOptions(limits=limits))
+        (one,) = packed.dropped
+        assert (one.reason, one.series, one.example) == (reason, 1, '{__name__="up", instance="host-1"}')
+        assert packed.series == 1
+
+    def test_text_that_is_no_utf8_is_shown_all_the_same(self) -> None:
+        request = RawWriteRequest()
+        series = request.timeseries.add()
+        series.labels.add(name=b"a", value=b"\xff\n")
+        series.samples.add(value=1.0, timestamp=1)
+        (one,) = pack(compress(request.SerializeToString()), 2, OPTIONS).dropped
+        assert (one.reason, one.example) == ("not-utf8", r'{a="\ufffd\n"}')
+
+    def test_a_series_too_large_for_a_record_takes_no_other_with_it(self) -> None:
+        options = GatewayOptions(max_record=5_000)
+        packed = pack(body_of(up(1), long_series("giant", 1_000), up(2), long_series("titan", 1_000)), 4, options)
+        (one,) = packed.dropped
+        assert (one.reason, one.series, one.example) == ("too-large", 2, '{__name__="giant"}')
+        assert packed.series == packed.samples == 2
+        assert [labels for _, labels, _ in decoded({0: [record.value for record in packed.records]})]
+
+    def test_too_large_and_malformed_labels_are_told_apart(self) -> None:
+        options = GatewayOptions(max_record=5_000)
+        packed = pack(body_of(Series([], [(1, 1.0)]), long_series("giant", 1_000), up(1)), 4, options)
+        assert {(one.reason, one.series) for one in packed.dropped} == {("no-labels", 1), ("too-large", 1)}
+        assert packed.series == 1
+
+    def test_a_request_with_nothing_valid_makes_no_record(self) -> None:
+        packed = pack(body_of(Series([], [(1, 1.0)])), 4, OPTIONS)
+        assert packed.records == ()
+        assert "nothing was written" in str(told(packed.dropped, packed.series))
+
+
+def test_what_is_skipped_is_counted_and_no_error() -> None:
+    request = WriteRequest()
+    series = request.timeseries.add(exemplars=[b"\x09" + bytes(8)], histograms=[b"", b""])
+    series.labels.add(name="a", value="b")
+    request.metadata.append(b"")
+    packed = pack(compress(request.SerializeToString()), 4, OPTIONS)
+    assert (packed.exemplars, packed.histograms, packed.metadata, packed.without_samples) == (1, 2, 1, 1)
+    assert packed.records == packed.dropped == ()
+
+
+class TestWhatIsRefused:
+    def test_a_bomb_is_refused_before_it_is_unpacked(self) -> None:
+        bomb = compress(bytes(40 << 20))
+        assert len(bomb) < 4 << 20
+        with pytest.raises(BadBlock, match="over the limit"):
+            pack(bomb, 1, OPTIONS)
+
+    def test_too_many_series_are_refused_whole(self) -> None:
+        body = body_of(up(1), up(2), Series([], [(1, 1.0)]))
+        assert pack(body, 2, GatewayOptions(max_series=3)).series == 2
+        with pytest.raises(BadRequest, match=r"3 series, over the limit of 2"):
+            pack(body, 2, GatewayOptions(max_series=2))
+
+    @pytest.mark.parametrize("body", [b"", b"\x05", b"sNaPpY", compress(b"\x0a\xff"), compress(b"hello")])
+    def test_what_is_no_request_is_refused(self, body: bytes) -> None:
+        with pytest.raises((BadBlock, BadRequest)):
+            pack(body, 2, OPTIONS)
+
+
+class TestLabelsAsText:
+    def test_long_ones_are_cut_off_and_stay_on_one_line(self) -> None:
+        series = Series([(f"name\n{number}" + "n" * 1000, "v" * 10_000) for number in range(50)], [])
+        text = labels_text(_content(series))
+        assert len(text) < 500
+        assert "\n" not in text
+        assert text.endswith(", ...}")
+
+    def test_names_that_need_it_are_quoted(self) -> None:
+        assert labels_text(_content(Series([("a b", 'say "x"')], []))) == r'{"a b"="say \"x\""}'
+
+
+def _content(series: Series) -> bytes:
+    message = WriteRequest.FromString(encode_request([series]))
+    content: bytes = message.timeseries[0].SerializeToString()
+    return content
+
+
+_NAMES = st.sampled_from(["", "a", "b", "c", "__name__", "long" * 5])
+_VALUES = st.sampled_from(["", "x", "y", "z" * 30])
+_SERIES = st.builds(
+    Series,
+    labels=st.lists(st.tuples(_NAMES, _VALUES), max_size=5),
+    samples=st.lists(st.tuples(st.integers(0, 1 << 40), st.floats(allow_nan=False)), max_size=12),
+)
+
+
+@given(st.lists(_SERIES, max_size=15), st.integers(1, 5), st.integers(60, 400))
+def test_every_series_is_in_a_record_or_accounted_for(series: list[Series], partitions: int, most: int) -> None:
+    options = GatewayOptions(max_record=most, limits=Limits(labels=3, label_name=16, label_value=20))
+    body = body_of(*series)
+    packed = pack(body, partitions, options)
+    assert packed.series + packed.without_samples + sum(one.series for one in packed.dropped) == len(series)
+    whole = decode_batch([body], options.limits)
+    valid = [(labels, samples) for _, labels, samples in rows_of(whole) if samples]
+    large = sum(one.series for one in packed.dropped if one.reason == "too-large")
+    written = decoded({record.partition: [] for record in packed.records})
+    for record in packed.records:
+        written += decoded({record.partition: [record.value]})
+    for partition, labels, samples in written:
+        assert partition == partition_of(labels, partitions)
+        valid.remove((labels, samples))
+    assert len(valid) <= large
+    assert packed.samples == sum(len(samples) for _, _, samples in written)

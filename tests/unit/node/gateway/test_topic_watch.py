@@ -1,0 +1,127 @@
+"""What is known of the topic, and how that changes."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from strandline.errors import StrandlineError
+from strandline.node.gateway.producer import NotDelivered
+from strandline.node.gateway.topic import TopicWatch, check_record_size
+from strandline.node.shard.kafka_admin import TopicIdentity
+from strandline.node.shard.log import LogUnreachable, TopicUnfit
+from support.gateways import FakeProducer
+from support.real_kafka import eventually
+
+pytestmark = pytest.mark.unit
+
+NO_TOPIC = TopicUnfit("there is no topic")
+
+
+@dataclass
+class FakeLook:
+    """Says what the test says, and remembers to have been asked."""
+
+    answer: TopicIdentity | StrandlineError = field(default_factory=lambda: topic(4))
+    looks: int = 0
+    closed: bool = False
+
+    def look(self) -> TopicIdentity:
+        self.looks += 1
+        if isinstance(self.answer, StrandlineError):
+            raise self.answer
+        return self.answer
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def topic(partitions: int, topic_id: str = "one") -> TopicIdentity:
+    return TopicIdentity("metrics", topic_id, partitions)
+
+
+class Watched:
+    def __init__(self, every_s: float = 3600) -> None:
+        self.look, self.producer = FakeLook(), FakeProducer(4)
+        self.watch = TopicWatch(self.look, self.producer, every_s)
+
+
+def test_nothing_is_known_before_the_first_look() -> None:
+    watch = Watched().watch
+    assert watch.partitions == 0
+    assert watch.trouble is not None
+
+
+def test_a_look_tells_partitions_and_ends_trouble() -> None:
+    watched = Watched()
+    watched.watch.look()
+    assert (watched.watch.partitions, watched.watch.trouble) == (4, None)
+
+
+def test_partitions_are_used_only_once_the_producer_knows_them() -> None:
+    watched = Watched()
+    watched.watch.look()
+    watched.look.answer = topic(6)
+    watched.watch.look()
+    assert watched.watch.partitions == 4
+    assert isinstance(watched.watch.trouble, NotDelivered)
+    watched.producer.partitions = 6
+    watched.watch.look()
+    assert (watched.watch.partitions, watched.watch.trouble) == (6, None)
+
+
+def test_brokers_that_don_t_answer_are_trouble_and_the_partitions_stay() -> None:
+    watched = Watched()
+    watched.watch.look()
+    watched.look.answer = LogUnreachable("nobody answers")
+    watched.watch.look()
+    assert watched.watch.partitions == 4
+    assert "nobody answers" in str(watched.watch.trouble)
+    watched.look.answer = topic(4)
+    watched.watch.look()
+    assert watched.watch.trouble is None
+
+
+def test_a_topic_made_again_gets_a_producer_that_knows_nothing_of_the_old_one() -> None:
+    watched = Watched()
+    watched.watch.look()
+    assert watched.producer.renewals == 0
+    watched.look.answer = topic(2, "two")
+    watched.watch.look()
+    assert (watched.producer.renewals, watched.watch.partitions) == (1, 2)
+
+
+def test_no_topic_is_a_start_error() -> None:
+    watched = Watched()
+    watched.look.answer = NO_TOPIC
+    with pytest.raises(TopicUnfit):
+        watched.watch.start()
+    assert watched.look.closed
+
+
+def test_brokers_that_are_away_at_the_start_are_waited_for() -> None:
+    watched = Watched(every_s=0.001)
+    watched.look.answer = LogUnreachable("nobody answers")
+    watched.watch.start()
+    watched.look.answer = NO_TOPIC
+    eventually(lambda: watched.watch.trouble is NO_TOPIC)
+    watched.look.answer = topic(4)
+    eventually(lambda: watched.watch.trouble is None)
+    watched.watch.close()
+    eventually(lambda: watched.look.closed)
+
+
+def test_doubt_has_it_look_before_its_time() -> None:
+    watched = Watched()
+    watched.watch.start()
+    assert watched.look.looks == 1
+    watched.watch.doubt()
+    eventually(lambda: watched.look.looks == 2)
+    watched.watch.close()
+    eventually(lambda: watched.look.closed)
+
+
+def test_records_that_would_not_get_into_the_topic_are_a_start_error() -> None:
+    check_record_size("metrics", 800 << 10, 1_048_588)
+    with pytest.raises(TopicUnfit, match=r"max\.message\.bytes") as error:
+        check_record_size("metrics", 1 << 20, 1_048_588)
+    assert "gateway.max_record" in error.value.remedy

@@ -1,0 +1,372 @@
+"""`POST /api/v1/write` over real HTTP: what is answered when."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from strandline.errors import Fatal
+from strandline.node.gateway.figures import Outcome
+from strandline.node.gateway.options import GatewayOptions
+from strandline.node.shard.log import LogUnreachable
+from strandline.wire.encoding import Series
+from strandline.wire.snappy import compress
+from support.gateways import HEADERS, GatewayOfATest, body_of, decoded, eventually_in_loop, serving, up
+
+pytestmark = pytest.mark.unit
+
+BAD = Series([("a", "1"), ("a", "2")], [(1, 1.0)])
+BOMB = b"\xff\xff\xff\x7f" + bytes(100)
+"""Which says that it holds 256 MB."""
+QUICK = GatewayOptions(timeout_s=0.2)
+
+
+def run(test: Callable[[GatewayOfATest], Awaitable[None]], options: GatewayOptions | None = None) -> GatewayOfATest:
+    async def whole() -> GatewayOfATest:
+        async with serving(options) as gateway:
+            await test(gateway)
+        assert gateway.gateway.figures().in_flight_bytes == 0
+        return gateway
+
+    return asyncio.run(whole())
+
+
+def outcomes(gateway: GatewayOfATest) -> dict[Outcome, int]:
+    return {outcome: count for outcome, count in gateway.gateway.figures().requests.items() if count}
+
+
+def test_a_request_is_answered_with_success_once_all_of_it_is_in_kafka() -> None:
+    async def test(gateway: GatewayOfATest) -> None:
+        gateway.producer.holding = True
+        body = body_of(*(up(number) for number in range(100)))
+        answer = asyncio.create_task(gateway.write(body))
+        await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
+        assert gateway.gateway.figures().in_flight_bytes > 0
+        assert gateway.gateway.figures().samples == 0
+        assert not answer.done()
+        gateway.producer.held[0].deliver()
+        assert (await answer).status == 204
+        figures = gateway.gateway.figures()
+        assert (figures.series, figures.samples, figures.records) == (100, 100, 4)
+        assert figures.bytes_in == len(body)
+        assert figures.bytes_out == sum(len(value) for values in gateway.producer.log.values() for value in values)
+        assert figures.latency_count == 1
+
+    gateway = run(test)
+    wanted = {labels for _, labels, _ in decoded({0: [body_of(*(up(number) for number in range(100)))]})}
+    assert {labels for _, labels, _ in gateway.written()} == wanted
+
+
+def test_nothing_to_write_is_a_success() -> None:
+    async def test(gateway: GatewayOfATest) -> None:
+        assert (await gateway.write(compress(b""))).status == 204
+        assert (await gateway.write(body_of(Series([("a", "b")], [])))).status == 204
+
+    assert outcomes(run(test)) == {Outcome.WRITTEN: 2}
+
+
+class TestSeriesThatAreNotTaken:
+    def test_the_rest_is_written_and_the_answer_names_them(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            answer = await gateway.write(body_of(up(1), BAD, up(2)))
+            assert answer.status == 400
+            assert "1 series dropped, the other 2 are written" in answer.text
+            assert '{a="1", a="2"}' in answer.text
+            assert "Retry-After" not in answer.headers
+
+        gateway = run(test)
+        assert len(gateway.written()) == 2
+        assert outcomes(gateway) == {Outcome.PARTLY_WRITTEN: 1}
+        assert gateway.gateway.figures().dropped_series == {"duplicate-name": 1}
+
+    def test_it_is_a_503_as_long_as_the_rest_is_not_in_kafka(self) -> None:
+        """A sender drops what was answered with 400, and the rest would be lost."""
+
+        async def test(gateway: GatewayOfATest) -> None:
+            gateway.producer.holding = True
+            answer = asyncio.create_task(gateway.write(body_of(up(1), BAD)))
+            await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
+            gateway.producer.held[0].fail()
+            assert (await answer).status == 503
+
+        run(test)
+
+    def test_with_nothing_valid_nothing_is_written(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            answer = await gateway.write(body_of(BAD))
+            assert answer.status == 400
+            assert "nothing was written" in answer.text
+
+        gateway = run(test)
+        assert gateway.written() == []
+        assert outcomes(gateway) == {Outcome.REFUSED: 1}
+
+    def test_the_answer_is_one_line_that_prometheus_logs_whole(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            bad = [Series([(f"a\n{'x' * 1100}{number}", "v")], [(1, 1.0)]) for number in range(3)]
+            answer = await gateway.write(body_of(BAD, Series([], [(1, 1.0)]), *bad))
+            assert len(answer.text) <= 501
+            assert answer.text.count("\n") == 1
+
+        run(test)
+
+
+class TestWhatWillNeverBeTaken:
+    @pytest.mark.parametrize("body", [b"", b"not snappy at all", compress(b"\x0a\xff\xff"), BOMB])
+    def test_it_is_refused(self, body: bytes) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            assert (await gateway.write(body)).status == 400
+
+        assert outcomes(run(test)) == {Outcome.REFUSED: 1}
+
+    def test_another_encoding_is_unsupported_and_the_body_not_read(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            answer = await gateway.write(b"x" * 1000, {"Content-Encoding": "gzip"})
+            assert answer.status == 415
+            assert "snappy" in answer.text
+            assert (await gateway.write(b"", {"Content-Encoding": None})).status == 415
+            v2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request"
+            assert (await gateway.write(b"", {"Content-Type": v2})).status == 415
+
+        assert outcomes(run(test)) == {Outcome.UNSUPPORTED: 3}
+
+    def test_a_body_over_the_limit_is_too_large_however_it_is_sent(self) -> None:
+        async def endless() -> AsyncIterator[bytes]:
+            for _ in range(64):
+                yield bytes(1024)
+
+        async def test(gateway: GatewayOfATest) -> None:
+            assert (await gateway.write(bytes(33 << 10))).status == 413
+            answer = await gateway.write(endless())
+            assert answer.status == 413
+            assert "max_samples_per_send" in answer.text
+
+        run(test, GatewayOptions(max_body=32 << 10))
+
+    def test_too_many_series_are_refused(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            answer = await gateway.write(body_of(up(1), up(2), up(3)))
+            assert answer.status == 400
+            assert "over the limit of 2" in answer.text
+
+        assert run(test, GatewayOptions(max_series=2)).written() == []
+
+
+class TestKafkaInTrouble:
+    @pytest.mark.parametrize("delivered", [0, 2])
+    def test_a_failed_delivery_is_told_to_come_again(self, delivered: int) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            gateway.producer.holding = True
+            answer = asyncio.create_task(gateway.write(body_of(*(up(number) for number in range(50)))))
+            await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
+            gateway.producer.held[0].fail(delivered)
+            told = await answer
+            assert told.status == 503
+            assert int(told.headers["Retry-After"]) > 0
+            assert "the test says so" in told.text
+            assert gateway.topic.doubts == 1
+            assert gateway.gateway.figures().samples == 0
+
+        assert outcomes(run(test)) == {Outcome.KAFKA_UNAVAILABLE: 1}
+
+    def test_no_answer_in_time_is_a_503_and_the_bytes_count_until_kafka_gave_them_up(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            gateway.producer.holding = True
+            answer = await gateway.write(body_of(up(1)))
+            assert answer.status == 503
+            assert "0.2 s" in answer.text
+            assert gateway.gateway.figures().in_flight_bytes > 0
+            gateway.producer.held[0].deliver()
+            await eventually_in_loop(lambda: gateway.gateway.figures().in_flight_bytes == 0)
+            # It is in Kafka after all, and will be once more when it is sent again.
+            assert gateway.gateway.figures().samples == 1
+
+        run(test, QUICK)
+
+    def test_while_brokers_are_known_to_be_away_nothing_is_read(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            gateway.topic.trouble = LogUnreachable("nobody answers")
+            answer = await gateway.write(bytes(1 << 20))
+            assert answer.status == 503
+            assert "nobody answers" in answer.text
+            assert gateway.gateway.figures().bytes_in == 0
+            gateway.topic.trouble = None
+            assert (await gateway.write(body_of(up(1)))).status == 204
+
+        run(test)
+
+    def test_new_partitions_are_used_from_the_next_request_on(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            body = body_of(*(up(number) for number in range(100)))
+            await gateway.write(body)
+            assert set(gateway.producer.log) == {0, 1, 2, 3}
+            gateway.topic.partitions = gateway.producer.partitions = 8
+            await gateway.write(body)
+            assert set(gateway.producer.log) == set(range(8))
+
+        run(test)
+
+
+class TestBackPressure:
+    # Of a body's length and a kilobyte: two of these bodies fit, a third does not.
+    OPTIONS = GatewayOptions(max_in_flight=3 << 10, timeout_s=0.8)
+
+    def test_whoever_finds_no_room_waits_and_is_put_off_in_the_end(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            gateway.producer.holding = True
+            first = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(2)]
+            await eventually_in_loop(lambda: len(gateway.producer.held) == 2)
+            third = await gateway.write(body_of(up(3)))
+            assert third.status == 429
+            assert int(third.headers["Retry-After"]) > 0
+            for batch in list(gateway.producer.held):
+                batch.deliver()
+            assert [(await answer).status for answer in first] == [204, 204]
+
+        assert outcomes(run(test, self.OPTIONS)) == {Outcome.WRITTEN: 2, Outcome.PUT_OFF: 1}
+
+    def test_room_that_is_made_lets_the_next_one_in(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            gateway.producer.holding = True
+            answers = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(3)]
+            await eventually_in_loop(lambda: gateway.gateway.figures().waiting_requests == 1)
+            gateway.producer.holding = False
+            for batch in list(gateway.producer.held):
+                batch.deliver()
+            assert [(await answer).status for answer in answers] == [204] * 3
+
+        run(test, replace(self.OPTIONS, timeout_s=60.0))
+
+    def test_it_is_a_503_if_all_waits_for_brokers_that_are_away(self) -> None:
+        """Prometheus drops what was answered with 429, unless it was told not to."""
+
+        async def test(gateway: GatewayOfATest) -> None:
+            gateway.producer.holding = True
+            first = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(2)]
+            await eventually_in_loop(lambda: len(gateway.producer.held) == 2)
+            third = asyncio.create_task(gateway.write(body_of(up(3))))
+            await eventually_in_loop(lambda: gateway.gateway.figures().waiting_requests == 1)
+            gateway.topic.trouble = LogUnreachable("nobody answers")
+            assert (await third).status == 503
+            for batch in list(gateway.producer.held):
+                batch.fail()
+            assert [(await answer).status for answer in first] == [503, 503]
+
+        run(test, self.OPTIONS)
+
+
+class TestClientsThatGoAway:
+    def test_what_was_handed_to_kafka_stays_there_and_nothing_leaks(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            gateway.producer.holding = True
+            answer = asyncio.create_task(gateway.write(body_of(up(1))))
+            await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
+            answer.cancel()
+            await eventually_in_loop(lambda: gateway.gateway.figures().requests[Outcome.CLIENT_GONE] == 1)
+            assert gateway.gateway.figures().in_flight_bytes > 0
+            gateway.producer.held[0].deliver()
+            await eventually_in_loop(lambda: gateway.gateway.figures().in_flight_bytes == 0)
+            assert gateway.gateway.figures().samples == 1
+
+        assert len(run(test).written()) == 1
+
+    def test_half_a_body_gives_its_room_back(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            host, port = gateway.url.removeprefix("http://").split(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            head = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+            writer.write(
+                f"POST /api/v1/write HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100\r\n{head}\r\nabc".encode()
+            )
+            await writer.drain()
+            await eventually_in_loop(lambda: gateway.gateway.figures().in_flight_bytes > 0)
+            writer.close()
+            await eventually_in_loop(lambda: gateway.gateway.figures().in_flight_bytes == 0)
+            assert gateway.gateway.figures().requests[Outcome.CLIENT_GONE] == 1
+
+        run(test)
+
+    def test_a_body_that_comes_too_slowly_is_not_answered_with_a_4xx(self) -> None:
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b"abc"
+            await asyncio.sleep(60)
+
+        async def test() -> None:
+            async with serving(http={"request_timeout": "1s"}) as gateway:
+                answer = await gateway.write(slowly())
+                assert answer.status == 503
+                assert gateway.gateway.figures().in_flight_bytes == 0
+
+        asyncio.run(test())
+
+
+class TestStopping:
+    def test_what_has_begun_is_finished_and_what_comes_is_put_off(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            gateway.producer.holding = True
+            begun = asyncio.create_task(gateway.write(body_of(up(1))))
+            await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
+            gateway.gateway.begin_stop()
+            late = await gateway.write(body_of(up(2)))
+            assert late.status == 503
+            assert "Retry-After" in late.headers
+            assert (await gateway.get("/-/ready")).status == 503
+            gateway.producer.held[0].deliver()
+            assert (await begun).status == 204
+
+        assert outcomes(run(test)) == {Outcome.WRITTEN: 1, Outcome.STOPPING: 1}
+
+    def test_closing_waits_for_what_is_in_flight(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            gateway.producer.holding = True
+            begun = asyncio.create_task(gateway.write(body_of(up(1))))
+            await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
+            closing = asyncio.create_task(gateway.gateway.close(30))
+            await asyncio.sleep(0)
+            assert not closing.done()
+            gateway.producer.held[0].deliver()
+            await closing
+            assert (await begun).status == 204
+
+        run(test)
+
+
+class TestHealth:
+    def test_ready_says_why_not(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            assert (await gateway.get("/-/ready")).status == 200
+            gateway.topic.trouble = Fatal("there is no topic up", remedy="Make it")
+            not_ready = await gateway.get("/-/ready")
+            assert not_ready.status == 503
+            assert "there is no topic up. Make it" in not_ready.text
+            assert (await gateway.get("/-/healthy")).status == 200
+
+        run(test)
+
+    def test_only_post_is_taken(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            assert (await gateway.get("/api/v1/write")).status == 405
+
+        run(test)
+
+
+def test_many_connections_share_the_room_and_all_get_in() -> None:
+    async def test(gateway: GatewayOfATest) -> None:
+        bodies = [body_of(*(up(number + at) for at in range(20))) for number in range(60)]
+        answers = await asyncio.gather(*(gateway.write(body) for body in bodies))
+        assert {answer.status for answer in answers} == {204}
+
+    # Room for three of them at a time.
+    run(test, GatewayOptions(max_in_flight=16 << 10))
+
+
+def test_latencies_are_counted_as_prometheus_has_them() -> None:
+    async def test(gateway: GatewayOfATest) -> None:
+        await gateway.write(body_of(up(1)))
+        await gateway.write(b"")
+
+    figures = run(test).gateway.figures()
+    assert figures.latency_count == figures.latency_buckets[-1] == 2
+    assert list(figures.latency_buckets) == sorted(figures.latency_buckets)
+    assert figures.latency_seconds > 0

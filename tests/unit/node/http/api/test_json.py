@@ -1,0 +1,116 @@
+"""Columns as JSON."""
+
+from itertools import pairwise
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.index.documents import encode_part_key
+from strandline.node.http.api import pieces
+from strandline.node.http.api.pieces import Points, matrix_json, scalar_json, series_json, terms_json, vector_json
+from strandline.node.query.answers import KeyBytes, TermsAnswer
+
+pytestmark = pytest.mark.unit
+
+any_text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+label_sets = st.dictionaries(any_text, any_text, max_size=4)
+
+
+def keys_of(label_sets: list[dict[str, str]]) -> KeyBytes:
+    keys = [encode_part_key(labels) for labels in label_sets]
+    return KeyBytes(np.cumsum([0, *map(len, keys)], dtype=np.int64), np.frombuffer(b"".join(keys), dtype=np.uint8))
+
+
+def terms_of(terms: list[bytes]) -> TermsAnswer:
+    offsets = np.cumsum([0, *map(len, terms)], dtype=np.int64)
+    return TermsAnswer(
+        offsets, np.frombuffer(b"".join(terms), dtype=np.uint8), np.ones(len(terms), np.int64), more=False
+    )
+
+
+def points_of(label_sets: list[dict[str, str]], samples: list[list[tuple[int, float]]]) -> Points:
+    flat = [sample for own in samples for sample in own]
+    return Points(
+        keys_of(label_sets),
+        np.cumsum([0, *map(len, samples)], dtype=np.int64),
+        np.array([time for time, _ in flat], dtype=np.int64),
+        np.array([value for _, value in flat], dtype=np.float64).view(np.uint64),
+    )
+
+
+@given(st.lists(label_sets, max_size=5))
+def test_any_labels_are_read_back_by_another_reader(drawn: list[dict[str, str]]) -> None:
+    read = orjson.loads(b"".join(series_json(keys_of(drawn))))
+    assert [list(labels.items()) for labels in read] == [sorted(labels.items()) for labels in drawn]
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=5))
+def test_any_terms_are_read_back_by_another_reader(drawn: list[str]) -> None:
+    assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in drawn])))) == drawn
+
+
+@given(st.lists(st.binary(max_size=12), max_size=5))
+def test_bytes_that_are_no_text_become_the_character_for_that(drawn: list[bytes]) -> None:
+    read = orjson.loads(b"".join(terms_json(terms_of(drawn))))
+    for text, sent in zip(read, drawn, strict=True):
+        # How many of the characters stand for a broken run is up to the reader; the sound ones are all there.
+        assert text.replace("\ufffd", "") == sent.decode(errors="ignore").replace("\ufffd", "")
+        assert ("\ufffd" in text) == ("\ufffd" in sent.decode(errors="replace"))
+
+
+def test_text_is_passed_on_as_it_is_where_json_allows() -> None:
+    written = b"".join(terms_json(terms_of(["é€😀/<>&\u2028".encode(), b'"\\\n\t\x01\x7f'])))
+    assert written == '["é€😀/<>&\u2028","\\"\\\\\\n\\t\\u0001\x7f"]'.encode()
+
+
+def test_nothing_is_an_empty_list() -> None:
+    assert b"".join(series_json(keys_of([]))) == b"[]"
+    assert b"".join(terms_json(terms_of([]))) == b"[]"
+    assert b"".join(matrix_json(points_of([], []))) == b"[]"
+    assert b"".join(vector_json(points_of([], []), 5)) == b"[]"
+
+
+def test_a_vector_has_one_point_a_series_at_the_time_that_was_asked_for() -> None:
+    points = points_of([{"a": "b"}, {}], [[(7, 1.5)], [(8, float("nan"))]])
+    assert b"".join(vector_json(points, 1500)) == (
+        b'[{"metric":{"a":"b"},"value":[1.500,"1.5"]},{"metric":{},"value":[1.500,"NaN"]}]'
+    )
+
+
+def test_a_matrix_has_the_points_of_each_series() -> None:
+    points = points_of([{"a": "b"}, {"c": "d"}], [[(1000, 1.0), (2000, -2.5)], [(1000, float("inf"))]])
+    assert b"".join(matrix_json(points)) == (
+        b'[{"metric":{"a":"b"},"values":[[1,"1"],[2,"-2.5"]]},{"metric":{"c":"d"},"values":[[1,"+Inf"]]}]'
+    )
+
+
+def test_a_scalar_is_one_point() -> None:
+    assert b"".join(scalar_json(1500, 2.0)) == b'[1.500,"2"]'
+
+
+@pytest.mark.parametrize("room", [1, 200, 1000, 10**6])
+def test_where_a_list_is_divided_makes_no_difference(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = [{"n": str(number), "long": '"' * number} for number in range(40)]
+    samples = [[(time, float(time)) for time in range(number % 5 + 1)] for number in range(40)]
+    points = points_of(labels, samples)
+    monkeypatch.setattr(pieces, "_ROOM", room)
+    divided = list(matrix_json(points))
+    assert (len(divided) > 3) == (room < 10**6)
+    read = orjson.loads(b"".join(divided))
+    assert [one["metric"] for one in read] == [{name: value for name, value in own.items() if value} for own in labels]
+    assert [[float(value) for _, value in one["values"]] for one in read] == [
+        [value for _, value in own] for own in samples
+    ]
+    assert orjson.loads(b"".join(series_json(points.keys))) == [one["metric"] for one in read]
+
+
+def test_the_first_series_keep_their_points() -> None:
+    points = points_of([{"n": str(n)} for n in range(3)], [[(1, 1.0)], [(2, 2.0), (3, 3.0)], [(4, 4.0)]])
+    two = points.first(2)
+    assert [two.keys.key(n) for n in range(len(two))] == [points.keys.key(n) for n in range(2)]
+    assert [two.time[a:b].tolist() for a, b in pairwise(two.first_point.tolist())] == [[1], [2, 3]]
+    assert points.first(3) is points
+    assert len(points.first(0)) == 0

@@ -1,0 +1,98 @@
+"""`/api/v1/status/...` and what is always empty."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.node.query.answers import BucketFigures
+from strandline.node.query.asks import CardinalityAsk
+from strandline.time_range import TimeRange
+from support.fake_queries import FakeQueries
+from support.http_servers import Reply, api_served, in_loop
+
+pytestmark = pytest.mark.unit
+
+SERIES = [
+    ({"__name__": "up", "job": "alpha"}, []),
+    ({"__name__": "up", "job": "b"}, []),
+    ({"__name__": "down", "job": "b"}, []),
+]
+BUCKETS = tuple(
+    BucketFigures(0, bucket, bucket * 1000, (bucket + 1) * 1000, 1, 1, 1, 1, "stored") for bucket in (5, 6, 7)
+)
+
+
+def get(path: str, queries: FakeQueries | None = None) -> Reply:
+    async def test() -> Reply:
+        async with api_served(queries or FakeQueries(SERIES), clock=ManualClock(1_500)) as serving:
+            return await serving.get(f"/api/v1/{path}")
+
+    return in_loop(test())
+
+
+def data_of(reply: Reply) -> Any:
+    told = orjson.loads(reply.body)
+    assert (reply.status, told["status"]) == (200, "success")
+    return told["data"]
+
+
+def named(*pairs: tuple[str, int]) -> list[dict[str, object]]:
+    return [{"name": name, "value": value} for name, value in pairs]
+
+
+def test_cardinality_has_prometheus_names() -> None:
+    assert data_of(get("status/tsdb", FakeQueries(SERIES, buckets=BUCKETS))) == {
+        "headStats": {"numSeries": 3, "numLabelPairs": 4, "chunkCount": 0, "minTime": 5000, "maxTime": 8000},
+        "seriesCountByMetricName": named(("up", 2), ("down", 1)),
+        "labelValueCountByLabelName": named(("__name__", 2), ("job", 2)),
+        # up and down; alpha and b.
+        "memoryInBytesByLabelName": named(("__name__", 6), ("job", 6)),
+        "seriesCountByLabelValuePair": named(("__name__=up", 2), ("job=b", 2), ("__name__=down", 1), ("job=alpha", 1)),
+    }
+
+
+def test_tops_have_as_many_entries_as_are_asked_for() -> None:
+    found = data_of(get("status/tsdb?limit=1"))
+    assert found["seriesCountByMetricName"] == named(("up", 2))
+    assert found["labelValueCountByLabelName"] == named(("__name__", 2))
+
+
+def test_ten_entries_are_the_default_and_selectors_and_times_are_passed_on() -> None:
+    queries = FakeQueries(SERIES)
+    get("status/tsdb", queries)
+    get("status/tsdb?start=1&end=2&match[]=up&limit=3", queries)
+    first, second = [ask for ask in queries.asked if isinstance(ask, CardinalityAsk)]
+    assert first == CardinalityAsk((), None, 10)
+    assert (second.within, second.limit, str(second.selectors[0][0])) == (TimeRange(1000, 2000), 3, '__name__="up"')
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "x"])
+def test_a_limit_of_nothing_is_refused(limit: str) -> None:
+    assert get(f"status/tsdb?limit={limit}").status == 400
+
+
+def test_an_index_without_series_is_told_as_prometheus_tells_it() -> None:
+    assert data_of(get("status/tsdb", FakeQueries()))["headStats"] == {
+        "numSeries": 0, "numLabelPairs": 0, "chunkCount": 0, "minTime": 2**63 - 1, "maxTime": -(2**63),
+    }  # fmt: skip
+
+
+def test_warnings_go_with_cardinality() -> None:
+    assert orjson.loads(get("status/tsdb", FakeQueries(SERIES, warnings=("w",))).body)["warnings"] == ["w"]
+
+
+def test_the_build_tells_grafana_what_it_may_ask() -> None:
+    found = data_of(get("status/buildinfo"))
+    assert found["version"].startswith("3.")
+    assert found["revision"].startswith("strandline-")
+
+
+def test_the_run_tells_since_when_it_is() -> None:
+    assert data_of(get("status/runtimeinfo"))["startTime"] == "1970-01-01T00:00:01.500Z"
+
+
+def test_what_is_not_kept_is_empty() -> None:
+    assert data_of(get("metadata?limit=1")) == {}
+    assert data_of(get("query_exemplars?query=up&start=0&end=1")) == []

@@ -1,0 +1,203 @@
+"""Tokens: who may read, write and do admin verbs."""
+
+import base64
+from pathlib import Path
+
+import orjson
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from strandline.node.http import auth
+from strandline.node.http.routes import Access, Route
+from strandline.node.settings.http_sections import HttpSettings
+from support.http_servers import Reply, in_loop, secret_file, served
+
+pytestmark = pytest.mark.unit
+
+READ, WRITE, ADMIN = "read-token-0123456789", "write-token-012345678", "admin-token-012345678"
+
+
+async def handler(_request: web.Request) -> web.StreamResponse:
+    return web.Response(text="done")
+
+
+ROUTES = (
+    Route(("GET",), "/", handler, Access.READ),
+    *(Route(("GET", "POST"), f"/{access}", handler, access) for access in Access),
+)
+
+
+def settings(folder: Path, **tokens: str) -> HttpSettings:
+    files = {f"{kind}_token_file": secret_file(folder / kind, token) for kind, token in tokens.items()}
+    return HttpSettings(**files)
+
+
+@pytest.fixture
+def all_three(tmp_path: Path) -> HttpSettings:
+    return settings(tmp_path, read=READ, write=WRITE, admin=ADMIN)
+
+
+def ask(http: HttpSettings, path: str, authorization: str | None = None, **headers: str) -> Reply:
+    async def test() -> Reply:
+        async with served(ROUTES, http) as serving:
+            sent = headers | ({"Authorization": authorization} if authorization is not None else {})
+            return await serving.get(path, headers=sent)
+
+    return in_loop(test())
+
+
+def bearer(token: str) -> str:
+    return f"Bearer {token}"
+
+
+def basic(password: str, user: str = "anybody") -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "token", "status"),
+    [
+        ("/open", None, 200),
+        ("/read", READ, 200),
+        ("/read", ADMIN, 200),
+        ("/read", WRITE, 403),
+        ("/read", None, 401),
+        ("/read", "read-token-0123456780", 401),
+        ("/write", WRITE, 200),
+        ("/write", READ, 403),
+        ("/write", ADMIN, 403),
+        ("/write", None, 401),
+        ("/admin", ADMIN, 200),
+        ("/admin", READ, 403),
+        ("/admin", WRITE, 403),
+        ("/admin", None, 401),
+        ("/admin", "nonsense", 401),
+    ],
+)
+def test_each_token_opens_what_it_is_for(all_three: HttpSettings, path: str, token: str | None, status: int) -> None:
+    reply = ask(all_three, path, None if token is None else bearer(token))
+    assert reply.status == status
+    assert ("WWW-Authenticate" in reply.headers) == (status == 401)
+
+
+def test_a_missing_token_is_asked_for_by_bearer_alone(all_three: HttpSettings) -> None:
+    reply = ask(all_three, "/read")
+    assert reply.headers["WWW-Authenticate"] == 'Bearer realm="strandline"'
+    told = orjson.loads(reply.body)
+    assert told["errorType"] == "unauthorized"
+    assert "http.read_token_file" in told["error"]
+
+
+@pytest.mark.parametrize(("path", "accept"), [("/", "*/*"), ("/read", "text/html,application/xhtml+xml")])
+def test_a_browser_is_told_to_ask_for_a_password(all_three: HttpSettings, path: str, accept: str) -> None:
+    challenge = ask(all_three, path, Accept=accept).headers["WWW-Authenticate"]
+    assert challenge.startswith("Bearer ")
+    assert 'Basic realm="strandline"' in challenge
+
+
+def test_nobody_is_asked_for_a_password_that_would_not_be_taken(all_three: HttpSettings) -> None:
+    assert "Basic" not in ask(all_three, "/admin", Accept="text/html").headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize(
+    ("path", "authorization", "status"),
+    [
+        ("/", basic(READ), 200),
+        ("/read", basic(READ, user=""), 200),
+        ("/read", basic(ADMIN), 200),
+        ("/read", basic(WRITE), 403),
+        ("/read", basic("wrong"), 401),
+        ("/write", basic(WRITE), 403),
+        ("/admin", basic(ADMIN), 403),
+        ("/read", "Basic !!!", 401),
+        ("/read", "Basic " + base64.b64encode(READ.encode()).decode(), 401),
+        ("/read", "Digest " + READ, 401),
+        ("/read", READ, 401),
+        ("/read", "", 401),
+        ("/read", "Bearer", 401),
+        ("/read", "bearer   " + READ + "  ", 200),
+        ("/read", "Bearer " + "x" * 5000, 401),
+        ("/read", "Bearer " + READ + "x", 401),
+        ("/read", "Bearer " + READ[:-1], 401),
+        ("/read", "Bearer é\udcff", 401),
+    ],
+)
+def test_a_password_opens_reading_only(all_three: HttpSettings, path: str, authorization: str, status: int) -> None:
+    assert ask(all_three, path, authorization).status == status
+
+
+@pytest.mark.parametrize(("path", "status"), [("/open", 200), ("/read", 200), ("/write", 200), ("/admin", 403)])
+def test_without_tokens_all_is_open_but_admin_verbs(path: str, status: int) -> None:
+    reply = ask(HttpSettings(), path)
+    assert reply.status == status
+    if status == 403:
+        assert "http.admin_token_file" in orjson.loads(reply.body)["error"]
+
+
+@pytest.mark.parametrize("authorization", [bearer(READ), bearer(""), basic(READ)])
+def test_admin_verbs_stay_off_without_an_admin_token_whatever_is_sent(tmp_path: Path, authorization: str) -> None:
+    assert ask(settings(tmp_path, read=READ), "/admin", authorization).status == 403
+
+
+def test_reading_stays_open_when_only_admin_verbs_have_a_token(tmp_path: Path) -> None:
+    assert ask(settings(tmp_path, admin=ADMIN), "/read").status == 200
+
+
+def test_tokens_are_replaced_by_a_reload(tmp_path: Path, all_three: HttpSettings) -> None:
+    (tmp_path / "new").mkdir()
+    renewed = settings(tmp_path / "new", read="another-token-0123456789")
+
+    async def test() -> list[int]:
+        async with served(ROUTES, all_three) as serving:
+            serving.server.reload(renewed)
+            asked = [
+                ("/read", READ), ("/read", "another-token-0123456789"), ("/read", ADMIN), ("/admin", ADMIN),
+            ]  # fmt: skip
+            return [(await serving.get(path, headers={"Authorization": bearer(token)})).status for path, token in asked]
+
+    assert in_loop(test()) == [401, 200, 401, 403]
+
+
+def test_with_a_token_any_name_of_the_host_is_answered(all_three: HttpSettings) -> None:
+    assert ask(all_three, "/read", bearer(READ), Host="metrics.example").status == 200
+    assert ask(all_three, "/open", Host="metrics.example").status == 200
+    assert ask(HttpSettings(), "/open", Host="metrics.example").status == 403
+
+
+def test_every_token_is_compared_by_the_function_that_takes_the_same_time(
+    all_three: HttpSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+    real = auth.hmac.compare_digest
+
+    def compare(left: bytes, right: bytes) -> bool:
+        compared.append((left, right))
+        return real(left, right)
+
+    monkeypatch.setattr(auth.hmac, "compare_digest", compare)
+    for token in (READ, WRITE, ADMIN, "none"):
+        compared.clear()
+        ask(all_three, "/read", bearer(token))
+        assert sorted(right for _, right in compared) == sorted(known.encode() for known in (READ, WRITE, ADMIN))
+        assert {left for left, _ in compared} == {token.encode()}
+
+
+def test_tokens_are_in_no_log_and_no_repr(all_three: HttpSettings) -> None:
+    with capture_logs() as logs:
+        ask(all_three, "/read", bearer(WRITE))
+        ask(all_three, "/read", basic(WRITE))
+    assert WRITE not in str(logs)
+    assert any(line["event"] == "request refused" for line in logs)
+    shown = repr(auth.Tokens(all_three))
+    assert not any(token in shown for token in (READ, WRITE, ADMIN))
+
+
+@given(st.text(st.characters(exclude_characters="\r\n\0"), max_size=40))
+def test_no_header_opens_anything_but_the_token(written: str) -> None:
+    known = {Access.READ: READ.encode(), Access.ADMIN: ADMIN.encode()}
+    sent = written.encode(errors="surrogateescape") if not any("\ud800" <= c <= "\udfff" for c in written) else b""
+    held = auth._kinds_of(sent, known)
+    assert held == {access for access, token in known.items() if token == sent}

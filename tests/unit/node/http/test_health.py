@@ -1,0 +1,83 @@
+"""Alive and ready are different questions."""
+
+import orjson
+import pytest
+
+from strandline.node.http.health import health_routes
+from strandline.node.shard.report import ProcessFigures, ShardReport
+from strandline.node.shard.status import Phase, Status
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from support.http_servers import Reply, in_loop, served
+
+pytestmark = pytest.mark.unit
+
+
+class Standing:
+    def __init__(self, *shards: ShardStanding) -> None:
+        self._shards = shards
+
+    def shards(self) -> tuple[ShardStanding, ...]:
+        return self._shards
+
+
+def shard(number: int, phase: Phase, fraction: float | None = None, reason: str = "") -> ShardStanding:
+    report = ShardReport(Status(phase=phase, fraction=fraction, reason=reason), ProcessFigures(1, 0.0, 0, 0))
+    return ShardStanding(number, ProcessState.RUNNING, report=report)
+
+
+def get(path: str, *shards: ShardStanding, **headers: str) -> Reply:
+    async def test() -> Reply:
+        async with served(health_routes(Standing(*shards))) as serving:
+            return await serving.get(path, headers=headers)
+
+    return in_loop(test())
+
+
+ACTIVE = shard(0, Phase.ACTIVE)
+REPLAYING = shard(1, Phase.REPLAYING, 0.4215)
+WAITING = ShardStanding(2, ProcessState.WAITING, reason="killed by signal 9", starts_in_s=4.2)
+FAILED = shard(3, Phase.FAILED, reason="the spill is full")
+
+
+@pytest.mark.parametrize("shards", [(), (ACTIVE,), (WAITING, FAILED)])
+def test_it_is_healthy_while_it_serves(shards: tuple[ShardStanding, ...]) -> None:
+    assert get("/-/healthy", *shards).status == 200
+
+
+def test_it_is_ready_when_every_shard_is_active() -> None:
+    reply = get("/-/ready", ACTIVE, shard(1, Phase.ACTIVE))
+    assert (reply.status, reply.body) == (200, b"Strandline is ready.\nshard 0: active\nshard 1: active\n")
+
+
+@pytest.mark.parametrize("other", [REPLAYING, WAITING, FAILED, shard(1, Phase.CATCHING_UP), shard(1, Phase.FENCED)])
+def test_one_shard_that_is_not_active_is_not_ready(other: ShardStanding) -> None:
+    assert get("/-/ready", ACTIVE, other).status == 503
+
+
+def test_no_shard_is_not_ready() -> None:
+    assert get("/-/ready").status == 503
+
+
+def test_the_process_of_an_active_shard_has_to_run() -> None:
+    gone = ShardStanding(0, ProcessState.DOWN, report=ACTIVE.report)
+    assert get("/-/ready", gone).status == 503
+
+
+def test_each_shard_is_told_with_phase_progress_and_reason() -> None:
+    assert get("/-/ready", ACTIVE, REPLAYING, WAITING, FAILED).body.decode().splitlines() == [
+        "Strandline is not ready.",
+        "shard 0: active",
+        "shard 1: replaying 42.1%",
+        "shard 2: waiting, starts in 4 s: killed by signal 9",
+        "shard 3: failed: the spill is full",
+    ]
+
+
+def test_it_is_told_as_json_to_who_wants_that() -> None:
+    reply = get("/-/ready", ACTIVE, REPLAYING, Accept="application/json")
+    assert reply.status == 503
+    told = orjson.loads(reply.body)
+    assert told["ready"] is False
+    assert told["shards"][1] == {
+        "shard": 1, "active": False, "process": "running", "phase": "replaying", "percent": 42.1, "reason": "",
+    }  # fmt: skip

@@ -1,0 +1,232 @@
+"""Addresses to listen on, and TLS."""
+
+import errno
+import socket
+import ssl
+import warnings
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from strandline.errors import Fatal
+from strandline.node.http import listening
+from strandline.node.http.listening import CannotListen, address_of, bound_socket, tls_context
+from strandline.node.http.routes import Access, Route
+from strandline.node.settings.http_sections import HttpSettings
+from support.certificates import Certificates, make_certificates, openssl
+from support.http_servers import in_loop, secret_file, served
+
+pytestmark = pytest.mark.unit
+
+
+async def hello(_request: web.Request) -> web.StreamResponse:
+    return web.Response(text="hello")
+
+
+ROUTES = (Route(("GET",), "/", hello, Access.READ),)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("tls") / "ca")
+
+
+@pytest.fixture(scope="module")
+def encrypted(certificates: Certificates) -> HttpSettings:
+    folder = certificates.ca.parent
+    return HttpSettings(tls_certificate_file=folder / "server.pem", tls_key_file=folder / "server.key")
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "url"),
+    [
+        ("127.0.0.1:0", "127.0.0.1", "http://127.0.0.1:{}"),
+        ("localhost:0", "127.0.0.1", "http://127.0.0.1:{}"),
+        ("0.0.0.0:0", "0.0.0.0", "http://127.0.0.1:{}"),  # noqa: S104 - for the time of the test
+        ("[::1]:0", "::1", "http://[::1]:{}"),
+        ("[::]:0", "::", "http://[::1]:{}"),
+    ],
+)
+def test_any_free_port_is_taken_and_told_with_a_url_that_works_here(address: str, host: str, url: str) -> None:
+    with bound_socket(address) as listener:
+        bound = address_of(listener, tls=False)
+        assert (bound.host, bound.url) == (host, url.format(bound.port))
+        assert bound.port == listener.getsockname()[1] > 0
+
+
+def test_every_address_of_ipv6_is_every_one_of_ipv4_too() -> None:
+    with bound_socket("[::]:0") as listener:
+        socket.create_connection(("127.0.0.1", listener.getsockname()[1]), timeout=5).close()
+
+
+def test_a_port_that_is_taken_is_told_with_who_to_look_for() -> None:
+    with bound_socket("127.0.0.1:0") as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(CannotListen) as refused:
+            bound_socket(f"127.0.0.1:{port}")
+    assert isinstance(refused.value, Fatal)
+    assert f"can't listen on 127.0.0.1:{port}: another process listens there" in str(refused.value)
+    assert f"ss -ltnp 'sport = :{port}'" in refused.value.remedy
+
+
+def test_an_address_of_another_machine_is_told() -> None:
+    # 192.0.2.0/24 is kept for documentation: no machine has it.
+    with pytest.raises(CannotListen, match="does not have that address"):
+        bound_socket("192.0.2.1:0")
+
+
+@pytest.mark.parametrize(
+    ("number", "fault"),
+    [
+        (errno.EACCES, "from 1024 on, or grant the process CAP_NET_BIND_SERVICE"),
+        (errno.EAFNOSUPPORT, "has no IPv6"),
+        (errno.ENOBUFS, "No buffer space available"),
+    ],
+)
+def test_other_reasons_are_told_with_a_remedy(number: int, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(socket.socket):
+        def bind(self, _address: object) -> None:
+            raise OSError(number, "refused")
+
+    monkeypatch.setattr(listening.socket, "socket", Refusing)
+    with pytest.raises(CannotListen, match=fault):
+        bound_socket("127.0.0.1:80")
+
+
+def test_a_restart_gets_its_port_back_at_once() -> None:
+    async def test() -> None:
+        async with served(ROUTES) as serving:
+            await serving.get("/")
+            address = f"127.0.0.1:{serving.bound.port}"
+            # The server closes first, so that its side of the connection lingers.
+            await serving.server.stop(1)
+        async with served(ROUTES, address=address) as again:
+            assert (await again.get("/")).status == 200
+
+    in_loop(test())
+
+
+def client_context(certificates: Certificates) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(certificates.ca))
+
+
+def test_tls_is_spoken_with_the_certificate_of_the_settings(
+    certificates: Certificates, encrypted: HttpSettings
+) -> None:
+    async def test() -> tuple[str, bytes]:
+        async with served(ROUTES, encrypted) as serving:
+            reply = await serving.get("/", ssl=client_context(certificates))
+            return serving.bound.url, reply.body
+
+    url, body = in_loop(test())
+    assert url.startswith("https://127.0.0.1:")
+    assert body == b"hello"
+
+
+def test_nothing_is_answered_without_tls(encrypted: HttpSettings) -> None:
+    async def test() -> bytes:
+        async with served(ROUTES, encrypted) as serving:
+            return await serving.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+    assert b"hello" not in in_loop(test())
+
+
+@pytest.mark.parametrize(
+    ("version", "ciphers", "welcome"),
+    [
+        (ssl.TLSVersion.TLSv1_3, None, True),
+        (ssl.TLSVersion.TLSv1_2, "ECDHE-RSA-AES128-GCM-SHA256", True),
+        (ssl.TLSVersion.TLSv1_2, "ECDHE-RSA-CHACHA20-POLY1305", True),
+        (ssl.TLSVersion.TLSv1_2, "AES128-GCM-SHA256", False),
+        (ssl.TLSVersion.TLSv1_2, "ECDHE-RSA-AES128-SHA", False),
+        (ssl.TLSVersion.TLSv1_1, "ALL:@SECLEVEL=0", False),
+    ],
+)
+def test_only_modern_tls_is_spoken(
+    certificates: Certificates, encrypted: HttpSettings, version: ssl.TLSVersion, ciphers: str | None, *, welcome: bool
+) -> None:
+    context = client_context(certificates)
+    with warnings.catch_warnings():
+        # Older versions count as deprecated; here they are what is tried.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = context.maximum_version = version
+    if ciphers is not None:
+        context.set_ciphers(ciphers)
+
+    async def test() -> bool:
+        async with served(ROUTES, encrypted) as serving:
+            try:
+                return (await serving.get("/", ssl=context)).status == 200
+            except aiohttp.ClientConnectorError:
+                return False
+
+    assert in_loop(test()) is welcome
+    # The machine's own OpenSSL may refuse more than we do.
+    made = tls_context(encrypted)
+    assert made is not None
+    assert made.minimum_version is ssl.TLSVersion.TLSv1_2
+
+
+def test_a_client_that_does_not_shake_hands_is_cut_off(encrypted: HttpSettings) -> None:
+    async def test() -> bytes:
+        async with served(ROUTES, encrypted, request_timeout_s=0.05) as serving:
+            return await serving.raw(b"")
+
+    assert in_loop(test()) == b""
+
+
+def test_a_reload_shows_the_new_certificate(tmp_path: Path, encrypted: HttpSettings) -> None:
+    renewed = make_certificates(tmp_path / "renewed")
+    folder = renewed.ca.parent
+    settings = HttpSettings(tls_certificate_file=folder / "server.pem", tls_key_file=folder / "server.key")
+
+    async def test() -> bytes:
+        async with served(ROUTES, encrypted) as serving:
+            with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                await serving.get("/", ssl=client_context(renewed))
+            serving.server.reload(settings)
+            return (await serving.get("/", ssl=client_context(renewed))).body
+
+    assert in_loop(test()) == b"hello"
+
+
+def test_a_reload_does_not_switch_tls_off(encrypted: HttpSettings, tmp_path: Path) -> None:
+    token = secret_file(tmp_path / "token", "a-token-0123456789")
+
+    async def test() -> int:
+        async with served(ROUTES, encrypted) as serving:
+            with pytest.raises(CannotListen, match="Restart it"):
+                serving.server.reload(HttpSettings(read_token_file=token))
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            # And the tokens are those of before: none.
+            return (await serving.get("/", ssl=context)).status
+
+    assert in_loop(test()) == 200
+
+
+def test_a_key_that_is_encrypted_is_opened_with_its_password(tmp_path: Path, certificates: Certificates) -> None:
+    key = tmp_path / "encrypted.key"
+    openssl("pkcs8", "-topk8", "-in", certificates.ca.parent / "server.key", "-out", key, "-passout", "pass:open-it")
+    key.chmod(0o600)
+    settings = HttpSettings(
+        tls_certificate_file=certificates.ca.parent / "server.pem",
+        tls_key_file=key,
+        tls_key_password_file=secret_file(tmp_path / "password", "open-it"),
+    )
+    assert tls_context(settings) is not None
+
+
+def test_a_certificate_that_is_gone_is_told(tmp_path: Path, certificates: Certificates) -> None:
+    copy = tmp_path / "server.pem"
+    copy.write_bytes((certificates.ca.parent / "server.pem").read_bytes())
+    settings = HttpSettings(tls_certificate_file=copy, tls_key_file=certificates.ca.parent / "server.key")
+    copy.unlink()
+    with pytest.raises(CannotListen, match="can't be used with the key"):
+        tls_context(settings)
+
+
+def test_no_certificate_is_no_tls() -> None:
+    assert tls_context(HttpSettings()) is None

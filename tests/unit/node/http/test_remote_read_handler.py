@@ -1,0 +1,366 @@
+"""`POST /api/v1/read` as a client sees it."""
+
+import asyncio
+import gc
+import gzip
+import io
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from strandline.clock import SystemClock
+from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
+from strandline.node.http.remote_read import handler
+from strandline.node.http.remote_read.handler import MAX_BODY, read_routes
+from strandline.node.http.routes import Access
+from strandline.node.http.working import Workers
+from strandline.node.masking import SecretMask
+from strandline.node.query.asks import SamplesAsk, SeriesAsk
+from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTimedOut, QueryTooLarge, QueryUnavailable
+from strandline.node.settings.http_sections import QuerySettings
+from strandline.time_range import TimeRange
+from support.read_queries import ReadQueries
+from support.remote_read import (
+    LabelMatcher,
+    Labels,
+    Query,
+    ReadHints,
+    Samples,
+    bits_of,
+    packed_request,
+    read_sampled,
+    read_streamed,
+)
+
+pytestmark = pytest.mark.unit
+
+STALE = 0x7FF0000000000002
+UP_A: Labels = (("__name__", "up"), ("job", "a"))
+UP_B: Labels = (("__name__", "up"), ("job", "b"))
+LOAD: Labels = (("__name__", "load"), ("job", "a"))
+SERIES: dict[Labels, Samples] = {
+    LOAD: [(1000, bits_of(0.5)), (2000, bits_of(0.7))],
+    UP_A: [(1000, bits_of(1.0)), (2000, bits_of(1.0)), (3000, STALE)],
+    UP_B: [(1500, bits_of(0.0))],
+}
+UP = [LabelMatcher(name="__name__", value="up")]
+Result = TypeVar("Result")
+Talk = Callable[[TestClient[Any, Any]], Awaitable[Result]]
+
+
+def talk(
+    queries: ReadQueries, conversation: Talk[Result], *, mask: SecretMask | None = None, **settings: object
+) -> Result:
+    """Serve these answers while a client talks."""
+    limits = QuerySettings.model_validate(settings)
+
+    async def served() -> Result:
+        workers = Workers(SystemClock(), concurrency=2, timeout_s=limits.timeout.seconds)
+        app = web.Application()
+        for route in read_routes(queries, workers, limits, mask=mask):
+            assert (route.methods, route.access) == (("POST",), Access.READ)
+            app.router.add_post(route.path, route.handler)
+        server = TestServer(app)
+        try:
+            async with TestClient(server) as client:
+                return await conversation(client)
+        finally:
+            workers.close()
+
+    return asyncio.run(served())
+
+
+class Got:
+    """A response that was read."""
+
+    def __init__(self, response: aiohttp.ClientResponse, body: bytes) -> None:
+        self.status, self.headers, self.body = response.status, response.headers, body
+
+    @property
+    def text(self) -> str:
+        assert self.headers["Content-Type"] == "text/plain; charset=utf-8"
+        return self.body.decode()
+
+
+def read(
+    queries: ReadQueries, body: bytes, *, encoding: str = "snappy", parameters: str = "", **settings: object
+) -> Got:
+    async def conversation(client: TestClient[Any, Any]) -> Got:
+        headers = {"Content-Encoding": encoding, "Content-Type": "application/x-protobuf"}
+        async with client.post(f"/api/v1/read{parameters}", data=io.BytesIO(body), headers=headers) as got:
+            return Got(got, await got.read())
+
+    return talk(queries, conversation, **settings)
+
+
+def one_query(*accepted: int, start: int = 0, end: int = 10_000, **fields: object) -> bytes:
+    return packed_request([Query(start_timestamp_ms=start, end_timestamp_ms=end, matchers=UP, **fields)], accepted)
+
+
+def test_plain_samples_come_in_one_snappy_block() -> None:
+    got = read(ReadQueries(SERIES), one_query())
+    assert got.status == 200
+    assert got.headers["Content-Type"] == "application/x-protobuf"
+    assert got.headers["Content-Encoding"] == "snappy"
+    # The staleness marker is there with just the bits that it has.
+    assert read_sampled(got.body) == [{UP_A: SERIES[UP_A], UP_B: SERIES[UP_B]}]
+
+
+def test_chunks_come_as_a_stream_of_frames() -> None:
+    got = read(ReadQueries(SERIES), one_query(1, 0))
+    assert got.status == 200
+    expected = "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse"
+    assert got.headers["Content-Type"] == expected
+    assert "Content-Encoding" not in got.headers
+    assert read_streamed(got.body, 1) == [{UP_A: SERIES[UP_A], UP_B: SERIES[UP_B]}]
+
+
+@pytest.mark.parametrize("accepted", [0, 1])
+def test_queries_are_answered_in_their_order(accepted: int) -> None:
+    load = [LabelMatcher(type=2, name="__name__", value="lo.*"), LabelMatcher(type=3, name="job", value="b|c")]
+    nothing = [LabelMatcher(name="__name__", value="none")]
+    queries = [
+        Query(start_timestamp_ms=2000, end_timestamp_ms=2999, matchers=UP),
+        Query(start_timestamp_ms=0, end_timestamp_ms=5000, matchers=nothing),
+        Query(start_timestamp_ms=1000, end_timestamp_ms=1000, matchers=load),
+    ]
+    held = ReadQueries(SERIES)
+    got = read(held, packed_request(queries, [accepted]))
+    results = read_streamed(got.body, 3) if accepted else read_sampled(got.body)
+    assert results == [{UP_A: SERIES[UP_A][1:2]}, {}, {LOAD: SERIES[LOAD][:1]}]
+    assert isinstance(held.asks[2], SamplesAsk)
+    assert held.asks[2].selector == (
+        Matcher("__name__", MatchOp.MATCH, "lo.*"),
+        Matcher("job", MatchOp.NOT_MATCH, "b|c"),
+    )
+    assert held.asks[2].within == TimeRange(1000, 1000)
+
+
+@pytest.mark.parametrize("accepted", [0, 1])
+def test_a_range_that_ends_before_it_starts_is_empty_and_not_asked(accepted: int) -> None:
+    held = ReadQueries(SERIES)
+    got = read(held, one_query(accepted, start=2000, end=1999))
+    assert got.status == 200
+    assert (read_streamed(got.body, 1) if accepted else read_sampled(got.body)) == [{}]
+    assert held.asks == []
+
+
+@pytest.mark.parametrize("accepted", [0, 1])
+def test_a_request_without_a_query_has_an_answer_without_a_result(accepted: int) -> None:
+    got = read(ReadQueries(SERIES), packed_request([], [accepted]))
+    assert (got.status, got.body) == (200, b"" if accepted else b"\x00")
+
+
+@pytest.mark.parametrize("accepted", [0, 1])
+def test_where_only_labels_are_wanted_no_sample_is_read(accepted: int) -> None:
+    held = ReadQueries(SERIES)
+    got = read(held, one_query(accepted, hints=ReadHints(func="series")))
+    assert (read_streamed(got.body, 1) if accepted else read_sampled(got.body)) == [{UP_A: [], UP_B: []}]
+    selector = (Matcher("__name__", MatchOp.EQUAL, "up"),)
+    assert held.asks == [SeriesAsk((selector,), TimeRange(0, 10_000), QuerySettings().max_series)]
+
+
+def test_more_labels_than_a_query_may_read_are_refused() -> None:
+    got = read(ReadQueries(SERIES), one_query(hints=ReadHints(func="series")), max_series=1)
+    assert got.status == 422
+    assert "series limit (1)" in got.text
+    assert "query.max_series" in got.text
+
+
+def test_the_limits_of_a_query_hold() -> None:
+    assert read(ReadQueries(SERIES), one_query(), max_samples=4, max_series=2).status == 200
+    refused = read(ReadQueries(SERIES), one_query(), max_samples=3)
+    assert (refused.status, refused.text) == (422, "exceeded sample limit (3). Ask for less\n")
+    refused = read(ReadQueries(SERIES), one_query(1), max_series=1)
+    assert (refused.status, refused.text) == (422, "exceeded series limit (1)\n")
+
+
+def test_the_queries_of_a_request_share_the_limits() -> None:
+    query = Query(start_timestamp_ms=0, end_timestamp_ms=10_000, matchers=UP)
+    assert read(ReadQueries(SERIES), packed_request([query] * 2), max_samples=8, max_series=4).status == 200
+    for limits in ({"max_samples": 7}, {"max_series": 3}):
+        refused = read(ReadQueries(SERIES), packed_request([query] * 2), **limits)
+        assert refused.status == 422
+        assert refused.text.startswith("query 2 of 2, with what those before it left of the limits: exceeded")
+
+
+@pytest.mark.parametrize("accepted", [0, 1])
+def test_an_answer_that_may_be_partial_is_refused_with_the_reason(accepted: int) -> None:
+    held = ReadQueries(SERIES, ("shard 1 is recovering (40 %)",))
+    got = read(held, one_query(accepted))
+    assert got.status == 503
+    assert got.text.startswith("the answer may be partial: shard 1 is recovering (40 %)")
+    assert "?partial=allow" in got.text
+    assert read(held, one_query(accepted), parameters="?partial=deny").status == 503
+
+
+def test_a_client_may_ask_for_what_there_is() -> None:
+    held = ReadQueries(SERIES, ("shard 1 is\nrecovering", "a list “was” cut off"))
+    got = read(held, one_query(), parameters="?partial=allow")
+    assert got.status == 200
+    assert read_sampled(got.body) == [{UP_A: SERIES[UP_A], UP_B: SERIES[UP_B]}]
+    assert got.headers["X-Strandline-Warnings"] == "shard 1 is recovering; a list ?was? cut off"
+
+
+def test_a_word_that_says_neither_is_refused() -> None:
+    got = read(ReadQueries(SERIES), one_query(), parameters="?partial=yes")
+    assert (got.status, got.text) == (400, "partial=yes means nothing here. Write allow or deny\n")
+
+
+def test_a_warning_of_each_query_is_told_once() -> None:
+    query = Query(end_timestamp_ms=10_000, matchers=UP)
+    got = read(ReadQueries(SERIES, ("shard 1 is away",)), packed_request([query] * 3))
+    assert got.text.count("shard 1 is away") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidMatcher("no expression", remedy="Write another"), 400),
+        (QueryTooLarge("too large"), 422),
+        (QueryUnavailable("no shard answers"), 503),
+        (QueryTimedOut("too late"), 503),
+    ],
+)
+def test_an_error_is_plain_text_with_its_status(error: Exception, status: int) -> None:
+    held = ReadQueries(SERIES)
+
+    def fail(_cancellation: Cancellation) -> None:
+        raise error
+
+    held.before = fail
+    got = read(held, one_query())
+    assert (got.status, got.text) == (status, f"{error}\n")
+
+
+def test_no_error_shows_a_secret() -> None:
+    held = ReadQueries(SERIES)
+
+    def fail(_cancellation: Cancellation) -> None:
+        raise QueryUnavailable("the driver said: bad password hunter22")
+
+    held.before = fail
+    got = read(held, one_query(), mask=SecretMask(["hunter22"]))
+    assert got.text == "the driver said: bad password (hidden)\n"
+
+
+def test_a_broken_request_is_answered_with_400_and_the_reason() -> None:
+    got = read(ReadQueries(SERIES), b"no snappy")
+    assert got.status == 400
+    assert got.text.startswith("the read request can't be unpacked: ")
+
+
+def test_a_body_that_is_too_large_is_refused() -> None:
+    got = read(ReadQueries(SERIES), bytes(MAX_BODY + 1))
+    assert got.status == 413
+    assert str(MAX_BODY) in got.text
+
+
+def test_a_body_that_is_packed_in_another_way_is_refused() -> None:
+    got = read(ReadQueries(SERIES), gzip.compress(one_query()), encoding="gzip")
+    assert got.status == 415
+    assert "packed with snappy, not 'gzip'" in got.text
+
+
+class Parts:
+    """Parts of an answer without end, and how many were made."""
+
+    def __init__(self, fails_after: int = 1000) -> None:
+        self.made, self.fails_after = 0, fails_after
+        self.ended = threading.Event()
+
+    def __call__(self, _columns: object) -> Iterator[bytes]:
+        try:
+            while self.made < self.fails_after:
+                self.made += 1
+                yield bytes(1 << 20)
+            raise QueryTimedOut("too late")
+        finally:
+            self.ended.set()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            gc.collect()
+            await asyncio.sleep(0.01)
+
+
+async def sent(client: TestClient[Any, Any], body: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A request on a connection of our own, whose answer nobody has read yet."""
+    assert client.port is not None
+    reader, writer = await asyncio.open_connection(client.host, client.port)
+    head = f"POST /api/v1/read HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    writer.write(head.encode() + body)
+    await writer.drain()
+    return reader, writer
+
+
+def test_the_answer_is_made_no_faster_than_it_is_taken_and_a_client_that_stalls_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts = Parts()
+    monkeypatch.setattr(handler, "streamed_parts", parts)
+
+    async def conversation(client: TestClient[Any, Any]) -> None:
+        _, writer = await sent(client, one_query(1))
+        await until(parts.ended.is_set)
+        writer.close()
+
+    talk(ReadQueries(SERIES), conversation, timeout="200ms")
+    assert parts.made < 50  # What the two sockets hold.
+
+
+def test_a_client_that_goes_away_ends_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = Parts()
+    monkeypatch.setattr(handler, "streamed_parts", parts)
+
+    async def conversation(client: TestClient[Any, Any]) -> None:
+        reader, writer = await sent(client, one_query(1))
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        writer.transport.abort()
+        await until(parts.ended.is_set)
+
+    talk(ReadQueries(SERIES), conversation, timeout="1h")
+    assert parts.made < 50
+
+
+def test_a_client_that_goes_away_gives_up_its_question() -> None:
+    held, told, asked = ReadQueries(SERIES), threading.Event(), threading.Event()
+
+    def wait(cancellation: Cancellation) -> None:
+        asked.set()
+        while cancellation.seconds_left:
+            told.wait(0.001)
+        try:
+            cancellation.check()
+        except QueryCancelled:
+            told.set()
+            raise
+
+    held.before = wait
+
+    async def conversation(client: TestClient[Any, Any]) -> None:
+        _, writer = await sent(client, one_query())
+        await until(asked.is_set)
+        writer.transport.abort()
+        await until(told.is_set)
+
+    talk(held, conversation, timeout="20s")
+
+
+def test_an_answer_that_fails_on_its_way_is_seen_to_be_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler, "streamed_parts", Parts(fails_after=3))
+
+    async def conversation(client: TestClient[Any, Any]) -> None:
+        async with client.post("/api/v1/read", data=one_query(1)) as got:
+            assert got.status == 200
+            with pytest.raises(aiohttp.ClientError):
+                await got.read()
+
+    talk(ReadQueries(SERIES), conversation)

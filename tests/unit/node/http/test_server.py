@@ -1,0 +1,375 @@
+"""The server: what it answers before and around any handler."""
+
+import asyncio
+import logging
+import re
+
+import aiohttp
+import orjson
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from strandline.errors import Fatal, Retryable
+from strandline.node.http.errors import BadParameter
+from strandline.node.http.listening import CannotListen
+from strandline.node.http.routes import Access, Handler, Route
+from strandline.node.http.server import HttpServer
+from strandline.node.masking import SecretMask
+from strandline.node.settings.http_sections import HttpSettings
+from support.http_servers import MAX_BODY, Reply, Served, in_loop, served
+
+pytestmark = pytest.mark.unit
+
+
+async def hello(_request: web.Request) -> web.StreamResponse:
+    return web.Response(text="hello")
+
+
+async def body_length(request: web.Request) -> web.StreamResponse:
+    return web.Response(text=str(len(await request.read())))
+
+
+def raising(error: Exception) -> Handler:
+    async def handler(_request: web.Request) -> web.StreamResponse:
+        raise error
+
+    return handler
+
+
+def at(path: str, handler: Handler, *methods: str) -> Route:
+    return Route(methods or ("GET",), path, handler, Access.READ)
+
+
+ROUTES = (at("/", hello), at("/body", body_length, "POST"), at("/both", hello, "GET", "POST"))
+
+
+def ask(path: str, *routes: Route, method: str = "get", **parameters: object) -> Reply:
+    async def test() -> Reply:
+        async with served(routes or ROUTES) as serving:
+            return await getattr(serving, method)(path, **parameters)
+
+    return in_loop(test())
+
+
+def error_of(reply: Reply) -> tuple[int, str, str]:
+    told = orjson.loads(reply.body)
+    assert told["status"] == "error"
+    assert reply.headers["Content-Type"].startswith("application/json")
+    return reply.status, told["errorType"], told["error"]
+
+
+def test_a_handler_answers_with_headers_that_keep_browsers_from_guessing() -> None:
+    reply = ask("/")
+    assert (reply.status, reply.body) == (200, b"hello")
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert reply.headers["X-Frame-Options"] == "DENY"
+    assert reply.headers["Server"] == "strandline"
+
+
+def test_a_handler_may_set_its_own_caching_but_no_server() -> None:
+    async def handler(_request: web.Request) -> web.StreamResponse:
+        return web.Response(headers={"Cache-Control": "max-age=60", "Server": "aiohttp/1"})
+
+    reply = ask("/x", at("/x", handler))
+    assert reply.headers["Cache-Control"] == "max-age=60"
+    assert reply.headers["Server"] == "strandline"
+
+
+def test_head_is_answered_wherever_get_is() -> None:
+    async def test() -> int:
+        async with served(ROUTES) as serving, serving.client.head("/") as response:
+            return response.status
+
+    assert in_loop(test()) == 200
+
+
+def test_an_unknown_path_is_404_in_the_envelope() -> None:
+    assert error_of(ask("/nothing"))[:2] == (404, "not_found")
+
+
+def test_another_method_is_405_and_says_which_are_answered() -> None:
+    reply = ask("/body")
+    status, kind, text = error_of(reply)
+    assert (status, kind) == (405, "method_not_allowed")
+    assert reply.headers["Allow"] == "POST"
+    assert "Use POST" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind"),
+    [
+        (BadParameter("x is wrong", remedy="Do this"), 400, "bad_data"),
+        (Retryable("x is wrong", remedy="Do this"), 503, "unavailable"),
+        (Fatal("x is wrong", remedy="Do this"), 500, "internal"),
+    ],
+)
+def test_our_own_errors_are_answered_with_message_and_remedy(error: Exception, status: int, kind: str) -> None:
+    assert error_of(ask("/x", at("/x", raising(error)))) == (status, kind, "x is wrong. Do this")
+
+
+def test_secrets_are_hidden_in_errors() -> None:
+    async def test() -> Reply:
+        routes = [at("/x", raising(Retryable("the password hunter2-hunter2 was refused")))]
+        async with served(routes, mask=SecretMask(["hunter2-hunter2"])) as serving:
+            return await serving.get("/x")
+
+    with capture_logs() as logs:
+        reply = in_loop(test())
+    assert b"hunter2" not in reply.body
+    assert "hunter2" not in str(logs)
+
+
+def test_an_unexpected_error_is_answered_with_an_id_that_is_logged_and_nothing_else() -> None:
+    with capture_logs() as logs:
+        status, kind, text = error_of(ask("/x", at("/x", raising(ValueError("/etc/secret on line 7")))))
+    assert (status, kind) == (500, "internal")
+    found = re.search(r"the id ([0-9a-f]{8})$", text)
+    assert found is not None
+    assert "secret" not in text
+    (logged,) = [line for line in logs if line["log_level"] == "error"]
+    assert logged["error_id"] == found[1]
+    assert str(logged["exc_info"]) == "/etc/secret on line 7"
+
+
+def test_an_answer_that_breaks_off_is_seen_as_broken_off() -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"half")
+        raise ValueError("then it broke")
+
+    with pytest.raises(aiohttp.ClientPayloadError):
+        ask("/x", at("/x", handler))
+
+
+def test_queries_are_not_in_the_access_log() -> None:
+    with capture_logs() as logs:
+        ask("/?token=very-secret")
+    (line,) = [line for line in logs if line["event"] == "request"]
+    assert line["log_level"] == "debug"
+    assert (line["method"], line["path"], line["status"]) == ("GET", "/", 200)
+    assert "very-secret" not in str(logs)
+
+
+@pytest.mark.parametrize("size", [MAX_BODY, MAX_BODY + 1])
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_body_may_be_as_large_as_the_limit_and_no_larger(size: int, *, chunked: bool) -> None:
+    async def pieces() -> object:
+        for start in range(0, size, 10_000):
+            yield b"x" * min(10_000, size - start)
+
+    reply = ask("/body", method="post", data=pieces() if chunked else b"x" * size)
+    if size == MAX_BODY:
+        assert (reply.status, reply.body) == (200, str(size).encode())
+    else:
+        assert error_of(reply)[:2] == (413, "too_large")
+
+
+def test_a_body_is_handed_on_as_it_was_sent() -> None:
+    """Unpacking is for who knows how large it may get: a few bytes of gzip may be gigabytes."""
+    reply = ask("/body", method="post", data=b"not gzip at all", headers={"Content-Encoding": "gzip"})
+    assert (reply.status, reply.body) == (200, b"15")
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000 + b"\r\n\r\n",
+        b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(200)) + b"\r\n",
+        b"\x16\x03\x01\x02\x00 this is TLS, or noise\r\n\r\n",
+        b"GET / HTTP/9.9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_or_too_long_is_400_and_tells_nothing_of_the_server(request_bytes: bytes) -> None:
+    async def test() -> bytes:
+        async with served(ROUTES) as serving:
+            return await serving.raw(request_bytes)
+
+    answer = in_loop(test())
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.")
+    assert b" 400 " in head.splitlines()[0]
+    assert b"Server: strandline\r\n" in head + b"\r\n"
+    assert orjson.loads(body)["errorType"] == "bad_data"
+
+
+def test_noise_of_clients_is_not_logged_as_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with served(ROUTES) as serving:
+            await serving.raw(b"\x16\x03\x01 noise\r\n\r\n")
+
+    with capture_logs() as logs, caplog.at_level(logging.INFO):
+        in_loop(test())
+    assert {line["log_level"] for line in logs} <= {"debug", "info"}
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET / HTTP/1.1\r\nHost: loc", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: y\r\n"]
+)
+def test_a_client_that_does_not_send_its_request_is_cut_off(sent: bytes) -> None:
+    async def test() -> bytes:
+        async with served(ROUTES, request_timeout_s=0.05) as serving:
+            return await serving.raw(sent)
+
+    assert in_loop(test()) == b""
+
+
+def test_a_client_that_does_not_send_its_body_is_answered_408() -> None:
+    async def test() -> bytes:
+        async with served(ROUTES, request_timeout_s=0.05) as serving:
+            head = b"POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+            return await serving.raw(head + b"a few bytes")
+
+    head, _, body = in_loop(test()).partition(b"\r\n\r\n")
+    assert b" 408 " in head.splitlines()[0]
+    assert orjson.loads(body)["error"] == "the request did not arrive within 0.05 s"
+
+
+def test_an_idle_connection_is_closed_after_its_last_answer() -> None:
+    async def test() -> bytes:
+        async with served(ROUTES, request_timeout_s=0.05) as serving:
+            return await serving.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+    assert in_loop(test()).endswith(b"hello")
+
+
+def test_one_connection_more_than_the_limit_is_refused_and_the_others_go_on() -> None:
+    async def test() -> tuple[bytes, int, bytes]:
+        async with served(ROUTES, HttpSettings(connections=1)) as serving:
+            first = await serving.get("/")
+            refused = await serving.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            again = await serving.get("/")
+            return refused, first.status, again.body
+
+    refused, first, again = in_loop(test())
+    head, _, body = refused.partition(b"\r\n\r\n")
+    assert b" 503 " in head.splitlines()[0]
+    assert int(re.findall(rb"Content-Length: (\d+)", head)[0]) == len(body)
+    assert (first, again) == (200, b"hello")
+
+
+def test_a_handler_is_cancelled_when_its_client_goes_away() -> None:
+    async def test() -> bool:
+        began, ended = asyncio.Event(), asyncio.Event()
+
+        async def handler(_request: web.Request) -> web.StreamResponse:
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                ended.set()
+                raise
+            return web.Response()
+
+        async with served([at("/x", handler)]) as serving:
+            _, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port)
+            writer.write(b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await began.wait()
+            writer.close()
+            await writer.wait_closed()
+            await ended.wait()
+            return ended.is_set()
+
+    assert in_loop(test())
+
+
+def test_stopping_lets_a_request_end_and_takes_no_new_ones() -> None:
+    async def test() -> tuple[bytes, bool]:
+        began, go_on = asyncio.Event(), asyncio.Event()
+
+        async def handler(_request: web.Request) -> web.StreamResponse:
+            began.set()
+            await go_on.wait()
+            return web.Response(text="ended")
+
+        async with served([at("/x", handler)]) as serving:
+            asked = asyncio.create_task(serving.get("/x"))
+            await began.wait()
+            stopping = asyncio.create_task(serving.server.stop(30))
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port)
+                except ConnectionError:
+                    break
+                writer.close()
+            waits = not stopping.done()
+            go_on.set()
+            reply = await asked
+            await stopping
+            return reply.body, waits
+
+    assert in_loop(test()) == (b"ended", True)
+
+
+def test_stopping_gives_up_a_request_that_does_not_end() -> None:
+    async def test() -> bool:
+        began, cancelled = asyncio.Event(), asyncio.Event()
+
+        async def handler(_request: web.Request) -> web.StreamResponse:
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.set()
+            return web.Response()
+
+        async with served([at("/x", handler)]) as serving:
+            asked = asyncio.create_task(serving.get("/x"))
+            await began.wait()
+            await serving.server.stop(0)
+            with pytest.raises(aiohttp.ClientError):
+                await asked
+        return cancelled.is_set()
+
+    assert in_loop(test())
+
+
+def test_a_server_that_can_not_start_leaves_nothing_open() -> None:
+    async def test() -> None:
+        async with served(ROUTES) as serving:
+            other = HttpServer(ROUTES, HttpSettings(), f"127.0.0.1:{serving.bound.port}", max_body=1)
+            with pytest.raises(CannotListen):
+                await other.start()
+            await other.stop(1)
+
+    in_loop(test())
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1:1234", "[::1]:80", "127.9.9.9", "page.localhost", "LOCALHOST."]
+)
+def test_this_machines_own_names_are_answered_without_a_token(host: str) -> None:
+    assert ask("/", headers={"Host": host}).status == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:9460", "10.0.0.1", "localhost.evil.example", "127.0.0.1.nip.io"]
+)
+def test_another_name_is_refused_without_a_token_since_a_page_may_have_made_it_up(host: str) -> None:
+    status, kind, text = error_of(ask("/", headers={"Host": host}))
+    assert (status, kind) == (403, "forbidden")
+    assert host.partition(":")[0] in text
+    assert "set a token" in text
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
+def test_a_form_that_another_sites_page_posts_is_refused(origin: str) -> None:
+    reply = ask("/body", method="post", data=b"x", headers={"Origin": origin})
+    assert error_of(reply)[:2] == (403, "forbidden")
+
+
+def test_a_page_of_this_server_may_post() -> None:
+    async def test(serving: Served) -> int:
+        return (await serving.post("/body", data=b"x", headers={"Origin": serving.bound.url})).status
+
+    async def run() -> int:
+        async with served(ROUTES) as serving:
+            return await test(serving)
+
+    assert in_loop(run()) == 200

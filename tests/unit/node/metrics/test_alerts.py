@@ -1,0 +1,351 @@
+"""Alert rules: they use what there is, fire when they should and not before, and somebody has written what to do."""
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from strandline.node.metrics.catalogue import CATALOGUE
+from strandline.node.settings import Settings
+from support.promql import AlertRule, alert_rules, exposed, labels_matched, metric_names
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[4]
+RULES = ROOT / "conf" / "alerts" / "strandline.yaml"
+ALERTS = alert_rules(RULES)
+GIVEN_BY_PROMETHEUS = {"up"}
+# A value for each minute; an alert is looked at after this many.
+MINUTES = 300
+
+Series = Mapping[str, str]
+
+
+def shard(name: str, values: str, **labels: str) -> Series:
+    return of("strandline_" + name, values, shard="0", **labels)
+
+
+def of(name: str, values: str, job: str = "strandline", **labels: str) -> Series:
+    written = {"job": job, "instance": "n:9460", **labels}
+    inside = ",".join(f'{label}="{value}"' for label, value in written.items())
+    return {"series": f"{name}{{{inside}}}", "values": values}
+
+
+def gateway(name: str, values: str, **labels: str) -> Series:
+    return of("strandline_gateway_" + name, values, job="strandline-gateway", **labels)
+
+
+def always(value: float) -> str:
+    return f"{value}x{MINUTES}"
+
+
+def rising(step: float = 1) -> str:
+    return f"0+{step}x{MINUTES}"
+
+
+def durations(name: str, slow: str, **labels: str) -> Sequence[Series]:
+    """A histogram of which 95 in a minute are quick, and the others take from 30 to 60 seconds, as many as `slow`."""
+    return (
+        of(name, rising(95), le="1.0", **labels),
+        of(name, rising(95), le="30.0", **labels),
+        of(name, slow, le="60.0", **labels),
+        of(name, slow, le="+Inf", **labels),
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """What lets an alert fire, and what is near to it and must not."""
+
+    fires: Sequence[Series]
+    quiet: Sequence[Sequence[Series]]
+
+
+HOUR, DAY = always(3_600), always(86_400)
+STUCK = shard("phase_progress_ratio", always(0.3))
+HTTP, WRITES = "strandline_http_request_duration_seconds_bucket", "strandline_gateway_request_duration_seconds_bucket"
+CASES: Mapping[str, Case] = {
+    "StrandlineNodeDown": Case([of("up", always(0))], [[of("up", always(1))], [of("up", always(0), job="other")]]),
+    "StrandlineShardDown": Case(
+        [shard("shard_process_state", always(1), state="down")],
+        [
+            [
+                shard("shard_process_state", always(0), state="down"),
+                shard("shard_process_state", always(1), state="waiting"),
+            ]
+        ],
+    ),
+    "StrandlineShardRestarting": Case(
+        [shard("shard_restarts_total", f"0x{MINUTES - 10} 1+1x10")],
+        [[shard("shard_restarts_total", f"0x{MINUTES - 10} 1x10")], [shard("shard_restarts_total", always(50))]],
+    ),
+    "StrandlineShardNotActive": Case(
+        [shard("phase", always(0), phase="active"), shard("shard_up", always(1))],
+        [
+            [shard("phase", always(1), phase="active"), shard("shard_up", always(1))],
+            [shard("phase", always(0), phase="active"), shard("shard_up", always(0))],
+            [shard("phase", f"1x{MINUTES - 20} 0x20", phase="active"), shard("shard_up", always(1))],
+        ],
+    ),
+    "StrandlineRecoveryStuck": Case(
+        [STUCK, shard("phase", always(1), phase="replaying"), shard("phase", always(0), phase="recovering-index")],
+        [
+            [shard("phase_progress_ratio", rising(0.001)), shard("phase", always(1), phase="replaying")],
+            [STUCK, shard("phase", always(0), phase="replaying"), shard("phase", always(1), phase="active")],
+            [STUCK, shard("phase", f"0x{MINUTES - 5} 1x5", phase="replaying")],
+        ],
+    ),
+    "StrandlineReplayJobFailed": Case(
+        [shard("replay_jobs", always(1), state="failed")],
+        [[shard("replay_jobs", always(0), state="failed"), shard("replay_jobs", always(9), state="pending")]],
+    ),
+    "StrandlineLagging": Case(
+        [shard("lag_seconds", always(301))],
+        [[shard("lag_seconds", always(299))], [shard("lag_seconds", f"0x{MINUTES - 5} 900x5")]],
+    ),
+    "StrandlineKafkaUnreachable": Case(
+        [shard("log_retries_total", rising())],
+        [[shard("log_retries_total", always(7))], [shard("log_retries_total", f"7x{MINUTES - 3} 8x3")]],
+    ),
+    "StrandlineDeadLetters": Case(
+        [shard("dead_letters_total", f"4x{MINUTES - 5} 5x5")], [[shard("dead_letters_total", always(4))]]
+    ),
+    "StrandlineDeadLettersLost": Case(
+        [shard("lost_dead_letters_total", f"4x{MINUTES - 5} 5x5")], [[shard("lost_dead_letters_total", always(4))]]
+    ),
+    "StrandlineSeriesRefused": Case(
+        [shard("refused_rows_total", rising())], [[shard("refused_rows_total", always(9))]]
+    ),
+    "StrandlineSeriesLimitNear": Case(
+        [shard("keys", always(91)), shard("keys_limit", always(100))],
+        [[shard("keys", always(89)), shard("keys_limit", always(100))]],
+    ),
+    "StrandlineChurn": Case(
+        [shard("new_keys_total", rising(200)), shard("live_keys", always(20_000))],
+        [
+            [shard("new_keys_total", rising(100)), shard("live_keys", always(20_000))],
+            # A small index may well turn over.
+            [shard("new_keys_total", rising(200)), shard("live_keys", always(9_000))],
+        ],
+    ),
+    "StrandlineSamplesDropped": Case(
+        [shard("dropped_samples_total", rising(), reason="too-old")],
+        [[shard("dropped_samples_total", always(5), reason="too-old")]],
+    ),
+    "StrandlineSeriesDropped": Case(
+        [shard("dropped_series_total", rising(), reason="no-labels")],
+        [[shard("dropped_series_total", always(5), reason="no-labels")]],
+    ),
+    "StrandlineRetentionMarginCritical": Case(
+        [shard("retention_margin_seconds", always(8_000)), shard("kafka_retention_seconds", DAY)],
+        [[shard("retention_margin_seconds", always(9_000)), shard("kafka_retention_seconds", DAY)], []],
+    ),
+    "StrandlineRetentionMarginLow": Case(
+        [shard("retention_margin_seconds", always(43_000)), shard("kafka_retention_seconds", DAY)],
+        [[shard("retention_margin_seconds", always(43_300)), shard("kafka_retention_seconds", DAY)]],
+    ),
+    "StrandlineStoreFailing": Case(
+        [shard("store_retries_total", rising())],
+        [[shard("store_retries_total", always(9))], [shard("store_retries_total", rising(0.2))]],
+    ),
+    "StrandlineFlushBehind": Case(
+        [shard("oldest_unstored_bucket_age_seconds", always(7_300)), shard("flush_interval_seconds", HOUR)],
+        # Spread over the interval, a bucket is stored by 0.8 of the next one.
+        [[shard("oldest_unstored_bucket_age_seconds", always(6_600)), shard("flush_interval_seconds", HOUR)]],
+    ),
+    "StrandlineSpilling": Case(
+        [shard("spilled_bytes", always(1))],
+        [[shard("spilled_bytes", always(0))], [shard("spilled_bytes", f"0x{MINUTES - 20} 9x20")]],
+    ),
+    "StrandlineSpillNearlyFull": Case(
+        [shard("spilled_bytes", always(81)), shard("spill_limit_bytes", always(100))],
+        [[shard("spilled_bytes", always(79)), shard("spill_limit_bytes", always(100))]],
+    ),
+    "StrandlineIndexRefreshSlow": Case(
+        [shard("refresh_lag_seconds", always(31))], [[shard("refresh_lag_seconds", always(2))]]
+    ),
+    # Here the clock begins at 0: at the end five hours have passed.
+    "StrandlineHoursLate": Case(
+        [of("strandline_newest_ready_hour_end_timestamp_seconds", always(0)), shard("flush_interval_seconds", HOUR)],
+        [
+            [
+                of("strandline_newest_ready_hour_end_timestamp_seconds", always(2 * 3_600)),
+                shard("flush_interval_seconds", HOUR),
+            ],
+            [of("strandline_newest_ready_hour_end_timestamp_seconds", always(0)), shard("flush_interval_seconds", DAY)],
+        ],
+    ),
+    "StrandlinePartitionUnread": Case(
+        [of("strandline_unread_partitions", always(1))], [[of("strandline_unread_partitions", always(0))]]
+    ),
+    "StrandlineReadinessUnknown": Case(
+        [of("strandline_readiness_age_seconds", always(121))], [[of("strandline_readiness_age_seconds", always(16))]]
+    ),
+    "StrandlineQueriesFailing": Case(
+        [
+            of("strandline_http_requests_total", rising(6), handler="/a", code="503"),
+            of("strandline_http_requests_total", rising(94), handler="/b", code="200"),
+        ],
+        [
+            [
+                of("strandline_http_requests_total", rising(4), handler="/a", code="503"),
+                of("strandline_http_requests_total", rising(96), handler="/b", code="200"),
+            ],
+            [of("strandline_http_requests_total", rising(9), handler="/a", code="422")],
+            [of("strandline_http_requests_total", always(9), handler="/a", code="500")],
+        ],
+    ),
+    "StrandlineQueriesSlow": Case(
+        durations(HTTP, rising(100), handler="/a"), [durations(HTTP, rising(95), handler="/a")]
+    ),
+    "StrandlineGatewayDown": Case(
+        [of("up", always(0), job="strandline-gateway")], [[of("up", always(1), job="strandline-gateway")]]
+    ),
+    "StrandlineGatewayNotWriting": Case(
+        [
+            gateway("requests_total", rising(2), outcome="put-off"),
+            gateway("requests_total", rising(8), outcome="written"),
+        ],
+        [
+            [
+                gateway("requests_total", rising(1), outcome="put-off"),
+                gateway("requests_total", rising(99), outcome="written"),
+            ],
+            [gateway("requests_total", rising(5), outcome="refused")],
+        ],
+    ),
+    "StrandlineGatewayRefusing": Case(
+        [gateway("requests_total", rising(1), outcome="too-large")],
+        [
+            [gateway("requests_total", always(5), outcome="too-large")],
+            [gateway("requests_total", rising(), outcome="put-off")],
+        ],
+    ),
+    "StrandlineGatewayNearlyFull": Case(
+        [gateway("in_flight_bytes", always(81)), gateway("in_flight_limit_bytes", always(100))],
+        [[gateway("in_flight_bytes", always(79)), gateway("in_flight_limit_bytes", always(100))]],
+    ),
+    "StrandlineGatewaySlow": Case(
+        durations(WRITES, rising(100)),
+        [durations(WRITES, rising(95))],
+    ),
+}
+
+
+def run_promtool(tests: Sequence[Mapping[str, object]], folder: Path) -> tuple[int, str]:
+    """Try the rules on these series."""
+    # JSON is YAML, too.
+    document = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}
+    written = folder / "tests.yaml"
+    written.write_text(json.dumps(document), encoding="utf-8")
+    ran = subprocess.run(
+        ["promtool", "test", "rules", str(written)], capture_output=True, text=True, timeout=120, check=False
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def fires(alert: str, series: Sequence[Series], times: int) -> Mapping[str, object]:
+    """The test that an alert fires so many times."""
+    firing = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})'
+    expected = [{"labels": "{}", "value": times}] if times else []
+    asked = {"expr": firing, "eval_time": f"{MINUTES}m", "exp_samples": expected}
+    return {"name": f"{alert} {times}", "interval": "1m", "input_series": series, "promql_expr_test": [asked]}
+
+
+def test_promtool_has_nothing_to_say_against_the_rules() -> None:
+    ran = subprocess.run(
+        ["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert f"SUCCESS: {len(ALERTS)} rules found" in ran.stdout
+
+
+def test_each_alert_has_a_case() -> None:
+    assert {alert.name for alert in ALERTS} == set(CASES)
+    assert len(ALERTS) == len(CASES)
+
+
+def test_each_alert_fires_when_it_should_and_at_no_other_time(tmp_path: Path) -> None:
+    tests = [fires(alert, case.fires, 1) for alert, case in CASES.items()]
+    tests += [fires(alert, series, 0) for alert, case in CASES.items() for series in case.quiet]
+    assert run_promtool(tests, tmp_path) == (0, f"Unit Testing:  {tmp_path / 'tests.yaml'}\n  SUCCESS\n\n")
+
+
+def test_a_case_that_is_wrong_is_noticed(tmp_path: Path) -> None:
+    code, said = run_promtool([fires("StrandlineSpilling", [shard("spilled_bytes", always(0))], 1)], tmp_path)
+    assert (code, "FAILED" in said) == (1, True)
+
+
+def test_what_an_alert_says_can_be_written(tmp_path: Path) -> None:
+    """Promtool shows the texts of alerts that nobody expected."""
+    tests = [
+        {
+            "interval": "1m",
+            "input_series": case.fires,
+            "alert_rule_test": [{"eval_time": f"{MINUTES}m", "alertname": alert, "exp_alerts": []}],
+        }
+        for alert, case in CASES.items()
+    ]
+    _, said = run_promtool(tests, tmp_path)
+    texts = re.findall(r'summary="((?:[^"\\]|\\.)*)"', said)
+    assert len(texts) == len(CASES)
+    assert "error expanding template" not in said
+    assert "{{" not in said
+    assert not re.search(r"no value|%!", said)
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_an_alert_uses_only_metrics_of_the_catalogue_with_labels_that_they_have(alert: AlertRule) -> None:
+    assert metric_names(alert.expression) <= exposed() | GIVEN_BY_PROMETHEUS
+    labels = {metric.name: metric.labels for metric in CATALOGUE}
+    for name, label in labels_matched(alert.expression):
+        assert label in labels[name]
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_an_alert_says_how_bad_it_is_what_to_do_and_where_to_read_more(alert: AlertRule) -> None:
+    assert alert.name.startswith("Strandline")
+    assert alert.severity in ("warning", "critical")
+    assert re.fullmatch(r"\d+[mh]", alert.held_for)
+    assert len(alert.description) > 40
+    page, anchor = alert.runbook.split("#")
+    headings = re.findall(r"^### (\w+)$", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert anchor in [heading.lower() for heading in headings]
+    assert anchor == alert.name.lower()
+
+
+def test_the_runbook_has_all_that_is_needed_of_each_alert_and_of_no_other() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    entries = re.split(r"^##+ ", page, flags=re.MULTILINE)
+    told = {entry.splitlines()[0]: entry for entry in entries if entry.startswith("Strandline")}
+    assert set(told) == {alert.name for alert in ALERTS}
+    for alert in ALERTS:
+        for part in ("**Meaning.**", "**Look.**", "**Do.**", "**If nothing is done.**"):
+            assert told[alert.name].count(part) == 1, (alert.name, part)
+        assert f"({alert.severity})" in told[alert.name], alert.name
+
+
+def test_metrics_settings_and_files_that_the_runbook_names_exist() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\bstrandline_[a-z_]+[a-z]", page))
+    assert len(named) > 20
+    assert named <= exposed() | {metric.name for metric in CATALOGUE}
+    sections = Settings.model_fields
+    for section, name in re.findall(r"`(\w+)\.(\w+)(?: = [^`]*)?`", page):
+        if section in sections:
+            fields = sections[section].annotation
+            assert fields is not None
+            assert name in fields.model_fields, f"{section}.{name}"
+
+
+def test_names_are_found_in_expressions() -> None:
+    assert metric_names('sum by (job, le) (rate(a_total{x="b{}"}[5m])) > on (job) 0.5 * max(c) and d offset 1h') == {
+        "a_total",
+        "c",
+        "d",
+    }
+    assert metric_names("time() - e") == {"e"}

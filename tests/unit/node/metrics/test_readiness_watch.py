@@ -1,0 +1,276 @@
+"""Watching in the background how far a dataset is stored."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from strandline.errors import Retryable
+from strandline.index.policy import BucketPolicy
+from strandline.node.metrics.readiness_watch import ReadinessUnknown, ReadinessWatch
+from strandline.node.offsets.deployment import Deployment, NoSuchDataset
+from strandline.node.offsets.rewinding import do_rewind
+from strandline.node.settings import Settings
+from strandline.node.settings.units import Duration
+from strandline.recovery.periods import Period
+from strandline.recovery.readiness import Verdict, newest_ready_hour, standings
+from strandline.recovery.rewinding import ToBucket
+from strandline.store.protocol import StoreUnavailable
+from strandline.store.rows import ShardId
+from support.offsets_commands import MemoryTopic
+from support.shard_world import (
+    GRACE,
+    HOUR,
+    START,
+    StoreCall,
+    World,
+    group_fails,
+    other_group,
+    produce_everywhere,
+    quietly,
+)
+
+pytestmark = pytest.mark.unit
+
+FIRST = START // HOUR
+
+
+class Opener:
+    """Opens a world's dataset, as often as it is asked to and is allowed to."""
+
+    def __init__(self, world: World, *others: World) -> None:
+        self.world, self.topic = world, MemoryTopic(world, *others)
+        self.failing: Exception | None = None
+        self.opened = self.closed = 0
+
+    def __call__(self) -> AbstractContextManager[Deployment]:
+        return self._open()
+
+    def deployment(self) -> Deployment:
+        settings = Settings().dataset.model_copy(update={"grace": Duration(self.world.options.grace)})
+        return Deployment.of(settings, self.world.store, self.topic, self.world.clock)  # type: ignore[arg-type]  # hooks
+
+    @contextmanager
+    def _open(self) -> Iterator[Deployment]:
+        if self.failing is not None:
+            raise self.failing
+        self.opened += 1
+        try:
+            yield self.deployment()
+        finally:
+            self.closed += 1
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A shard that has stored two hours."""
+    with closing(World(tmp_path)) as made:
+        made.start()
+        for hour in range(2):
+            produce_everywhere(made, str(hour))
+            made.pass_hours(1)
+        yield made
+
+
+@pytest.fixture
+def opener(world: World) -> Opener:
+    return Opener(world)
+
+
+@pytest.fixture
+def watch(opener: Opener, world: World) -> Iterator[ReadinessWatch]:
+    with closing(ReadinessWatch(opener, world.clock)) as made:
+        yield made
+
+
+def manifest_reads(world: World) -> list[Any]:
+    """The first buckets that manifests are read from, from now on."""
+    firsts: list[Any] = []
+    read = world.sqlite.manifest
+
+    def noted(shard: ShardId, *, first: int | None = None) -> Any:
+        firsts.append(first)
+        return read(shard, first=first)
+
+    world.sqlite.manifest = noted  # type: ignore[method-assign]
+    return firsts
+
+
+def test_before_the_first_look_nothing_is_known(watch: ReadinessWatch, opener: Opener) -> None:
+    figures = watch.figures()
+    assert (figures.looked_at, figures.newest_ready_hour, figures.partitions, figures.failures) == (None, None, (), 0)
+    assert opener.opened == 0, "a node starts without the store"
+
+
+def test_a_look_tells_the_newest_ready_hour_and_how_far_each_partition_is(watch: ReadinessWatch, world: World) -> None:
+    watch.look()
+    figures = watch.figures()
+    assert (figures.looked_at, figures.newest_ready_hour) == (world.clock.now_ms(), FIRST + 1)
+    (one,) = figures.partitions
+    assert (one.shard, one.reached_bucket, one.stored_until) == (0, FIRST + 1, (FIRST + 2) * HOUR)
+
+
+def test_looks_go_on_with_the_shard_and_read_no_more_than_they_need(watch: ReadinessWatch, world: World) -> None:
+    watch.look()
+    firsts = manifest_reads(world)
+    for passed in range(1, 6):
+        produce_everywhere(world, f"later {passed}")
+        world.pass_hours(1)
+        watch.look()
+        assert watch.figures().newest_ready_hour == FIRST + 1 + passed
+    assert len(firsts) == 5, "one read a look"
+    assert None not in firsts
+    assert firsts == sorted(firsts)
+    assert firsts[-1] >= FIRST + 3
+
+
+def test_what_a_look_tells_is_what_whole_manifests_tell(tmp_path: Path) -> None:
+    """With buckets of a quarter of an hour, by the end of each of which an hour may become ready, or not."""
+    policy = BucketPolicy(flush_interval=HOUR // 4, retention=5 * HOUR, margin=6 * HOUR, stale_after=HOUR)
+    with closing(World(tmp_path, policy=policy, grace=GRACE)) as world:
+        world.start()
+        opener = Opener(world)
+        with closing(ReadinessWatch(opener, world.clock)) as watch:
+            seen = set()
+            for step in range(30):
+                produce_everywhere(world, str(step % 3))
+                world.pass_time(HOUR // 8)
+                world.settle()
+                watch.look()
+                whole = opener.deployment().stored(opener.topic.now())
+                figures = watch.figures()
+                assert figures.newest_ready_hour == newest_ready_hour(whole)
+                assert figures.partitions == standings(whole, world.clock.now_ms())
+                seen.add(figures.newest_ready_hour)
+            assert len(seen) >= 4
+
+
+def test_a_partition_that_stays_behind_is_told(watch: ReadinessWatch, world: World) -> None:
+    watch.look()
+    world.store.before = group_fails(other_group(world))
+    for _ in range(3):
+        produce_everywhere(world)
+        world.pass_time(HOUR)
+        world.read_all()
+        world.store_due()
+    world.store.before = quietly
+    watch.look()
+    figures = watch.figures()
+    assert figures.newest_ready_hour == FIRST + 1
+    assert figures.partitions[0].reached_bucket == FIRST + 1
+    assert figures.partitions[0].behind_ms == world.clock.now_ms() - (FIRST + 2) * HOUR
+
+
+def test_after_a_rewind_the_next_look_tells_it_at_once(watch: ReadinessWatch, world: World, opener: Opener) -> None:
+    for hour in range(4):
+        produce_everywhere(world, f"more {hour}")
+        world.pass_hours(1)
+    watch.look()
+    assert watch.figures().newest_ready_hour == FIRST + 5
+    world.crash()
+    do_rewind(opener.deployment(), 0, ToBucket(FIRST + 2), by_force=True)
+    watch.look()
+    figures = watch.figures()
+    assert figures.partitions[0].reached_bucket == FIRST + 1
+    assert figures.newest_ready_hour == FIRST + 1
+
+
+def test_while_a_partition_was_never_read_no_hour_is_ready(tmp_path: Path, world: World) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    with ExitStack() as stack:
+        other = stack.enter_context(closing(World(folder)))
+        watch = stack.enter_context(closing(ReadinessWatch(Opener(world, other), world.clock)))
+        watch.look()
+        figures = watch.figures()
+        assert figures.newest_ready_hour is None
+        assert [one.stored_until for one in figures.partitions] == [(FIRST + 2) * HOUR, None]
+
+
+def test_a_look_that_fails_is_counted_and_leaves_what_was_known(watch: ReadinessWatch, world: World) -> None:
+    watch.look()
+    known = watch.figures()
+
+    def away(call: StoreCall) -> None:
+        if call.name == "manifest":
+            raise StoreUnavailable("the store is not there")
+
+    world.store.before = away
+    world.pass_time(30_000)
+    with capture_logs() as logs:
+        watch.look()
+        watch.look()
+    assert watch.figures() == replace(known, failures=2)
+    assert [log["log_level"] for log in logs] == ["warning"], "once, not every time"
+    world.store.before = quietly
+    watch.look()
+    assert watch.figures().looked_at == world.clock.now_ms()
+    assert watch.figures().failures == 2
+
+
+def test_an_error_that_nobody_foresaw_does_not_end_the_watch(watch: ReadinessWatch, world: World) -> None:
+    def broken(_call: StoreCall) -> None:
+        raise KeyError("a bug")
+
+    watch.look()
+    world.store.before = broken
+    with capture_logs() as logs:
+        watch.look()
+    assert [log["log_level"] for log in logs] == ["error"]
+    assert watch.figures().failures == 1
+
+
+def test_a_dataset_that_is_not_there_yet_is_opened_once_it_is(watch: ReadinessWatch, opener: Opener) -> None:
+    opener.failing = NoSuchDataset("no shard was ever started")
+    watch.look()
+    assert (watch.figures().failures, watch.figures().looked_at) == (1, None)
+    opener.failing = None
+    watch.look()
+    watch.look()
+    assert watch.figures().newest_ready_hour == FIRST + 1
+    assert opener.opened == 1
+    watch.close()
+    assert opener.closed == 1
+
+
+def test_whoever_asks_is_answered_by_the_manifests_of_now(watch: ReadinessWatch, world: World) -> None:
+    hour = Period(FIRST + 2)
+    assert not watch.ask(hour).ready
+    produce_everywhere(world)
+    world.pass_hours(1)
+    assert watch.ask(hour).ready
+    assert [one.verdict for one in watch.hours(FIRST, FIRST + 3)] == [Verdict.READY] * 3 + [Verdict.NOT_READY]
+    assert watch.figures().looked_at is None
+
+
+def test_whoever_asks_hears_why_nobody_can_tell(watch: ReadinessWatch, opener: Opener) -> None:
+    opener.failing = StoreUnavailable("the store is not there")
+    with pytest.raises(Retryable, match="the store is not there"):
+        watch.ask(Period(FIRST))
+    opener.failing = None
+    watch.close()
+    with pytest.raises(ReadinessUnknown, match="being stopped"):
+        watch.ask(Period(FIRST))
+
+
+def test_a_thread_looks_until_the_end(opener: Opener, world: World) -> None:
+    looked, again = threading.Event(), threading.Event()
+
+    def noted(call: StoreCall) -> None:
+        if call.name == "manifest":
+            (again if looked.is_set() else looked).set()
+
+    world.store.after = noted
+    watch = ReadinessWatch(opener, world.clock, every_s=0.001)
+    watch.start()
+    assert looked.wait(20)
+    assert again.wait(20), "and again"
+    watch.close()
+    assert "readiness" not in {thread.name for thread in threading.enumerate()}
+    assert watch.figures().newest_ready_hour == FIRST + 1
+    assert (opener.opened, opener.closed) == (1, 1)

@@ -1,0 +1,195 @@
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+import strandline
+from strandline.clock import ManualClock
+from strandline.errors import Retryable
+from strandline.node.http.errors import errors_answered
+from strandline.node.http.routes import Access
+from strandline.node.http.working import Workers
+from strandline.node.masking import SecretMask
+from strandline.node.page.api import MOST_BUCKETS, MOST_DAYS, MOST_ENTRIES, page_routes
+from strandline.node.query.answers import BucketFigures
+from strandline.node.query.asks import BucketsAsk, CardinalityAsk
+from strandline.node.query.queries import QueryUnavailable
+from strandline.node.settings import Settings
+from strandline.node.shard.status import Phase
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.recovery.periods import HOUR
+from strandline.time_range import TimeRange
+from support.fake_queries import FakeQueries
+from support.page_shards import TellingHours, TellingStanding, active, recovering
+
+pytestmark = pytest.mark.unit
+
+SERIES = [({"__name__": "up", "instance": f"web-{place}"}, [(1000, 1.0)]) for place in range(30)]
+
+
+class Asking:
+    """The page's handlers, behind the errors' middleware."""
+
+    def __init__(self, queries: FakeQueries | None = None) -> None:
+        self.queries = queries or FakeQueries(SERIES)
+        self.standing, self.hours, self.clock = TellingStanding(), TellingHours(), ManualClock()
+        self.workers = Workers(self.clock, concurrency=2, timeout_s=10)
+        self.routes = page_routes(
+            self.standing, self.queries, self.workers, self.hours, settings=Settings(), clock=self.clock
+        )
+
+    def get(self, path: str) -> tuple[int, dict[str, Any]]:
+        async def ask() -> tuple[int, dict[str, Any]]:
+            app = web.Application(middlewares=[errors_answered(SecretMask())])
+            for route in self.routes:
+                app.router.add_route("GET", route.path, route.handler)
+            async with TestClient(TestServer(app)) as client, client.get(f"/api/v1/strandline/{path}") as response:
+                return response.status, await response.json()
+
+        return asyncio.run(ask())
+
+    def data(self, path: str) -> Any:
+        status, told = self.get(path)
+        assert (status, told["status"]) == (200, "success")
+        return told["data"]
+
+
+def test_the_node_tells_what_it_serves_and_since_when() -> None:
+    asking = Asking()
+    begun = asking.clock.now_ms()
+    asking.clock.sleep(5)
+    told = asking.data("shards")
+    assert (told["dataset"], told["version"]) == ("metrics", strandline.__version__)
+    assert (told["started_ms"], told["now_ms"]) == (begun, begun + 5000)
+
+
+def test_an_active_shard_is_told_in_figures() -> None:
+    asking = Asking()
+    [first, _] = asking.data("shards")["shards"]
+    report = active(0).report
+    assert report is not None
+    assert (first["shard"], first["process"], first["active"], first["phase"]) == (0, "running", True, "active")
+    assert (first["lag"], first["keys"], first["restarts"]) == (report.status.lag, report.keys, 0)
+    assert first["buffer"]["memory_bytes"] == report.buffer.memory_bytes
+    assert first["samples"] == report.status.counters.samples
+    assert (first["position"], first["checkpoint"]) == (report.position, report.checkpoint)
+    assert first["kafka_keeps_ms"] == report.status.time_left
+
+
+def test_a_shard_that_recovers_tells_its_phase_progress_and_the_time_left() -> None:
+    asking = Asking()
+    begun = asking.clock.now_ms()
+    asking.standing.told = (recovering(0, Phase.REPLAYING, 0.25, entered_ms=begun),)
+    asking.clock.sleep(10)
+    [shard] = asking.data("shards")["shards"]
+    assert (shard["active"], shard["phase"], shard["progress"]) == (False, "replaying", 0.25)
+    assert shard["time_left_s"] == pytest.approx(30)
+
+
+def test_a_shard_without_a_process_tells_why_and_has_no_figures() -> None:
+    asking = Asking()
+    asking.standing.told = (
+        ShardStanding(3, ProcessState.WAITING, restarts=2, starts_in_s=4.5, exit_code=1, reason="no Kafka"),
+    )
+    [shard] = asking.data("shards")["shards"]
+    assert (shard["process"], shard["reason"], shard["exit_code"], shard["restarts"]) == ("waiting", "no Kafka", 1, 2)
+    assert shard["starts_in_s"] == 4.5
+    assert {shard[figure] for figure in ("phase", "progress", "lag", "keys", "samples", "buffer")} == {None}
+
+
+def test_a_phase_that_failed_tells_its_reason_unless_the_process_has_a_better_one() -> None:
+    asking = Asking()
+    failed = recovering(0, Phase.FAILED, None)
+    assert failed.report is not None
+    failed.report.status.reason = "the spill is full"
+    asking.standing.told = (failed, replace(failed, shard=1, reason="killed by signal 9"))
+    assert [shard["reason"] for shard in asking.data("shards")["shards"]] == ["the spill is full", "killed by signal 9"]
+
+
+def test_shards_are_told_although_no_shard_answers() -> None:
+    asking = Asking(FakeQueries(failure=QueryUnavailable("no shard answers")))
+    assert len(asking.data("shards")["shards"]) == 2
+
+
+def test_buckets_are_asked_for_within_a_time_and_a_limit() -> None:
+    told = BucketFigures(1, 480, 0, HOUR, active=7, changed=2, samples=70, bytes=9, state="stored")
+    asking = Asking(FakeQueries(buckets=(told,), warnings=("shard 0 is recovering",)))
+    status, answer = asking.get("buckets?start=10&end=20&limit=50")
+    assert (status, answer["warnings"]) == (200, ["shard 0 is recovering"])
+    [bucket] = answer["data"]
+    assert (bucket["shard"], bucket["bucket"], bucket["active"], bucket["state"]) == (1, 480, 7, "stored")
+    assert asking.queries.asked == [BucketsAsk(TimeRange(10_000, 20_000), 50)]
+
+
+@pytest.mark.parametrize("written", ["", "?limit=0", "?limit=1000000"])
+def test_no_list_of_buckets_is_without_a_limit(written: str) -> None:
+    asking = Asking()
+    asking.get(f"buckets{written}")
+    [ask] = asking.queries.asked
+    assert 0 < ask.limit <= MOST_BUCKETS
+
+
+def test_cardinality_is_asked_for_series_time_and_label() -> None:
+    asking = Asking()
+    told = asking.data('cardinality?match[]=up{instance!="web-0"}&start=0&end=2&limit=5&label=instance')
+    assert told["series"] == 29
+    assert told["label_names"] == 2
+    assert told["top_metrics"] == [{"label": "__name__", "value": "up", "series": 29}]
+    assert told["top_labels"][0] == {"name": "instance", "values": 29, "series": 29, "value_bytes": 9 * 5 + 20 * 6}
+    assert told["label"] == "instance"
+    assert [len(told[top]) for top in ("top_pairs", "top_values")] == [5, 5]
+    [ask] = asking.queries.asked
+    assert isinstance(ask, CardinalityAsk)
+    assert (ask.within, ask.limit, ask.label) == (TimeRange(0, 2000), 5, "instance")
+
+
+def test_of_very_many_labels_only_the_largest_are_told_and_how_many_there_are() -> None:
+    labels = {f"label_{place:05}": "x" for place in range(3000)}
+    asking = Asking(FakeQueries([({"__name__": "wide"} | labels, []), ({"__name__": "wide", "label_00007": "y"}, [])]))
+    told = asking.data("cardinality")
+    assert told["label_names"] == 3001
+    assert [label["name"] for label in told["top_labels"][:2]] == ["label_00007", "__name__"]
+    assert len(told["top_labels"]) == 10
+
+
+def test_no_top_is_longer_than_the_most_that_is_given() -> None:
+    asking = Asking()
+    asking.data("cardinality?limit=1000000000")
+    [ask] = asking.queries.asked
+    assert ask.limit == MOST_ENTRIES
+
+
+def test_a_selector_that_is_none_is_refused_in_words() -> None:
+    status, told = Asking().get("cardinality?match[]=up{")
+    assert (status, told["errorType"]) == (400, "bad_data")
+    assert "match[]" in told["error"]
+
+
+def test_two_days_of_hours_end_with_the_one_that_runs() -> None:
+    asking = Asking()
+    hours = asking.data("hours")
+    now = asking.clock.now_ms() // HOUR
+    assert [hour["start"] // HOUR for hour in hours] == list(range(now - 47, now + 1))
+    assert [hour["verdict"] for hour in hours] == ["ready"] * 47 + ["not ready"]
+    assert hours[-1].keys() >= {"hour", "verdict", "revision", "late_samples"}
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "x", "1.5", str(MOST_DAYS + 1), "9" * 50, "\u0661"])
+def test_days_that_make_no_sense_are_refused(days: str) -> None:
+    status, told = Asking().get(f"hours?days={days}")
+    assert (status, told["errorType"]) == (400, "bad_data")
+
+
+def test_hours_that_nobody_can_tell_of_are_for_later() -> None:
+    asking = Asking()
+    asking.hours.trouble = Retryable("Kafka at localhost:9092 can't be reached")
+    status, told = asking.get("hours")
+    assert status == 503
+    assert "Kafka at localhost:9092" in told["error"]
+
+
+def test_all_of_it_is_for_those_who_may_read() -> None:
+    assert {route.access for route in Asking().routes} == {Access.READ}

@@ -1,0 +1,86 @@
+from dataclasses import replace
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.errors import Retryable
+from strandline.node.page.hours import HourStanding, RememberedHours, hours_between
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.periods import HOUR, Period
+from strandline.recovery.readiness import NOBODY_READ_THEN, StoredDataset, Verdict
+from strandline.store.rows import LateSamples, ManifestRows
+from support.manifest_rows import beginning, cut, manifest, row
+
+pytestmark = pytest.mark.unit
+
+
+class CountedHours:
+    """Tells how often it was asked, as the revision."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.trouble: Retryable | None = None
+
+    def hours(self, first: int, last: int) -> tuple[HourStanding, ...]:
+        self.asked += 1
+        if self.trouble is not None:
+            raise self.trouble
+        return tuple(
+            HourStanding(str(Period(hour)), hour * HOUR, Verdict.READY, self.asked, 0)
+            for hour in range(first, last + 1)
+        )
+
+
+def test_what_one_was_told_is_told_to_others_for_some_seconds() -> None:
+    source, clock = CountedHours(), ManualClock()
+    hours = RememberedHours(source, clock, remember_s=5)
+    first = hours.hours(10, 12)
+    clock.sleep(4.9)
+    assert hours.hours(10, 12) == first
+    clock.sleep(0.2)
+    assert [hour.revision for hour in hours.hours(10, 12)] == [2, 2, 2]
+
+
+def test_other_hours_are_asked_for_at_once() -> None:
+    source = CountedHours()
+    hours = RememberedHours(source, ManualClock(), remember_s=5)
+    hours.hours(10, 12)
+    assert [hour.start for hour in hours.hours(11, 13)] == [11 * HOUR, 12 * HOUR, 13 * HOUR]
+    assert source.asked == 2
+
+
+def test_trouble_is_not_remembered() -> None:
+    source = CountedHours()
+    hours = RememberedHours(source, ManualClock(), remember_s=5)
+    source.trouble = Retryable("Kafka can't be reached")
+    with pytest.raises(Retryable, match="Kafka"):
+        hours.hours(10, 12)
+    source.trouble = None
+    assert len(hours.hours(10, 12)) == 3
+
+
+def stored_up_to(last: int, *, late: int = 0) -> ManifestRows:
+    """A partition with hours as buckets and one group, read from hour 90 on; `late` samples for hour 95 came with the
+    last.
+    """
+    buckets = range(91, last + 1)
+    rows = [row(bucket, 0) for bucket in buckets]
+    if late:
+        rows[-1] = replace(rows[-1], late=(LateSamples(95, late),))
+    return manifest([beginning(90, 0), *(cut(one, one - 91, one - 90) for one in buckets)], rows)
+
+
+def test_the_strip_tells_of_each_hour_what_is_asked_of_it_alone() -> None:
+    dataset = StoredDataset("metrics", Cutting(HOUR, 0), 1, (stored_up_to(99), stored_up_to(97, late=7)), 0)
+    strip = hours_between(dataset, 94, 99)
+    assert [hour.start for hour in strip] == [hour * HOUR for hour in range(94, 100)]
+    assert [hour.verdict for hour in strip] == [Verdict.READY] * 4 + [Verdict.NOT_READY] * 2
+    assert [hour.behind for hour in strip] == [()] * 4 + [(1,)] * 2
+    assert [(hour.revision, hour.late_samples) for hour in strip] == [(0, 0), (1, 7), (0, 0), (0, 0), (0, 0), (0, 0)]
+    assert strip[0].hour == "1970-01-04T22"
+
+
+def test_an_hour_that_nobody_can_tell_of_says_why() -> None:
+    dataset = StoredDataset("metrics", Cutting(HOUR, 0), 1, (stored_up_to(99),), 0)
+    [hour] = hours_between(dataset, 80, 80)
+    assert (hour.verdict, hour.reason) == (Verdict.UNKNOWN, NOBODY_READ_THEN)

@@ -1,0 +1,260 @@
+"""Questions, answers and errors that cross the link, and bytes that are none."""
+
+import struct
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.errors import StrandlineError
+from strandline.index.cardinality import LabelCardinality, ValueCardinality
+from strandline.index.documents import encode_part_key
+from strandline.index.matchers import InvalidMatcher, Matcher, MatcherTooCostly, MatchOp
+from strandline.index.pylucene.failures import RegexTooCostly
+from strandline.index.selectors import InvalidSelector
+from strandline.node.query.answers import (
+    Answer,
+    BucketFigures,
+    BucketsAnswer,
+    CardinalityAnswer,
+    KeyBytes,
+    SamplesAnswer,
+    SeriesAnswer,
+    TermsAnswer,
+)
+from strandline.node.query.asks import (
+    Ask,
+    BucketsAsk,
+    CardinalityAsk,
+    LabelNamesAsk,
+    LabelValuesAsk,
+    SamplesAsk,
+    SeriesAsk,
+)
+from strandline.node.query.frames import PREFIX, FrameDamaged, Message, decode, encode, lengths_of
+from strandline.node.query.messages import QueryFailed, answer_message, answer_of, ask_message, ask_of, error_message
+from strandline.node.query.queries import QueryTooLarge, QueryUnavailable
+from strandline.store.protocol import StoreUnavailable
+from strandline.time_range import TimeRange
+
+pytestmark = pytest.mark.unit
+
+TEXTS = st.text(max_size=6)
+TIMES = st.integers(-(2**63), 2**63 - 1)
+RANGES = st.builds(TimeRange, TIMES, TIMES)
+COUNTS = st.integers(0, 2**62)
+SELECTORS = st.lists(st.builds(Matcher, TEXTS, st.sampled_from(MatchOp), TEXTS), max_size=3).map(tuple)
+SEVERAL = st.lists(SELECTORS, max_size=3).map(tuple)
+MAYBE = st.none() | RANGES
+ASKS: st.SearchStrategy[Ask] = st.one_of(
+    st.builds(SeriesAsk, SEVERAL, MAYBE, COUNTS),
+    st.builds(LabelNamesAsk, SEVERAL, MAYBE, COUNTS),
+    st.builds(LabelValuesAsk, TEXTS, SEVERAL, MAYBE, COUNTS),
+    st.builds(SamplesAsk, SELECTORS, RANGES, COUNTS, COUNTS),
+    st.builds(CardinalityAsk, SEVERAL, MAYBE, COUNTS, st.none() | TEXTS),
+    st.builds(BucketsAsk, MAYBE, COUNTS),
+)
+WARNINGS = st.lists(TEXTS, max_size=2).map(tuple)
+LABELS = st.dictionaries(TEXTS, TEXTS, max_size=3)
+
+
+def _joined(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    return np.cumsum([0, *map(len, texts)], dtype=np.int64), np.frombuffer(b"".join(texts), dtype=np.uint8)
+
+
+def _terms(texts: list[str], *, more: bool, warnings: tuple[str, ...]) -> TermsAnswer:
+    offsets, data = _joined([text.encode() for text in texts])
+    return TermsAnswer(offsets, data, np.arange(len(texts), dtype=np.int64), more, warnings)
+
+
+def _samples(series: list[tuple[dict[str, str], list[float]]], warnings: tuple[str, ...]) -> SamplesAnswer:
+    keys = KeyBytes(*_joined([encode_part_key(labels) for labels, _ in series]))
+    first = np.cumsum([0, *(len(values) for _, values in series)], dtype=np.int64)
+    values = np.array([value for _, some in series for value in some], dtype=np.float64)
+    return SamplesAnswer(keys, first, np.arange(len(values), dtype=np.int64), values, warnings)
+
+
+KEYS = st.lists(LABELS, max_size=4).map(lambda some: KeyBytes(*_joined([encode_part_key(one) for one in some])))
+VALUES = st.lists(st.builds(ValueCardinality, TEXTS, TEXTS, COUNTS), max_size=2).map(tuple)
+ANSWERS: st.SearchStrategy[Answer] = st.one_of(
+    st.builds(SeriesAnswer, KEYS, st.booleans(), WARNINGS),
+    st.builds(_terms, st.lists(TEXTS, max_size=4), more=st.booleans(), warnings=WARNINGS),
+    st.builds(_samples, st.lists(st.tuples(LABELS, st.lists(st.floats(), max_size=3)), max_size=3), WARNINGS),
+    st.builds(
+        CardinalityAnswer,
+        COUNTS,
+        st.lists(st.builds(LabelCardinality, TEXTS, COUNTS, COUNTS, COUNTS), max_size=2).map(tuple),
+        VALUES,
+        VALUES,
+        VALUES,
+        st.booleans(),
+        WARNINGS,
+    ),
+    st.builds(
+        BucketsAnswer,
+        st.lists(
+            st.builds(
+                BucketFigures, COUNTS, TIMES, TIMES, TIMES, COUNTS, COUNTS, COUNTS, COUNTS, TEXTS, segments=COUNTS
+            ),
+            max_size=2,
+        ).map(tuple),
+        WARNINGS,
+    ),
+)
+
+
+def frame_of(message: Message) -> bytes:
+    return b"".join(encode(message))
+
+
+def message_of(frame: bytes) -> Message:
+    header, body = lengths_of(frame[: PREFIX.size])
+    if len(frame) != PREFIX.size + header + body:
+        raise FrameDamaged("another length than it says")
+    return decode(frame[PREFIX.size : PREFIX.size + header], bytearray(frame[PREFIX.size + header :]))
+
+
+def same(one: object, other: object) -> bool:
+    """Equal, arrays bit by bit."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and one.tobytes() == other.tobytes()
+    if type(one) is type(other) and hasattr(one, "__slots__") and not isinstance(one, str):
+        return all(same(getattr(one, name), getattr(other, name)) for name in one.__slots__)
+    return one == other
+
+
+@given(ASKS, st.floats(0, 1e6))
+def test_a_question_arrives_as_it_was_sent(ask: Ask, seconds: float) -> None:
+    assert ask_of(message_of(frame_of(ask_message(ask, seconds)))) == (ask, seconds)
+
+
+@given(ANSWERS)
+def test_an_answer_arrives_as_it_was_sent(answer: Answer) -> None:
+    assert same(answer_of(message_of(frame_of(answer_message(answer)))), answer)
+
+
+def test_the_bits_of_a_staleness_marker_arrive() -> None:
+    stale = np.array([0x7FF0_0000_0000_0002], dtype=np.uint64).view(np.float64)
+    sent = _samples([({"a": "b"}, [0.0])], ())
+    sent = SamplesAnswer(sent.keys, sent.first_sample, sent.time, stale)
+    arrived = answer_of(message_of(frame_of(answer_message(sent))))
+    assert isinstance(arrived, SamplesAnswer)
+    assert arrived.value.view(np.uint64).tolist() == [0x7FF0_0000_0000_0002]
+
+
+def test_columns_lie_where_words_may_be_read() -> None:
+    _, *columns = message_of(frame_of(answer_message(_samples([({"a": "bcd"}, [1.0, 2.0])], ())))).columns
+    assert all(column.flags.aligned for column in columns)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidMatcher('name=~"a[" is no matcher', remedy="Close it"),
+        RegexTooCostly("it looks at everything", 17, 23),
+        MatcherTooCostly([Matcher("a", MatchOp.MATCH, ".*b")], RegexTooCostly("too many", 17, 23)),
+        InvalidSelector("nothing", 4, remedy="Say something"),
+        QueryTooLarge("many", remedy="Ask for less"),
+        QueryUnavailable("nobody", remedy="Wait"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_arrives_as_it_was_raised(error: StrandlineError) -> None:
+    with pytest.raises(type(error)) as caught:
+        answer_of(message_of(frame_of(error_message(error))))
+    arrived = caught.value
+    assert type(arrived) is type(error)
+    assert (str(arrived), arrived.message, arrived.remedy) == (str(error), error.message, error.remedy)
+    for name in ("examined_terms", "elapsed_ms", "position"):
+        assert getattr(arrived, name, None) == getattr(error, name, None)
+
+
+@pytest.mark.parametrize(
+    "error", [StoreUnavailable("no answer", remedy="Wait"), KeyError("secret")], ids=["ours", "any"]
+)
+def test_an_error_that_is_no_query_s_arrives_as_a_failure(error: Exception) -> None:
+    with pytest.raises(QueryFailed) as caught:
+        answer_of(message_of(frame_of(error_message(error))))
+    assert "secret" not in str(caught.value)
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_bytes_that_are_no_frame_are_refused(header: bytes, body: bytes) -> None:
+    with pytest.raises(FrameDamaged):
+        lengths_of((header + bytes(PREFIX.size))[: PREFIX.size])
+    with pytest.raises(FrameDamaged):
+        decode(header, body)
+
+
+@given(st.one_of(ASKS.map(lambda ask: ask_message(ask, 1.0)), ANSWERS.map(answer_message)), st.data())
+def test_a_frame_with_damage_is_refused_or_still_sound(message: Message, data: st.DataObject) -> None:
+    """Bytes may change into others that mean something. They never make anything but an answer or an error of ours."""
+    frame = bytearray(frame_of(message))
+    for _ in range(data.draw(st.integers(1, 3))):
+        frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(frame)))
+    for damaged in (bytes(frame), bytes(frame[:cut])):
+        for read in (ask_of, answer_of):
+            try:
+                if len(damaged) >= PREFIX.size:
+                    read(message_of(damaged))
+            except (FrameDamaged, InvalidMatcher):
+                continue
+
+
+def _with(**changes: object) -> Message:
+    return Message(
+        "series", {"warnings": [], "more": False} | changes, (np.zeros(1, dtype=np.int64), np.empty(0, "u1"))
+    )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        _with(warnings=None),
+        _with(warnings=[1]),
+        _with(more=1),
+        Message("what", {"warnings": []}),
+        Message("series", {"warnings": [], "more": False}),
+        Message("series", {"warnings": [], "more": False}, (np.array([1, 0]), np.empty(0, "u1"))),
+        Message("series", {"warnings": [], "more": False}, (np.array([0, 2, 1]), np.zeros(1, "u1"))),
+        Message("series", {"warnings": [], "more": False}, (np.array([0, 3]), np.frombuffer(b"\5\0a", "u1"))),
+        Message("series", {"warnings": [], "more": False}, (np.array([0, 3]), np.frombuffer(b"\1\0a", "u1"))),
+        Message("terms", {"warnings": [], "more": False}, (np.array([0, 1]), np.zeros(1, "u1"), np.empty(0, "i8"))),
+        Message("buckets", {"warnings": [], "buckets": [{"shard": 1}]}),
+        Message("cardinality", {"warnings": [], "series": -1, "exact_values": True}),
+    ],
+    ids=lambda message: message.kind,
+)
+def test_an_answer_whose_parts_do_not_fit_together_is_refused(message: Message) -> None:
+    with pytest.raises(FrameDamaged):
+        answer_of(message_of(frame_of(message)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda fields: fields | {"seconds": -1},
+        lambda fields: fields | {"seconds": "1"},
+        lambda fields: fields | {"max_series": -1},
+        lambda fields: fields | {"max_series": True},
+        lambda fields: fields | {"within": None},
+        lambda fields: fields | {"within": [1]},
+        lambda fields: fields | {"selector": [["a", "?", "b"]]},
+        lambda fields: fields | {"selector": [["a", "="]]},
+    ],
+)
+def test_a_question_whose_fields_are_none_is_refused(change: Callable[[dict[str, object]], dict[str, object]]) -> None:
+    message = ask_message(SamplesAsk((), TimeRange(), 1, 1), 1.0)
+    with pytest.raises(FrameDamaged):
+        ask_of(Message(message.kind, change(dict(message.fields))))
+
+
+def test_another_version_and_too_large_a_frame_are_refused() -> None:
+    _, header, *_ = encode(Message("series", {}))
+    with pytest.raises(FrameDamaged, match="version 2"):
+        decode(bytes(header).replace(b'"version":1', b'"version":2'), b"")
+    with pytest.raises(FrameDamaged, match="claims"):
+        lengths_of(struct.pack("<4sIQ", b"SLQ1", 10, 1 << 60))

@@ -1,0 +1,311 @@
+"""The link between the front and a shard's process: what it brings over, and what happens when one side goes away."""
+
+import os
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.errors import StrandlineError
+from strandline.node.query.answers import Answer, BucketsAnswer, TermsAnswer
+from strandline.node.query.asks import Ask, BucketsAsk, LabelValuesAsk
+from strandline.node.query.frames import Message, encode
+from strandline.node.query.link_client import LinkClient
+from strandline.node.query.link_server import LinkServer, LinkUnusable
+from strandline.node.query.messages import QueryFailed
+from strandline.node.query.queries import (
+    Cancellation,
+    QueryCancelled,
+    QueryTimedOut,
+    QueryTooLarge,
+    QueryUnavailable,
+)
+from strandline.node.shard.report import ProcessFigures, ShardReport
+from strandline.node.shard.status import Phase, Status
+
+pytestmark = pytest.mark.unit
+
+CLOCK = SystemClock()
+ASK = BucketsAsk(None, 1)
+WAIT_S = 20.0
+
+
+class Service:
+    """Answers as the test says."""
+
+    def __init__(self) -> None:
+        self.answers: Callable[[Ask, Cancellation], Answer] = lambda ask, _: BucketsAnswer((), (repr(ask),))
+        self.ended: list[StrandlineError] = []
+        self.begun, self.over = threading.Event(), threading.Event()
+
+    def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
+        return self.answers(ask, cancellation)
+
+    def report(self) -> bytes:
+        return ShardReport(Status(phase=Phase.REPLAYING, fraction=0.5), ProcessFigures.now()).to_json()
+
+    def work_until_given_up(self, _ask: Ask, cancellation: Cancellation) -> Answer:
+        """Steps of an answer that never ends by itself."""
+        self.begun.set()
+        try:
+            while not self.over.wait(0.001):
+                cancellation.check()
+            raise AssertionError
+        except StrandlineError as error:
+            self.ended.append(error)
+            raise
+        finally:
+            self.over.set()
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "socket"
+
+
+@pytest.fixture
+def server(service: Service, path: Path) -> Iterator[LinkServer]:
+    with LinkServer(path, service, CLOCK) as made:
+        yield made
+
+
+@pytest.fixture
+def client(path: Path) -> Iterator[LinkClient]:
+    with closing(LinkClient(path, 3, CLOCK)) as made:
+        yield made
+
+
+def give(seconds: float = WAIT_S) -> Cancellation:
+    return Cancellation(CLOCK, seconds)
+
+
+@pytest.mark.usefixtures("server")
+def test_each_of_many_threads_gets_the_answer_to_its_own_question(client: LinkClient) -> None:
+    def ask(number: int) -> bool:
+        asked = LabelValuesAsk(f"label {number}", (), None, number)
+        return client.ask(asked, give()).warnings == (repr(asked),)
+
+    with ThreadPoolExecutor(12) as threads:
+        assert all(threads.map(ask, range(200)))
+
+
+@pytest.mark.usefixtures("server")
+def test_an_answer_that_is_larger_than_any_buffer_arrives_whole(service: Service, client: LinkClient) -> None:
+    data = np.random.default_rng(1).integers(0, 256, 5_000_001, dtype=np.uint8)
+    offsets = np.array([0, len(data)])
+    service.answers = lambda *_: TermsAnswer(offsets, data, np.array([7]), more=False)
+    first, second = client.begin(ASK, give()), client.begin(ASK, give())
+    for asked in (second, first):
+        answer = asked.answer()
+        assert isinstance(answer, TermsAnswer)
+        assert (answer.data == data).all()
+
+
+@pytest.mark.usefixtures("server")
+def test_errors_are_raised_here_and_the_link_goes_on(service: Service, client: LinkClient) -> None:
+    def too_large(*_: object) -> Answer:
+        raise QueryTooLarge("far too much", remedy="Ask for less")
+
+    def surprised(*_: object) -> Answer:
+        raise ZeroDivisionError("a secret")
+
+    service.answers = too_large
+    with pytest.raises(QueryTooLarge, match=r"far too much\. Ask for less"):
+        client.ask(ASK, give())
+    service.answers = surprised
+    with pytest.raises(QueryFailed, match="ZeroDivisionError") as caught:
+        client.ask(ASK, give())
+    assert "secret" not in str(caught.value)
+    service.answers = lambda *_: BucketsAnswer((), ("fine",))
+    assert client.ask(ASK, give()).warnings == ("fine",)
+
+
+@pytest.mark.usefixtures("server")
+def test_a_question_that_is_given_up_ends_on_both_sides(service: Service, client: LinkClient) -> None:
+    service.answers = service.work_until_given_up
+    cancellation = give(600.0)
+    with ThreadPoolExecutor(1) as threads:
+        asking = threads.submit(client.ask, ASK, cancellation)
+        assert service.begun.wait(WAIT_S)
+        cancellation.cancel()
+        with pytest.raises(QueryCancelled):
+            asking.result(WAIT_S)
+    assert service.over.wait(WAIT_S)
+    assert [type(error) for error in service.ended] == [QueryCancelled]
+
+
+@pytest.mark.usefixtures("server")
+def test_a_question_that_takes_too_long_ends_on_both_sides(service: Service, client: LinkClient) -> None:
+    service.answers = service.work_until_given_up
+    with pytest.raises(QueryTimedOut):
+        client.ask(ASK, give(0.1))
+    assert service.over.wait(WAIT_S)
+
+
+@pytest.mark.usefixtures("server")
+def test_an_abandoned_question_is_given_up_by_the_shard(service: Service, client: LinkClient) -> None:
+    service.answers = service.work_until_given_up
+    asked = client.begin(ASK, give(600.0))
+    assert service.begun.wait(WAIT_S)
+    asked.abandon()
+    assert service.over.wait(WAIT_S)
+    assert [type(error) for error in service.ended] == [QueryCancelled]
+
+
+@pytest.mark.usefixtures("server")
+def test_a_report_comes_while_questions_are_worked_on(service: Service, client: LinkClient) -> None:
+    service.answers = service.work_until_given_up
+    asked = client.begin(ASK, give(600.0))
+    assert service.begun.wait(WAIT_S)
+    report = client.report(WAIT_S)
+    assert (report.status.phase, report.status.fraction) == (Phase.REPLAYING, 0.5)
+    assert report.process.pid == os.getpid()
+    asked.abandon()
+
+
+def test_a_shard_that_does_not_answer_in_time_has_no_report(path: Path, client: LinkClient) -> None:
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(path))
+        silent.listen()
+        with pytest.raises(QueryUnavailable, match=r"shard 3 did not tell how it is within 0.05 s"):
+            client.report(0.05)
+
+
+def test_where_nobody_listens_the_shard_is_not_running(client: LinkClient) -> None:
+    with pytest.raises(QueryUnavailable, match="shard 3 is not running"):
+        client.ask(ASK, give())
+    with pytest.raises(QueryUnavailable, match="shard 3 is not running"):
+        client.report(1.0)
+
+
+def test_questions_go_on_after_the_shard_was_started_again(service: Service, path: Path, client: LinkClient) -> None:
+    for _ in range(3):
+        with LinkServer(path, service, CLOCK):
+            assert client.ask(ASK, give()).warnings
+            assert client.ask(ASK, give()).warnings
+        with pytest.raises(QueryUnavailable):
+            client.ask(ASK, give())
+
+
+def test_a_kept_connection_that_breaks_as_the_question_is_sent_is_replaced(
+    service: Service, path: Path, client: LinkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LinkServer(path, service, CLOCK):
+        client.ask(ASK, give())
+    with LinkServer(path, service, CLOCK):
+        # As if the process had ended only after the connection was looked at.
+        monkeypatch.setattr("strandline.node.query.link_client._is_quiet", lambda _connection: True)
+        assert client.ask(ASK, give()).warnings
+
+
+@pytest.mark.parametrize("sent", [0, 1, 10, 40, -1], ids=lambda sent: f"{sent} bytes")
+def test_a_shard_that_ends_in_the_middle_of_an_answer_is_an_error(path: Path, client: LinkClient, sent: int) -> None:
+    frame = b"".join(encode(Message("buckets", {"warnings": [], "buckets": []}, (np.arange(9),))))
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(1) as threads:
+        listener.bind(str(path))
+        listener.listen()
+
+        def half_an_answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(16)
+                connection.sendall(frame[:sent])
+
+        ending = threads.submit(half_an_answer)
+        with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
+            client.ask(ASK, give())
+        ending.result(WAIT_S)
+
+
+def test_an_answer_that_is_none_is_an_error(path: Path, client: LinkClient) -> None:
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(1) as threads:
+        listener.bind(str(path))
+        listener.listen()
+
+        def nonsense() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" * 4)
+
+        talking = threads.submit(nonsense)
+        with pytest.raises(QueryUnavailable, match="shard 3 gave an answer that is none"):
+            client.ask(ASK, give())
+        talking.result(WAIT_S)
+
+
+@pytest.mark.usefixtures("server")
+def test_nonsense_ends_its_own_connection_only(path: Path, client: LinkClient) -> None:
+    client.ask(ASK, give())
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.connect(str(path))
+        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        stranger.settimeout(WAIT_S)
+        # A reset tells that something was thrown away unread.
+        with suppress(ConnectionResetError):
+            assert stranger.recv(10) == b""
+    assert client.ask(ASK, give()).warnings
+
+
+def test_more_connections_than_are_taken_are_refused_with_a_reason(
+    service: Service, path: Path, client: LinkClient
+) -> None:
+    with LinkServer(path, service, CLOCK, most_connections=1):
+        service.answers = service.work_until_given_up
+        asked = client.begin(ASK, give(600.0))
+        assert service.begun.wait(WAIT_S)
+        with pytest.raises(QueryUnavailable, match="as many connections"):
+            client.ask(ASK, give())
+        asked.abandon()
+
+
+def test_closing_gives_up_what_is_worked_on(service: Service, path: Path, client: LinkClient) -> None:
+    service.answers = service.work_until_given_up
+    with LinkServer(path, service, CLOCK) as server:
+        asked = client.begin(ASK, give(600.0))
+        assert service.begun.wait(WAIT_S)
+        server.close()
+        with pytest.raises(QueryUnavailable):
+            asked.answer()
+    assert service.over.wait(WAIT_S)
+    assert not path.exists()
+
+
+def test_the_socket_is_for_its_own_user_and_replaces_one_that_was_left(service: Service, path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    with LinkServer(path, service, CLOCK):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_path_that_can_be_no_socket_is_refused(service: Service, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    for path, reason in (
+        (tmp_path / "file", "no socket"),
+        (tmp_path / "nowhere" / "socket", "can't be made"),
+        (tmp_path / ("long" * 30), "longer than"),
+    ):
+        with pytest.raises(LinkUnusable, match=reason):
+            LinkServer(path, service, CLOCK)
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+@pytest.mark.usefixtures("server")
+def test_a_closed_client_keeps_no_connection(service: Service, client: LinkClient) -> None:
+    asked = client.begin(ASK, give())
+    client.close()
+    assert asked.answer().warnings
+    assert client._idle == []
+    assert service

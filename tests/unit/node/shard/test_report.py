@@ -1,0 +1,211 @@
+"""What a shard tells about itself, as a value that crosses to another process."""
+
+from dataclasses import fields, is_dataclass
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.node.shard.options import ReplayMode
+from strandline.node.shard.report import ShardReport, report_of
+from strandline.node.shard.running import RunningShard
+from strandline.node.shard.shard import Shard
+from strandline.node.shard.status import Phase
+from strandline.recovery.offset_policy import Accepted
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+from support.shard_world import GRACE, HOUR, METRICS, World, group_fails, other_group, produce_everywhere
+from support.told_figures import full_report
+
+pytestmark = pytest.mark.unit
+
+SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
+    int: st.integers(-(2**63), 2**63),
+    float: st.floats(allow_nan=False, allow_infinity=False),
+    str: st.text(),
+    bool: st.booleans(),
+    type(None): st.none(),
+    Phase: st.sampled_from(Phase),
+}
+
+
+def any_of(kind: Any) -> st.SearchStrategy[Any]:
+    """Any value of a type, with no field left at its default."""
+    if kind in SIMPLE:
+        return SIMPLE[kind]
+    if is_dataclass(kind) and isinstance(kind, type):
+        hints = get_type_hints(kind)
+        return st.builds(kind, **{field.name: any_of(hints[field.name]) for field in fields(kind)})
+    if get_origin(kind) in (UnionType, Union):
+        return st.one_of(*map(any_of, get_args(kind)))
+    assert get_origin(kind) is dict, kind
+    key, value = get_args(kind)
+    return st.dictionaries(any_of(key), any_of(value), max_size=3)
+
+
+@given(any_of(ShardReport))
+def test_a_report_is_the_same_on_the_other_side(report: ShardReport) -> None:
+    assert ShardReport.from_json(report.to_json()) == report
+
+
+def test_a_report_with_everything_in_it_is_the_same_on_the_other_side() -> None:
+    assert ShardReport.from_json(full_report().to_json()) == full_report()
+
+
+@pytest.fixture
+def running(world: World) -> RunningShard:
+    """A shard that has not started yet."""
+    return RunningShard(world.parts(), accepted=Accepted())
+
+
+def start(running: RunningShard, world: World) -> Shard:
+    running.shard = world.shard = Shard.start(world.parts(), running.status)
+    return running.shard
+
+
+def test_before_its_start_a_shard_tells_its_phase_and_its_limits(running: RunningShard, world: World) -> None:
+    report = report_of(running)
+    assert (report.status.phase, report.epoch, report.open_bucket) == (Phase.ACQUIRING, None, None)
+    assert report.told_at == world.clock.now_ms()
+    assert (report.limits.flush_interval, report.limits.series) == (HOUR, 1000)
+
+
+def test_a_report_does_not_change_with_the_shard(running: RunningShard, world: World) -> None:
+    start(running, world)
+    before = report_of(running)
+    told = before.to_json()
+    produce_everywhere(world)
+    world.read_all()
+    assert before.to_json() == told
+    assert report_of(running).status.counters.records == 1
+
+
+def test_the_open_bucket_and_the_index_are_told(running: RunningShard, world: World) -> None:
+    start(running, world)
+    produce_everywhere(world)
+    world.read_all()
+    report = report_of(running)
+    opened = report.open_bucket
+    assert opened is not None
+    assert (opened.bucket, opened.start, opened.end) == (1000, 1000 * HOUR, 1001 * HOUR)
+    assert (opened.active, opened.changed, opened.samples) == (len(METRICS), len(METRICS), len(METRICS))
+    assert (opened.state, opened.shard) == ("open", 0)
+    assert (report.keys, report.index.live_keys, report.index.next_part_id) == (len(METRICS),) * 3
+    assert report.status.counters.newest_record_at == world.clock.now_ms()
+    assert report.epoch == 1
+    assert report.manifest_rows == 1, "the first start's cut"
+
+
+def test_the_record_time_is_that_of_the_last_batch(running: RunningShard, world: World) -> None:
+    start(running, world)
+    world.produce(("m", "a", world.clock.now_ms(), 1.0))
+    world.read_all()
+    world.produce(("m", "a", world.clock.now_ms() + 1, 1.0), late=5_000)
+    world.read_all()
+    assert report_of(running).status.counters.newest_record_at == world.clock.now_ms() - 5_000
+
+
+def test_a_bucket_that_is_not_stored_is_told_until_it_is(running: RunningShard, world: World) -> None:
+    start(running, world)
+    produce_everywhere(world)
+    world.read_all()
+    assert report_of(running).unstored_since is None
+    stuck = other_group(world)
+    world.store.before = group_fails(stuck)
+    world.pass_time(HOUR + GRACE)
+    world.settle()
+    report = report_of(running)
+    assert (report.unstored_buckets, report.unstored_since) == (1, 1001 * HOUR)
+    assert report.status.counters.store_retries > 0
+    stored_at = report.status.counters.last_stored_at
+    assert stored_at == world.clock.now_ms(), "the other groups"
+    world.store.before = lambda _: None
+    world.pass_time(60_000)
+    world.settle()
+    report = report_of(running)
+    assert (report.unstored_buckets, report.unstored_since) == (0, None)
+    assert report.status.counters.last_stored_at == world.clock.now_ms() > stored_at
+
+
+def test_records_of_keys_are_counted_by_why_they_were_stored(running: RunningShard, world: World) -> None:
+    start(running, world)
+    produce_everywhere(world, "short")
+    for _ in range(world.options.policy.kept_buckets + 1):
+        world.produce(("m", "long", world.clock.now_ms(), 1.0))
+        world.pass_hours(1)
+    counters = report_of(running).status.counters
+    # All begin in the first bucket; in the second those without a sample end; "long" is carried on after N buckets,
+    # and so are the ended ones unless they are gone by then.
+    assert counters.ended_keys == len(METRICS)
+    assert counters.rolled_over_keys >= 1
+    assert counters.index_records == len(METRICS) + 1 + counters.ended_keys + counters.rolled_over_keys
+    assert 0 < counters.last_index_bytes <= counters.index_bytes
+
+
+def test_a_key_that_only_rolls_over_is_counted_as_that(running: RunningShard, world: World) -> None:
+    start(running, world)
+    kept = world.options.policy.kept_buckets
+    seen = []
+    for _ in range(kept + 2):
+        world.produce(("m", "long", world.clock.now_ms(), 1.0))
+        world.pass_hours(1)
+        seen.append(report_of(running).status.counters.rolled_over_keys)
+    assert (seen[0], seen[-1]) == (0, 1)
+    counters = report_of(running).status.counters
+    assert (counters.index_records, counters.ended_keys) == (2, 0)
+
+
+def test_the_jobs_of_a_replay_are_told_by_state_and_gone_after_it(running: RunningShard, world: World) -> None:
+    start(running, world)
+    world.settle()
+    world.crash()
+    for _ in range(3):
+        produce_everywhere(world)
+        world.pass_time(HOUR)
+    world.pass_time(GRACE)
+    world.replay_by(ReplayMode.SPARK)
+    again = RunningShard(world.parts(), accepted=Accepted())
+    shard = start(again, world)
+    assert report_of(again).jobs == {}, "nobody has looked yet"
+    shard.step()
+    assert report_of(again).jobs == {"pending": 3}
+    world.work()
+    world.pass_time(1_000)
+    shard.step()
+    assert report_of(again).jobs == {"done": 3}
+    world.settle()
+    world.pass_time(1_000)
+    world.settle()
+    assert world.shard is not None
+    assert report_of(again).jobs == {}
+    assert again.status.phase is Phase.ACTIVE
+
+
+def test_dead_letters_that_were_lost_are_told(running: RunningShard, world: World) -> None:
+    start(running, world)
+    world.dead_letters._room = 1
+    for _ in range(3):
+        world.log.append(b"nothing that can be decoded", world.clock.now_ms())
+    world.read_all()
+    report = report_of(running)
+    assert (report.status.counters.dead_letters, report.lost_dead_letters) == (3, 2)
+
+
+def test_dropped_series_are_told_by_reason(running: RunningShard, world: World) -> None:
+    start(running, world)
+    world.log.append(compress(encode_request([Series([], [(1, 1.0)])])), world.clock.now_ms())
+    world.read_all()
+    assert report_of(running).status.counters.dropped_series == {"NO_LABELS": 1}
+
+
+def test_the_buffer_is_told_with_its_limits(running: RunningShard, world: World) -> None:
+    start(running, world)
+    produce_everywhere(world)
+    produce_everywhere(world, "b")
+    world.read_all()
+    report = report_of(running)
+    assert (report.buffer.series, report.buffer.samples) == (2 * len(METRICS), 2 * len(METRICS))
+    assert report.buffer.budget_used >= report.buffer.memory_bytes > 0
+    assert (report.limits.buffer_bytes, report.limits.spill_bytes) == (1 << 30, 1 << 30)

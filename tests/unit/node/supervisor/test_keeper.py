@@ -1,0 +1,301 @@
+"""One shard's process, kept: what becomes of it when it ends, hangs, or is asked to leave."""
+
+import pytest
+
+from strandline.errors import ExitCode
+from strandline.node.shard.status import Phase
+from strandline.node.supervisor.child import LastWords
+from strandline.node.supervisor.standing import ProcessState
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def one(world):
+    world.serve(0)
+    world.crew.look()
+    return world
+
+
+def test_a_shard_starts_and_runs_once_it_has_spoken(one) -> None:
+    assert one.standing().state is ProcessState.STARTING
+    assert one.standing().report is None
+    child = one.activate()
+    standing = one.standing()
+    assert (standing.state, standing.pid, standing.is_active) == (ProcessState.RUNNING, child.pid, True)
+    assert (standing.restarts, standing.exit_code, standing.reason) == (0, None, "")
+
+
+def test_a_crash_is_shown_with_its_signal_and_last_words_and_mended_after_a_pause(one) -> None:
+    one.activate()
+    one.end(-11, words=LastWords("terminate called"))
+    standing = one.standing()
+    assert (standing.state, standing.exit_code, standing.starts_in_s) == (ProcessState.WAITING, -11, 1.0)
+    assert (standing.pid, standing.report) == (None, None)
+    assert standing.reason == "was ended by SIGSEGV: terminate called"
+    one.pass_time(1.0)
+    assert len(one.starts()) == 2
+    assert one.activate().pid == one.standing().pid
+    assert (one.standing().restarts, one.standing().reason) == (1, "")
+
+
+@pytest.mark.parametrize("code", [ExitCode.DATA_LOST, ExitCode.USAGE])
+def test_what_needs_a_person_is_down_at_once_with_the_remedy(one, code: int) -> None:
+    one.end(code, words=LastWords("[3, 9) is lost", "Accept it with --accept-loss 9"))
+    one.pass_time(4000)
+    assert one.standing().state is ProcessState.DOWN
+    assert "[3, 9) is lost. Accept it with --accept-loss 9" in one.standing().reason
+    assert len(one.starts()) == 1
+
+
+def test_over_the_limit_it_is_down_and_says_so(one) -> None:
+    for _ in range(3):
+        one.end(1)
+        one.pass_time(10)
+    one.end(1)
+    one.pass_time(4000)
+    assert len(one.starts()) == 4
+    assert one.standing().state is ProcessState.DOWN
+    assert "node.restarts" in one.standing().reason
+
+
+def test_what_passes_by_itself_is_tried_for_ever_within_the_limit(one) -> None:
+    for _ in range(3000):
+        if one.standing().state is ProcessState.STARTING:
+            one.end(1, words=LastWords("Kafka is out of reach", passing=True))
+        one.pass_time(2.0, step=2.0)
+    starts = one.starts()
+    assert one.standing().state is not ProcessState.DOWN
+    assert 6000 / 600 * 2 < len(starts) <= 6000 / 600 * 3 + 4
+
+
+def test_a_machine_that_starts_no_process_is_asked_again(one) -> None:
+    one.no_launch = True
+    one.end(1)
+    one.pass_time(2)
+    assert one.standing().state is ProcessState.WAITING
+    assert "Cannot allocate memory" in one.standing().reason
+    one.no_launch = False
+    one.pass_time(30)
+    assert one.standing().state is ProcessState.STARTING
+
+
+def test_a_restart_by_a_person_ends_the_process_and_starts_another_at_once(one) -> None:
+    child = one.activate()
+    one.crew.restart(0)
+    assert child.terminated_at == one.clock.monotonic()
+    one.crew.look()
+    assert one.child() is not child
+    assert one.standing().restarts == 1
+
+
+def test_a_person_brings_back_what_is_down_and_the_past_counts_no_more(one) -> None:
+    for _ in range(4):
+        one.end(1)
+        one.pass_time(10)
+    assert one.standing().state is ProcessState.DOWN
+    one.crew.restart(0)
+    one.crew.look()
+    assert one.standing().state is ProcessState.STARTING
+    one.end(1)
+    assert one.standing().starts_in_s == 1.0
+
+
+def test_a_person_does_not_wait_for_a_pause(one) -> None:
+    one.end(ExitCode.FENCED)
+    one.crew.restart(0)
+    one.crew.look()
+    assert len(one.starts()) == 2
+
+
+def test_reviving_starts_only_what_is_down(one) -> None:
+    one.serve(0, 1)
+    one.crew.look()
+    child = one.activate(1)
+    one.end(ExitCode.USAGE)
+    one.crew.revive()
+    one.crew.look()
+    assert len(one.starts(0)) == 2
+    assert one.child(1) is child
+    assert child.terminated_at is None
+
+
+class TestFencing:
+    def test_it_waits_a_minute_and_then_takes_only_what_nobody_has(self, one) -> None:
+        assert not one.activate().after_fencing
+        one.end(ExitCode.FENCED)
+        one.pass_time(59.5)
+        assert one.standing().state is ProcessState.WAITING
+        one.pass_time(0.5)
+        assert one.child().after_fencing
+
+    def test_while_the_owner_lives_it_tries_again_without_limit(self, one) -> None:
+        for _ in range(50):
+            one.end(ExitCode.FENCED)
+            one.pass_time(61)
+        assert len(one.starts()) == 51
+        assert one.standing().state is ProcessState.STARTING
+
+    def test_another_failure_on_the_way_does_not_let_it_take_the_shard_by_force(self, one) -> None:
+        one.end(ExitCode.FENCED)
+        one.pass_time(60)
+        one.child().phase = Phase.ACQUIRING
+        one.pass_time(2)
+        one.end(1)
+        one.pass_time(2)
+        assert len(one.starts()) == 3
+        assert one.child().after_fencing
+
+    def test_nor_does_a_person(self, one) -> None:
+        one.end(ExitCode.FENCED)
+        one.crew.restart(0)
+        one.crew.look()
+        assert one.child().after_fencing
+
+    def test_once_it_owns_the_shard_again_it_is_as_any_other(self, one) -> None:
+        one.end(ExitCode.FENCED)
+        one.pass_time(60)
+        one.child().phase = Phase.RECOVERING_INDEX
+        one.pass_time(1)
+        one.end(-9)
+        one.pass_time(2)
+        assert not one.child().after_fencing
+
+    def test_one_that_was_fenced_and_hangs_on_its_way_out_counts_as_fenced(self, one) -> None:
+        child = one.activate()
+        child.phase, child.turning = Phase.FENCED, False
+        one.pass_time(61)
+        assert child.killed_at is not None
+        assert 0 < one.standing().starts_in_s <= 60
+        one.pass_time(61)
+        assert one.child().after_fencing
+
+
+class TestHanging:
+    def test_a_loop_that_stands_still_is_killed_and_started_again(self, one) -> None:
+        child = one.activate()
+        child.turning = False
+        one.pass_time(59)
+        assert child.killed_at is None
+        one.pass_time(2)
+        assert child.killed_at is not None
+        assert "did nothing for 60 s" in one.standing().reason
+        one.pass_time(3)
+        assert one.standing().restarts == 1
+
+    def test_one_that_does_not_answer_is_no_better(self, one) -> None:
+        child = one.activate()
+        child.mute = True
+        one.pass_time(61)
+        assert child.killed_at is not None
+        assert "shard 0 is not running" in one.standing().reason
+
+    def test_one_that_does_not_answer_for_a_while_is_left_alone(self, one) -> None:
+        child = one.activate()
+        for _ in range(5):
+            child.mute = True
+            one.pass_time(50)
+            child.mute = False
+            one.pass_time(5)
+        assert child.killed_at is None
+
+    def test_hangs_count_as_restarts(self, one) -> None:
+        for _ in range(4):
+            one.activate().turning = False
+            one.pass_time(75)
+        one.pass_time(600)
+        assert one.standing().state is ProcessState.DOWN
+        assert len(one.starts()) == 4
+
+    def test_a_start_that_works_is_not_killed_however_long_it_is_silent(self, one) -> None:
+        one.child().busy = True
+        one.pass_time(3000, step=1.0)
+        assert one.child().killed_at is None
+
+    def test_a_start_that_does_nothing_at_all_is_killed_later(self, one) -> None:
+        one.pass_time(295)
+        assert one.child().killed_at is None
+        one.pass_time(5)
+        assert one.child().killed_at is not None
+
+    def test_after_a_standstill_of_the_machine_shards_get_their_time_again(self, one) -> None:
+        child = one.activate()
+        one.clock.sleep(7200)
+        one.pass_time(50)
+        assert child.killed_at is None
+
+    def test_a_slow_answer_of_one_is_not_taken_for_a_standstill(self, one) -> None:
+        one.serve(0, 1)
+        one.crew.look()
+        stuck = one.activate(0)
+        one.activate(1).turning = True
+        stuck.turning = False
+        slow, link = one.clock, one.crew._keepers[1].link
+        answer = link.report
+
+        def slowly(timeout: float):
+            slow.sleep(6.0)
+            return answer(timeout)
+
+        link.report = slowly
+        one.pass_time(80)
+        assert stuck.killed_at is not None
+
+    def test_a_word_of_the_process_before_is_not_taken_for_its_own(self, one) -> None:
+        old = one.activate()
+        report = old.report()
+        one.end(-9)
+        one.crew._keepers[0].link.report = lambda _timeout: report
+        one.pass_time(2)
+        assert one.standing().state is ProcessState.STARTING
+
+
+class TestLeaving:
+    def test_all_are_asked_at_the_same_moment(self, one) -> None:
+        one.serve(0, 1, 2)
+        one.crew.look()
+        for shard in range(3):
+            one.activate(shard)
+        one.pass_time(5)
+        one.crew.leave()
+        assert {one.child(shard).terminated_at for shard in range(3)} == {one.clock.monotonic()}
+        one.crew.look()
+        assert one.crew.is_gone
+        assert [standing.state for standing in one.crew.standings()] == [ProcessState.STOPPED] * 3
+
+    def test_who_does_not_end_is_killed_after_the_time_for_it(self, one) -> None:
+        child = one.activate()
+        child.deaf = True
+        one.crew.leave()
+        one.pass_time(29.5)
+        assert child.killed_at is None
+        assert not one.crew.is_gone
+        one.pass_time(1)
+        assert child.killed_at is not None
+        assert one.crew.is_gone
+
+    def test_an_impatient_operator_has_them_killed_at_once(self, one) -> None:
+        child = one.activate()
+        child.deaf = True
+        one.crew.leave()
+        one.crew.kill()
+        one.crew.look()
+        assert one.crew.is_gone
+
+    def test_nothing_is_started_any_more(self, one) -> None:
+        one.end(1)
+        one.crew.leave()
+        one.crew.restart(0)
+        one.pass_time(100)
+        assert len(one.starts()) == 1
+        assert one.crew.is_gone
+
+    def test_a_shard_that_is_no_longer_served_leaves_and_others_stay(self, one) -> None:
+        one.serve(0, 1)
+        one.crew.look()
+        gone, stays = one.activate(0), one.activate(1)
+        one.serve(1)
+        one.crew.look()
+        assert gone.terminated_at is not None
+        assert stays.terminated_at is None
+        assert [standing.shard for standing in one.crew.standings()] == [1]

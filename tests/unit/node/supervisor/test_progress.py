@@ -1,0 +1,47 @@
+"""How far a shard's start is, in words."""
+
+import pytest
+
+from strandline.node.shard.report import ProcessFigures, ShardReport
+from strandline.node.shard.status import Phase, Status
+from strandline.node.supervisor.progress import describe, seconds_left
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+
+pytestmark = pytest.mark.unit
+
+NOW = 10_000_000
+
+
+def status(phase: Phase, fraction: float | None, seconds: float, **more) -> Status:
+    return Status(phase=phase, fraction=fraction, entered={phase.value: NOW - round(seconds * 1000)}, **more)
+
+
+@pytest.mark.parametrize(
+    ("fraction", "seconds", "left"),
+    [(0.5, 60, 60.0), (0.25, 30, 90.0), (1.0, 30, 0.0), (0.01, 600, None), (None, 60, None), (0.5, 1, None)],
+)
+def test_what_is_left_takes_as_long_as_what_is_done(fraction: float | None, seconds: float, left: float | None) -> None:
+    assert seconds_left(status(Phase.REPLAYING, fraction, seconds), NOW) == left
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (status(Phase.ACTIVE, None, 60), "active"),
+        (status(Phase.ACQUIRING, None, 60), "acquiring"),
+        (status(Phase.RECOVERING_INDEX, 0.0, 60), "recovering-index 0 %"),
+        (status(Phase.RECOVERING_INDEX, 0.5, 30), "recovering-index 50 %, about 30 s left"),
+        (status(Phase.REPLAYING, 0.5, 7200), "replaying 50 %, about 2.0 h left"),
+        (status(Phase.CATCHING_UP, None, 60, lag=1234), "catching-up, 1234 records behind"),
+    ],
+)
+def test_a_running_shard_is_described_by_its_phase(now: Status, words: str) -> None:
+    shard = ShardStanding(0, ProcessState.RUNNING, pid=7, report=ShardReport(now, ProcessFigures(7, 0.0, 0, 0)))
+    assert describe(shard, NOW) == words
+
+
+def test_one_without_a_process_by_why_it_has_none() -> None:
+    assert describe(ShardStanding(0, ProcessState.STARTING, pid=7), NOW) == "starting"
+    assert describe(ShardStanding(0, ProcessState.STOPPED), NOW) == "stopped"
+    assert describe(ShardStanding(0, ProcessState.WAITING, starts_in_s=3.6), NOW) == "starts again in 4 s"
+    assert describe(ShardStanding(0, ProcessState.DOWN, reason="no"), NOW) == "down: no"

@@ -1,0 +1,83 @@
+"""What a running node takes over from new settings."""
+
+from pathlib import Path
+
+import pytest
+
+from strandline.node.settings import Settings
+from strandline.node.supervisor.reloading import Reload, TakesEffect, reloaded
+
+pytestmark = pytest.mark.unit
+
+
+def token(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text + "\n")
+    path.chmod(0o600)
+    return str(path)
+
+
+def names(outcome: Reload) -> dict[str, TakesEffect]:
+    return {change.name: change.takes_effect for change in outcome.changes}
+
+
+def test_nothing_changed_is_nothing_to_do() -> None:
+    outcome = reloaded(Settings(), Settings())
+    assert outcome == Reload(Settings())
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value"),
+    [
+        ("log", "level", "debug"),
+        ("node", "shards", "0-2"),
+        ("node", "restarts", 9),
+        ("node", "hang_after", "2m"),
+        ("query", "timeout", "5s"),
+        ("query", "max_series", 7),
+    ],
+)
+def test_these_are_taken_over_at_once(section: str, name: str, value: object) -> None:
+    read = Settings(**{section: {name: value}})
+    outcome = reloaded(Settings(), read)
+    assert names(outcome) == {f"{section}.{name}": TakesEffect.AT_ONCE}
+    assert outcome.settings == read
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value", "when"),
+    [
+        ("shard", "buffer_memory", "1g", TakesEffect.WITH_SHARD),
+        ("kafka", "request_timeout", "9s", TakesEffect.WITH_SHARD),
+        ("cassandra", "keyspace", "other", TakesEffect.WITH_SHARD),
+        ("dataset", "name", "other", TakesEffect.WITH_SHARD),
+        ("store", "kind", "sqlite", TakesEffect.WITH_SHARD),
+        ("replay", "threshold", 7, TakesEffect.WITH_SHARD),
+        ("spark", "master", "local[3]", TakesEffect.WITH_SHARD),
+        ("http", "node_address", "127.0.0.1:1", TakesEffect.WITH_NODE),
+        ("http", "connections", 7, TakesEffect.WITH_NODE),
+        ("log", "format", "json", TakesEffect.WITH_NODE),
+        ("gateway", "max_series", 7, TakesEffect.ELSEWHERE),
+        ("stack", "kafka_port", 7, TakesEffect.ELSEWHERE),
+    ],
+)
+def test_these_are_named_and_not_taken_over(section: str, name: str, value: object, when: TakesEffect) -> None:
+    outcome = reloaded(Settings(), Settings(**{section: {name: value}}))
+    assert names(outcome) == {f"{section}.{name}": when}
+    assert outcome.settings == Settings()
+    assert outcome.names(when) == (f"{section}.{name}",)
+
+
+def test_another_token_in_the_same_file_is_taken_over(tmp_path: Path) -> None:
+    before = Settings(http={"read_token_file": token(tmp_path, "read", "a" * 20)})
+    after = Settings(http={"read_token_file": token(tmp_path, "read", "b" * 20)})
+    outcome = reloaded(before, after)
+    assert names(outcome) == {"http.read_token_file": TakesEffect.AT_ONCE}
+    assert outcome.settings.http.read_token_file == after.http.read_token_file
+
+
+def test_a_token_is_not_taken_away_while_the_address_it_guards_is_still_open(tmp_path: Path) -> None:
+    before = Settings(http={"node_address": "0.0.0.0:9460", "read_token_file": token(tmp_path, "read", "a" * 20)})
+    outcome = reloaded(before, Settings())
+    assert outcome.settings.http == before.http
+    assert set(names(outcome).values()) == {TakesEffect.WITH_NODE}

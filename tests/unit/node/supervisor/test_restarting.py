@@ -1,0 +1,134 @@
+"""Whether, and when, a shard's process is started again."""
+
+import signal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.errors import ExitCode
+from strandline.node.supervisor.restarting import (
+    ProcessEnd,
+    RestartHistory,
+    RestartPolicy,
+    StartAgain,
+    StayDown,
+    decide,
+    describe_end,
+)
+
+pytestmark = pytest.mark.unit
+
+POLICY = RestartPolicy(restarts=3, window_s=100.0, first_pause_s=1.0, most_pause_s=8.0, steady_s=60.0)
+NEW = RestartHistory()
+
+
+def again(policy: RestartPolicy, history: RestartHistory, end: ProcessEnd, chance: float = 0.0) -> StartAgain:
+    decision = decide(policy, history, end, chance)
+    assert isinstance(decision, StartAgain)
+    return decision
+
+
+@pytest.mark.parametrize(
+    ("code", "pause"),
+    [
+        (ExitCode.OK, 1.0),
+        (ExitCode.FAILED, 1.0),
+        (ExitCode.INTERRUPTED, 1.0),
+        (-signal.SIGKILL, 1.0),
+        (-signal.SIGSEGV, 1.0),
+        (126, 1.0),
+        (ExitCode.FENCED, 60.0),
+    ],
+)
+def test_an_end_is_followed_by_a_start_after_a_pause(code: int, pause: float) -> None:
+    assert again(POLICY, NEW, ProcessEnd(1000.0, code)).at == 1000.0 + pause
+
+
+@pytest.mark.parametrize("code", [ExitCode.DATA_LOST, ExitCode.USAGE])
+def test_what_another_start_would_say_again_is_down_at_once(code: int) -> None:
+    assert isinstance(decide(POLICY, NEW, ProcessEnd(0.0, code)), StayDown)
+
+
+@pytest.mark.parametrize(("row", "pause"), [(0, 1.0), (1, 2.0), (2, 4.0), (3, 8.0), (4, 8.0), (5000, 8.0)])
+def test_pauses_double_up_to_the_longest(row: int, pause: float) -> None:
+    decision = again(POLICY, RestartHistory((), row), ProcessEnd(0.0, 1))
+    assert decision.at == pause
+    assert decision.history.ends_in_row == row + 1
+
+
+@pytest.mark.parametrize(("active_s", "pause"), [(59.0, 4.0), (60.0, 1.0)])
+def test_who_was_active_for_a_while_begins_with_the_shortest_pause(active_s: float, pause: float) -> None:
+    assert again(POLICY, RestartHistory((), 2), ProcessEnd(0.0, 1, active_s)).at == pause
+
+
+def test_chance_spreads_the_starts_and_never_brings_one_forward() -> None:
+    assert again(POLICY, RestartHistory((), 2), ProcessEnd(0.0, 1), 0.5).at == 4.5
+    assert again(POLICY, NEW, ProcessEnd(0.0, ExitCode.FENCED), 0.5).at == 67.5
+
+
+def test_more_restarts_in_the_window_than_allowed_is_down_and_names_the_limit() -> None:
+    decision = decide(POLICY, RestartHistory((10.0, 20.0, 30.0), 3), ProcessEnd(31.0, 1))
+    assert decision == StayDown("it was started again 3 times within 100 s already, which is what node.restarts allows")
+
+
+def test_restarts_that_have_left_the_window_count_no_more() -> None:
+    decision = again(POLICY, RestartHistory((10.0, 20.0, 30.0), 3), ProcessEnd(102.0, 1))
+    assert decision.at == 110.0, "the one of 10 s is just out of the window"
+    assert decision.history.restarts == (20.0, 30.0, 110.0)
+
+
+def test_being_active_does_not_clear_the_window() -> None:
+    assert isinstance(decide(POLICY, RestartHistory((10.0, 20.0, 30.0), 3), ProcessEnd(95.0, 1, 61.0)), StayDown)
+
+
+def test_what_passes_by_itself_waits_for_the_window_instead_of_being_down() -> None:
+    decision = again(POLICY, RestartHistory((10.0, 20.0, 30.0), 3), ProcessEnd(31.0, 1, passing=True))
+    assert decision.at == 110.0
+    assert decision.history.restarts == (20.0, 30.0, 110.0)
+
+
+@pytest.mark.parametrize("passing", [False, True])
+def test_no_restarts_allowed_is_none_at_all(passing: bool) -> None:
+    decision = decide(RestartPolicy(0, 100.0), NEW, ProcessEnd(0.0, 1, passing=passing))
+    assert decision == StayDown("node.restarts is 0, so it is not started again")
+
+
+def test_a_fencing_counts_neither_in_the_window_nor_in_the_row() -> None:
+    history = RestartHistory((10.0, 20.0, 30.0), 3)
+    decision = again(POLICY, history, ProcessEnd(31.0, ExitCode.FENCED))
+    assert decision == StartAgain(91.0, history, after_fencing=True)
+
+
+def test_one_that_said_it_was_fenced_is_treated_so_whatever_ended_it() -> None:
+    assert again(POLICY, NEW, ProcessEnd(0.0, -9, fenced=True)).after_fencing
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(0, "ended with exit code 0"), (-9, "was ended by SIGKILL"), (-250, "was ended by signal 250")],
+)
+def test_an_end_is_told_in_words(code: int, words: str) -> None:
+    assert describe_end(code) == words
+
+
+@given(
+    st.integers(0, 6),
+    st.floats(1, 1000),
+    st.lists(st.tuples(st.floats(0, 300), st.booleans(), st.floats(0, 0.999)), max_size=60),
+)
+def test_no_window_ever_holds_more_restarts_than_allowed(
+    restarts: int, window: float, lives: list[tuple[float, bool, float]]
+) -> None:
+    policy, history, now, starts = RestartPolicy(restarts, window), NEW, 0.0, []
+    for lived, passing, chance in lives:
+        now += lived
+        decision = decide(policy, history, ProcessEnd(now, 1, lived, passing), chance)
+        if isinstance(decision, StayDown):
+            break
+        assert decision.at > now
+        now, history = decision.at, decision.history
+        starts.append(now)
+    for first in starts:
+        # Kept apart from a rounding of the sum by which a start waits for the window.
+        assert sum(first <= start < first + window - 1e-6 for start in starts) <= restarts

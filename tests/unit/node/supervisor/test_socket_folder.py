@@ -1,0 +1,81 @@
+"""The folder of the shards' sockets: private, alone, and never left over."""
+
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from strandline.node.supervisor.socket_folder import SocketFolderUnusable, socket_folder, socket_path
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # Short: the path of a socket may have 107 bytes.
+    return tmp_path_factory.mktemp("s")
+
+
+def leave_a_socket(folder: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(socket_path(folder, 3)))
+
+
+def test_only_its_user_may_enter_it_and_it_goes_with_the_node(base: Path) -> None:
+    with socket_folder({}, base) as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        leave_a_socket(folder)
+    assert not folder.exists()
+
+
+def test_under_systemd_it_lies_in_the_runtime_directory(base: Path) -> None:
+    with socket_folder({"RUNTIME_DIRECTORY": f"{base}:/run/other"}) as folder:
+        assert folder == base / "shards"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not folder.exists()
+
+
+def test_what_a_killed_node_left_in_the_runtime_directory_is_removed(base: Path) -> None:
+    (base / "shards").mkdir(mode=0o755)
+    leave_a_socket(base / "shards")
+    with socket_folder({"RUNTIME_DIRECTORY": str(base)}) as folder:
+        assert not socket_path(folder, 3).exists()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_what_a_killed_node_left_among_temporary_files_is_removed_and_a_living_ones_is_not(base: Path) -> None:
+    dead = base / "strandline-node-dead"
+    dead.mkdir()
+    (dead / "lock").touch()
+    leave_a_socket(dead)
+    with socket_folder({}, base) as first, socket_folder({}, base) as second:
+        assert not dead.exists()
+        assert first != second
+        assert first.exists()
+
+
+def test_a_second_node_in_one_runtime_directory_is_refused(base: Path) -> None:
+    environ = {"RUNTIME_DIRECTORY": str(base)}
+    with (
+        socket_folder(environ) as folder,
+        pytest.raises(SocketFolderUnusable, match="another node has its sockets in"),
+        socket_folder(environ),
+    ):
+        pass
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("variable", ["RUNTIME_DIRECTORY", "unset"])
+def test_a_path_that_is_too_long_for_a_socket_is_refused(base: Path, variable: str) -> None:
+    long = base / ("x" * 100)
+    long.mkdir()
+    with pytest.raises(SocketFolderUnusable, match="too long"), socket_folder({variable: str(long)}, long):
+        pass
+
+
+def test_a_place_that_is_not_there_is_told_with_a_remedy(base: Path) -> None:
+    missing = base / "missing"
+    with pytest.raises(SocketFolderUnusable, match="No such file") as told, socket_folder({}, missing):
+        pass
+    assert "TMPDIR" in told.value.remedy

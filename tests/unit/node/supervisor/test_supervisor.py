@@ -1,0 +1,216 @@
+"""The supervisor's thread: what is asked of it, and what it publishes."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import SystemClock, wait_until
+from strandline.errors import Fatal
+from strandline.node.settings import Settings
+from strandline.node.shard.log import LogUnreachable
+from strandline.node.shard.status import Phase
+from strandline.node.supervisor import supervisor as supervisor_module
+from strandline.node.supervisor.partitions import ListedShardMissing
+from strandline.node.supervisor.reloading import TakesEffect
+from strandline.node.supervisor.standing import ProcessState
+from strandline.node.supervisor.supervisor import NoSuchShard, Supervisor
+
+pytestmark = pytest.mark.unit
+
+NODE = {"stop_timeout": "1s", "hang_after": "5s"}
+
+
+class Link:
+    def __init__(self, shard: int, path: Path, world) -> None:
+        self.shard, self.path, self.world, self.closed = shard, path, world, False
+
+    def report(self, _timeout: float):
+        child = self.world.child(self.shard)
+        child.phase = Phase.ACTIVE
+        child.turns += 1
+        return child.report()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Kafka:
+    """How many partitions there are, or why nobody knows."""
+
+    def __init__(self) -> None:
+        self.partitions, self.error = 2, None
+
+    def count(self, _settings: Settings) -> int:
+        if self.error is not None:
+            raise self.error
+        return self.partitions
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
+    monkeypatch.setattr(supervisor_module, "_COUNT_SOON_S", 0.01)
+    monkeypatch.setattr(supervisor_module, "_TURN_S", 0.01)
+    return Kafka()
+
+
+@pytest.fixture
+def made(world, kafka: Kafka) -> Iterator[Supervisor]:
+    supervisor = Supervisor(
+        Settings(node=NODE),
+        world,
+        lambda shard, path: Link(shard, path, world),
+        folder=Path("/run/x"),
+        clock=SystemClock(),
+        count=kafka.count,
+    )
+    yield supervisor
+    supervisor.stop()
+
+
+@pytest.fixture
+def running(made: Supervisor) -> Supervisor:
+    made.start()
+    soon(lambda: len(active(made)) == 2)
+    return made
+
+
+def soon(condition) -> None:
+    assert wait_until(condition, timeout=20, clock=SystemClock(), poll=0.005)
+
+
+def active(supervisor: Supervisor) -> list[int]:
+    return [shard.shard for shard in supervisor.shards() if shard.is_active]
+
+
+def test_it_serves_every_partition_and_stops_all(running: Supervisor, world) -> None:
+    assert active(running) == [0, 1]
+    assert [str(link.path) for link in running.clients().values()] == ["/run/x/shard-0.sock", "/run/x/shard-1.sock"]
+    running.stop()
+    assert running.has_ended
+    assert [shard.state for shard in running.shards()] == [ProcessState.STOPPED] * 2
+    assert all(child.terminated_at is not None for child in world.launched)
+    assert all(link.closed for link in running.clients().values())
+
+
+def test_a_shard_that_does_not_end_in_time_is_killed(running: Supervisor, world) -> None:
+    world.child(1).deaf = True
+    running.stop()
+    assert world.child(1).code == -9
+    assert world.child(0).code == 0
+
+
+def test_an_impatient_operator_need_not_wait(running: Supervisor, world) -> None:
+    for shard in (0, 1):
+        world.child(shard).deaf = True
+    threading.Timer(0.05, running.kill).start()
+    running.stop()
+    assert [world.child(shard).code for shard in (0, 1)] == [-9, -9]
+
+
+def test_a_crash_of_one_leaves_the_other_alone(running: Supervisor, world) -> None:
+    other = world.child(1)
+    world.child(0).code = -11
+    soon(lambda: running.shards()[0].state is ProcessState.WAITING)
+    assert world.child(1) is other
+    assert running.shards()[1].is_active
+
+
+def test_a_shard_is_restarted_on_a_persons_word(running: Supervisor, world) -> None:
+    first = world.child(0)
+    running.restart_shard(0)
+    soon(lambda: world.child(0) is not first and 0 in active(running))
+    with pytest.raises(NoSuchShard, match="does not serve shard 7"):
+        running.restart_shard(7)
+
+
+def test_a_listed_shard_that_is_not_there_is_told_before_anything_starts(made: Supervisor, world) -> None:
+    made._settings = Settings(node={"shards": "0-4"})
+    with pytest.raises(ListedShardMissing):
+        made.start()
+    assert world.launched == []
+
+
+def test_while_kafka_is_out_of_reach_it_waits_and_then_starts(made: Supervisor, kafka: Kafka) -> None:
+    kafka.error = LogUnreachable("no broker answers")
+    made.start()
+    assert made.shards() == ()
+    assert made.waits_for == "no broker answers"
+    kafka.error = None
+    soon(lambda: len(active(made)) == 2)
+    assert made.waits_for == ""
+
+
+def test_what_is_wrong_and_found_only_then_ends_it(made: Supervisor, kafka: Kafka) -> None:
+    kafka.error = LogUnreachable("no broker answers")
+    made.start()
+    kafka.error = Fatal("there is no such topic")
+    soon(lambda: made.has_ended)
+    with pytest.raises(Fatal, match="no such topic"):
+        made.raise_failure()
+    with pytest.raises(Fatal, match="no such topic"):
+        made.stop()
+    made._failure = None
+
+
+def test_a_reload_finds_new_partitions_and_leaves_running_shards_alone(
+    running: Supervisor, kafka: Kafka, world
+) -> None:
+    kafka.partitions = 3
+    links = running.clients()
+    outcome = running.reload(Settings(node=NODE))
+    assert outcome.changes == ()
+    soon(lambda: active(running) == [0, 1, 2])
+    assert len(world.launched) == 3
+    assert running.clients()[0] is links[0]
+
+
+def test_a_reload_ends_shards_that_are_listed_no_more(running: Supervisor, world) -> None:
+    link = running.clients()[0]
+    running.reload(Settings(node={**NODE, "shards": "1"}))
+    soon(lambda: active(running) == [1])
+    assert world.child(0).terminated_at is not None
+    assert link.closed
+    assert list(running.clients()) == [1]
+
+
+def test_a_reload_brings_back_what_is_down(running: Supervisor, world) -> None:
+    world.child(0).code = 2
+    soon(lambda: running.shards()[0].state is ProcessState.DOWN)
+    running.reload(Settings(node=NODE))
+    soon(lambda: active(running) == [0, 1])
+
+
+def test_a_reload_that_lists_what_is_not_there_changes_nothing(running: Supervisor) -> None:
+    before = running.settings
+    with pytest.raises(ListedShardMissing):
+        running.reload(Settings(node={**NODE, "shards": "5", "restarts": 1}))
+    assert running.settings is before
+    assert running.shards()[0].is_active
+
+
+def test_without_kafka_a_reload_goes_by_the_partitions_that_were_known(running: Supervisor, kafka: Kafka) -> None:
+    kafka.error = LogUnreachable("no broker answers")
+    outcome = running.reload(Settings(node={**NODE, "restarts": 1}, shard={"poll_records": 7}))
+    assert outcome.names(TakesEffect.AT_ONCE) == ("node.restarts",)
+    assert outcome.names(TakesEffect.WITH_SHARD) == ("shard.poll_records",)
+    assert active(running) == [0, 1]
+
+
+def test_its_own_turns_and_the_shards_beats_are_seen(running: Supervisor) -> None:
+    before = running.vitals()
+    soon(lambda: running.vitals().turns > before.turns + 2)
+    soon(lambda: all(now.beats > was.beats for was, now in zip(before.shards, running.vitals().shards, strict=True)))
+    assert all(shard.reads for shard in running.vitals().shards)
+
+
+def test_a_failure_of_its_own_is_told_and_ends_it(running: Supervisor) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    running._ask(broken)
+    soon(lambda: running.has_ended)
+    with pytest.raises(ZeroDivisionError):
+        running.stop()
+    running._failure = None

@@ -1,0 +1,137 @@
+"""A node's and a gateway's talk with systemd, over a real socket."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from strandline.clock import ManualClock
+from strandline.node.settings import Settings
+from strandline.node.shard.report import ProcessFigures, ShardReport
+from strandline.node.shard.status import Phase, Status
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.supervisor.supervisor import Vitals
+from strandline.node.systemd.notices import GatewayNotices, NodeNotices
+from strandline.node.systemd.notify import NotifySocket
+
+pytestmark = pytest.mark.unit
+
+
+class Node:
+    """A node with one shard, in a phase."""
+
+    def __init__(self) -> None:
+        self.phase, self.turns, self.waits_for = Phase.REPLAYING, 0, ""
+
+    def shards(self) -> tuple[ShardStanding, ...]:
+        report = ShardReport(Status(phase=self.phase), ProcessFigures(7, 0.0, 0, 0))
+        return (ShardStanding(0, ProcessState.RUNNING, pid=7, report=report),)
+
+    def vitals(self) -> Vitals:
+        self.turns += 1
+        return Vitals(self.turns)
+
+
+@pytest.fixture
+def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path_factory.mktemp("n") / "notify"))
+        listening.setblocking(False)
+        yield listening
+
+
+def heard(manager: socket.socket) -> list[list[str]]:
+    messages = []
+    while True:
+        try:
+            messages.append(manager.recv(4096).decode().splitlines())
+        except BlockingIOError:
+            return messages
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+@pytest.fixture
+def notices(node: Node, manager: socket.socket, clock: ManualClock) -> Iterator[NodeNotices]:
+    made = NodeNotices(node, NotifySocket(manager.getsockname()), clock, watchdog_s=60.0)
+    yield made
+    made.close()
+
+
+def test_a_node_from_start_to_end(notices: NodeNotices, node: Node, manager: socket.socket, clock: ManualClock) -> None:
+    notices.turn()
+    assert heard(manager) == [
+        ["EXTEND_TIMEOUT_USEC=180000000", "WATCHDOG=1", "STATUS=0 of 1 shard active; shard 0 replaying"]
+    ]
+    clock.sleep(1)
+    notices.turn()
+    assert heard(manager) == [], "nothing is new"
+    node.phase = Phase.ACTIVE
+    notices.turn()
+    assert heard(manager) == [["READY=1", "STATUS=1 of 1 shard active"]]
+    clock.sleep(29)
+    notices.turn()
+    assert heard(manager) == [["WATCHDOG=1"]]
+    notices.reloading()
+    notices.reloaded()
+    assert heard(manager) == [["RELOADING=1", "MONOTONIC_USEC=30000000"], ["READY=1"]]
+    notices.stopping(30.0)
+    notices.turn()
+    assert heard(manager) == [["STOPPING=1", "STATUS=stopping", "EXTEND_TIMEOUT_USEC=45000000"]]
+
+
+def test_a_reload_before_it_is_ready_does_not_make_it_so(notices: NodeNotices, manager: socket.socket) -> None:
+    notices.turn()
+    heard(manager)
+    notices.reloading()
+    notices.reloaded()
+    assert heard(manager) == []
+
+
+@pytest.mark.parametrize(("hang_after", "warned"), [("30s", False), ("31s", True)])
+def test_a_watchdog_that_is_quicker_than_the_supervisor_is_told(
+    notices: NodeNotices, hang_after: str, warned: bool
+) -> None:
+    with structlog.testing.capture_logs() as logs:
+        notices.check(Settings(node={"hang_after": hang_after}).node)
+    assert bool(logs) is warned
+
+
+def test_without_systemd_nothing_happens(node: Node, clock: ManualClock) -> None:
+    notices = NodeNotices.of(node, {}, clock)
+    notices.turn()
+    notices.reloading()
+    notices.reloaded()
+    notices.stopping(1.0)
+    notices.close()
+    assert node.turns == 0
+
+
+def test_a_gateway_is_ready_when_it_listens_and_lives_while_its_loop_turns(manager: socket.socket) -> None:
+    async def life() -> list[list[str]]:
+        notices = GatewayNotices(NotifySocket(manager.getsockname()), watchdog_s=0.02)
+        notices.ready("taking remote writes")
+        said = heard(manager)
+        while len(said) < 4:
+            await asyncio.sleep(0.005)
+            said += heard(manager)
+        notices.stopping(20.0)
+        said += heard(manager)
+        await asyncio.sleep(0.05)
+        assert heard(manager) == [], "it ends, and is fed no more"
+        return said
+
+    first, *fed, last = asyncio.run(life())
+    assert first == ["READY=1", "STATUS=taking remote writes"]
+    assert {tuple(message) for message in fed} == {("WATCHDOG=1",)}
+    assert last == ["STOPPING=1", "STATUS=stopping", "EXTEND_TIMEOUT_USEC=35000000"]

@@ -1,0 +1,177 @@
+"""What systemd is told about a node, and when."""
+
+from dataclasses import replace
+
+import pytest
+
+from strandline.errors import ExitCode
+from strandline.node.shard.report import ProcessFigures, ShardReport
+from strandline.node.shard.status import Phase, Status
+from strandline.node.supervisor.crew import ShardVital
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.supervisor.supervisor import Vitals
+from strandline.node.systemd.telling import EXTENSION_S, Seen, Told, is_settled, status_text, tell
+
+pytestmark = pytest.mark.unit
+
+EXTEND = f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}"
+WATCHDOG_S = 60.0
+
+
+def running(shard: int, phase: Phase, *, pid: int = 7, **status) -> ShardStanding:
+    report = ShardReport(Status(phase=phase, **status), ProcessFigures(pid, 0.0, 0, 0))
+    return ShardStanding(shard, ProcessState.RUNNING, pid=pid, report=report)
+
+
+def active(shard: int) -> ShardStanding:
+    return running(shard, Phase.ACTIVE)
+
+
+def down(shard: int) -> ShardStanding:
+    return ShardStanding(shard, ProcessState.DOWN, exit_code=3, reason="[3, 9) is lost")
+
+
+def waiting(shard: int, code: int) -> ShardStanding:
+    return ShardStanding(shard, ProcessState.WAITING, exit_code=code, starts_in_s=12.3, reason="it failed")
+
+
+def seen(*shards: ShardStanding, now: float = 0.0, vitals: Vitals | None = None) -> Seen:
+    return Seen(shards, vitals or Vitals(), now, 1_000_000)
+
+
+def lines(told: Told, *looks: Seen, watchdog_s: float | None = None) -> list[tuple[str, ...]]:
+    """What is told at each look, without the status."""
+    out = []
+    for look in looks:
+        said, told = tell(told, look, watchdog_s)
+        out.append(tuple(line for line in said if not line.startswith("STATUS=")))
+    return out
+
+
+class TestReady:
+    def test_only_when_all_shards_are_active_and_once(self) -> None:
+        looks = [
+            seen(),
+            seen(running(0, Phase.CATCHING_UP), active(1)),
+            seen(active(0), active(1)),
+            seen(active(0), active(1)),
+            seen(running(0, Phase.REPLAYING), active(1)),
+            seen(active(0), active(1)),
+        ]
+        assert [("READY=1" in line) for line in lines(Told(), *looks)] == [False, False, True, False, False, False]
+
+    @pytest.mark.parametrize(
+        ("shards", "settled"),
+        [
+            ((), False),
+            ((active(0),), True),
+            ((active(0), down(1)), True),
+            ((active(0), waiting(1, ExitCode.FENCED)), True),
+            ((active(0), waiting(1, ExitCode.FAILED)), False),
+            ((active(0), ShardStanding(1, ProcessState.STARTING)), False),
+            ((active(0), running(1, Phase.REPLAYING)), False),
+            ((down(0), down(1)), False),
+        ],
+    )
+    def test_a_start_is_over_when_none_is_on_its_way_and_some_have_arrived(self, shards, settled: bool) -> None:
+        assert is_settled(shards) is settled
+
+
+class TestExtension:
+    @pytest.mark.parametrize(
+        "further",
+        [
+            {"turns": 6},
+            {"fraction": 0.6},
+            {"lag": 90},
+        ],
+    )
+    def test_a_start_that_gets_on_has_its_time_extended(self, further) -> None:
+        before = running(0, Phase.REPLAYING, turns=5, fraction=0.5, lag=100)
+        status = {"turns": 5, "fraction": 0.5, "lag": 100} | further
+        looks = [seen(before), seen(running(0, Phase.REPLAYING, **status), now=10.0)]
+        assert lines(Told(), *looks) == [(EXTEND,), (EXTEND,)]
+
+    def test_one_that_stands_still_has_not(self) -> None:
+        stuck = running(0, Phase.REPLAYING, turns=5, fraction=0.5, lag=100)
+        looks = [seen(stuck, now=10.0 * n) for n in range(5)]
+        assert lines(Told(), *looks) == [(EXTEND,), (), (), (), ()]
+
+    def test_the_turns_of_those_that_are_active_are_no_progress_of_the_start(self) -> None:
+        stuck = ShardStanding(1, ProcessState.STARTING)
+        looks = [seen(running(0, Phase.ACTIVE, turns=n), stuck, now=10.0 * n) for n in range(3)]
+        assert lines(Told(), *looks) == [(), (), ()]
+
+    def test_not_with_every_look(self) -> None:
+        looks = [seen(running(0, Phase.REPLAYING, turns=n), now=1.0 * n) for n in range(12)]
+        assert [bool(line) for line in lines(Told(), *looks)] == [n in (0, 10) for n in range(12)]
+
+    def test_not_once_it_is_ready(self) -> None:
+        looks = [seen(running(0, Phase.REPLAYING, turns=n), now=10.0 * n) for n in range(3)]
+        assert lines(Told(ready=True), *looks) == [(), (), ()]
+
+
+class TestWatchdog:
+    def fed(self, *vitals: Vitals) -> list[bool]:
+        looks = [seen(active(0), now=30.0 * n, vitals=one) for n, one in enumerate(vitals)]
+        return ["WATCHDOG=1" in line for line in lines(Told(ready=True), *looks, watchdog_s=WATCHDOG_S)]
+
+    def test_it_is_fed_twice_in_its_time_while_all_loops_turn(self) -> None:
+        looks = [
+            seen(active(0), now=5.0 * n, vitals=Vitals(n + 1, (ShardVital(0, 7, n, reads=True),))) for n in range(13)
+        ]
+        fed = ["WATCHDOG=1" in line for line in lines(Told(ready=True), *looks, watchdog_s=WATCHDOG_S)]
+        assert fed == [n in (0, 6, 12) for n in range(13)]
+
+    def test_it_starves_while_a_shard_that_reads_stands_still(self) -> None:
+        turns = (ShardVital(0, 7, 5, reads=True), ShardVital(1, 8, 5, reads=True))
+        stuck = (ShardVital(0, 7, 9, reads=True), ShardVital(1, 8, 5, reads=True))
+        again = (ShardVital(0, 7, 9, reads=True), ShardVital(1, 8, 6, reads=True))
+        vitals = [Vitals(1, turns), Vitals(2, stuck), Vitals(3, stuck), Vitals(4, again)]
+        assert self.fed(*vitals) == [True, False, False, True]
+
+    def test_it_starves_while_the_supervisor_stands_still(self) -> None:
+        assert self.fed(Vitals(1), Vitals(1), Vitals(2)) == [True, False, True]
+
+    def test_a_shard_without_a_process_is_not_waited_for(self) -> None:
+        assert self.fed(
+            Vitals(1, (ShardVital(0, 7, 5, reads=True),)),
+            Vitals(2, (ShardVital(0, None),)),
+            Vitals(3, (ShardVital(0, None),)),
+        ) == [True, True, True]
+
+    def test_nor_is_one_that_still_starts_or_has_just_been_started(self) -> None:
+        assert self.fed(
+            Vitals(1, (ShardVital(0, 7, 5, reads=True),)),
+            Vitals(2, (ShardVital(0, 8, 0),)),
+            Vitals(3, (ShardVital(0, 8, 0),)),
+            Vitals(4, (ShardVital(0, 9, 0, reads=True),)),
+        ) == [True, True, True, True]
+
+    def test_nobody_asks_for_it_without_a_time(self) -> None:
+        assert lines(Told(ready=True), seen(active(0), vitals=Vitals(1))) == [()]
+
+
+class TestStatus:
+    def test_it_names_those_that_are_not_active_the_worst_first(self) -> None:
+        replaying = running(0, Phase.REPLAYING, fraction=0.43, entered={"replaying": 1_000_000 - 120_000})
+        shown = status_text(seen(replaying, active(1), waiting(2, 1), down(3)))
+        assert shown == (
+            "1 of 4 shards active; shard 3 down: [3, 9) is lost; shard 2 starts again in 12 s: it failed; "
+            "shard 0 replaying 43 %, about 3 min left"
+        )
+
+    def test_many_are_counted(self) -> None:
+        shown = status_text(seen(*(ShardStanding(n, ProcessState.STARTING) for n in range(12))))
+        assert shown.startswith("0 of 12 shards active; shard 0 starting; ")
+        assert shown.endswith("; shard 7 starting; and 4 more")
+
+    def test_without_shards_it_says_what_is_waited_for(self) -> None:
+        assert status_text(seen()) == "starting"
+        assert status_text(replace(seen(), waits_for="no broker answers")) == "waiting for Kafka: no broker answers"
+
+    def test_it_is_told_when_it_has_changed_and_last_in_its_message(self) -> None:
+        first, told = tell(Told(), seen(active(0)), None)
+        assert first == ("READY=1", "STATUS=1 of 1 shard active")
+        assert tell(told, seen(active(0)), None)[0] == ()
+        assert tell(told, seen(down(0)), None)[0] == ("STATUS=0 of 1 shard active; shard 0 down: [3, 9) is lost",)

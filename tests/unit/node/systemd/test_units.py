@@ -1,0 +1,172 @@
+"""The units for systemd: clean, hardened, and fitted to an installation."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from strandline.errors import ExitCode
+from strandline.node.cli import main as cli
+from strandline.node.systemd.units import GATEWAY, NODE, UnitPlace, UnitUnfit, closed_to_others, fitted, units
+
+pytestmark = pytest.mark.unit
+
+CONF = Path(__file__).parents[4] / "conf" / "systemd"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    assert cli.main(["install-units", "--root", str(tmp_path)]) == ExitCode.OK
+    capsys.readouterr()
+    return tmp_path / "etc" / "systemd" / "system"
+
+
+def directives(text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if "=" in line and not line.startswith("#"):
+            name, _, value = line.partition("=")
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def analyzed(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "SYSTEMD_COLORS": "0"}
+    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False, env=environ)
+
+
+@pytest.mark.parametrize("name", [NODE, GATEWAY])
+def test_systemd_has_nothing_to_say_against_them(installed: Path, name: str) -> None:
+    done = analyzed("verify", str(installed / name))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_systemd_would_say_so_if_there_were(installed: Path) -> None:
+    broken = installed / NODE
+    broken.write_text(broken.read_text().replace("OOMPolicy=continue", "OOMPolicy=shrug"))
+    assert "shrug" in analyzed("verify", str(broken)).stderr
+
+
+@pytest.mark.parametrize("name", [NODE, GATEWAY])
+def test_their_exposure_is_at_most_3(installed: Path, name: str) -> None:
+    done = analyzed("security", "--offline=true", "--no-pager", "--threshold=30", str(installed / name))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Overall exposure level" in done.stdout
+
+
+@pytest.mark.parametrize("name", [NODE, GATEWAY])
+def test_what_compiles_at_run_time_may(installed: Path, name: str) -> None:
+    found = directives((installed / name).read_text())
+    assert "MemoryDenyWriteExecute" not in found
+    assert any(value.startswith("NUMBA_CACHE_DIR=%C/") for value in found["Environment"])
+
+
+@pytest.mark.parametrize(("name", "verb"), [(NODE, "node"), (GATEWAY, "gateway")])
+def test_they_run_this_installation_with_the_instances_settings(installed: Path, name: str, verb: str) -> None:
+    found = directives((installed / name).read_text())
+    program = Path(sys.executable).with_name("strandline")
+    assert found["ExecStart"] == [f"{program} {verb} --config /etc/strandline/%i.toml"]
+    assert (found["Type"], found["NotifyAccess"], found["User"]) == (["notify"], ["main"], ["strandline"])
+    assert found["RestartPreventExitStatus"] == [str(int(ExitCode.USAGE))]
+
+
+def test_node_and_gateway_of_one_name_share_no_folder(installed: Path) -> None:
+    texts = [directives((installed / name).read_text()) for name in (NODE, GATEWAY)]
+    for kind in ("CacheDirectory", "RuntimeDirectory"):
+        assert texts[0][kind] != texts[1][kind]
+
+
+def test_one_shard_for_which_memory_ran_out_does_not_end_the_node(installed: Path) -> None:
+    found = directives((installed / NODE).read_text())
+    assert (found["OOMPolicy"], found["KillMode"]) == (["continue"], ["mixed"])
+
+
+def test_the_units_of_the_checkout_fit_an_installation_in_usr() -> None:
+    place = UnitPlace(Path("/usr/bin/strandline"), "strandline")
+    for unit in units(place):
+        assert (CONF / unit.name).read_text() == unit.text
+
+
+@pytest.mark.parametrize(
+    ("program", "written"),
+    [("/opt/x/bin/strandline", "/opt/x/bin/strandline"), ("/opt/a b/100%/s", '"/opt/a b/100%%/s"')],
+)
+def test_the_programs_path_is_written_as_systemd_reads_it(program: str, written: str) -> None:
+    place = UnitPlace(Path(program), "strandline")
+    assert fitted("ExecStart=/usr/bin/strandline node --x\n", place) == f"ExecStart={written} node --x\n"
+
+
+@pytest.mark.parametrize(
+    ("user", "program"), [("a b", "/x"), ("", "/x"), ("root\nExecStart=", "/x"), ("u", "/a'b"), ("u", "x")]
+)
+def test_what_would_break_a_unit_is_refused(user: str, program: str) -> None:
+    with pytest.raises(UnitUnfit):
+        UnitPlace(Path(program), user)
+
+
+@pytest.mark.parametrize(
+    ("program", "reads", "protect"),
+    [
+        ("/usr/bin/strandline", "/usr/lib/jvm", "yes"),
+        ("/home/ann/venv/bin/strandline", "/usr/lib/jvm", "read-only"),
+        ("/opt/x/strandline", "/root/.cache/jars", "read-only"),
+        ("/homes/x/strandline", "/usr/lib/jvm", "yes"),
+    ],
+)
+def test_home_folders_are_shown_only_to_a_program_that_lies_there(program: str, reads: str, protect: str) -> None:
+    place = UnitPlace(Path(program), "u", (Path(reads),))
+    assert fitted("ProtectHome=yes\n", place) == f"ProtectHome={protect}\n"
+
+
+def test_folders_that_others_may_not_enter_are_found(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    (closed / "open").mkdir(parents=True)
+    (closed / "open" / "program").touch()
+    closed.chmod(0o700)
+    (closed / "open").chmod(0o755)
+    found = closed_to_others((closed / "open" / "program",))
+    assert closed in found
+    assert closed / "open" not in found
+
+
+class TestInstalling:
+    def test_a_dry_run_shows_the_units_and_writes_nothing(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert cli.main(["install-units", "--dry-run", "--root", str(tmp_path), "--user", "metrics"]) == ExitCode.OK
+        shown = capsys.readouterr().out
+        assert "User=metrics\n" in shown
+        assert "[Service]\n" in shown
+        assert "systemctl enable --now strandline-gateway@NAME strandline-node@NAME" in shown
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_second_time_nothing_changes(self, installed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        before = (installed / NODE).stat().st_mtime_ns
+        arguments = ["install-units", "--root", str(installed.parents[2]), "--output", "json"]
+        assert cli.main(arguments) == ExitCode.OK
+        report = json.loads(capsys.readouterr().out)
+        assert [file["state"] for file in report["files"]] == ["unchanged", "unchanged"]
+        assert (installed / NODE).stat().st_mtime_ns == before
+
+    def test_what_somebody_changed_is_replaced_only_with_their_word(
+        self, installed: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        right = (installed / NODE).read_text()
+        (installed / NODE).write_text("changed")
+        (installed / GATEWAY).unlink()
+        arguments = ["install-units", "--root", str(installed.parents[2])]
+        assert cli.main(arguments) == ExitCode.USAGE
+        assert "--yes" in capsys.readouterr().err
+        assert (installed / NODE).read_text() == "changed"
+        assert not (installed / GATEWAY).exists(), "nothing is written by halves"
+        assert cli.main([*arguments, "--yes"]) == ExitCode.OK
+        assert (installed / NODE).read_text() == right
+        assert sorted(path.name for path in installed.iterdir()) == sorted([NODE, GATEWAY])
+
+    def test_a_place_that_can_t_be_written_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "etc").write_text("a file")
+        assert cli.main(["install-units", "--root", str(tmp_path)]) == ExitCode.FAILED
+        assert "can't be written" in capsys.readouterr().err
