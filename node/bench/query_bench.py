@@ -19,7 +19,7 @@ from strandline.node.bench.machine import Machine
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.query_fleet import bodies, wider_labels_of
 from strandline.node.bench.query_lookups import Asked, Lookup, lookups
-from strandline.node.bench.query_report import LookupFigures, Percentiles, QueryReport
+from strandline.node.bench.query_report import LookupFigures, QueryReport, Taken
 from strandline.node.bench.query_servers import (
     LOOPBACK,
     PEER_MISSING,
@@ -108,7 +108,7 @@ class QueryBench:
             links = [connections.enter_context(closing(server.connect())) for server in both]
             for lookup in lookups(asked):
                 with self._steps.step(f"Looking up: {lookup.what}") as step:
-                    figures.append(self._figures(lookup, links, step))
+                    figures.append(self._figures(lookup, both, links, step))
         return QueryReport(
             series=options.series,
             labels_a_series=len(wider_labels_of(0)),
@@ -120,25 +120,35 @@ class QueryBench:
             lookups=tuple(figures),
         )
 
-    def _figures(self, lookup: Lookup, links: Sequence[TimedConnection], step: Step) -> LookupFigures:
+    def _figures(
+        self, lookup: Lookup, servers: Sequence[Server], links: Sequence[TimedConnection], step: Step
+    ) -> LookupFigures:
+        for turn in range(-self._options.warm_up, 0):
+            self._asked_of_each(lookup.request(turn), links, turn)
         times: list[list[float]] = [[] for _ in links]
-        found = 0
-        for turn in range(-self._options.warm_up, self._options.requests):
-            target = lookup.request(turn)
-            # Each goes first in every other turn.
-            order = range(len(links)) if turn % 2 == 0 else reversed(range(len(links)))
-            counts = [0] * len(links)
-            for place in order:
-                answer = links[place].get(target)
-                counts[place] = results_in(answer.status, answer.body, target)
-                if turn >= 0:
-                    times[place].append(answer.milliseconds)
-            if len(set(counts)) > 1:
-                raise DifferentAnswers(f"{target} has {counts[0]:,} results on the node and {counts[1]:,} on the peer")
-            found = counts[0]
-        shown = [Percentiles.of(each) for each in times]
-        step.note = " against ".join(f"{each.p50_ms:.2f} ms" for each in shown)
-        return LookupFigures(lookup.what, found, shown[0], shown[1] if len(shown) > 1 else None)
+        before, found = [server.cpu_seconds() for server in servers], 0
+        for turn in range(self._options.requests):
+            answers, found = self._asked_of_each(lookup.request(turn), links, turn)
+            for kept, milliseconds in zip(times, answers, strict=True):
+                kept.append(milliseconds)
+        spent = [
+            None if one is None else (server.cpu_seconds() or one) - one
+            for server, one in zip(servers, before, strict=True)
+        ]
+        taken = [Taken.of(*each) for each in zip(times, spent, strict=True)]
+        step.note = " against ".join(f"{each.p50_ms:.2f} ms" for each in taken)
+        return LookupFigures(lookup.what, found, taken[0], taken[1] if len(taken) > 1 else None)
+
+    @staticmethod
+    def _asked_of_each(target: str, links: Sequence[TimedConnection], turn: int) -> tuple[list[float], int]:
+        """How long each took, and how many results there are. Each goes first in every other turn."""
+        times, counts = [0.0] * len(links), [0] * len(links)
+        for place in range(len(links)) if turn % 2 == 0 else reversed(range(len(links))):
+            answer = links[place].get(target)
+            times[place], counts[place] = answer.milliseconds, results_in(answer.status, answer.body, target)
+        if len(set(counts)) > 1:
+            raise DifferentAnswers(f"{target} has {counts[0]:,} results on the node and {counts[1]:,} on the peer")
+        return times, counts[0]
 
     @contextmanager
     def _peer(self) -> Iterator[Server | None]:

@@ -8,17 +8,26 @@ from strandline.node.output import Block, Table
 
 
 @dataclass(frozen=True, slots=True)
-class Percentiles:
-    """How long requests took, in milliseconds."""
+class Taken:
+    """How long requests took, and what CPU time one took of the server, its threads and processes included; in
+    milliseconds. CPU time is None for a server whose process is not known. It depends less than the others on what else
+    a machine does, and is counted in hundredths of a second for all requests together.
+    """
 
     p50_ms: float
     p99_ms: float
+    cpu_ms: float | None
 
     @classmethod
-    def of(cls, times: list[float]) -> "Percentiles":
+    def of(cls, times: list[float], cpu_seconds: float | None) -> "Taken":
         """The middle one, and the one that one in a hundred is above."""
         ordered = sorted(times)
-        return cls(ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)])
+        middle, high = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
+        return cls(middle, high, None if cpu_seconds is None else 1000 * cpu_seconds / len(ordered))
+
+    def cells(self) -> tuple[str, ...]:
+        """As a table shows them."""
+        return _ms(self.p50_ms), _ms(self.p99_ms), "-" if self.cpu_ms is None else _ms(self.cpu_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +36,17 @@ class LookupFigures:
 
     what: str
     found: int
-    strandline: Percentiles
-    peer: Percentiles | None
+    strandline: Taken
+    peer: Taken | None
 
     def row(self) -> tuple[str, ...]:
         """What is above 1 in the last two columns is quicker here."""
         ours, theirs = self.strandline, self.peer
-        told = (self.what, f"{self.found:,}", _ms(ours.p50_ms), _ms(ours.p99_ms))
+        told = (self.what, f"{self.found:,}", *ours.cells())
         if theirs is None:
             return told
         ratios = (theirs.p50_ms / ours.p50_ms, theirs.p99_ms / ours.p99_ms)
-        return (*told, _ms(theirs.p50_ms), _ms(theirs.p99_ms), *(f"{ratio:.2f}" for ratio in ratios))
+        return (*told, *theirs.cells(), *(f"{ratio:.2f}" for ratio in ratios))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +72,10 @@ class QueryReport:
         if self.note:
             yield self.note
         yield ""
-        columns = ("look-up over HTTP", "found", "p50 ms", "p99 ms")
+        columns: tuple[str, ...] = ("look-up over HTTP", "found", "p50 ms", "p99 ms", "CPU ms")
         if self.peer is not None:
-            columns += (f"{self.peer} p50 ms", f"{self.peer} p99 ms", "p50: theirs / ours", "p99: theirs / ours")
+            columns += tuple(f"{self.peer} {what} ms" for what in ("p50", "p99", "CPU"))
+            columns += ("p50: theirs / ours", "p99: theirs / ours")
         yield Table(columns, tuple(figures.row() for figures in self.lookups))
 
 

@@ -43,6 +43,10 @@ class Server:
         """A connection of its own."""
         return TimedConnection(self.host, self.port)
 
+    def cpu_seconds(self) -> float | None:
+        """What its process, and those below it, have used so far; None if it is not known which that is."""
+        return None if self.pid is None else cpu_seconds(self.pid)
+
 
 def free_port() -> int:
     """A port that was free a moment ago."""

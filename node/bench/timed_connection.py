@@ -98,7 +98,8 @@ def _length(head: bytes) -> int | None:
 
 
 def _unchunked(body: bytes) -> bytes:
-    parts, at = [], 0
+    parts: list[bytes] = []
+    at = 0
     while True:
         end = body.index(b"\r\n", at)
         size = int(body[at:end].split(b";")[0], 16)

@@ -14,7 +14,6 @@ from strandline.node.query.answers import (
     BucketsAnswer,
     CardinalityAnswer,
     KeyBytes,
-    SamplesAnswer,
     SeriesAnswer,
     TermsAnswer,
 )
@@ -54,7 +53,8 @@ class ShardAnswers:
     def __init__(self, running: LiveShard, *, budget: RegexBudget = DEFAULT_BUDGET) -> None:
         self._running, self._budget = running, budget
         self._lock = threading.Lock()
-        self._reader: tuple[Shard, ShardReader] | None = None
+        self._reader: ShardReader | None = None
+        self._known: Shard | None = None
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
         """Answer a question.
@@ -79,11 +79,12 @@ class ShardAnswers:
     def close(self) -> None:
         """End what reads in the background. Closing twice does nothing."""
         with self._lock:
-            known, self._reader = self._reader, None
-        if known is not None:
-            known[1].close()
+            reader, self._reader, self._known = self._reader, None, None
+        if reader is not None:
+            reader.close()
 
     def _answered(self, able: Answering, ask: Ask, cancellation: Cancellation) -> Answer:
+        reader = self._reader_of(able)
         catalogue = Catalogue(able.lucene, able.shard.index.columns, self._budget_of(cancellation))
         match ask:
             case SeriesAsk():
@@ -95,23 +96,22 @@ class ShardAnswers:
                 values = catalogue.label_values(ask.label, *ask.selectors, within=ask.within, limit=ask.limit)
                 return _terms(values, able.warnings)
             case SamplesAsk():
-                return self._samples(able, catalogue, ask, cancellation)
+                columns = able.shard.index.columns
+                return read_samples(catalogue, columns, reader, ask, cancellation, warnings=able.warnings)
             case CardinalityAsk():
                 return _cardinality(catalogue, ask, able.warnings)
             case BucketsAsk():
                 return BucketsAnswer(bucket_figures(able.shard, ask), able.warnings)
 
-    def _samples(
-        self, able: Answering, catalogue: Catalogue, ask: SamplesAsk, cancellation: Cancellation
-    ) -> SamplesAnswer:
-        reader = self._reader_of(able.shard)
-        return read_samples(catalogue, able.shard.index.columns, reader, ask, cancellation, warnings=able.warnings)
-
-    def _reader_of(self, shard: Shard) -> ShardReader:
+    def _reader_of(self, able: Answering) -> ShardReader:
+        """The reader of a shard, made when it is first asked."""
         with self._lock:
-            if self._reader is None or self._reader[0] is not shard:
-                self._reader = (shard, ShardReader(shard))
-            return self._reader[1]
+            if self._reader is None or self._known is not able.shard:
+                # Its index was loaded, perhaps from the store, and nothing need have come since that searches would
+                # have been let see.
+                able.lucene.refresh()
+                self._reader, self._known = ShardReader(able.shard), able.shard
+            return self._reader
 
     def _budget_of(self, cancellation: Cancellation) -> RegexBudget:
         """No expression is worked on for longer than the question has."""

@@ -94,6 +94,9 @@ class Supervisor(Generic[Link]):
         """
         try:
             self._serve(self._count(self._settings))
+            # Before there is a thread: whoever asks from now on finds the shards.
+            self._do_asked()
+            self._publish()
         except Retryable as error:
             self._unreachable = str(error)
             _LOG.warning("the shards are not known yet", error=str(error), again_in_s=_COUNT_SOON_S)

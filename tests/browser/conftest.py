@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from support.watched_page import WatchedPage
 
@@ -40,6 +40,7 @@ def page(browser: Browser) -> Iterator[Page]:
 def watched(browser: Browser) -> Iterator[Callable[..., WatchedPage]]:
     """Makes pages, with the options of a browser's context, that may neither complain nor ask another host."""
     made: list[WatchedPage] = []
+    expect.set_options(timeout=20_000)
 
     def make(**options: object) -> WatchedPage:
         made.append(WatchedPage(browser, **options))

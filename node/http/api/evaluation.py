@@ -5,14 +5,14 @@ range at t has the samples in (t - range, t] that don't say so. The earlier end 
 version 3 on; version 2 took a sample exactly at it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from strandline.arrays import I64s, U64s
 from strandline.node.http.api.expressions import Selection
 from strandline.node.http.api.kernels.points import STALE, count_points, count_samples, fill_points
-from strandline.node.http.api.pieces import Points
+from strandline.node.http.api.pieces import Points, settled
 from strandline.node.query.answers import KeyBytes, SamplesAnswer
 from strandline.node.query.key_bytes import take_keys
 from strandline.node.query.queries import QueryTooLarge
@@ -48,7 +48,7 @@ def samples_wanted(selection: Selection, steps: Steps, lookback: int) -> TimeRan
 
 def points_at(selection: Selection, steps: Steps, lookback: int, samples: SamplesAnswer, most: int) -> Points:
     """The points at each step; series without one are left out. More than `most` of them raise `QueryTooLarge`."""
-    bits = np.ascontiguousarray(samples.value).view(np.uint64)
+    samples, bits = _settled(samples)
     looked_at = selection.moment(steps.start, steps.start, steps.end)
     pinned = selection.at is not None
     # As of one moment, every step has the same value.
@@ -73,13 +73,20 @@ def points_at(selection: Selection, steps: Steps, lookback: int, samples: Sample
 
 def samples_of_range(samples: SamplesAnswer) -> Points:
     """The samples themselves; series without one are left out."""
-    bits = np.ascontiguousarray(samples.value).view(np.uint64)
+    samples, bits = _settled(samples)
     counts = np.zeros(len(samples.keys), dtype=np.int64)
     count_samples(samples.first_sample, bits, counts)
     if int(counts.sum()) == len(bits):
         return _without_empty(samples.keys, counts, samples.time, bits)
     real = bits != STALE
     return _without_empty(samples.keys, counts, samples.time[real], bits[real])
+
+
+def _settled(samples: SamplesAnswer) -> tuple[SamplesAnswer, U64s]:
+    """In arrays of the ordinary kind, and the bits of the values."""
+    value = settled(samples.value)
+    first_sample, time = settled(samples.first_sample), settled(samples.time)
+    return replace(samples, first_sample=first_sample, time=time, value=value), value.view(np.uint64)
 
 
 def _without_empty(keys: KeyBytes, counts: I64s, time: I64s, bits: U64s) -> Points:

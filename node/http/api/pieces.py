@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from strandline.arrays import I64s, U64s
 from strandline.node.http.api.kernels.json_text import (
@@ -20,6 +22,8 @@ from strandline.node.query.answers import Bytes, KeyBytes, TermsAnswer
 
 # How long a piece may be in the worst case. In an ordinary one it is a third of that, or less.
 _ROOM = 8 << 20
+
+Kind = TypeVar("Kind", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +49,29 @@ class Points:
         return Points(keys, self.first_point[: limit + 1], self.time[:behind], self.bits[:behind])
 
 
+def settled(column: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
+    """The same in an array of the ordinary kind, copied if need be: kernels are compiled for each kind they are given."""
+    return np.require(column, requirements=("C", "A", "W"))
+
+
+def _settled_keys(keys: KeyBytes) -> KeyBytes:
+    return KeyBytes(settled(keys.offsets), settled(keys.data))
+
+
 def terms_json(answer: TermsAnswer) -> Iterator[bytes]:
     """A list of strings."""
-    room = np.diff(answer.offsets) * WIDEST + 4
+    terms = _settled_keys(KeyBytes(answer.offsets, answer.data))
+    room = np.diff(terms.offsets) * WIDEST + 4
 
     def write(first: int, behind: int, out: Bytes) -> int:
-        return int(write_terms(answer.offsets, answer.data, first, behind, out))
+        return int(write_terms(terms.offsets, terms.data, first, behind, out))
 
     yield from _listed(room, write)
 
 
 def series_json(keys: KeyBytes) -> Iterator[bytes]:
     """A list of label sets."""
+    keys = _settled_keys(keys)
     room = np.diff(keys.offsets) * WIDEST + SERIES_FRAME
 
     def write(first: int, behind: int, out: Bytes) -> int:
@@ -67,7 +82,7 @@ def series_json(keys: KeyBytes) -> Iterator[bytes]:
 
 def vector_json(points: Points, time: int) -> Iterator[bytes]:
     """A list of label sets with the only point of each, at one time."""
-    keys = points.keys
+    keys = _settled_keys(points.keys)
     room = np.diff(keys.offsets) * WIDEST + SERIES_FRAME + POINT_FRAME
 
     def write(first: int, behind: int, out: Bytes) -> int:
@@ -78,7 +93,7 @@ def vector_json(points: Points, time: int) -> Iterator[bytes]:
 
 def matrix_json(points: Points) -> Iterator[bytes]:
     """A list of label sets with their points."""
-    keys = points.keys
+    keys = _settled_keys(points.keys)
     room = np.diff(keys.offsets) * WIDEST + SERIES_FRAME + np.diff(points.first_point) * POINT_FRAME
 
     def write(first: int, behind: int, out: Bytes) -> int:

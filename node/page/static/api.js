@@ -1,6 +1,7 @@
 // Questions to the node. An answer is `{data, warnings}`; what went wrong is an `ApiError` in words.
 
 const TOKEN = "strandline-token";
+const LONGEST_ADDRESS = 4000;
 
 export class ApiError extends Error {
     constructor(message, {status = 0, unreachable = false} = {}) {
@@ -41,10 +42,13 @@ export async function ask(path, parameters = {}, signal = undefined) {
         }
     }
     const headers = token ? {Authorization: `Bearer ${token}`} : {};
+    // A long selector is longer than an address should be.
+    const posted = query.toString().length > LONGEST_ADDRESS;
+    const sent = {headers, signal, cache: "no-store", credentials: "same-origin", ...(posted ? {method: "POST", body: query} : {})};
     let response;
     let body;
     try {
-        response = await fetch(`/api/v1/${path}?${query}`, {headers, signal, cache: "no-store", credentials: "same-origin"});
+        response = await fetch(`/api/v1/${path}${posted ? "" : `?${query}`}`, sent);
         body = await response.text();
     } catch (error) {
         if (wasAborted(error)) throw error;

@@ -26,6 +26,7 @@ export function parts(text) {
             if (label === null) return null;
             const op = take("op");
             if (op === null) {
+                if (PLAIN_METRIC.test(label)) return null;
                 matchers.push({label: "__name__", op: "=", value: label});
             } else {
                 const value = take("string");

@@ -40,10 +40,10 @@ def _times_length(time, first, behind):
     """How many bytes the times of a run of samples take."""
     if first == behind:
         return 0
-    earliest, latest = load_i64(time + WORD * first), load_i64(time + WORD * (behind - 1))
-    shortest, longest = varint_length(U64(earliest)), varint_length(U64(latest))
-    # Times rise, and so do their lengths, but for the step from -1, which takes ten bytes, to 0.
-    if shortest == longest and (earliest < 0) == (latest < 0):
+    shortest = varint_length(load_u64(time + WORD * first))
+    longest = varint_length(load_u64(time + WORD * (behind - 1)))
+    # Times rise, and so do their lengths, but for the step from below zero, which always takes ten bytes, to above it.
+    if shortest == longest:
         return shortest * (behind - first)
     total = 0
     for sample in range(first, behind):

@@ -1,4 +1,4 @@
-"""Whatever comes, and whatever Kafka does: what was answered with success is in the log, each series in its partition."""
+"""Whatever comes, and whatever Kafka does: what got a success is in the log, each series in its partition."""
 
 import asyncio
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
 """What the producer makes of its client's errors. With real brokers it is under the contract."""
-# ruff: noqa: SLF001 - the library's own names
 
 import json
 import threading

@@ -1,0 +1,19 @@
+"""Kernels are compiled, or read from numba's cache, when they are first called: better before a client waits."""
+
+import numpy as np
+
+from strandline.node.http.api.evaluation import Steps, points_at, samples_of_range
+from strandline.node.http.api.expressions import Selection
+from strandline.node.http.api.pieces import matrix_json, scalar_json, series_json, terms_json, vector_json
+from strandline.node.query.answers import KeyBytes, SamplesAnswer, TermsAnswer
+
+
+def load_kernels() -> None:
+    """Have the kernels at hand that any answer calls. It may take seconds: not for an event loop."""
+    offsets, data, one = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.uint8), np.ones(1, dtype=np.int64)
+    samples = SamplesAnswer(KeyBytes(offsets, data), np.array([0, 1]), one, np.ones(1))
+    points = points_at(Selection(()), Steps.at(1), 1, samples, 1)
+    samples_of_range(samples)
+    for made in (series_json(samples.keys), vector_json(points, 1), matrix_json(points), scalar_json(1, 1.0)):
+        b"".join(made)
+    b"".join(terms_json(TermsAnswer(offsets, data, one, more=False)))

@@ -1,0 +1,230 @@
+"""How the status page looks: on a phone and on a desk, dark and light, for keys and for screen readers.
+
+Each layout leaves its picture in the test's folder.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from strandline.node.page.hours import HourStanding
+from strandline.node.query.answers import BucketFigures
+from strandline.node.shard.status import Phase
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.recovery.periods import HOUR, Period
+from strandline.recovery.readiness import Verdict
+from support.fake_queries import FakeQueries
+from support.page_node import PageNode
+from support.page_shards import active, recovering
+from support.watched_page import WatchedPage
+
+pytestmark = pytest.mark.browser
+
+Watched = Callable[..., WatchedPage]
+NOW = int(time.time() * 1000)
+THIS_HOUR = NOW // HOUR
+TIMES = range(NOW - HOUR, NOW, 15_000)
+
+
+def buckets() -> Iterator[BucketFigures]:
+    """Two days, with an open bucket, one that is not stored yet, and one with few series."""
+    for hour in range(THIS_HOUR - 47, THIS_HOUR + 1):
+        for shard in range(4):
+            count = int(150_000 + 40_000 * math.sin(hour / 4) + 9000 * shard) // (4 if hour == THIS_HOUR - 20 else 1)
+            state = "open" if hour == THIS_HOUR else "closed" if hour == THIS_HOUR - 1 and shard else "stored"
+            yield BucketFigures(shard, hour, hour * HOUR, (hour + 1) * HOUR, count, count // 10, count * 240, 0, state)
+
+
+def series() -> Iterator[tuple[dict[str, str], list[tuple[int, float]]]]:
+    for place in range(6):
+        wave = [(when, 40 + 8 * place + 9 * math.sin(when / 400_000 + place)) for when in TIMES]
+        yield (
+            {"__name__": "node_cpu_seconds_total", "instance": f"web-{place}:9100", "job": "node", "mode": "idle"},
+            wave,
+        )
+    for place in range(300):
+        name = ("http_requests_total", "container_memory_working_set_bytes", "up")[place % 3 if place < 200 else 0]
+        yield {"__name__": name, "instance": f"web-{place % 40}:9100", "job": "api", "path": f"/v1/items/{place}"}, []
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[PageNode]:
+    with PageNode(FakeQueries(series(), buckets=tuple(buckets()))) as node:
+        late = THIS_HOUR - 30
+        node.told_hours.told = {late: HourStanding(str(Period(late)), late * HOUR, Verdict.READY, 2, 1234)}
+        node.standing.told = (
+            active(0),
+            recovering(1, Phase.REPLAYING, 0.43, entered_ms=NOW - 20_000),
+            ShardStanding(
+                2,
+                ProcessState.WAITING,
+                restarts=3,
+                starts_in_s=8.0,
+                exit_code=1,
+                reason="Cassandra at 127.0.0.1:9042 can't be reached: connection refused. Look whether it runs, and at "
+                "cassandra.contact_points",
+            ),
+            ShardStanding(3, ProcessState.STARTING, 4003),
+        )
+        yield node
+
+
+def whole(watch: WatchedPage, node: PageNode) -> Page:
+    """The page with every part filled."""
+    page = watch.open(node.url, "#selector=%7B__name__%3D%22node_cpu_seconds_total%22%7D&label=instance")
+    expect(page.locator("#plot .lines path")).to_have_count(6)
+    expect(page.locator("#buckets .sum rect")).to_have_count(48)
+    expect(page.locator("button.hour")).to_have_count(48)
+    page.locator("#series-details summary").click()
+    expect(page.locator("#series tr")).to_have_count(6)
+    return page
+
+
+LAYOUTS = {"desk": 1280, "tablet": 768, "phone": 360}
+
+STICKING_OUT = """() => {
+    const scrolled = element => element.closest(".scroll, .reason, .bars button, .hour") !== null;
+    return [...document.querySelectorAll("body *")].filter(element => {
+        const box = element.getBoundingClientRect();
+        return box.width > 0 && (box.right > innerWidth + 0.5 || box.left < -0.5) && !scrolled(element);
+    }).map(element => `${element.tagName} ${element.id} ${element.className}`);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_nothing_sticks_out_of_the_page(
+    node: PageNode, watched: Watched, tmp_path: Path, layout: str, scheme: str
+) -> None:
+    width = LAYOUTS[layout]
+    watch = watched(viewport={"width": width, "height": 900}, color_scheme=scheme, has_touch=layout == "phone")
+    page = whole(watch, node)
+    page.screenshot(path=tmp_path / f"{layout}-{scheme}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(STICKING_OUT) == []
+
+
+# The colours as they are painted, over the nearest ground that is not transparent.
+CONTRASTS = """() => {
+    const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+    const rgb = colour => {
+        canvas.clearRect(0, 0, 1, 1);
+        canvas.fillStyle = colour;
+        canvas.fillRect(0, 0, 1, 1);
+        return [...canvas.getImageData(0, 0, 1, 1).data];
+    };
+    const light = ([red, green, blue]) => {
+        const linear = part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+        const [r, g, b] = [red, green, blue].map(part => linear(part / 255));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const ground = element => {
+        for (let one = element; one; one = one.parentElement) {
+            const bar = one.querySelector?.(":scope > .bar-fill");
+            const colour = rgb(getComputedStyle(bar ?? one).backgroundColor);
+            if (colour[3] === 255) return colour;
+        }
+        return [255, 255, 255];
+    };
+    const texts = [...document.querySelectorAll("body *")].filter(element => element.getBoundingClientRect().width > 0
+        && [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()));
+    return texts.map(element => {
+        const style = getComputedStyle(element);
+        const inPicture = element.namespaceURI.endsWith("svg");
+        const [one, other] = [light(rgb(inPicture ? style.fill : style.color)), light(ground(element))];
+        return [element.textContent.trim().slice(0, 40), (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05)];
+    });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out_from_its_ground(node: PageNode, watched: Watched, scheme: str) -> None:
+    page = whole(watched(color_scheme=scheme), node)
+    found = page.evaluate(CONTRASTS)
+    assert len(found) > 100
+    assert [(text, round(contrast, 2)) for text, contrast in found if contrast < 4.5] == []
+
+
+def ground_of(page: Page) -> str:
+    return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+
+def test_the_theme_follows_the_system_until_one_is_chosen_and_that_is_remembered(
+    node: PageNode, watched: Watched
+) -> None:
+    page = watched(color_scheme="dark").open(node.url)
+    button = page.locator("#theme")
+    expect(button).to_have_text("Theme: system")
+    dark = ground_of(page)
+    page.emulate_media(color_scheme="light")
+    light = ground_of(page)
+    assert light != dark
+    button.click()
+    button.click()
+    expect(button).to_have_text("Theme: dark")
+    assert ground_of(page) == dark
+    page.reload()
+    assert ground_of(page) == dark
+    button.click()
+    expect(button).to_have_text("Theme: system")
+    assert ground_of(page) == light
+
+
+NAMELESS = """() => [...document.querySelectorAll("button, input, select, progress, [tabindex], section, [role=group]")]
+    .filter(element => element.getBoundingClientRect().width > 0)
+    .filter(element => !(element.getAttribute("aria-label") || element.labels?.length || element.textContent.trim()
+        || document.getElementById(element.getAttribute("aria-labelledby"))))
+    .map(element => element.outerHTML.slice(0, 100))"""
+
+
+def test_everything_that_can_be_used_has_a_name(node: PageNode, watched: Watched) -> None:
+    page = whole(watched(), node)
+    assert page.evaluate(NAMELESS) == []
+    levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(one => Number(one.tagName[1]))")
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_states_are_told_in_words_and_shapes_not_by_colour_alone(node: PageNode, watched: Watched) -> None:
+    page = whole(watched(), node)
+    for badge in page.locator(".badge").all():
+        assert (badge.text_content() or "").strip()
+        assert badge.locator("svg path").count() == 1
+    shapes = {badge.locator("path").get_attribute("d") for badge in page.locator(".card .badge").all()}
+    assert len(shapes) == 3
+
+
+def test_the_page_is_used_by_keys_alone(node: PageNode, watched: Watched) -> None:
+    page = watched().open(node.url)
+    expect(page.locator("#top-metrics button").first).to_be_visible()
+    reached = set()
+    for _ in range(150):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.closest('[id]').id"))
+        if page.evaluate("document.activeElement.closest('#series-details') !== null"):
+            break
+    assert {"theme", "buckets-span", "buckets", "hours", "selector", "ranges", "top-metrics", "top-labels"} <= reached
+    page.locator("#top-metrics button").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#selector")).to_have_value("http_requests_total")
+
+
+def test_on_a_phone_a_tap_reads_a_bucket_and_targets_are_large_enough(node: PageNode, watched: Watched) -> None:
+    page = whole(watched(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True), node)
+    page.locator("#buckets").scroll_into_view_if_needed()
+    box = page.locator("#buckets .sum rect").nth(30).bounding_box()
+    assert box is not None
+    page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.locator("#buckets-readout")).to_contain_text("active series")
+    page.locator("#buckets-readout button").tap()
+    page.wait_for_function("location.hash.includes('start=')")
+    small = page.evaluate(
+        "[...document.querySelectorAll('button, select, .segments span')].map(one => one.getBoundingClientRect())"
+        ".filter(box => box.width > 0 && (box.width < 22 || box.height < 18)).length"
+    )
+    assert small == 0

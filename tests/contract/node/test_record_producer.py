@@ -1,0 +1,149 @@
+"""What every `RecordProducer` does: Kafka's, and its twin in memory."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+import pytest
+
+from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
+from strandline.node.gateway.producer import NotDelivered, Record, RecordProducer
+from strandline.node.stack import Stack
+from support.gateway_topics import TopicOfAGateway
+from support.gateways import Deliveries, FakeProducer
+from support.real_kafka import eventually
+
+pytestmark = pytest.mark.contract
+
+PARTITIONS = 3
+
+
+class World(Protocol):
+    """A producer and the topic behind it."""
+
+    producer: RecordProducer
+
+    def grow(self, partitions: int) -> None: ...
+
+    def read(self) -> dict[int, list[bytes]]: ...
+
+
+class MemoryWorld:
+    def __init__(self) -> None:
+        self.producer = FakeProducer(PARTITIONS)
+
+    def grow(self, partitions: int) -> None:
+        self.producer.partitions = partitions
+
+    def read(self) -> dict[int, list[bytes]]:
+        return {number: list(self.producer.log[number]) for number in range(self.producer.partitions)}
+
+
+class KafkaWorld:
+    def __init__(self, bootstrap: str) -> None:
+        self.topic = TopicOfAGateway(bootstrap, PARTITIONS)
+        self.producer = KafkaProducer(clients_of(self.topic.client, Bounds(20, 64 << 20)), self.topic.name)
+
+    def grow(self, partitions: int) -> None:
+        self.topic.grow(partitions)
+
+    def read(self) -> dict[int, list[bytes]]:
+        return self.topic.read()
+
+
+@contextmanager
+def memory_world(_request: pytest.FixtureRequest) -> Iterator[World]:
+    yield MemoryWorld()
+
+
+@contextmanager
+def kafka_world(request: pytest.FixtureRequest) -> Iterator[World]:
+    stack: Stack = request.getfixturevalue("kafka")
+    world = KafkaWorld(stack.kafka_bootstrap)
+    try:
+        yield world
+    finally:
+        world.producer.close(0)
+
+
+@pytest.fixture(params=[memory_world, kafka_world], ids=["memory", "kafka"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    with request.param(request) as made:
+        yield made
+
+
+@pytest.fixture
+def deliveries() -> Deliveries:
+    return Deliveries()
+
+
+def test_each_record_is_in_its_partition_once_the_batch_is_told(world: World, deliveries: Deliveries) -> None:
+    world.producer.send([Record(2, b"c"), Record(0, b"a"), Record(2, b"d")], deliveries.on_done())
+    assert deliveries.wait(1) == [None]
+    assert world.read() == {0: [b"a"], 1: [], 2: [b"c", b"d"]}
+
+
+def test_batches_of_one_thread_keep_their_order_within_a_partition(world: World, deliveries: Deliveries) -> None:
+    for number in range(50):
+        world.producer.send([Record(1, b"%d" % number)], deliveries.on_done())
+    assert deliveries.wait(50) == [None] * 50
+    assert world.read()[1] == [b"%d" % number for number in range(50)]
+
+
+def test_a_partition_that_there_is_not_fails_its_batch_and_no_other(world: World, deliveries: Deliveries) -> None:
+    world.producer.send([Record(0, b"a")], deliveries.on_done())
+    assert deliveries.wait(1) == [None]
+    world.producer.send([Record(PARTITIONS, b"x")], deliveries.on_done())
+    assert isinstance(deliveries.wait(2)[1], NotDelivered)
+    world.producer.send([Record(1, b"b")], deliveries.on_done())
+    assert deliveries.wait(3)[2] is None
+
+
+def test_partitions_that_are_added_can_be_learnt_and_then_used(world: World, deliveries: Deliveries) -> None:
+    world.producer.learn(PARTITIONS)
+    with pytest.raises(NotDelivered):
+        world.producer.learn(PARTITIONS + 2)
+    world.grow(PARTITIONS + 2)
+    eventually(lambda: has_learnt(world, PARTITIONS + 2))
+    world.producer.send([Record(PARTITIONS + 1, b"new")], deliveries.on_done())
+    assert deliveries.wait(1) == [None]
+    assert world.read()[PARTITIONS + 1] == [b"new"]
+
+
+def has_learnt(world: World, partitions: int) -> bool:
+    try:
+        world.producer.learn(partitions)
+    except NotDelivered:
+        return False
+    return True
+
+
+def test_many_threads_may_send(world: World, deliveries: Deliveries) -> None:
+    def send(first: int) -> None:
+        for number in range(first, first + 25):
+            world.producer.send([Record(at, b"%d" % number) for at in range(PARTITIONS)], deliveries.on_done())
+
+    threads = [threading.Thread(target=send, args=(1000 * each,)) for each in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert deliveries.wait(100) == [None] * 100
+    assert [len(values) for values in world.read().values()] == [100] * PARTITIONS
+
+
+def test_closing_delivers_what_was_handed_over_and_takes_no_more(world: World, deliveries: Deliveries) -> None:
+    world.producer.send([Record(0, b"before")], deliveries.on_done())
+    world.producer.close(20)
+    assert deliveries.wait(1) == [None]
+    world.producer.send([Record(0, b"after")], deliveries.on_done())
+    assert isinstance(deliveries.wait(2)[1], NotDelivered)
+    assert world.read()[0] == [b"before"]
+
+
+def test_a_producer_that_begins_afresh_goes_on(world: World, deliveries: Deliveries) -> None:
+    world.producer.renew()
+    eventually(lambda: world.producer.counts().renewals == 1)
+    world.producer.send([Record(0, b"after")], deliveries.on_done())
+    assert deliveries.wait(1) == [None]

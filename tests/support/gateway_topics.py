@@ -1,0 +1,54 @@
+"""Topics with several partitions at real brokers: made, grown, deleted, and read as a whole."""
+
+from contextlib import closing
+
+from confluent_kafka import Consumer, IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.cimpl import NewPartitions
+
+from strandline.node.shard.kafka_topics import create_topic
+from support.real_kafka import TIMEOUT, fresh_topic
+
+
+class TopicOfAGateway:
+    def __init__(self, bootstrap: str, partitions: int = 3, *, make: bool = True) -> None:
+        self.name, self.bootstrap = fresh_topic(), bootstrap
+        self.client = {"bootstrap.servers": bootstrap, "log_level": 0}
+        self.admin = AdminClient(self.client)
+        if make:
+            self.make(partitions)
+
+    def make(self, partitions: int) -> None:
+        assert create_topic(self.client, self.name, partitions=partitions, replication=1, retention_ms=None)
+
+    def grow(self, partitions: int) -> None:
+        self.admin.create_partitions([NewPartitions(self.name, partitions)])[self.name].result(TIMEOUT)
+
+    def delete(self) -> None:
+        self.admin.delete_topics([self.name])[self.name].result(TIMEOUT)
+
+    def partitions(self) -> int:
+        return len(self.admin.list_topics(self.name, timeout=TIMEOUT).topics[self.name].partitions)
+
+    def read(self) -> dict[int, list[bytes]]:
+        """All that is in it now, by partition."""
+        places = [TopicPartition(self.name, number) for number in range(self.partitions())]
+        ends = {
+            place.partition: answer.result(TIMEOUT).offset
+            for place, answer in self.admin.list_offsets(
+                {place: OffsetSpec.latest() for place in places}, isolation_level=IsolationLevel.READ_COMMITTED
+            ).items()
+        }
+        found: dict[int, list[bytes]] = {place.partition: [] for place in places}
+        consumer = Consumer({**self.client, "group.id": "reads", "enable.auto.commit": False})
+        with closing(consumer):
+            consumer.assign([TopicPartition(self.name, number, 0) for number, end in ends.items() if end > 0])
+            left = {number for number, end in ends.items() if end > 0}
+            while left:
+                message = consumer.poll(TIMEOUT)
+                assert message is not None, f"nothing came from partitions {left} of {self.name}"
+                assert message.error() is None, message.error()
+                found[message.partition()].append(message.value())
+                if message.offset() == ends[message.partition()] - 1:
+                    left.remove(message.partition())
+        return found

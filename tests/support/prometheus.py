@@ -1,0 +1,73 @@
+"""A real Prometheus, as its users run it."""
+
+import http.client
+import json
+import subprocess
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from strandline.clock import SystemClock, wait_until
+from strandline.node.stack.ports import LOOPBACK, free_ports
+
+
+class Asked:
+    """An address that speaks Prometheus' API: a Prometheus, or a node of ours."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def ask(
+        self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, **parameters: Any
+    ) -> tuple[int, bytes]:
+        """The status and the body of an answer. A parameter that is a list is given several times."""
+        query = urllib.parse.urlencode({name.replace("match", "match[]"): at for name, at in parameters.items()}, True)
+        with closing(http.client.HTTPConnection(self.address, timeout=60)) as connection:
+            connection.request(method, f"{path}?{query}" if query else path, headers=dict(headers or {}))
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def document(self, path: str, **parameters: Any) -> dict[str, Any]:
+        """The whole of a good answer."""
+        status, body = self.ask(path, **parameters)
+        assert status == http.client.OK, body
+        return dict(json.loads(body))
+
+    def data(self, path: str, **parameters: Any) -> Any:
+        """What a good answer says. It must not warn."""
+        found = self.document(path, **parameters)
+        assert not found.get("warnings"), found["warnings"]
+        return found["data"]
+
+    def is_ready(self) -> bool:
+        try:
+            return self.ask("/-/ready")[0] == http.client.OK
+        except OSError:
+            return False
+
+
+@contextmanager
+def prometheus(folder: Path, settings: Callable[[str], dict[str, Any]]) -> Iterator[Asked]:
+    """Debian's, from when it is ready on, with the settings that are made for its address."""
+    (port,) = free_ports(1)
+    folder.mkdir(parents=True)
+    (folder / "prometheus.yml").write_text(
+        json.dumps(settings(f"{LOOPBACK}:{port}")), encoding="utf-8"
+    )  # JSON is YAML, too.
+    command = [
+        "prometheus",
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address={LOOPBACK}:{port}",
+    ]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    asked = Asked(f"{LOOPBACK}:{port}")
+    try:
+        assert wait_until(asked.is_ready, timeout=60, clock=SystemClock()), (folder / "log").read_text()[-2000:]
+        yield asked
+    finally:
+        process.terminate()
+        process.wait(30)

@@ -1,0 +1,88 @@
+"""A gateway and a node on a real stack, by their commands, as an operator runs them."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from strandline.clock import SystemClock, wait_until
+from strandline.node.bench.shard_process import write_settings
+from strandline.node.demo.programs import Program
+from strandline.node.stack import Stack
+from strandline.node.stack.ports import LOOPBACK, free_ports
+from support.prometheus import Asked
+
+
+@dataclass
+class Service:
+    """Both, running."""
+
+    settings: Path
+    node: Asked
+    gateway: Asked
+    environ: Mapping[str, str]
+    node_program: Program = field(init=False)
+
+    def start_node(self) -> None:
+        """Start the node's process; it may not be ready yet."""
+        log = self.settings.parent / "node.log"
+        self.node_program = Program(["node", "--config", str(self.settings)], log, self.environ)
+
+    def end_node(self) -> None:
+        """End the node's process that runs now."""
+        self.node_program.end()
+
+    def wait_until_ready(self, timeout: float = 120) -> None:
+        """Wait for all shards."""
+        self.node_program.wait_for_answer(self.node.address, "/-/ready", SystemClock(), timeout=timeout)
+
+
+@contextmanager
+def service(stack: Stack, folder: Path, *, partitions: int = 2, **sections: Mapping[str, object]) -> Iterator[Service]:
+    """A dataset of its own, with short buckets."""
+    node, gateway = (f"{LOOPBACK}:{port}" for port in free_ports(2))
+    name = f"service-{uuid4().hex[:8]}"
+    chosen: dict[str, dict[str, object]] = {
+        "dataset": {
+            "name": name,
+            "flush_interval": "10s",
+            "grace": "1s",
+            "retention": "2h",
+            "stale_after": "1h",
+            "kafka_retention": "2h",
+            "history": "0s",
+        },
+        "shard": {"data_dir": str(folder / "data"), "flush_spread": 0},
+        "http": {"node_address": node, "gateway_address": gateway},
+        "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
+        "cassandra": {
+            "contact_points": [stack.cassandra_host],
+            "port": stack.cassandra_port,
+            "keyspace": "service",
+            "keyspace_copies": 1,
+        },
+    }
+    for section, values in sections.items():
+        chosen.setdefault(section, {}).update(values)
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = write_settings(folder / "strandline.toml", chosen)
+    # Nothing of this machine's own settings.
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("STRANDLINE_")}
+    made = Service(settings, Asked(node), Asked(gateway), environ)
+    with ExitStack() as running:
+        arguments = ["gateway", "--config", str(settings), "--create-topic", str(partitions)]
+        program = Program(arguments, folder / "gateway.log", environ)
+        running.callback(program.end)
+        program.wait_for_answer(gateway, "/-/ready", SystemClock(), timeout=90)
+        made.start_node()
+        running.callback(made.end_node)
+        made.wait_until_ready()
+        yield made
+
+
+def eventually(condition: object, what: str, timeout: float = 60) -> None:
+    """Wait until something holds."""
+    assert callable(condition)
+    assert wait_until(condition, timeout=timeout, clock=SystemClock(), poll=0.2), f"not within {timeout} s: {what}"

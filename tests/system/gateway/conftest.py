@@ -1,0 +1,45 @@
+"""A Kafka that the gateway's tests may stop as they like, and processes of the gateway."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.node.bench.gateway_process import GatewayProcess
+from strandline.node.bench.shard_process import write_settings
+from strandline.node.stack import Stack, StackOptions
+from support.real_kafka import running_kafka
+
+StartGateway = Callable[..., GatewayProcess]
+
+
+@pytest.fixture(scope="package")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    yield from running_kafka(StackOptions(tmp_path_factory.mktemp("gateway-kafka") / "state"))
+
+
+@pytest.fixture
+def start_gateway(kafka: Stack, tmp_path: Path) -> Iterator[StartGateway]:
+    """`strandline gateway` for a topic, with further settings by section."""
+    with ExitStack() as started:
+
+        def start(
+            topic: str,
+            *extra: str,
+            bootstrap: str = kafka.kafka_bootstrap,
+            environ: dict[str, str] | None = None,
+            **sections: dict[str, object],
+        ) -> GatewayProcess:
+            settings = {
+                "kafka": {"bootstrap_servers": [bootstrap]},
+                "dataset": {"name": topic, "kafka_retention": "7d"},
+            }
+            settings |= {"http": {"gateway_address": "127.0.0.1:0", **sections.pop("http", {})}, **sections}
+            file = write_settings(tmp_path / "settings.toml", settings)
+            process = GatewayProcess(file, tmp_path, SystemClock(), extra=extra, environ=environ)
+            started.callback(process.kill)
+            return process
+
+        yield start

@@ -1,0 +1,272 @@
+"""The gateway as operators run it: a process, with a real Kafka that comes and goes."""
+
+import http.client
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from strandline.node.bench.gateway_process import GatewayProcess
+from strandline.node.shard.kafka_admin import KafkaAdmin
+from strandline.node.stack import Stack, StackOptions
+from strandline.node.stack.stack import kafka_and_cassandra
+from support.gateway_topics import TopicOfAGateway
+from support.gateways import HEADERS, body_of, decoded, up
+from support.real_kafka import TIMEOUT, eventually, fresh_topic, nobody
+from support.splitting import partition_of
+
+pytestmark = pytest.mark.system
+
+StartGateway = Callable[..., GatewayProcess]
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    text: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Reply:
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=TIMEOUT)
+    try:
+        connection.request(method, where.path, body, {**HEADERS, **headers} if body is not None else headers)
+        answer = connection.getresponse()
+        return Reply(answer.status, answer.read().decode(), dict(answer.headers))
+    finally:
+        connection.close()
+
+
+def write(url: str, body: bytes, **headers: str) -> Reply:
+    return ask(f"{url}/api/v1/write", "POST", body, **headers)
+
+
+class Writing(threading.Thread):
+    """A request that is under way."""
+
+    def __init__(self, url: str, body: bytes) -> None:
+        super().__init__(daemon=True)
+        self._url, self._body = url, body
+        self.reply: Reply | Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.reply = write(self._url, self._body)
+        except (OSError, http.client.HTTPException) as error:
+            self.reply = error
+
+    def answered(self) -> Reply:
+        self.join(TIMEOUT)
+        assert isinstance(self.reply, Reply), self.reply
+        return self.reply
+
+
+@contextmanager
+def hanging(stack: Stack) -> Iterator[None]:
+    """Inside, Kafka keeps its connections and answers nothing."""
+    pid = stack.record.servers[0].process.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def is_ready(url: str) -> bool:
+    return ask(f"{url}/-/ready").status == 200
+
+
+def in_flight(gateway: GatewayProcess) -> None:
+    gateway.wait_for("a request is in flight", lambda one: one["figures"]["in_flight_bytes"] > 0)
+
+
+@pytest.fixture
+def topic(kafka: Stack) -> TopicOfAGateway:
+    return TopicOfAGateway(kafka.kafka_bootstrap)
+
+
+def test_what_is_written_is_in_its_partition_and_a_signal_ends_it_well(
+    topic: TopicOfAGateway, start_gateway: StartGateway
+) -> None:
+    gateway = start_gateway(topic.name)
+    url = gateway.listening()
+    assert gateway.said() == f"Taking remote writes at {url}/api/v1/write\n"
+    assert write(url, body_of(*(up(number) for number in range(100)))).status == 204
+    rows = decoded(topic.read())
+    assert len(rows) == 100
+    assert all(partition == partition_of(labels, 3) for partition, labels, _ in rows)
+    metrics = ask(f"{url}/metrics").text
+    assert "strandline_gateway_samples_total 100.0\n" in metrics
+    assert gateway.terminate() == 0
+    assert gateway.status()["figures"]["in_flight_bytes"] == 0
+
+
+def test_no_topic_is_an_error_with_a_remedy_unless_it_is_to_be_made(kafka: Stack, start_gateway: StartGateway) -> None:
+    name = fresh_topic()
+    gateway = start_gateway(name)
+    assert gateway.wait() == 1
+    assert f"there is no topic {name}" in gateway.log_text()
+    assert "kafka-topics.sh --create" in gateway.log_text()
+    assert write(start_gateway(name, "--create-topic", "5").listening(), body_of(up(1))).status == 204
+    admin = KafkaAdmin({"bootstrap.servers": kafka.kafka_bootstrap}, name)
+    try:
+        assert admin.identity().partitions == 5
+        assert admin.settings()["message.timestamp.type"] == "LogAppendTime"
+    finally:
+        admin.close()
+
+
+def test_records_too_large_for_the_topic_are_an_error_at_the_start(
+    topic: TopicOfAGateway, start_gateway: StartGateway
+) -> None:
+    gateway = start_gateway(topic.name, gateway={"max_record": "2m"})
+    assert gateway.wait() == 1
+    assert "max.message.bytes" in gateway.log_text()
+
+
+def test_without_brokers_it_answers_503_and_says_why(start_gateway: StartGateway) -> None:
+    gateway = start_gateway("metrics", bootstrap=nobody())
+    url = gateway.listening()
+    reply = write(url, body_of(up(1)))
+    assert reply.status == 503
+    assert int(reply.headers["Retry-After"]) > 0
+    ready = ask(f"{url}/-/ready")
+    assert ready.status == 503
+    assert "metrics can't be looked up" in ready.text
+    assert ask(f"{url}/-/healthy").status == 200
+    assert gateway.terminate() == 0
+
+
+def test_kafka_may_stop_and_come_back(tmp_path: Path, start_gateway: StartGateway) -> None:
+    options = StackOptions(tmp_path / "state")
+
+    def start() -> Stack:
+        return Stack.start(options, build=lambda *parts: kafka_and_cassandra(*parts)[:1])
+
+    with start() as stack:
+        topic = TopicOfAGateway(stack.kafka_bootstrap)
+        gateway = start_gateway(topic.name, bootstrap=stack.kafka_bootstrap, gateway={"timeout": "3s"})
+        url = gateway.listening()
+        assert write(url, body_of(up(1, time=1))).status == 204
+    assert write(url, body_of(up(1, time=2))).status == 503
+    eventually(lambda: not is_ready(url))
+    # From here on it does not even wait for the time-out.
+    assert "can't be looked up" in write(url, body_of(up(1, time=3))).text
+    with start() as again:
+        assert again.kafka_bootstrap == stack.kafka_bootstrap
+        eventually(lambda: is_ready(url))
+        assert write(url, body_of(up(1, time=4))).status == 204
+        times = {samples[0][0] for _, _, samples in decoded(topic.read())}
+        assert {1, 4} <= times
+        assert gateway.terminate() == 0
+
+
+def test_brokers_that_hang_are_noticed_and_waited_for(
+    kafka: Stack, topic: TopicOfAGateway, start_gateway: StartGateway
+) -> None:
+    gateway = start_gateway(topic.name, gateway={"timeout": "3s"})
+    url = gateway.listening()
+    assert write(url, body_of(up(1))).status == 204
+    with hanging(kafka):
+        reply = write(url, body_of(up(2)))
+        assert reply.status == 503
+        assert "Kafka" in reply.text
+        eventually(lambda: not is_ready(url))
+    eventually(lambda: is_ready(url))
+    assert write(url, body_of(up(3))).status == 204
+    gateway.wait_for("nothing is in flight", lambda one: one["figures"]["in_flight_bytes"] == 0)
+
+
+def test_told_to_stop_it_finishes_what_has_begun(
+    kafka: Stack, topic: TopicOfAGateway, start_gateway: StartGateway
+) -> None:
+    gateway = start_gateway(topic.name)
+    url = gateway.listening()
+    assert write(url, body_of(up(1))).status == 204
+    with hanging(kafka):
+        begun = Writing(url, body_of(up(2)))
+        in_flight(gateway)
+        gateway.interrupt()
+        eventually(lambda: '"stopping"' in gateway.log_text())
+    assert begun.answered().status == 204
+    assert gateway.wait() == 0
+    assert len(decoded(topic.read())) == 2
+
+
+def test_a_second_signal_ends_it_at_once(kafka: Stack, topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
+    gateway = start_gateway(topic.name)
+    url = gateway.listening()
+    with hanging(kafka):
+        Writing(url, body_of(up(1)))
+        in_flight(gateway)
+        gateway.interrupt(signal.SIGTERM)
+        eventually(lambda: '"stopping"' in gateway.log_text())
+        gateway.interrupt(signal.SIGINT)
+        assert gateway.wait(timeout=5) == -signal.SIGINT
+
+
+def test_partitions_that_are_added_are_used(topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
+    gateway = start_gateway(topic.name, gateway={"partitions_refresh": "1s"})
+    url = gateway.listening()
+    body = body_of(*(up(number) for number in range(200)))
+    assert write(url, body).status == 204
+    topic.grow(5)
+    gateway.wait_for("it knows of them", lambda one: one["figures"]["partitions"] == 5)
+    assert write(url, body).status == 204
+    rows = decoded(topic.read())
+    assert len(rows) == 400
+    assert {partition for partition, _, _ in rows} == set(range(5))
+
+
+def test_a_topic_that_was_made_again_is_written_to(topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
+    gateway = start_gateway(topic.name, gateway={"partitions_refresh": "1s", "timeout": "3s"})
+    url = gateway.listening()
+    assert write(url, body_of(up(1, time=1))).status == 204
+    topic.delete()
+    gateway.wait_for("it misses the topic", lambda one: "there is no topic" in one["trouble"])
+    topic.make(2)
+    gateway.wait_for("it has found it", lambda one: not one["trouble"] and one["figures"]["partitions"] == 2)
+    eventually(lambda: write(url, body_of(up(1, time=2))).status == 204)
+    assert (2,) in {tuple(time for time, _ in samples) for _, _, samples in decoded(topic.read())}
+
+
+def test_writing_takes_the_token_which_a_reload_changes(
+    topic: TopicOfAGateway, start_gateway: StartGateway, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("the-first-token-of-this-test\n")
+    token.chmod(0o600)
+    gateway = start_gateway(topic.name, http={"write_token_file": str(token)})
+    url = gateway.listening()
+    body = body_of(up(1))
+    assert write(url, body).status == 401
+    assert write(url, body, Authorization="Bearer the-first-token-of-this-test").status == 204
+    token.write_text("another-token-of-this-test\n")
+    gateway.interrupt(signal.SIGHUP)
+    eventually(lambda: write(url, body, Authorization="Bearer another-token-of-this-test").status == 204)
+    assert write(url, body, Authorization="Bearer the-first-token-of-this-test").status == 401
+    assert "the-first-token" not in gateway.log_text()
+
+
+def test_systemd_is_told_when_it_listens_and_when_it_ends(
+    topic: TopicOfAGateway, start_gateway: StartGateway, tmp_path: Path
+) -> None:
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(address))
+        listener.settimeout(TIMEOUT)
+        gateway = start_gateway(topic.name, environ={"NOTIFY_SOCKET": str(address)})
+        assert listener.recv(4096).startswith(b"READY=1\n")
+        gateway.interrupt()
+        assert listener.recv(4096).startswith(b"STOPPING=1\n")
+        assert gateway.wait() == 0

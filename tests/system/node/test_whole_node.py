@@ -1,0 +1,199 @@
+"""A node and a gateway as their users meet them: a real Prometheus writes through one and reads through the other."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from strandline.node.stack import Stack
+from support.prometheus import Asked, prometheus
+from support.service import Service, eventually, service
+
+pytestmark = pytest.mark.system
+
+ADMIN_TOKEN = "an-admin-token-of-a-test"
+SCRAPES = 25
+SHARDS = "/api/v1/strandline/shards"
+
+# What Prometheus users ask: functions over ranges, aggregations, joins, histograms, sets, sub-queries, offsets.
+EXPRESSIONS = (
+    "up",
+    'prometheus_http_requests_total{code="200"}',
+    "rate(prometheus_tsdb_head_samples_appended_total[10s])",
+    "sum by (job) (increase(prometheus_http_requests_total[15s]))",
+    "count by (__name__) ({job='self'})",
+    "topk(3, go_memstats_heap_alloc_bytes)",
+    "histogram_quantile(0.9, sum by (le) (rate(prometheus_http_request_duration_seconds_bucket[20s])))",
+    "avg_over_time(go_goroutines[8s]) - go_goroutines offset 3s",
+    "max_over_time(rate(process_cpu_seconds_total[4s])[12s:2s])",
+    "go_info * on (instance) group_left (version) prometheus_build_info",
+    "absent(no_such_metric)",
+    '{__name__=~"go_gc_.*", quantile!=""}',
+)
+
+
+@dataclass
+class Compared:
+    """A Prometheus that ingested everything itself, one that reads from the node, and the node."""
+
+    own: Asked
+    through: Asked
+    node: Asked
+    at: float
+    """A moment up to which the node has all that the first Prometheus has."""
+
+
+@pytest.fixture(scope="module")
+def running(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("service")
+    token = folder / "admin-token"
+    token.write_text(ADMIN_TOKEN + "\n", encoding="utf-8")
+    token.chmod(0o600)
+    with service(stack, folder, http={"admin_token_file": str(token)}) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def compared(running: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compared]:
+    folder = tmp_path_factory.mktemp("prometheus")
+
+    def scraping_itself(address: str) -> dict[str, Any]:
+        return {
+            "global": {"scrape_interval": "1s"},
+            "scrape_configs": [{"job_name": "self", "static_configs": [{"targets": [address]}]}],
+            "remote_write": [
+                {
+                    "url": f"http://{running.gateway.address}/api/v1/write",
+                    # One sender: so all that was scraped before a sample is written before it.
+                    "queue_config": {"max_shards": 1, "batch_send_deadline": "500ms"},
+                }
+            ],
+        }
+
+    def reading(_: str) -> dict[str, Any]:
+        return {"remote_read": [{"url": f"http://{running.node.address}/api/v1/read", "read_recent": True}]}
+
+    with prometheus(folder / "own", scraping_itself) as own, prometheus(folder / "through", reading) as through:
+
+        def scrapes() -> list[Any]:
+            found = own.data("/api/v1/query", query="up[5m]")["result"]
+            return found[0]["values"] if found else []
+
+        eventually(lambda: len(scrapes()) >= SCRAPES, f"{SCRAPES} scrapes")
+        last = scrapes()[-1][0]
+
+        def newest_in_node() -> float:
+            found = running.node.data("/api/v1/query", query="up[5m]")["result"]
+            return float(found[0]["values"][-1][0]) if found else 0.0
+
+        eventually(lambda: newest_in_node() >= last, "the node has what was scraped")
+        # Between two samples: whether a range includes its left end is another question.
+        yield Compared(own, through, running.node, last - 0.1)
+
+
+def by_labels(result: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    return sorted((json.dumps(one["metric"], sort_keys=True), one.get("value") or one["values"]) for one in result)
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_promql_through_the_node_gives_what_a_prometheus_with_the_data_gives(
+    compared: Compared, expression: str
+) -> None:
+    found, expected = (
+        by_labels(one.data("/api/v1/query", query=expression, time=compared.at)["result"])
+        for one in (compared.through, compared.own)
+    )
+    assert expected
+    assert found == expected
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_ranges_through_the_node_are_the_same_too(compared: Compared, expression: str) -> None:
+    span = {"start": compared.at - 20, "end": compared.at, "step": "1s"}
+    found, expected = (
+        by_labels(one.data("/api/v1/query_range", query=expression, **span)["result"])
+        for one in (compared.through, compared.own)
+    )
+    assert expected
+    assert found == expected
+
+
+@pytest.mark.parametrize("selector", ["up", '{job="self",__name__=~"go_.*"}', "prometheus_build_info"])
+def test_the_node_s_own_answers_to_selectors_are_those_of_prometheus(compared: Compared, selector: str) -> None:
+    at = {"query": selector, "time": compared.at}
+    assert by_labels(compared.node.data("/api/v1/query", **at)["result"]) == by_labels(
+        compared.own.data("/api/v1/query", **at)["result"]
+    )
+    span = {"query": selector, "start": compared.at - 15, "end": compared.at, "step": "0.5"}
+    assert by_labels(compared.node.data("/api/v1/query_range", **span)["result"]) == by_labels(
+        compared.own.data("/api/v1/query_range", **span)["result"]
+    )
+
+
+def test_series_labels_and_values_are_those_of_prometheus(compared: Compared) -> None:
+    match = f'{{instance="{compared.own.address}"}}'
+
+    def series(asked: Asked) -> list[str]:
+        return sorted(json.dumps(labels, sort_keys=True) for labels in asked.data("/api/v1/series", match=match))
+
+    # It goes on scraping, and each question that it is asked gives it new series of its own.
+    eventually(lambda: series(compared.node) == series(compared.own), "both have the same series")
+    assert len(series(compared.node)) > 400
+    assert compared.node.data("/api/v1/labels", match=match) == compared.own.data("/api/v1/labels", match=match)
+    for label in ("__name__", "le", "quantile"):
+        path = f"/api/v1/label/{label}/values"
+        assert compared.node.data(path, match=match) == compared.own.data(path, match=match)
+
+
+def test_metrics_are_exposed_as_promtool_likes_them(compared: Compared) -> None:
+    for asked in (compared.node, running_gateway(compared)):
+        status, body = asked.ask("/metrics")
+        assert status == 200
+        checked = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True, check=False)
+        assert checked.returncode == 0, checked.stderr
+
+
+def running_gateway(compared: Compared) -> Asked:
+    """The gateway that the first Prometheus writes to."""
+    config = compared.own.data("/api/v1/status/config")["yaml"]
+    (line,) = [line for line in config.splitlines() if "/api/v1/write" in line]
+    return Asked(line.split("http://")[1].split("/")[0])
+
+
+def test_the_node_says_which_hours_are_ready(compared: Compared) -> None:
+    told = compared.node.data("/api/v1/strandline/ready", period="2026-01-01T00")
+    assert told["ready"] in (True, False)
+    assert told["readiness"]["period"] == "2026-01-01T00"
+    assert len(compared.node.data("/api/v1/strandline/hours", days=1)) == 24
+
+
+def test_admin_verbs_need_the_admin_token(running: Service) -> None:
+    path = "/-/reload"
+    assert running.node.ask(path, method="POST")[0] == 401
+    wrong = {"Authorization": "Bearer not-the-token-at-all"}
+    assert running.node.ask(path, method="POST", headers=wrong)[0] in (401, 403)
+    right = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    assert running.node.ask(path, method="POST", headers=right)[0] == 200
+
+
+def test_a_shard_that_is_killed_is_told_of_in_answers_and_comes_back(compared: Compared, running: Service) -> None:
+    shards = running.node.data(SHARDS)["shards"]
+    os.kill(shards[1]["pid"], signal.SIGKILL)
+
+    def warned() -> bool:
+        status, body = running.node.ask("/api/v1/series", match="up")
+        return status == 200 and bool(json.loads(body).get("warnings"))
+
+    eventually(warned, "an answer warns that a shard is missing")
+    eventually(lambda: running.node.ask("/-/ready")[0] == 503, "the node is not ready")
+    running.wait_until_ready()
+    after = running.node.data(SHARDS)["shards"]
+    assert after[0]["pid"] == shards[0]["pid"]
+    assert after[1]["pid"] != shards[1]["pid"]
+    at = {"query": "up", "time": compared.at}
+    assert running.node.data("/api/v1/query", **at)["result"]

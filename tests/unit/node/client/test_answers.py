@@ -1,0 +1,67 @@
+"""Data of the API, checked."""
+
+import pytest
+
+from strandline.node.client.answers import Point, Sampled, label_sets, samples, texts
+from strandline.node.client.envelope import Envelope
+from strandline.node.client.errors import NotANode
+
+pytestmark = pytest.mark.unit
+
+VECTOR = {"resultType": "vector", "result": [{"metric": {"a": "b"}, "value": [1.5, "NaN"]}]}
+MATRIX = {"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "2"], [16.001, "+Inf"]]}]}
+
+
+def test_a_list_is_cut_to_the_limit_and_says_so() -> None:
+    whole, cut = Envelope(["a", "b"], ()), Envelope(["a", "b", "c"], ())
+    assert (texts(whole, 2).items, texts(whole, 2).more) == (("a", "b"), False)
+    assert (texts(cut, 2).items, texts(cut, 2).more) == (("a", "b"), True)
+    assert (texts(cut, 0).items, texts(cut, 0).more) == (("a", "b", "c"), False)
+
+
+def test_a_node_s_own_limit_is_told_in_the_same_way() -> None:
+    said = "results truncated due to limit: there are more than the 2 that are listed"
+    found = texts(Envelope(["a", "b"], ("a shard is away", said)), 0)
+    assert (found.more, found.warnings) == (True, ("a shard is away",))
+
+
+def test_series_are_label_sets() -> None:
+    assert label_sets(Envelope([{"a": "b"}, {}], ()), 9).items == ({"a": "b"}, {})
+
+
+def test_samples_come_as_a_vector_a_matrix_or_a_scalar() -> None:
+    assert samples(Envelope(VECTOR, ()), 9).items == (Sampled({"a": "b"}, (Point(1500, "NaN"),)),)
+    assert samples(Envelope(MATRIX, ()), 9).items == (Sampled({}, (Point(1000, "2"), Point(16_001, "+Inf"))),)
+    scalar = {"resultType": "scalar", "result": [7, "3"]}
+    assert samples(Envelope(scalar, ()), 9).items == (Sampled({}, (Point(7000, "3"),)),)
+
+
+@pytest.mark.parametrize("data", [None, {"a": 1}, "text", [1], [None], [["a"]]])
+def test_what_is_no_list_of_texts_is_refused(data: object) -> None:
+    with pytest.raises(NotANode, match="something else where"):
+        texts(Envelope(data, ()), 9)
+
+
+@pytest.mark.parametrize("data", [[1], ["a"], [{"a": 1}], [{"a": None}]])
+def test_what_is_no_list_of_series_is_refused(data: object) -> None:
+    with pytest.raises(NotANode, match="where labels should be"):
+        label_sets(Envelope(data, ()), 9)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [],
+        {"resultType": "string", "result": [1, "a"]},
+        {"resultType": "vector", "result": {}},
+        {"resultType": "vector", "result": [1]},
+        {"resultType": "vector", "result": [{"metric": {}}]},
+        {"resultType": "vector", "result": [{"value": [1, "2"]}]},
+        {"resultType": "vector", "result": [{"metric": {}, "value": [1, 2]}]},
+        {"resultType": "matrix", "result": [{"metric": {}, "values": {}}]},
+        {"resultType": "matrix", "result": [{"metric": {}, "values": [["1", "2"]]}]},
+    ],
+)
+def test_what_is_no_result_of_a_query_is_refused(data: object) -> None:
+    with pytest.raises(NotANode, match="something else where"):
+        samples(Envelope(data, ()), 9)

@@ -1,0 +1,114 @@
+"""What a server's answer means."""
+
+import json
+
+import pytest
+
+from strandline.errors import ExitCode, Retryable, StrandlineError
+from strandline.node.client.envelope import Reply, opened
+from strandline.node.client.errors import (
+    AccessDenied,
+    NodeBusy,
+    NodeNotReady,
+    NodeRefused,
+    NodeUnreachable,
+    NotANode,
+    QuestionWrong,
+)
+
+pytestmark = pytest.mark.unit
+
+URL = "http://node:9460"
+
+
+def reply(status: int, content: object, kind: str = "application/json") -> Reply:
+    return Reply(URL, status, kind, content if isinstance(content, bytes) else json.dumps(content).encode())
+
+
+def fault(status: int, kind: str, reason: str = "because") -> StrandlineError:
+    with pytest.raises(StrandlineError) as raised:
+        opened(reply(status, {"status": "error", "errorType": kind, "error": reason}))
+    return raised.value
+
+
+def test_a_good_answer_is_its_data_and_all_that_is_said_of_it() -> None:
+    found = opened(reply(200, {"status": "success", "data": [1], "warnings": ["a", 2], "infos": ["b"]}))
+    assert (found.data, found.warnings) == ([1], ("a", "b"))
+    assert opened(reply(200, {"status": "success", "data": []})).warnings == ()
+
+
+def test_a_node_that_is_not_ready_tells_why_and_has_an_exit_code_of_its_own() -> None:
+    error = fault(503, "unavailable", "shard 0 is replaying (40 %)")
+    assert type(error) is NodeNotReady
+    assert error.exit_code == ExitCode.NOT_READY
+    assert "shard 0 is replaying (40 %)" in error.message
+    assert f"{URL}/-/ready" in error.remedy
+
+
+def test_a_question_that_makes_no_sense_is_told_in_the_node_s_words() -> None:
+    error = fault(400, "bad_data", "'up{' is not a selector")
+    assert type(error) is QuestionWrong
+    assert (error.message, error.exit_code) == ("'up{' is not a selector", ExitCode.USAGE)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "expected"),
+    [
+        (422, "execution", NodeRefused),
+        (500, "internal", NodeRefused),
+        (503, "timeout", NodeBusy),
+        (499, "canceled", NodeBusy),
+        (429, "too_many", NodeBusy),
+        (401, "unauthorized", AccessDenied),
+        (403, "forbidden", AccessDenied),
+        (404, "not_found", NotANode),
+    ],
+)
+def test_errors_are_told_apart(status: int, kind: str, expected: type[StrandlineError]) -> None:
+    assert type(fault(status, kind)) is expected
+
+
+def test_only_what_may_pass_is_retryable() -> None:
+    assert [kind for kind in (NodeBusy, NodeNotReady, NodeUnreachable) if not issubclass(kind, Retryable)] == []
+    assert not any(issubclass(kind, Retryable) for kind in (AccessDenied, NodeRefused, NotANode, QuestionWrong))
+
+
+def test_who_has_no_token_is_told_how_to_show_one() -> None:
+    error = fault(401, "unauthorized", "a token is needed")
+    assert "a token is needed" in error.message
+    assert "--token-file" in error.remedy
+
+
+def test_what_a_node_says_reaches_no_terminal_raw_and_is_not_endless() -> None:
+    error = fault(422, "execution", "\x1b[2J" + "x" * 5000)
+    assert "\x1b" not in error.message
+    assert len(error.message) < 1200
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "kind"),
+    [
+        (200, b"<html>hello</html>", "text/html"),
+        (200, b'{"status":', "application/json"),
+        (200, b"[" * 100_000, "application/json"),
+        (200, ["success"], "application/json"),
+        (200, {"data": []}, "application/json"),
+        (404, b"404 page not found", "text/plain"),
+        (302, b"", ""),
+    ],
+)
+def test_who_does_not_answer_as_the_api_does_is_no_node(status: int, content: object, kind: str) -> None:
+    with pytest.raises(NotANode, match="which is not Prometheus' API") as raised:
+        opened(reply(status, content, kind))
+    assert str(status) in raised.value.message
+    assert "http.node_address" in raised.value.remedy
+
+
+def test_a_proxy_without_its_server_is_not_taken_for_a_wrong_address() -> None:
+    with pytest.raises(NodeUnreachable, match="502, as a proxy does"):
+        opened(reply(502, b"<html>Bad Gateway</html>", "text/html"))
+
+
+def test_a_good_envelope_with_a_bad_status_is_no_answer() -> None:
+    with pytest.raises(StrandlineError):
+        opened(reply(500, {"status": "success", "data": []}))

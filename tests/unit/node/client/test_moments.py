@@ -1,0 +1,99 @@
+"""Times as people write and read them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.node.client.moments import default_step, parse_length, parse_moment, shown_length, shown_moment
+from strandline.node.http.times import parse_duration
+
+pytestmark = pytest.mark.unit
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+MIDNIGHT = 20_408 * DAY
+NOW = MIDNIGHT + 10 * HOUR + 1234
+
+
+@pytest.mark.parametrize(
+    ("written", "moment"),
+    [
+        ("now", NOW),
+        ("NOW", NOW),
+        ("today", MIDNIGHT),
+        ("yesterday", MIDNIGHT - DAY),
+        ("-1h", NOW - HOUR),
+        ("- 1h", NOW - HOUR),
+        ("now-1h30m", NOW - 90 * 60_000),
+        ("now - 5m", NOW - 300_000),
+        ("now+5m", NOW + 300_000),
+        ("+5m", NOW + 300_000),
+        ("1h ago", NOW - HOUR),
+        (" 2d ago ", NOW - 2 * DAY),
+        ("1763290800", 1_763_290_800_000),
+        ("1763290800.25", 1_763_290_800_250),
+        ("2025-11-16T11:00:00Z", 1_763_290_800_000),
+        ("2025-11-16T12:00:00.5+01:00", 1_763_290_800_500),
+        ("2025-11-16", 1_763_251_200_000),
+        ("0", 0),
+    ],
+)
+def test_a_moment_is_written_in_any_of_these_ways(written: str, moment: int) -> None:
+    assert parse_moment(written, NOW) == moment
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("soon", 'no time; write 2026-11-16T10:00:00Z, .* or "1h ago"'),
+        ("", "no time"),
+        ("-3600", "a number below zero; for a time before now add its unit, such as -3600s"),
+        ("2025-11-16T10:00", "a time without a zone; add Z"),
+        ("2025-11-16 10:00:00", "a time without a zone"),
+        ("2025-02-30", "a day or a time of day that there is not"),
+        ("1x ago", "no duration"),
+        ("-1h5", "no time"),
+    ],
+)
+def test_what_is_no_moment_is_refused_with_what_would_be(written: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=f"^{reason}"):
+        parse_moment(written, NOW)
+
+
+def test_a_length_is_a_duration_or_seconds_above_zero() -> None:
+    assert (parse_length("15s"), parse_length("0.5"), parse_length("1h30m")) == (15_000, 500, 5_400_000)
+    for written in ("0", "0s", "-5"):
+        with pytest.raises(ValueError, match="not above zero"):
+            parse_length(written)
+    with pytest.raises(ValueError, match="no duration such as"):
+        parse_length("often")
+
+
+def test_moments_are_shown_in_utc_with_milliseconds_only_if_there_are_any() -> None:
+    assert shown_moment(1_763_290_800_000) == "2025-11-16T11:00:00Z"
+    assert shown_moment(1_763_290_800_025) == "2025-11-16T11:00:00.025Z"
+    assert shown_moment(-1) == "1969-12-31T23:59:59.999Z"
+    assert shown_moment(2**53) == "9007199254740.992", "beyond the calendar"
+
+
+@given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
+def test_a_moment_that_is_shown_can_be_written(moment: int) -> None:
+    assert parse_moment(shown_moment(moment), NOW) == moment
+
+
+@given(st.integers(1, 10**11))
+def test_a_length_that_is_shown_can_be_written(length: int) -> None:
+    assert parse_duration(shown_length(length)) == length
+
+
+@given(st.integers(0, 10**13), st.integers(1, 1000))
+def test_the_default_step_gives_few_points_and_is_whole_seconds(length: int, points: int) -> None:
+    step = default_step(length, points)
+    assert step >= 1000
+    assert step % 1000 == 0
+    assert length // step <= points
+
+
+def test_the_default_step_is_one_that_people_like() -> None:
+    assert [default_step(length, 60) // 1000 for length in (0, HOUR, 6 * HOUR, DAY)] == [1, 60, 600, 1800]
+    assert default_step(1000 * DAY, 60) == 17 * DAY

@@ -1,0 +1,68 @@
+"""Labels as text."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from strandline.index.matchers import Matcher, MatchOp
+from strandline.index.selectors import parse_selector
+from strandline.node.client.notation import harmless, listed, quoted, selector_of
+
+pytestmark = pytest.mark.unit
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
+NAMES = st.sampled_from(["on", "NaN", "up", "a:b", "a.b", "", "ä", "0a", "group_left"]) | TEXTS
+
+
+def test_a_series_is_written_as_the_selector_that_matches_it() -> None:
+    assert selector_of({"__name__": "up", "job": "a", "instance": "b"}) == 'up{instance="b", job="a"}'
+    assert selector_of({"__name__": "up"}) == "up"
+    assert selector_of({"job": "a"}) == '{job="a"}'
+    assert selector_of({}) == "{}"
+
+
+def test_names_that_are_not_plain_stand_in_quotes() -> None:
+    assert selector_of({"__name__": "http.requests", "k8s.pod": "a"}) == '{"http.requests", "k8s.pod"="a"}'
+    assert selector_of({"__name__": "on"}) == '{"on"}', "PromQL reads it as an operator"
+    assert selector_of({"__name__": "job:up:sum", "a:b": "c"}) == 'job:up:sum{"a:b"="c"}', "only metrics have colons"
+
+
+@given(NAMES, st.dictionaries(NAMES.filter(bool), TEXTS, max_size=3))
+@example("Inf", {"a": '\\"\n'})
+def test_what_is_written_is_read_as_the_same_labels(metric: str, rest: dict[str, str]) -> None:
+    labels = {name: value for name, value in rest.items() if name != "__name__"}
+    if metric:
+        labels["__name__"] = metric
+    read = parse_selector(selector_of(labels))
+    assert {(one.label, one.value) for one in read} == set(labels.items())
+    assert all(one.op is MatchOp.EQUAL for one in read)
+    assert all(isinstance(one, Matcher) for one in read)
+
+
+@pytest.mark.parametrize(
+    ("character", "shown"),
+    [("\x1b", "\\x1b"), ("\x7f", "\\x7f"), ("\x9b", "\\u009b"), ("\u202e", "\\u202e"), ("\U000e0001", "\\U000e0001")],
+)
+def test_nothing_that_a_terminal_obeys_is_written(character: str, shown: str) -> None:
+    assert quoted(f"a{character}b") == f'"a{shown}b"'
+    assert listed(f"a{character}b") == f'"a{shown}b"'
+    assert harmless(f"a{character}b") == f"a{shown}b"
+    assert selector_of({f"l{character}": "v"}) == f'{{"l{shown}"="v"}}'
+
+
+@given(st.text(max_size=12))
+def test_every_text_is_written_on_one_printable_line(text: str) -> None:
+    for shown in (quoted(text), listed(text), harmless(text), selector_of({"__name__": text, text or "a": text})):
+        assert shown.isprintable()
+
+
+def test_a_listed_value_is_as_it_is_unless_that_would_mislead() -> None:
+    assert listed("host-1 (a) ü \\d") == "host-1 (a) ü \\d"
+    assert listed("") == '""'
+    assert listed(" a") == '" a"'
+    assert listed("a\nb") == '"a\\nb"'
+    assert listed('"a"') == '"\\"a\\""', "or it would look like one that is quoted"
+
+
+def test_prose_of_others_is_on_one_line() -> None:
+    assert harmless("no\n shard\t answers\r\n") == "no shard answers"

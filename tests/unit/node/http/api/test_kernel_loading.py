@@ -1,0 +1,52 @@
+"""A start has every kernel at hand before a client waits."""
+
+import numpy as np
+import pytest
+
+from strandline.node.http.api.evaluation import Steps, points_at, samples_of_range
+from strandline.node.http.api.expressions import Selection
+from strandline.node.http.api.kernel_loading import load_kernels
+from strandline.node.http.api.kernels import json_text, points
+from strandline.node.http.api.pieces import matrix_json, series_json, terms_json, vector_json
+from strandline.node.query.answers import KeyBytes, SamplesAnswer, TermsAnswer
+
+pytestmark = pytest.mark.unit
+
+KERNELS = [
+    json_text.write_terms,
+    json_text.write_series,
+    json_text.write_vector,
+    json_text.write_matrix,
+    json_text.write_point,
+    points.count_points,
+    points.fill_points,
+    points.count_samples,
+]
+
+
+def columns(dtype: type, *values: float, writable: bool, shift: int) -> np.ndarray:
+    """An array as it may come: from a frame that can't be written to, or lying anywhere in one."""
+    data = bytes(shift) + np.array(values, dtype=dtype).tobytes()
+    return np.frombuffer(bytearray(data) if writable else data, dtype=dtype, offset=shift)
+
+
+@pytest.mark.parametrize("writable", [True, False])
+@pytest.mark.parametrize("shift", [0, 1])
+def test_an_answer_of_any_kind_of_array_compiles_nothing_more(shift: int, *, writable: bool) -> None:
+    load_kernels()
+    compiled = [len(kernel.signatures) for kernel in KERNELS]
+    assert all(compiled)
+
+    def made(dtype: type, *values: float) -> np.ndarray:
+        return columns(dtype, *values, writable=writable, shift=shift)
+
+    keys = KeyBytes(made(np.int64, 0, 6), made(np.uint8, *b"\x01\x00a\x01\x00b"))
+    samples = SamplesAnswer(keys, made(np.int64, 0, 1), made(np.int64, 5), made(np.float64, 1.5))
+    found = points_at(Selection(()), Steps(5, 1, 3), 10, samples, 10)
+    pinned = points_at(Selection((), at="end"), Steps(5, 1, 3), 10, samples, 10)
+    assert b"".join(matrix_json(found)) == b"".join(matrix_json(pinned))
+    assert b"".join(matrix_json(samples_of_range(samples))) == b'[{"metric":{"a":"b"},"values":[[0.005,"1.5"]]}]'
+    assert b"".join(vector_json(found, 5)) == b'[{"metric":{"a":"b"},"value":[0.005,"1.5"]}]'
+    assert b"".join(series_json(keys)) == b'[{"a":"b"}]'
+    b"".join(terms_json(TermsAnswer(keys.offsets, keys.data, made(np.int64, 1), more=False)))
+    assert [len(kernel.signatures) for kernel in KERNELS] == compiled
