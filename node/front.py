@@ -12,7 +12,7 @@ from strandline.node.http.api.routes import api_routes
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.health import health_routes
 from strandline.node.http.listening import BoundAddress
-from strandline.node.http.remote_read.handler import read_routes
+from strandline.node.http.remote_read.handler import MAX_BODY, read_routes
 from strandline.node.http.routes import Access, Handler, Route
 from strandline.node.http.server import HttpServer
 from strandline.node.http.working import Workers
@@ -31,8 +31,6 @@ from strandline.node.settings.sections import Settings
 from strandline.node.supervisor.reloading import Reload, TakesEffect
 from strandline.node.supervisor.standing import NodeStanding
 
-# Questions are short: the longest is a form with many selectors, or a remote read with many matchers.
-_MAX_BODY = 1 << 20
 _STOP_S = 5.0
 
 
@@ -72,7 +70,7 @@ class NodeFront:
             self._routes(),
             self._settings.http,
             self._settings.http.node_address,
-            max_body=_MAX_BODY,
+            max_body=MAX_BODY,
             mask=self._mask,
             middlewares=(observing(self.figures, self._clock),),
         )

@@ -105,6 +105,8 @@ class NodeClient:
                 connection.request("GET", f"{target}?{parameters}" if parameters else target, headers=headers)
             response = connection.getresponse()
             body = response.read(_LARGEST_ANSWER + 1)
+            if response.length and len(body) <= _LARGEST_ANSWER:
+                raise http.client.IncompleteRead(body, response.length)
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise self._failure(error) from error

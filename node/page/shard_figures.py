@@ -21,8 +21,8 @@ class ShardFigures:
     """One shard. What its process has to tell is None while that says nothing.
 
     `progress` is the part of the phase that is done, `time_left_s` an estimate for the rest of that phase. `lag` counts
-    records. `kafka_keeps_ms` is for how long Kafka surely keeps what is not stored; None also where that is for ever.
-    `samples` and `dead_letters` count from the start of the process.
+    records. `kafka_keeps_ms` is for how long Kafka surely keeps what is not stored; None where that is for ever, or not
+    known. `samples` and `dead_letters` count from the start of the process.
     """
 
     shard: int

@@ -110,6 +110,8 @@ class ShardAnswers:
                 # Its index was loaded, perhaps from the store, and nothing need have come since that searches would
                 # have been let see.
                 able.lucene.refresh()
+                if self._reader is not None:
+                    self._reader.close()
                 self._reader, self._known = ShardReader(able.shard), able.shard
             return self._reader
 

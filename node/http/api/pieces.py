@@ -50,7 +50,7 @@ class Points:
 
 
 def settled(column: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
-    """The same in an array of the ordinary kind, copied if need be: kernels are compiled for each kind they are given."""
+    """The same in an array of the ordinary kind, copied if need be: kernels are compiled for each kind they meet."""
     return np.require(column, requirements=("C", "A", "W"))
 
 

@@ -39,7 +39,7 @@ const FIGURES = [
     ["Samples/s", (shard, rate) => count(rate), () => "Since the answer before this one"],
     ["Buffer", shard => bytes(shard.buffer?.memory_bytes), shard => buffered(shard.buffer)],
     ["Not stored", shard => (shard.unstored_buckets === null ? "\u2013" : plural(shard.unstored_buckets, "bucket")), () => "Buckets that are closed and not stored in whole"],
-    ["Kafka keeps it", shard => keeps(shard), () => "For how long Kafka surely keeps what is not stored yet"],
+    ["Kafka keeps it", shard => duration(shard.kafka_keeps_ms === null ? null : shard.kafka_keeps_ms / 1000), () => "For how long Kafka surely keeps what is not stored yet; a dash where it keeps it for ever, or has not said"],
     ["Memory", shard => bytes(shard.memory_bytes), shard => exact(shard.memory_bytes)],
     ["Restarts", shard => exact(shard.restarts), () => "Since the node started"],
 ];
@@ -48,11 +48,6 @@ function buffered(buffer) {
     if (!buffer) return "";
     const spilled = buffer.spilled_bytes ? `, ${bytes(buffer.spilled_bytes)} of it on disk` : "";
     return `${exact(buffer.samples)} samples of ${exact(buffer.series)} series${spilled}`;
-}
-
-function keeps(shard) {
-    if (shard.phase === null) return "\u2013";
-    return shard.kafka_keeps_ms === null ? "for ever" : duration(shard.kafka_keeps_ms / 1000);
 }
 
 class Card {

@@ -139,4 +139,4 @@ class QueryHistory(RuleBasedStateMachine):
 
 
 TestQueryHistory = QueryHistory.TestCase
-TestQueryHistory.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+TestQueryHistory.settings = settings(max_examples=15, stateful_step_count=15, deadline=None)

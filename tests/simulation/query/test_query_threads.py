@@ -28,7 +28,7 @@ pytestmark = pytest.mark.simulation
 
 EVERY = (Matcher("__name__", MatchOp.MATCH, ".+"),)
 METRICS = [f"metric_{number}" for number in range(7)]
-RECORDS = 120
+RECORDS = 60
 
 
 @pytest.fixture
@@ -84,11 +84,11 @@ def test_no_read_has_a_hole_or_a_sample_twice_while_buckets_are_cut_and_stored(
         reading = [threads.submit(read_samples) for _ in range(3)]
         try:
             for number in range(RECORDS):
-                time = began + number * MINUTE
+                time = began + number
                 world.produce(*((metric, "a", time, float(number)) for metric in METRICS))
                 world.settle()
                 read = number + 1
-                world.pass_time(3 * MINUTE)
+                world.pass_time(6 * MINUTE)
                 if any(future.done() for future in reading):
                     break
         finally:

@@ -1,12 +1,10 @@
 """The gateway as operators run it: a process, with a real Kafka that comes and goes."""
 
 import http.client
-import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +17,7 @@ from strandline.node.stack import Stack, StackOptions
 from strandline.node.stack.stack import kafka_and_cassandra
 from support.gateway_topics import TopicOfAGateway
 from support.gateways import HEADERS, body_of, decoded, up
+from support.kafka_hangs import hanging
 from support.real_kafka import TIMEOUT, eventually, fresh_topic, nobody
 from support.splitting import partition_of
 
@@ -68,18 +67,6 @@ class Writing(threading.Thread):
         self.join(TIMEOUT)
         assert isinstance(self.reply, Reply), self.reply
         return self.reply
-
-
-@contextmanager
-def hanging(stack: Stack) -> Iterator[None]:
-    """Inside, Kafka keeps its connections and answers nothing."""
-    pid = stack.record.servers[0].process.pid
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def is_ready(url: str) -> bool:

@@ -157,11 +157,12 @@ def test_another_server_is_no_node(node: FakeNode, client: NodeClient) -> None:
         client.label_names((), Within(), 0)
 
 
-class TestTls:
-    @pytest.fixture(scope="class")
-    def certificates(self, tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-        return make_certificates(tmp_path_factory.mktemp("tls") / "ca")
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("tls") / "ca")
 
+
+class TestTls:
     @pytest.fixture
     def secure(self, certificates: Certificates) -> Iterator[FakeNode]:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -185,7 +186,7 @@ class TestTls:
         assert secure.asked == []
 
     def test_a_certificate_for_another_host_is_not_enough(self, secure: FakeNode, certificates: Certificates) -> None:
-        with pytest.raises(NodeUntrusted, match="[Hh]ostname mismatch"):
+        with pytest.raises(NodeUntrusted, match=r"[Hh]ostname mismatch"):
             self.ask(secure, Trust(certificates.ca), "localhost")
         assert secure.asked == []
 
@@ -221,7 +222,7 @@ class TestTls:
 
 def test_the_client_imports_nothing_that_takes_long() -> None:
     script = (
-        "import sys, strandline.node.client.node_client, strandline.node.client.reports, strandline.node.client.moments;"
+        "import sys, strandline.node.client.node_client, strandline.node.client.reports;"
         "print(*sorted({name.split('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

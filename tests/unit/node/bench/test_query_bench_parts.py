@@ -1,0 +1,163 @@
+"""The fleet, the look-ups, the connection and the report of the query bench."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from strandline.node.bench.fleet import labels_of
+from strandline.node.bench.machine import Machine
+from strandline.node.bench.query_fleet import RACKS, SLOTS, bodies, wider_labels_of
+from strandline.node.bench.query_lookups import Asked, lookups
+from strandline.node.bench.query_report import LookupFigures, QueryReport, Taken
+from strandline.node.bench.timed_connection import NotAnswered, TimedConnection
+from strandline.node.output import Table
+from strandline.node.plain import plain
+from strandline.wire.decode import Limits, decode_batch
+
+pytestmark = pytest.mark.unit
+
+ASKED = Asked(1_000_000, 100, 200)
+
+
+def test_the_fleet_has_a_label_with_ten_values_and_one_with_ten_thousand() -> None:
+    labels = [dict(wider_labels_of(number)) for number in range(SLOTS)]
+    assert len({one["rack"] for one in labels}) == RACKS == 10
+    assert len({one["slot"] for one in labels}) == SLOTS == 10_000
+    assert wider_labels_of(7) == sorted(wider_labels_of(7))
+    assert set(labels_of(7)) < set(wider_labels_of(7))
+
+
+def test_bodies_hold_each_series_once() -> None:
+    columns = decode_batch(list(bodies(2_500, 1_700_000_000_000)), Limits())
+    assert columns.faults == ()
+    assert columns.time.tolist() == [1_700_000_000_000] * 2_500
+    assert len(set(zip(columns.key_low.tolist(), columns.key_high.tolist(), strict=True))) == 2_500
+    expected = b"".join(name.encode() + value.encode() for name, value in wider_labels_of(2_499))
+    assert sum(map(columns.labels(2_499).count, (b"slot-", b"rack-", b"pod-"))) == 3
+    assert len(columns.labels(2_499)) > len(expected)
+
+
+def test_a_look_up_with_a_selector_asks_for_another_one_each_time() -> None:
+    for lookup in lookups(ASKED):
+        asked = [parse_qs(urlsplit(lookup.request(turn)).query) for turn in range(60)]
+        if "match[]" in asked[0]:
+            assert len({one["match[]"][0] for one in asked}) == 60, lookup.what
+
+
+def test_selectors_match_as_many_series_as_they_say() -> None:
+    small = Asked(20_000, 0, 1)
+    for label, shared_by in (("pod", 1), ("instance", 1_000), ("namespace", 10_000)):
+        selector = small.sharing(label, -3, shared_by)
+        value = selector.split('"')[1]
+        assert sum(dict(labels_of(number))[label] == value for number in range(20_000)) == shared_by
+
+
+def test_only_the_values_that_are_too_many_have_a_limit() -> None:
+    limited = [one.what for one in lookups(ASKED) if "limit=" in one.request(0)]
+    assert limited == ["values, one a key, limit 10 k"]
+
+
+@contextmanager
+def saying(*parts: bytes) -> Iterator[TimedConnection]:
+    """A server that answers every request with the same bytes, in these parts, until nothing comes any more."""
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+
+        def serve() -> None:
+            link, _ = bound.accept()
+            with link:
+                while link.recv(10_000):
+                    for part in parts:
+                        link.sendall(part)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with closing(TimedConnection("127.0.0.1", bound.getsockname()[1], timeout_s=10)) as connection:
+            yield connection
+        thread.join()
+
+
+def test_an_answer_of_known_length_is_read_to_its_end() -> None:
+    with saying(b"HTTP/1.1 200 OK\r\nContent-Le", b"ngth: 4\r\n\r\nab", b"cd") as connection:
+        for _ in range(2):
+            answer = connection.get("/x")
+            assert (answer.status, answer.body) == (200, b"abcd")
+            assert answer.milliseconds > 0
+
+
+def test_an_answer_in_chunks_is_put_together() -> None:
+    head = b"HTTP/1.1 503 No\r\ntransfer-encoding: chunked\r\n\r\n"
+    with saying(head + b"3\r\nabc\r\n", b"a\r\n0123", b"456789\r\n0\r", b"\n\r\n") as connection:
+        for _ in range(2):
+            answer = connection.get("/x")
+            assert (answer.status, answer.body) == (503, b"abc0123456789")
+
+
+def test_an_empty_answer_in_chunks_is_one() -> None:
+    with saying(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n") as connection:
+        assert connection.get("/x").body == b""
+
+
+def test_an_answer_that_says_nothing_of_its_length_is_refused() -> None:
+    with saying(b"HTTP/1.1 200 OK\r\n\r\n") as connection, pytest.raises(NotAnswered, match="neither how long"):
+        connection.get("/x")
+
+
+def test_an_answer_that_breaks_off_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+
+        def serve() -> None:
+            link, _ = bound.accept()
+            with link:
+                link.recv(10_000)
+                link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with (
+            closing(TimedConnection("127.0.0.1", bound.getsockname()[1], timeout_s=10)) as connection,
+            pytest.raises(NotAnswered, match="in the middle of an answer"),
+        ):
+            connection.get("/x")
+        thread.join()
+
+
+def test_percentiles_are_the_middle_and_the_hundredth_part() -> None:
+    taken = Taken.of([float(number) for number in range(200, 0, -1)], 0.5)
+    assert (taken.p50_ms, taken.p99_ms, taken.cpu_ms) == (101.0, 199.0, 2.5)
+    assert Taken.of([7.0], None) == Taken(7.0, 7.0, None)
+
+
+def report(peer: Taken | None) -> QueryReport:
+    figures = LookupFigures("series, 1 key", 1, Taken(1.0, 2.0, 0.5), peer)
+    machine = Machine("cpu", 2, 1000, "6.1", "3.11")
+    name = "victoria-metrics" if peer is not None else None
+    return QueryReport(1000, 12, 1, 200, machine, name, "", (figures,))
+
+
+def test_the_report_is_one_table_with_both_sides() -> None:
+    [table] = [block for block in report(Taken(3.0, 3.0, None)).blocks() if isinstance(block, Table)]
+    assert table.rows == (("series, 1 key", "1", "1.00", "2.00", "0.50", "3.00", "3.00", "-", "3.00", "1.50"),)
+    assert table.columns[5] == "victoria-metrics p50 ms"
+    assert len(table.columns) == len(table.rows[0])
+
+
+def test_without_a_peer_its_columns_are_missing() -> None:
+    [table] = [block for block in report(None).blocks() if isinstance(block, Table)]
+    assert len(table.columns) == len(table.rows[0]) == 5
+
+
+def test_the_report_is_json_too() -> None:
+    told = plain(report(Taken(3.0, 4.0, 5.0)))
+    assert isinstance(told, dict)
+    assert told["lookups"] == [
+        {
+            "what": "series, 1 key",
+            "found": 1,
+            "strandline": {"p50_ms": 1.0, "p99_ms": 2.0, "cpu_ms": 0.5},
+            "peer": {"p50_ms": 3.0, "p99_ms": 4.0, "cpu_ms": 5.0},
+        }
+    ]

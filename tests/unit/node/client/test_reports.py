@@ -1,0 +1,111 @@
+"""What the commands show."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from strandline.node.client.answers import Answered, Point, Sampled
+from strandline.node.client.node_client import Steps
+from strandline.node.client.reports import NamesReport, QueryReport, SeriesReport
+from strandline.node.output import Block, Table
+from strandline.node.plain import plain
+
+pytestmark = pytest.mark.unit
+
+T = 1_763_290_800_000
+STEPS = Steps(T, T + 60_000, 15_000)
+
+
+def lines(blocks: Iterable[Block]) -> list[str]:
+    return [line for block in blocks for line in (block.splitlines() if isinstance(block, str) else [str(block)])]
+
+
+def sampled(name: str, *points: tuple[int, str]) -> Sampled:
+    return Sampled({"__name__": name}, tuple(Point(time, value) for time, value in points))
+
+
+def answered(*items: Sampled, more: bool = False) -> Answered[Sampled]:
+    return Answered(items, more, ())
+
+
+def test_series_are_lines_and_in_json_labels() -> None:
+    report = SeriesReport.of(Answered(({"__name__": "up", "a": "\x1b"}, {"b": "c"}), False, ("careful",)))
+    assert lines(report.blocks()) == ['up{a="\\x1b"}', '{b="c"}']
+    assert list(report.notes()) == ["careful"]
+    assert plain(report) == {
+        "data": [{"__name__": "up", "a": "\x1b"}, {"b": "c"}],
+        "truncated": False,
+        "warnings": ["careful"],
+    }
+
+
+def test_names_are_lines() -> None:
+    report = NamesReport.of(Answered(("a", "b\nc"), True, ()), "values")
+    assert lines(report.blocks()) == ["a", '"b\\nc"']
+    assert list(report.notes()) == ["there are more values than these 2; --limit 0 lists all that the node gives"]
+    assert plain(report) == {"data": ["a", "b\nc"], "truncated": True, "warnings": []}
+
+
+def test_many_lines_stay_in_order() -> None:
+    names = tuple(f"n{number:05}" for number in range(1701))
+    assert lines(NamesReport.of(Answered(names, False, ()), "names").blocks()) == list(names)
+
+
+def test_warnings_of_a_node_are_told_without_what_a_terminal_obeys() -> None:
+    report = NamesReport.of(Answered((), False, ("\x1b[31mred\n",)), "names")
+    assert list(report.notes()) == ["\\x1b[31mred"]
+
+
+def test_a_query_is_a_table_of_times_and_values() -> None:
+    report = QueryReport.of(answered(sampled("a", (T, "1")), sampled("b", (T + 1, "NaN"))), 10)
+    [table] = report.blocks()
+    assert table == Table(
+        ("series", "time", "value"),
+        (("a", "2025-11-16T11:00:00Z", "1"), ("b", "2025-11-16T11:00:00.001Z", "NaN")),
+    )
+    assert plain(report) == {
+        "data": [
+            {"metric": {"__name__": "a"}, "values": [[T / 1000, "1"]]},
+            {"metric": {"__name__": "b"}, "values": [[T / 1000 + 0.001, "NaN"]]},
+        ],
+        "truncated": False,
+        "warnings": [],
+    }
+
+
+def test_a_range_is_a_table_with_no_more_lines_than_asked_for() -> None:
+    found = answered(sampled("a", (T, "1"), (T + 15_000, "2")), sampled("b", (T, "3")))
+    report = QueryReport.of(found, 2, steps=STEPS)
+    [table] = report.blocks()
+    assert isinstance(table, Table)
+    assert [row[::2] for row in table.rows] == [("a", "1"), ("a", "2")]
+    assert list(report.notes()) == ["only the first 2 of 3 lines are shown; --limit 0 shows all"]
+    [table] = QueryReport.of(found, 0, steps=STEPS).blocks()
+    assert isinstance(table, Table)
+    assert len(table.rows) == 3
+    assert list(QueryReport.of(found, 0, steps=STEPS).notes()) == []
+
+
+def test_a_range_on_a_terminal_is_a_plot_on_the_grid_of_its_steps() -> None:
+    found = answered(sampled("a", (T, "0"), (T + 30_000, "7"), (T + 60_000, "NaN")))
+    report = QueryReport.of(found, 1, steps=STEPS, plot_width=60)
+    assert lines(report.blocks()) == [
+        "2025-11-16T11:00:00Z to 2025-11-16T11:01:00Z, every 15s",
+        "a",
+        "  ▁ █    0 to 7, last NaN, 1 not finite",
+    ]
+    assert list(report.notes()) == [], "a plot has two lines a series, however many points"
+
+
+def test_values_that_are_no_numbers_break_no_plot() -> None:
+    found = answered(sampled("a", (T, "\x1b"), (T - 15_000, "1"), (T + 75_000, "1")))
+    assert lines(QueryReport.of(found, 9, steps=STEPS, plot_width=60).blocks())[1:] == [
+        "a",
+        "    1 to 1, last 1, 1 not finite",
+    ]
+
+
+def test_that_nothing_was_found_is_said() -> None:
+    report = QueryReport.of(answered(), 10)
+    assert list(report.blocks()) == []
+    assert list(report.notes()) == ["no series has a sample there"]

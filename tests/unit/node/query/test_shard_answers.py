@@ -1,0 +1,244 @@
+"""What one shard answers, and refuses to answer."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.index import catalogue as catalogues
+from strandline.index.documents import decode_part_key
+from strandline.index.matchers import Matcher, MatchOp
+from strandline.index.pylucene.queries import everything
+from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer
+from strandline.node.query.asks import BucketsAsk, LabelNamesAsk, SamplesAsk, SeriesAsk
+from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTooLarge, QueryUnavailable
+from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.shard.status import Phase
+from strandline.store.protocol import StoreUnavailable
+from strandline.time_range import ALL_TIMES, TimeRange
+from support.query_worlds import LiveWorld, LuceneWorld, expected_samples, names_of, samples_of, selector
+from support.shard_world import HOUR, METRICS, MINUTE, POLICY, StoreCall, produce_everywhere
+
+pytestmark = pytest.mark.unit
+
+EVERY = (Matcher("__name__", MatchOp.MATCH, ".+"),)
+ALL_SAMPLES = SamplesAsk(EVERY, ALL_TIMES, 1000, 100_000)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[LuceneWorld]:
+    with closing(LuceneWorld(tmp_path, policy=replace(POLICY, retention=100 * HOUR))) as made:
+        made.start()
+        yield made
+
+
+@pytest.fixture
+def answers(world: LuceneWorld) -> Iterator[ShardAnswers]:
+    with closing(ShardAnswers(LiveWorld(world))) as made:
+        yield made
+
+
+@pytest.fixture
+def stored(world: LuceneWorld) -> LuceneWorld:
+    """Three hours, of which two are stored, with a sample of each metric an hour."""
+    for hour in range(3):
+        produce_everywhere(world, value=float(hour))
+        world.settle()
+        if hour < 2:
+            world.pass_hours(1)
+    return world
+
+
+def give() -> Cancellation:
+    return Cancellation(SystemClock(), 60.0)
+
+
+def read(answers: ShardAnswers, ask: SamplesAsk = ALL_SAMPLES) -> SamplesAnswer:
+    answer = answers.answer(ask, give())
+    assert isinstance(answer, SamplesAnswer)
+    return answer
+
+
+def at_first_segment(world: LuceneWorld, happens: object) -> list[StoreCall]:
+    """Let something happen when the first segments are asked for; the calls that asked for some."""
+    calls: list[StoreCall] = []
+
+    def hook(call: StoreCall) -> None:
+        if call.name == "segments":
+            calls.append(call)
+            if len(calls) == 1 and callable(happens):
+                happens()
+
+    world.store.before = hook
+    return calls
+
+
+def test_an_owner_that_is_fenced_while_it_answers_says_nothing(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    def fence() -> None:
+        stored.status.phase, stored.status.reason = Phase.FENCED, "another node took it"
+
+    at_first_segment(stored, fence)
+    with pytest.raises(QueryUnavailable, match=r"shard 0 belongs to another owner now \(another node took it\)"):
+        read(answers)
+
+
+def test_an_answer_begun_before_the_shard_was_whole_has_its_warning(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    def become_active() -> None:
+        stored.status.phase = Phase.ACTIVE
+
+    stored.status.phase, stored.status.lag = Phase.CATCHING_UP, None
+    at_first_segment(stored, become_active)
+    assert read(answers).warnings == ("shard 0 is catching up: the answer may lack recent samples",)
+    assert read(answers).warnings == ()
+
+
+def test_before_the_index_is_loaded_nothing_is_answered(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    stored.shard = None
+    for phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.ACTIVE):
+        stored.status.phase, stored.status.fraction = phase, 0.25
+        with pytest.raises(QueryUnavailable, match="shard 0 "):
+            answers.answer(LabelNamesAsk((), None, 10), give())
+    stored.status.phase = Phase.RECOVERING_INDEX
+    with pytest.raises(QueryUnavailable, match=r"shard 0 is loading its index \(25 %\)"):
+        answers.answer(BucketsAsk(None, 10), give())
+
+
+def test_keys_that_were_loaded_from_the_store_are_found_though_nothing_new_comes(stored: LuceneWorld) -> None:
+    stored.pass_hours(1)
+    stored.crash()
+    for file in (stored.options.folder / "index").rglob("*"):
+        if file.is_file():
+            file.unlink()
+    stored.start()
+    stored.read_all()
+    with closing(ShardAnswers(LiveWorld(stored))) as answers:
+        assert samples_of(read(answers)) == expected_samples([stored])
+
+
+def test_a_store_that_does_not_answer_is_the_shard_s_trouble(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    def fail() -> None:
+        raise StoreUnavailable("Cassandra does not answer", remedy="Look after it")
+
+    at_first_segment(stored, fail)
+    with pytest.raises(QueryUnavailable, match=r"shard 0 can't answer: Cassandra does not answer. Look after it"):
+        read(answers)
+
+
+def test_a_question_is_given_up_between_segments(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    given = give()
+    calls = at_first_segment(stored, given.cancel)
+    with pytest.raises(QueryCancelled):
+        answers.answer(ALL_SAMPLES, given)
+    rows = [row for row in stored.manifest().groups if row.samples]
+    assert len(calls) < len(rows)
+
+
+def test_segments_are_read_only_of_groups_with_a_wanted_series(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    calls = at_first_segment(stored, None)
+    answer = read(answers, SamplesAsk(selector(METRICS[0]), ALL_TIMES, 10, 100))
+    assert samples_of(answer) == expected_samples([stored], names={(METRICS[0], "a"): None})
+    assert len({call.arguments[0].group for call in calls}) == 1
+    assert len(calls) == 2, "one for each stored bucket"
+
+
+def test_far_too_many_samples_are_refused_before_all_are_read(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    for _ in range(6):
+        produce_everywhere(stored)
+        stored.pass_hours(1)
+    calls = at_first_segment(stored, None)
+    with pytest.raises(QueryTooLarge, match=r"at least \d+ samples, and 3 are allowed"):
+        read(answers, replace(ALL_SAMPLES, max_samples=3))
+    assert len(calls) < len([row for row in stored.manifest().groups if row.samples])
+
+
+def test_too_many_series_are_refused_before_any_segment_is_read(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    calls = at_first_segment(stored, None)
+    with pytest.raises(QueryTooLarge, match="matches 12 series, and a query may read samples of 11"):
+        read(answers, replace(ALL_SAMPLES, max_series=11))
+    assert calls == []
+
+
+def test_samples_that_are_seen_twice_count_once_for_the_limit(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    """A bucket that is stored between the look at the buffers and the look at the manifest is in both."""
+    stored.pass_time(HOUR)
+    stored.read_all()
+    asked = samples_of(read(answers))
+    overlapping = stored.running.view.overlapping
+
+    def store_first(*arguments: int) -> object:
+        stored.running.view.overlapping = overlapping  # type: ignore[method-assign]
+        while stored.running.flusher.step() == 0:
+            pass
+        return overlapping(*arguments)
+
+    stored.running.view.overlapping = store_first  # type: ignore[method-assign, assignment]
+    limited = replace(ALL_SAMPLES, max_samples=sum(map(len, asked.values())))
+    assert samples_of(read(answers, limited)) == asked == expected_samples([stored])
+
+
+def test_a_key_that_is_purged_while_its_samples_are_read_is_left_out(
+    stored: LuceneWorld, answers: ShardAnswers
+) -> None:
+    lucene = stored.home.index
+    assert lucene is not None
+    batch = lucene.part_keys(everything())
+    keys = [decode_part_key(batch.part_key(place)) for place in range(len(batch))]
+    gone = next(place for place, labels in enumerate(keys) if labels["__name__"] == METRICS[3])
+
+    def purge() -> None:
+        stored.running.index._documents.delete(catalogues.to_bitmap(batch.part_ids[gone : gone + 1]))
+        lucene.refresh()
+
+    at_first_segment(stored, purge)
+    expected = expected_samples([stored])
+    del expected[METRICS[3], "a"]
+    assert samples_of(read(answers)) == expected
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 12, 100])
+def test_keys_are_fetched_in_pieces(
+    stored: LuceneWorld, answers: ShardAnswers, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogues, "_KEYS_AT_ONCE", at_once)
+    for ask in (
+        SeriesAsk((), None, 100),
+        SeriesAsk((EVERY,), None, 100),
+        SeriesAsk((selector('{name="a"}'),), None, 100),
+    ):
+        answer = answers.answer(ask, give())
+        assert isinstance(answer, SeriesAnswer)
+        assert set(names_of(answer.keys)) == {(metric, "a") for metric in METRICS}
+    assert samples_of(read(answers)) == expected_samples([stored])
+
+
+@pytest.mark.parametrize("live", [1, 6, 11], ids=lambda live: f"{live} of 12 live")
+def test_series_that_ended_before_the_range_are_left_out_however_many_they_are(
+    world: LuceneWorld, answers: ShardAnswers, live: int
+) -> None:
+    produce_everywhere(world)
+    world.settle()
+    for _ in range(3):
+        world.pass_hours(1)
+        now = world.clock.now_ms()
+        world.produce(*((metric, "a", now, 2.0) for metric in METRICS[:live]))
+        world.settle()
+    within = TimeRange(world.clock.now_ms() - MINUTE, world.clock.now_ms())
+    answer = answers.answer(SeriesAsk((selector('{name="a"}'),), within, 100), give())
+    assert isinstance(answer, SeriesAnswer)
+    assert sorted(names_of(answer.keys)) == sorted((metric, "a") for metric in METRICS[:live])
+
+
+def test_buckets_tell_what_waits_and_what_is_stored(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    stored.pass_time(HOUR)
+    stored.read_all()
+    answer = answers.answer(BucketsAsk(None, 3), give())
+    assert isinstance(answer, BucketsAnswer)
+    first, closed, opened = answer.buckets
+    assert (first.state, first.samples, first.bytes, first.active) == ("stored", 12, 0, 12)
+    assert first.segments > 0
+    assert (closed.state, closed.samples, closed.active, closed.segments) == ("closed", 12, 12, 0)
+    assert closed.bytes > 0
+    assert (opened.state, opened.samples, opened.active, opened.changed) == ("open", 0, 0, 0)
