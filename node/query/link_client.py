@@ -58,11 +58,18 @@ class LinkClient:
             message = Asked(self, Message(REPORT, {}), Cancellation(self._clock, timeout)).receive()
         except QueryTimedOut as error:
             raise QueryUnavailable(f"shard {self.shard} did not tell how it is within {timeout:g} s") from error
+        except FrameDamaged as error:
+            raise QueryUnavailable(f"shard {self.shard}: {error.message}", remedy=error.remedy) from error
         if message.kind == ERROR:
             raise error_of(message)
-        if message.kind != REPORT or len(message.columns) != 1:
-            raise FrameDamaged(f"shard {self.shard} told {message.kind!r} and not how it is")
-        return ShardReport.from_json(message.columns[0].tobytes())
+        try:
+            (document,) = message.columns
+            return ShardReport.from_json(document.tobytes())
+        except (ValueError, TypeError, KeyError) as error:
+            raise QueryUnavailable(
+                f"shard {self.shard} told {message.kind!r} in a way that is not understood here",
+                remedy="Front and shards have to be of one version: restart the node",
+            ) from error
 
     def take(self) -> tuple[socket.socket, bool]:
         """A connection, and whether it was used before."""

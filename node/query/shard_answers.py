@@ -132,11 +132,16 @@ def _series(
 
 
 def _terms(found: TermCounts, warnings: tuple[str, ...]) -> TermsAnswer:
-    texts = [term.encode() for term in found.terms]
-    offsets = np.zeros(len(texts) + 1, dtype=np.int64)
-    np.cumsum([len(text) for text in texts], out=offsets[1:])
-    data = np.frombuffer(b"".join(texts), dtype=np.uint8)
-    return TermsAnswer(offsets, data, found.counts.astype(np.int64), found.more, warnings)
+    # All at once: there may be a million of them. Where all is ASCII, a text has as many bytes as characters.
+    data = "".join(found.terms).encode()
+    lengths = np.fromiter(map(len, found.terms), dtype=np.int64, count=len(found.terms))
+    if lengths.sum() != len(data):
+        lengths = np.fromiter((len(term.encode()) for term in found.terms), dtype=np.int64, count=len(found.terms))
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return TermsAnswer(
+        offsets, np.frombuffer(data, dtype=np.uint8), found.counts.astype(np.int64), found.more, warnings
+    )
 
 
 def _cardinality(catalogue: Catalogue, ask: CardinalityAsk, warnings: tuple[str, ...]) -> CardinalityAnswer:

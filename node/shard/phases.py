@@ -30,5 +30,7 @@ def lag_seconds(status: Status, now: int) -> float | None:
     """
     if status.lag is None:
         return None
+    if status.lag == 0:
+        return 0.0
     newest = status.counters.newest_record_at
     return max(0, now - newest) / 1000 if newest else None

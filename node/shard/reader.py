@@ -117,6 +117,8 @@ class ShardReader:
         row, wanted = read.row, read.wanted
         where = SegmentsOf(self._shard.parts.options.shard, row.bucket, row.group, row.attempt)
         store = self._shard.parts.store
+        # What ended the reading of another row ends that of this one before it begins.
+        heard(0)
         for segment in store.segments(where, first=wanted.key(0).to_bytes(), last=wanted.key(-1).to_bytes()):
             named = f"{segment.first.hex()}/{segment.seq} of {where}"
             run = select(segment.data, wanted, times.first, times.last, named=named)

@@ -218,7 +218,7 @@ function path(points, x, y, step) {
             before = null;
             continue;
         }
-        const joins = before !== null && true;
+        const joins = before !== null && time - before < step * 1.5;
         const [across, up] = [x(time).toFixed(1), y(number).toFixed(1)];
         written.push(`${joins ? "L" : "M"}${across} ${up}`);
         const next = points[place + 1];

@@ -7,15 +7,18 @@ import pytest
 
 pytestmark = pytest.mark.system
 
+SERIES = 4_000
 
-def test_the_demonstration_shows_every_part_and_leaves_nothing(tmp_path: Path) -> None:
-    command = [Path(sys.executable).with_name("strandline"), "demo", "--output", "json"]
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+
+def test_the_demonstration_proves_that_nothing_is_lost_and_leaves_nothing(tmp_path: Path) -> None:
+    command = [Path(sys.executable).with_name("strandline"), "demo", "--series", str(SERIES), "--output", "json"]
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path), "RUN_ONCE": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    saw = {part["name"]: part["saw"] for part in json.loads(done.stdout)["parts"]}
-    assert list(saw) == ["Kafka", "Spark", "Cassandra", "Lucene"]
-    assert "60,000 samples" in saw["Kafka"]
-    assert "decoded 60,000 samples" in saw["Spark"]
-    assert "20,000 part keys" in saw["Lucene"]
+    told = json.loads(done.stdout)
+    compared = told["comparison"]
+    assert compared["acknowledged"] == compared["found"] == 13 * SERIES
+    assert (compared["lost"], compared["doubled"], compared["wrong"], compared["foreign"]) == (0, 0, 0, 0)
+    assert told["verified_shards"] == 2
+    assert "kill -9 of the node" in [chapter["name"] for chapter in told["chapters"]]
     assert list(tmp_path.glob("strandline-demo-*")) == []

@@ -135,7 +135,11 @@ def listening(act: Callable[[socket.socket], None]) -> Iterator[NodeAddress]:
 
 def test_a_server_that_says_nothing_is_not_waited_for_longer_than_told() -> None:
     over = threading.Event()
-    with listening(lambda _: over.wait(10) and None) as address:
+
+    def act(_: socket.socket) -> None:
+        over.wait(10)
+
+    with listening(act) as address:
         with pytest.raises(NodeUnreachable, match=r"did not answer within 0\.05 s"):
             NodeClient(address, timeout_s=0.05).label_names((), Within(), 0)
         over.set()

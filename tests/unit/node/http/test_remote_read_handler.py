@@ -60,7 +60,8 @@ def talk(
     limits = QuerySettings.model_validate(settings)
 
     async def served() -> Result:
-        workers = Workers(SystemClock(), concurrency=2, timeout_s=limits.timeout.seconds)
+        # Longer than any test's own limit, so that a slow machine does not end a question before its time.
+        workers = Workers(SystemClock(), concurrency=2, timeout_s=60)
         app = web.Application()
         for route in read_routes(queries, workers, limits, mask=mask):
             assert (route.methods, route.access) == (("POST",), Access.READ)

@@ -1,0 +1,177 @@
+"""The front: every path is there, a reload reaches the handlers, and admin verbs reach the supervisor."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.errors import Fatal, Retryable
+from strandline.node.front import NodeFront
+from strandline.node.masking import SecretMask
+from strandline.node.query.link_client import LinkClient
+from strandline.node.settings import Settings, load_settings
+from strandline.node.supervisor.reloading import Change, Reload, TakesEffect
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from support.page_shards import active
+
+pytestmark = pytest.mark.unit
+
+ADMIN = "an-admin-token-of-a-test"
+
+
+class Supervised:
+    """Two shards: one that is well, and one that nobody answers for."""
+
+    def __init__(self) -> None:
+        self.restarted: list[int] = []
+
+    def shards(self) -> tuple[ShardStanding, ...]:
+        return active(0), ShardStanding(1, ProcessState.DOWN, reason="its disk is full")
+
+    def clients(self) -> Mapping[int, LinkClient]:
+        return {}
+
+    def restart_shard(self, shard: int) -> None:
+        if shard > 1:
+            raise Fatal(f"this node does not serve shard {shard}")
+        self.restarted.append(shard)
+
+
+def opener() -> Any:
+    raise Retryable("the store is out of reach")
+
+
+def settings(folder: Path, **query: str) -> Settings:
+    token = folder / "admin"
+    token.write_text(ADMIN + "\n", encoding="utf-8")
+    token.chmod(0o600)
+    chosen = {"STRANDLINE_HTTP__NODE_ADDRESS": "127.0.0.1:0", "STRANDLINE_HTTP__ADMIN_TOKEN_FILE": str(token)}
+    return load_settings(None, chosen | {f"STRANDLINE_QUERY__{name.upper()}": value for name, value in query.items()})
+
+
+@asynccontextmanager
+async def started(front: NodeFront) -> AsyncIterator[aiohttp.ClientSession]:
+    await front.start()
+    try:
+        async with aiohttp.ClientSession(front.bound.url) as client:
+            yield client
+    finally:
+        await front.stop()
+
+
+def made(folder: Path, supervised: Supervised | None = None) -> NodeFront:
+    return NodeFront(supervised or Supervised(), settings(folder), opener, clock=SystemClock(), mask=SecretMask())
+
+
+async def asked(client: aiohttp.ClientSession, path: str, *, method: str = "GET", token: str = "") -> tuple[int, bytes]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with client.request(method, path, headers=headers) as answer:
+        return answer.status, await answer.read()
+
+
+def test_every_path_of_the_documentation_is_answered(tmp_path: Path) -> None:
+    """With a body that says why, where no shard can answer."""
+    expected = {
+        "/": 200,
+        "/metrics": 200,
+        "/-/healthy": 200,
+        "/-/ready": 503,
+        "/api/v1/series?match[]=up": 503,
+        "/api/v1/labels": 503,
+        "/api/v1/label/job/values": 503,
+        "/api/v1/query?query=up": 503,
+        "/api/v1/query_range?query=up&start=1&end=2&step=1": 503,
+        "/api/v1/status/tsdb": 503,
+        "/api/v1/status/buildinfo": 200,
+        "/api/v1/status/runtimeinfo": 200,
+        "/api/v1/metadata": 200,
+        "/api/v1/query_exemplars": 200,
+        "/api/v1/strandline/shards": 200,
+        "/api/v1/strandline/buckets": 503,
+        "/api/v1/strandline/cardinality": 503,
+        "/api/v1/strandline/ready?period=2026-11-15T10": 503,
+        "/api/v1/strandline/hours": 503,
+        "/api/v1/read": 405,
+        "/no/such/path": 404,
+    }
+
+    async def run() -> dict[str, int]:
+        async with started(made(tmp_path)) as client:
+            return {path: (await asked(client, path))[0] for path in expected}
+
+    assert asyncio.run(run()) == expected
+
+
+def test_admin_verbs_need_their_token_and_reach_the_supervisor(tmp_path: Path) -> None:
+    supervised = Supervised()
+
+    async def run() -> None:
+        async with started(made(tmp_path, supervised)) as client:
+            path = "/api/v1/strandline/shards/1/restart"
+            assert (await asked(client, path, method="POST"))[0] == 401
+            assert supervised.restarted == []
+            assert (await asked(client, path, method="POST", token=ADMIN))[0] == 202
+            assert supervised.restarted == [1]
+            for wrong in ("7", "one", "-1"):
+                status, body = await asked(client, path.replace("1/", f"{wrong}/"), method="POST", token=ADMIN)
+                assert status >= 400, body
+            assert supervised.restarted == [1]
+
+    asyncio.run(run())
+
+
+def test_a_reload_over_http_tells_what_has_changed(tmp_path: Path) -> None:
+    front = made(tmp_path)
+
+    async def reload_node() -> Reload:
+        return Reload(settings(tmp_path), (Change("query.timeout", TakesEffect.AT_ONCE),))
+
+    async def run() -> Any:
+        front.reload_node = reload_node
+        async with started(front) as client:
+            assert (await asked(client, "/-/reload", method="POST"))[0] == 401
+            status, body = await asked(client, "/-/reload", method="POST", token=ADMIN)
+            assert status == 200
+            return json.loads(body)
+
+    assert asyncio.run(run())["data"] == {"changed": {"at once": ["query.timeout"]}}
+
+
+def test_limits_of_queries_are_those_of_the_last_reload(tmp_path: Path) -> None:
+    front = made(tmp_path)
+    path = "/api/v1/query_range?query=up&start=0&end=100&step=1"
+
+    async def run() -> tuple[int, int, bytes]:
+        async with started(front) as client:
+            before, _ = await asked(client, path)
+            front.reload(settings(tmp_path, max_points="50"))
+            after, body = await asked(client, path)
+            return before, after, body
+
+    before, after, body = asyncio.run(run())
+    # Nobody can answer it; then it is not even asked.
+    assert (before, after) == (503, 400)
+    assert b"50" in body
+
+
+def test_requests_are_counted_by_path_and_code(tmp_path: Path) -> None:
+    async def run() -> str:
+        async with started(made(tmp_path)) as client:
+            for _ in range(3):
+                await asked(client, "/api/v1/label/job/values")
+            await asked(client, "/no/such/path")
+            return (await asked(client, "/metrics"))[1].decode()
+
+    lines = asyncio.run(run()).splitlines()
+    (counted,) = [line for line in lines if line.startswith("strandline_http_requests_total") and "/values" in line]
+    assert 'handler="/api/v1/label/{name}/values"' in counted
+    assert 'code="503"' in counted
+    assert counted.endswith(" 3.0")
+    assert any('handler="other"' in line for line in lines)
+    assert not any("/no/such/path" in line for line in lines)
