@@ -61,12 +61,12 @@ def encode(message: Message) -> list[Buffer]:
     return [PREFIX.pack(_MAGIC, len(header), sum(map(len, body))), header, *filter(len, body)]
 
 
-def lengths_of(prefix: bytes | bytearray) -> tuple[int, int]:
-    """The lengths of header and body."""
+def lengths_of(prefix: bytes | bytearray, most: int = MAX_BODY) -> tuple[int, int]:
+    """The lengths of header and body, which must not be more than `most`."""
     magic, header, body = PREFIX.unpack(prefix)
     if magic != _MAGIC:
         raise FrameDamaged(f"the link brought {magic!r}, which no frame begins with", remedy=_SAME_PROGRAM)
-    if header > MAX_HEADER or body > MAX_BODY:
+    if header > min(MAX_HEADER, most) or body > most:
         raise FrameDamaged(f"a frame claims a header of {header:,} bytes and a body of {body:,}")
     return header, body
 

@@ -3,6 +3,7 @@
 import select
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from strandline.clock import Clock
@@ -156,10 +157,10 @@ class Asked:
         try:
             try:
                 send(self._connection, self._message, self._wait)
-            except LinkBroken as error:
-                if not self._was_used:
-                    raise self._ended(error) from error
-                self._connect_again()
+            except LinkBroken:
+                # A new connection may have been refused before the question was read: what comes back says why.
+                if self._was_used:
+                    self._connect_again()
         except BaseException:
             self.abandon()
             raise
@@ -167,10 +168,8 @@ class Asked:
     def _connect_again(self) -> None:
         self._connection.close()
         self._connection, self._was_used = self._client.connect(), False
-        try:
+        with suppress(LinkBroken):
             send(self._connection, self._message, self._wait)
-        except LinkBroken as error:
-            raise self._ended(error) from error
 
     def _ended(self, error: LinkBroken) -> QueryUnavailable:
         return QueryUnavailable(

@@ -30,6 +30,8 @@ _LOG = structlog.get_logger(__name__)
 REPORT = "report"
 MOST_CONNECTIONS = 256
 _LONGEST_PATH = 107
+# In bytes: selectors with long lists of values.
+_LONGEST_QUESTION = 1 << 24
 # A question's connection is looked at no more often than this.
 _LOOK_S = 0.02
 # How long whoever asked may take to fetch some of the answer.
@@ -143,7 +145,7 @@ class LinkServer:
         try:
             with connection:
                 while not self._is_closed:
-                    reply = self._reply(receive(connection, wait_for_ever), connection)
+                    reply = self._reply(receive(connection, wait_for_ever, _LONGEST_QUESTION), connection)
                     send(connection, reply, self._wait_to_send)
         except (LinkBroken, QueryCancelled):
             return

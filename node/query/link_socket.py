@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable, Sequence
 
 from strandline.errors import Retryable
-from strandline.node.query.frames import PREFIX, Buffer, Message, decode, encode, lengths_of
+from strandline.node.query.frames import MAX_BODY, PREFIX, Buffer, Message, decode, encode, lengths_of
 
 # Linux takes so many buffers in one call.
 _MOST_BUFFERS = 1024
@@ -44,9 +44,11 @@ def send(connection: socket.socket, message: Message, wait: Waits) -> None:
         left = _behind(left, sent)
 
 
-def receive(connection: socket.socket, wait: Waits) -> Message:
-    """Receive a message. Raises `LinkBroken`, and `FrameDamaged`, after which the connection is good for nothing."""
-    header, body = lengths_of(_received(connection, PREFIX.size, wait, clean=True))
+def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Message:
+    """Receive a message whose header and body have no more than `most` bytes each. Raises `LinkBroken`, and
+    `FrameDamaged`, after which the connection is good for nothing.
+    """
+    header, body = lengths_of(_received(connection, PREFIX.size, wait, clean=True), most)
     text = _received(connection, header, wait)
     return decode(text, _received(connection, body, wait))
 

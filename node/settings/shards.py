@@ -49,7 +49,9 @@ def shard_options(
         refresh_s=own.index_refresh.seconds,
         lucene_ram_mb=own.lucene_buffer.bytes / (1 << 20),
         kafka_retention=duration.milliseconds if (duration := _finite(topic_retention_ms)) is not None else None,
-        replay=ReplayOptions(ReplayMode(settings.replay.mode), settings.replay.threshold),
+        replay=ReplayOptions(
+            ReplayMode(settings.replay.mode), settings.replay.threshold, settings.replay.failures_allowed
+        ),
     )
 
 

@@ -115,7 +115,7 @@ class LuceneHome:
 
     def refresh_lag(self) -> float:
         refreshing = self._refreshing
-        return 0.0
+        return refreshing.lag() if refreshing is not None else 0.0
 
     def disk_bytes(self) -> int:
         sizes = 0

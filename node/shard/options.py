@@ -35,10 +35,13 @@ class ReplayMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """How a start catches up. Up to `threshold` records it is quicker to read them than to start a Spark session."""
+    """How a start catches up. Up to `threshold` records it is quicker to read them than to start a Spark session. A job
+    may fail `failures_allowed` times and be tried again.
+    """
 
     mode: ReplayMode = ReplayMode.AUTO
     threshold: int = 50_000
+    failures_allowed: int = 3
 
 
 @dataclass(frozen=True, slots=True)

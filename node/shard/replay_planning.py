@@ -64,7 +64,15 @@ def plan_replay(
     if any(bucket.job is not None for bucket in buckets):
         parts.replays.keep_working()
     store, margin = parts.store, parts.options.policy.margin
-    replay = Replay(store, parts.options.shard, buckets, parts.replays, parts.clock, job_life=margin)
+    replay = Replay(
+        store,
+        parts.options.shard,
+        buckets,
+        parts.replays,
+        parts.clock,
+        job_life=margin,
+        failures_allowed=parts.options.replay.failures_allowed,
+    )
     return plan.behind(done), replay
 
 

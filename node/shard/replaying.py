@@ -74,10 +74,13 @@ class Replay:
         clock: Clock,
         *,
         job_life: int,
+        failures_allowed: int,
     ) -> None:
-        """`job_life` is how many milliseconds a job that has to be made anew lives."""
+        """`job_life` is how many milliseconds a job that has to be made anew lives, and `failures_allowed` how often
+        one may fail and be tried again.
+        """
         self._store, self._shard, self._service, self._clock = store, shard, service, clock
-        self._job_life = job_life
+        self._job_life, self._policy = job_life, LeasePolicy(failures_allowed=failures_allowed)
         self._left = deque(buckets)
         self._jobs: dict[int, Job] = {}
         # How many jobs are in which state, as of the last look. Replaced whole, so that any thread may read it.
@@ -124,7 +127,7 @@ class Replay:
     def put_back(self, job: Job, why: str) -> None:
         """What a job left can't be used: it is done again, under another attempt, unless that was so too often."""
         _LOG.warning("a job is done again", shard=str(self._shard), bucket=job.bucket, why=why)
-        self._store.replace_job(job, counted(job, why, LeasePolicy()))
+        self._store.replace_job(job, counted(job, why, self._policy))
         self._looked = float("-inf")
 
     def _make_again(self, job: Job) -> None:

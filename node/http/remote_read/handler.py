@@ -97,7 +97,7 @@ class _Reader:
         """Make a part in a thread, send it, wait until the socket has taken most of it, make the next one. A client
         that takes nothing for as long as a query may take is given up, and so are the answers that wait for it.
         """
-        while part := await self._workers.run(lambda _: next(parts, b"")):
+        while (part := await self._workers.run(lambda _: next(parts, None))) is not None:
             async with asyncio.timeout(self._settings.timeout.seconds):
                 await response.write(part)
         await response.write_eof()

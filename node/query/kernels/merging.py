@@ -8,10 +8,15 @@ from strandline.node.query.kernels.key_order import compare_keys, compare_texts
 
 @njit(cache=True, nogil=True)
 def places_in(metric, key_high, key_low, in_metric, in_key_high, in_key_low, places):
-    """The place of each series in a list that has all of them; both rise by (metric, key_high, key_low)."""
-    at = 0
+    """The place of each series in a list that has all of them; both rise by (metric, key_high, key_low).
+
+    From one on that the list does not have, the place is behind its end.
+    """
+    at, end = 0, len(in_metric)
     for i in range(len(metric)):
-        while in_metric[at] != metric[i] or in_key_high[at] != key_high[i] or in_key_low[at] != key_low[i]:
+        while at < end and (
+            in_metric[at] != metric[i] or in_key_high[at] != key_high[i] or in_key_low[at] != key_low[i]
+        ):
             at += 1
         places[i] = at
 

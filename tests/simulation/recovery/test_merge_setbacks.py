@@ -81,14 +81,18 @@ def test_a_job_whose_result_is_damaged_is_done_again(world: World, kind: str) ->
     assert not world.sqlite.jobs(world.options.shard)
 
 
-def test_a_job_whose_result_is_damaged_each_time_stops_the_shard(world: World) -> None:
+@pytest.mark.parametrize("allowed", [0, 3])
+def test_a_job_whose_result_is_damaged_more_often_than_allowed_stops_the_shard(world: World, allowed: int) -> None:
     world.crash()
     hours_without_a_shard(world, 1)
     world.replay_by(ReplayMode.SPARK)
+    world.options = replace(world.options, replay=replace(world.options.replay, failures_allowed=allowed))
     world.start()
+    done = 0
 
     def damaged_again() -> None:
-        for _ in range(10):
+        nonlocal done
+        for done in range(1, 11):
             world.work()
             damage_results(world, SUMMARY)
             world.pass_time(1_000)
@@ -96,6 +100,7 @@ def test_a_job_whose_result_is_damaged_each_time_stops_the_shard(world: World) -
 
     with pytest.raises(PlanStopped, match="checksum"):
         damaged_again()
+    assert done == allowed + 1
 
 
 def test_a_job_that_is_gone_is_made_again_under_another_plan_and_lives_as_long_as_a_new_one(world: World) -> None:

@@ -1,17 +1,21 @@
 """What the kernels write, read back by the official protobuf implementation and by a reader of the format."""
 
 import struct
+from itertools import islice
 
+import cramjam
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from strandline.node.http.remote_read import sampled
 from strandline.node.http.remote_read.columns import AnswerColumns
 from strandline.node.http.remote_read.kernels.crc32c import crc32c
 from strandline.node.http.remote_read.kernels.xor_chunks import CHUNK_BYTES, put_chunk
 from strandline.node.http.remote_read.sampled import sampled_parts
 from strandline.node.http.remote_read.streamed import FRAME_BYTES, streamed_parts
+from strandline.node.query.queries import QueryTooLarge
 from support.remote_read import Labels, Samples, answer_of, bits_of, frames_of, labels_of, read_sampled, read_streamed
 from support.xor_chunks import read_chunk
 
@@ -186,6 +190,25 @@ def test_columns_that_are_no_plain_arrays_are_read_all_the_same() -> None:
     columns = AnswerColumns.of(type(answer)(answer.keys, answer.first_sample, gapped, answer.value))
     expected = {(("a", "1"),): [(1, 2), (3, 4)], (("a", "2"),): [(5, 6)]}
     assert read_sampled(b"".join(sampled_parts([columns]))) == [expected]
+
+
+def test_labels_that_are_longer_in_a_message_than_in_a_key_have_room() -> None:
+    """Many short ones take a third more."""
+    series: dict[Labels, Samples] = {tuple((chr(letter), "x") for letter in range(48, 112)): [(1, 2)]}
+    columns = [AnswerColumns.of(answer_of(series))]
+    parts = islice(sampled_parts(columns, part_bytes=1), 10)
+    assert read_sampled(b"".join(parts)) == [series]
+    assert read_streamed(b"".join(streamed_parts(columns, part_bytes=1)), 1) == [series]
+
+
+def test_an_answer_that_is_too_large_for_a_block_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = [AnswerColumns.of(answer_of({(("a", "b"),): [(1, 2)]}))]
+    size = len(cramjam.snappy.decompress_raw(b"".join(sampled_parts(columns))))
+    monkeypatch.setattr(sampled, "MAX_MESSAGE", size)
+    sampled_parts(columns)
+    monkeypatch.setattr(sampled, "MAX_MESSAGE", size - 1)
+    with pytest.raises(QueryTooLarge, match="STREAMED_XOR_CHUNKS"):
+        sampled_parts(columns)
 
 
 def large(series: int, length: int) -> dict[Labels, Samples]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from strandline.errors import StrandlineError
@@ -182,6 +182,7 @@ def test_an_error_that_is_no_query_s_arrives_as_a_failure(error: Exception) -> N
 
 @given(st.binary(max_size=60), st.binary(max_size=60))
 def test_bytes_that_are_no_frame_are_refused(header: bytes, body: bytes) -> None:
+    assume(not header.startswith(b"SLQ1"))
     with pytest.raises(FrameDamaged):
         lengths_of((header + bytes(PREFIX.size))[: PREFIX.size])
     with pytest.raises(FrameDamaged):

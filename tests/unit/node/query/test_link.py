@@ -16,7 +16,7 @@ from strandline.clock import SystemClock
 from strandline.errors import StrandlineError
 from strandline.node.query.answers import Answer, BucketsAnswer, TermsAnswer
 from strandline.node.query.asks import Ask, BucketsAsk, LabelValuesAsk
-from strandline.node.query.frames import Message, encode
+from strandline.node.query.frames import PREFIX, Message, encode
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer, LinkUnusable
 from strandline.node.query.messages import QueryFailed
@@ -247,11 +247,14 @@ def test_an_answer_that_is_none_is_an_error(path: Path, client: LinkClient) -> N
 
 
 @pytest.mark.usefixtures("server")
-def test_nonsense_ends_its_own_connection_only(path: Path, client: LinkClient) -> None:
+@pytest.mark.parametrize(
+    "nonsense", [b"GET / HTTP/1.1\r\n\r\n", PREFIX.pack(b"SLQ1", 1 << 25, 0), PREFIX.pack(b"SLQ1", 2, 1 << 25)]
+)
+def test_nonsense_ends_its_own_connection_only(path: Path, client: LinkClient, nonsense: bytes) -> None:
     client.ask(ASK, give())
     with socket.socket(socket.AF_UNIX) as stranger:
         stranger.connect(str(path))
-        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        stranger.sendall(nonsense)
         stranger.settimeout(WAIT_S)
         # A reset tells that something was thrown away unread.
         with suppress(ConnectionResetError):
@@ -303,9 +306,8 @@ def test_a_path_that_can_be_no_socket_is_refused(service: Service, tmp_path: Pat
 
 
 @pytest.mark.usefixtures("server")
-def test_a_closed_client_keeps_no_connection(service: Service, client: LinkClient) -> None:
+def test_a_closed_client_keeps_no_connection(client: LinkClient) -> None:
     asked = client.begin(ASK, give())
     client.close()
     assert asked.answer().warnings
     assert client._idle == []
-    assert service

@@ -154,6 +154,13 @@ def test_far_too_many_samples_are_refused_before_all_are_read(stored: LuceneWorl
     assert len(calls) < len([row for row in stored.manifest().groups if row.samples])
 
 
+def test_one_sample_too_many_is_refused(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    samples = sum(map(len, expected_samples([stored]).values()))
+    assert len(read(answers, replace(ALL_SAMPLES, max_samples=samples)).time) == samples
+    with pytest.raises(QueryTooLarge, match=f"the query reads {samples} samples, and {samples - 1} are allowed"):
+        read(answers, replace(ALL_SAMPLES, max_samples=samples - 1))
+
+
 def test_too_many_series_are_refused_before_any_segment_is_read(stored: LuceneWorld, answers: ShardAnswers) -> None:
     calls = at_first_segment(stored, None)
     with pytest.raises(QueryTooLarge, match="matches 12 series, and a query may read samples of 11"):
@@ -179,14 +186,52 @@ def test_samples_that_are_seen_twice_count_once_for_the_limit(stored: LuceneWorl
     assert samples_of(read(answers, limited)) == asked == expected_samples([stored])
 
 
+def test_a_bucket_that_is_stored_before_the_buffers_are_looked_at_is_not_missed(
+    stored: LuceneWorld, answers: ShardAnswers
+) -> None:
+    stored.pass_time(HOUR)
+    stored.read_all()
+    flusher = stored.running.flusher
+    closed_buckets = flusher.closed_buckets
+    assert closed_buckets()
+
+    def store_first() -> object:
+        flusher.closed_buckets = closed_buckets  # type: ignore[method-assign]
+        while flusher.step() == 0:
+            pass
+        return closed_buckets()
+
+    flusher.closed_buckets = store_first  # type: ignore[method-assign, assignment]
+    assert samples_of(read(answers)) == expected_samples([stored])
+    assert not closed_buckets()
+
+
+def test_of_samples_at_one_time_in_several_buckets_the_newest_counts(world: LuceneWorld, answers: ShardAnswers) -> None:
+    time = world.clock.now_ms()
+    for value in range(5):
+        world.produce(("m", "a", time, float(value)))
+        world.settle()
+        assert samples_of(read(answers)) == {("m", "a"): [(time, float(value))]}
+        if value < 3:
+            world.pass_hours(1)
+        else:
+            world.pass_time(HOUR)
+            world.read_all()
+        assert samples_of(read(answers)) == {("m", "a"): [(time, float(value))]}
+
+
 def test_a_key_that_is_purged_while_its_samples_are_read_is_left_out(
     stored: LuceneWorld, answers: ShardAnswers
 ) -> None:
+    now = stored.clock.now_ms()
+    stored.produce(*((metric, "a", now + 1, float(number)) for number, metric in enumerate(METRICS)))
+    stored.settle()
     lucene = stored.home.index
     assert lucene is not None
     batch = lucene.part_keys(everything())
     keys = [decode_part_key(batch.part_key(place)) for place in range(len(batch))]
     gone = next(place for place, labels in enumerate(keys) if labels["__name__"] == METRICS[3])
+    answers.answer(BucketsAsk(None, 1), give())
 
     def purge() -> None:
         stored.running.index._documents.delete(catalogues.to_bitmap(batch.part_ids[gone : gone + 1]))

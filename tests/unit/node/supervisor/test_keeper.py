@@ -299,3 +299,13 @@ class TestLeaving:
         assert gone.terminated_at is not None
         assert stays.terminated_at is None
         assert [standing.shard for standing in one.crew.standings()] == [1]
+
+    def test_one_that_is_no_longer_served_and_does_not_end_is_killed_and_waited_for(self, one) -> None:
+        child = one.activate()
+        child.deaf = True
+        one.serve()
+        one.pass_time(29)
+        assert not one.crew.is_gone
+        one.pass_time(2)
+        assert child.killed_at is not None
+        assert one.crew.is_gone

@@ -61,6 +61,34 @@ def test_bytes_that_are_no_text_become_the_character_for_that(drawn: list[bytes]
         assert ("\ufffd" in text) == ("\ufffd" in sent.decode(errors="replace"))
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"\x80",
+        b"\xc3",
+        b"\xe2\x82",
+        b"\xf0\x9f\x98",
+        b"\xf5\x80\x80\x80",
+        # Longer than they need be.
+        b"\xc0\x80",
+        b"\xc1\xbf",
+        b"\xe0\x9f\xbf",
+        b"\xf0\x8f\xbf\xbf",
+        # Half of a surrogate pair, and one beyond the last character.
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+    ],
+)
+def test_each_byte_of_what_is_no_character_is_replaced(broken: bytes) -> None:
+    (text,) = orjson.loads(b"".join(terms_json(terms_of([b"a" + broken + b"b"]))))
+    assert text == "a" + "\ufffd" * len(broken) + "b"
+
+
+@pytest.mark.parametrize("text", ["\x80", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff"])
+def test_the_first_and_last_characters_of_each_length_are_passed_on(text: str) -> None:
+    assert b"".join(terms_json(terms_of([text.encode()]))) == f'["{text}"]'.encode()
+
+
 def test_text_is_passed_on_as_it_is_where_json_allows() -> None:
     written = b"".join(terms_json(terms_of(["é€😀/<>&\u2028".encode(), b'"\\\n\t\x01\x7f'])))
     assert written == '["é€😀/<>&\u2028","\\"\\\\\\n\\t\\u0001\x7f"]'.encode()

@@ -1,0 +1,64 @@
+"""What is told of a shard's documents: how long searches are behind, and the disk that they take."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.index.local_copy import lucene_folder
+from strandline.index.shard_index import ShardIndex
+from strandline.index.vm import start_vm
+from strandline.node.shard.documents_home import DictHome, LuceneHome
+from strandline.wire.encoding import Series
+from support.manifest_rows import SHARD
+from support.records import decoded
+from support.shard_with_copy import FIRST, POLICY
+
+pytestmark = pytest.mark.unit
+
+BOUND_S = 5.0
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def home(tmp_path: Path, clock: ManualClock) -> Iterator[LuceneHome]:
+    """One that is not open yet."""
+    start_vm()
+    with closing(LuceneHome(SHARD, tmp_path / "index", POLICY.retention, 16, BOUND_S, clock)) as made:
+        yield made
+
+
+def test_the_lag_is_that_of_the_oldest_change_that_searches_do_not_see(home: LuceneHome, clock: ManualClock) -> None:
+    assert home.refresh_lag() == 0.0, "before it is open"
+    home.open("topic-1", [])
+    assert home.refresh_lag() == 0.0
+    home.refresh(changed=True)
+    clock.sleep(2)
+    home.refresh(changed=True)
+    assert home.refresh_lag() == pytest.approx(2)
+    clock.sleep(BOUND_S)
+    home.refresh(changed=False)
+    assert home.refresh_lag() == 0.0
+
+
+def test_the_disk_is_that_of_lucenes_files(home: LuceneHome) -> None:
+    assert home.disk_bytes() == 0, "there is no folder yet"
+    opened = home.open("topic-1", [])
+    index = ShardIndex(POLICY, opened.documents, open_bucket=FIRST, next_part_id=0, series_limit=1_000)
+    index.take(
+        decoded(Series([("name", str(number))], [(FIRST * POLICY.flush_interval, 1.0)]) for number in range(500))
+    )
+    index.cut()
+    home.save("topic-1", index.snapshot(), "attempt")
+    files = [file.stat().st_size for file in lucene_folder(home.folder).iterdir()]
+    assert home.disk_bytes() == sum(files) > 1_000
+
+
+def test_documents_in_memory_have_neither() -> None:
+    assert (DictHome().refresh_lag(), DictHome().disk_bytes()) == (0.0, 0)
