@@ -1,5 +1,6 @@
 """The HTTP front of a node: every path that it answers, over the shards that its supervisor keeps."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
@@ -83,7 +84,8 @@ class NodeFront:
             await self._server.stop(_STOP_S)
         self._workers.close()
         self._page_workers.close()
-        self._watch.close()
+        # It may wait for a store that hangs.
+        await asyncio.to_thread(self._watch.close)
 
     def reload(self, settings: Settings) -> None:
         """Hold requests to these tokens, and queries to these limits, from now on."""

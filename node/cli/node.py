@@ -52,7 +52,7 @@ def command(context: Context) -> ExitCode:
 
 
 async def _serve(context: Context, supervisor: Supervisor[LinkClient], front: NodeFront) -> None:
-    notices = NodeNotices.of(supervisor, context.environ, context.clock)
+    notices = NodeNotices.of(supervisor, context.environ, context.clock, on_feed=front.figures.watchdog_fed)
 
     def read() -> Settings:
         settings = load_with_origins(context.config, context.environ).settings

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import structlog
@@ -12,7 +12,7 @@ from strandline.node.settings.http_sections import NodeSettings
 from strandline.node.supervisor.standing import ShardStanding
 from strandline.node.supervisor.supervisor import Vitals
 from strandline.node.systemd.notify import NotifySocket, watchdog_seconds
-from strandline.node.systemd.telling import Seen, Told, tell
+from strandline.node.systemd.telling import WATCHDOG, Seen, Told, tell
 
 _LOG = structlog.get_logger(__name__)
 # What the front may need to end, after the shards have.
@@ -35,15 +35,28 @@ class NodeNotices:
     fed.
     """
 
-    def __init__(self, node: Watched, socket: NotifySocket, clock: Clock, watchdog_s: float | None = None) -> None:
+    def __init__(
+        self,
+        node: Watched,
+        socket: NotifySocket,
+        clock: Clock,
+        watchdog_s: float | None = None,
+        *,
+        on_feed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_feed` is called when the watchdog has been fed."""
         self._node, self._socket, self._clock, self._watchdog_s = node, socket, clock, watchdog_s
+        self._on_feed = on_feed
         self._told = Told()
         self._over = False
 
     @classmethod
-    def of(cls, node: Watched, environ: Mapping[str, str], clock: Clock) -> "NodeNotices":
+    def of(
+        cls, node: Watched, environ: Mapping[str, str], clock: Clock, *, on_feed: Callable[[], None] = lambda: None
+    ) -> "NodeNotices":
         """As the environment asks for."""
-        return cls(node, NotifySocket.of(environ), clock, watchdog_seconds(environ, os.getpid()))
+        watchdog_s = watchdog_seconds(environ, os.getpid())
+        return cls(node, NotifySocket.of(environ), clock, watchdog_s, on_feed=on_feed)
 
     def check(self, settings: NodeSettings) -> None:
         """Say so if systemd would end the whole node for a shard that the supervisor would mend."""
@@ -68,6 +81,8 @@ class NodeNotices:
         )
         lines, self._told = tell(self._told, seen, self._watchdog_s)
         self._socket.send(*lines)
+        if WATCHDOG in lines:
+            self._on_feed()
 
     def reloading(self) -> None:
         """A reload begins. While the start goes on systemd is not told: it would take the end of the reload for that

@@ -16,6 +16,7 @@ from strandline.node.supervisor.progress import describe
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
 from strandline.node.supervisor.supervisor import Vitals
 
+WATCHDOG = "WATCHDOG=1"
 EXTENSION_S = 180
 """For how much longer a start may take after each step forward."""
 _EXTEND_EVERY_S = 10.0
@@ -62,7 +63,7 @@ def tell(told: Told, seen: Seen, watchdog_s: float | None) -> tuple[tuple[str, .
             told = replace(told, marks=marks, extended_at=seen.now)
     # Twice as often as is asked for, as sd_watchdog_enabled(3) advises.
     if watchdog_s is not None and seen.now - told.fed_at >= watchdog_s / 2 and _all_live(told.fed_by, seen.vitals):
-        lines.append("WATCHDOG=1")
+        lines.append(WATCHDOG)
         told = replace(told, fed_at=seen.now, fed_by=seen.vitals)
     if (status := status_text(seen)) != told.status:
         lines.append(f"STATUS={status}")

@@ -92,7 +92,8 @@ def test_a_job_whose_result_is_damaged_more_often_than_allowed_stops_the_shard(w
 
     def damaged_again() -> None:
         nonlocal done
-        for done in range(1, 11):
+        for _ in range(10):
+            done += 1
             world.work()
             damage_results(world, SUMMARY)
             world.pass_time(1_000)

@@ -68,6 +68,17 @@ def notices(node: Node, manager: socket.socket, clock: ManualClock) -> Iterator[
     made.close()
 
 
+def test_whoever_counts_is_told_of_each_feeding(manager: socket.socket, node: Node, clock: ManualClock) -> None:
+    fed: list[float] = []
+    socket_ = NotifySocket(manager.getsockname())
+    notices = NodeNotices(node, socket_, clock, watchdog_s=60.0, on_feed=lambda: fed.append(clock.monotonic()))
+    for _ in range(60):
+        notices.turn()
+        clock.sleep(1)
+    notices.close()
+    assert fed == [0.0, 30.0]
+
+
 def test_a_node_from_start_to_end(notices: NodeNotices, node: Node, manager: socket.socket, clock: ManualClock) -> None:
     notices.turn()
     assert heard(manager) == [
