@@ -57,7 +57,6 @@ class Gateway:
         self._in_flight = InFlight(options.max_in_flight)
         self._counting = Counting()
         self._threads = ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1), thread_name_prefix="packing")
-        self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopping = False
 
     def routes(self) -> tuple[Route, ...]:
@@ -120,13 +119,9 @@ class Gateway:
         self._is_stopping = True
 
     async def close(self, timeout: float) -> None:
-        """Wait for what is in flight, for so many seconds in all, and give up the rest."""
+        """Wait for so many seconds until Kafka has what was handed to it, and give up the rest."""
         self.begin_stop()
-        began = self._clock.monotonic()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=timeout)
-        left = max(0.0, timeout - (self._clock.monotonic() - began))
-        await asyncio.get_running_loop().run_in_executor(None, self._producer.close, left)
+        await asyncio.get_running_loop().run_in_executor(None, self._producer.close, timeout)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def warm_up(self) -> None:
@@ -153,17 +148,7 @@ class Gateway:
             reservation.release()
             raise
         self._counting.bytes_in += len(body)
-        # In a task of its own, which goes on if this one is cancelled because the client has gone.
-        task = asyncio.create_task(self._put(body, reservation))
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        await asyncio.shield(task)
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            # Somebody has to ask for it, or asyncio complains where the client has gone and nobody else does.
-            task.exception()
+        await self._put(body, reservation)
 
     def _require_kafka(self) -> None:
         """While brokers don't answer, nothing is read that would only wait for them."""
@@ -193,7 +178,9 @@ class Gateway:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def _put(self, body: bytes, reservation: Reservation) -> None:
-        """Into Kafka. Whatever happens, the reservation is given back when nothing of the request is left."""
+        """Into Kafka. Whatever happens, and whenever the client goes away and this is cancelled, the reservation is
+        given back when nothing of the request is left.
+        """
         try:
             packed = await self._packed(body)
             del body

@@ -118,8 +118,8 @@ def _presented(request: web.Request) -> _Presented | None:
 
 
 def _unauthorized(request: web.Request, access: Access, reason: str) -> Refused:
-    # Only where a person looks: a browser asks for a password when it sees the second challenge.
+    # Only where a person looks, and then alone: a browser that sees another challenge before it asks for no password.
     person = access is Access.READ and (request.path == "/" or "text/html" in request.headers.get("Accept", ""))
-    challenge = f"{_BEARER}, {_BASIC}" if person else _BEARER
+    challenge = _BASIC if person else _BEARER
     remedy = f"Send `Authorization: Bearer <token>` with the token of {_TOKEN_SETTINGS[access]}"
     return Refused(401, "unauthorized", reason, remedy=remedy, headers={"WWW-Authenticate": challenge})

@@ -37,19 +37,14 @@ def merge_series(answers: Sequence[SeriesAnswer], limit: int) -> SeriesAnswer:
 def merge_terms(answers: Sequence[TermsAnswer], limit: int) -> TermsAnswer:
     """Every term once, at most so many, with the series of all shards counted together.
 
-    A term behind the last one of a list that was cut off is left out: its count would not be whole.
+    Each shard gave at most as many, the first ones that it has. So whatever is among the first of all is in the list of
+    every shard that has it, and its count is whole.
     """
-    ends = [one.data[one.offsets[-2] :].tobytes() for one in answers if one.more and len(one)]
     whole = _by_pairs(answers, _two_terms)
-    kept = min(limit, len(whole))
-    if len(answers) > 1 and ends:
-        last = min(ends)
-        while kept and whole.data[whole.offsets[kept - 1] : whole.offsets[kept]].tobytes() > last:
-            kept -= 1
-    if kept == len(whole):
+    if len(whole) <= limit:
         return whole
-    offsets = whole.offsets[: kept + 1]
-    return TermsAnswer(offsets, whole.data[: offsets[-1]], whole.counts[:kept], more=True, warnings=whole.warnings)
+    offsets = whole.offsets[: limit + 1]
+    return TermsAnswer(offsets, whole.data[: offsets[-1]], whole.counts[:limit], more=True, warnings=whole.warnings)
 
 
 def merge_samples_answers(answers: Sequence[SamplesAnswer], *, max_series: int, max_samples: int) -> SamplesAnswer:

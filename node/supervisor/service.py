@@ -37,19 +37,6 @@ class Front(Protocol):
         ...
 
 
-class NoFront:
-    """None: a node that only its shards' store knows of."""
-
-    async def start(self) -> None:
-        pass
-
-    async def stop(self) -> None:
-        pass
-
-    def reload(self, settings: Settings) -> None:
-        pass
-
-
 class Supervised(Watched, Protocol):
     """What the service does with its supervisor."""
 

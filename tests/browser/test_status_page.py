@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from strandline.errors import Retryable
 from strandline.node.page.hours import HourStanding
@@ -273,3 +273,17 @@ def test_another_token_is_asked_for_when_the_one_in_use_is_not_taken_any_more(tm
         node.standing.told = (active(0), active(1))
         expect(card(page, 1).locator(".badge")).to_have_text("Active")
         assert new not in page.content() + page.url
+
+
+def test_a_browser_opens_the_page_with_the_token_as_password(browser: Browser, tmp_path: Path) -> None:
+    """As a person does who is asked for it: only a challenge that Chromium understands makes it send the password."""
+    token = "token-of-a-test-with-a-person"
+    with (
+        PageNode(FakeQueries(), settings=token_settings(tmp_path, token)) as node,
+        browser.new_context(http_credentials={"username": "anybody", "password": token}) as context,
+    ):
+        page = context.new_page()
+        answer = page.goto(node.url)
+        assert answer is not None
+        assert answer.status == 200
+        expect(page.locator("h1")).to_contain_text("Strandline")

@@ -81,7 +81,8 @@ class TestWhatIsDropped:
     def test_the_others_are_written_and_each_reason_has_its_count_and_an_example(self) -> None:
         twice = Series([("a", "1"), ("a", "2"), ("b", "3")], [(1, 1.0)])
         bare = Series([], [(1, 1.0)])
-        packed = pack(body_of(up(1), twice, bare, twice, up(2)), 4, OPTIONS)
+        again = Series([("c", "1"), ("c", "2")], [(1, 1.0)])
+        packed = pack(body_of(up(1), twice, again, bare, up(2)), 4, OPTIONS)
         assert packed.series == 2
         assert {(one.reason, one.series, one.example) for one in packed.dropped} == {
             ("duplicate-name", 2, '{a="1", a="2", b="3"}'),

@@ -12,8 +12,8 @@ from strandline.index import catalogue as catalogues
 from strandline.index.documents import decode_part_key
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.index.pylucene.queries import everything
-from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer
-from strandline.node.query.asks import BucketsAsk, LabelNamesAsk, SamplesAsk, SeriesAsk
+from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
+from strandline.node.query.asks import BucketsAsk, LabelNamesAsk, LabelValuesAsk, SamplesAsk, SeriesAsk
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTooLarge, QueryUnavailable
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.shard.status import Phase
@@ -274,6 +274,15 @@ def test_series_that_ended_before_the_range_are_left_out_however_many_they_are(
     answer = answers.answer(SeriesAsk((selector('{name="a"}'),), within, 100), give())
     assert isinstance(answer, SeriesAnswer)
     assert sorted(names_of(answer.keys)) == sorted((metric, "a") for metric in METRICS[:live])
+
+
+def test_values_of_any_script_keep_their_bytes(world: LuceneWorld, answers: ShardAnswers) -> None:
+    names = ["a", "straße", "\U0001f600", "日本", "z"]
+    world.produce(*(("m", name, world.clock.now_ms(), 1.0) for name in names))
+    world.settle()
+    answer = answers.answer(LabelValuesAsk("name", (), None, 10), give())
+    assert isinstance(answer, TermsAnswer)
+    assert answer.terms() == sorted(names, key=str.encode)
 
 
 def test_buckets_tell_what_waits_and_what_is_stored(stored: LuceneWorld, answers: ShardAnswers) -> None:
