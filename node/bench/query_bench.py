@@ -2,7 +2,7 @@
 
 Both have the same series, from the same remote-write bytes: a node reads them from Kafka, the peer takes them over
 HTTP. Then each look-up is asked of both in turn, first of the one, then of the other, over one connection each, and
-with the same times. Answers have to have the same number of results, or the run fails.
+about the same time. Answers have to have the same number of results, or the run fails.
 """
 
 import json
@@ -104,11 +104,11 @@ class QueryBench:
             step.note = "" if quiet else "in vain"
         asked = Asked(options.series, self._time_s - _HOUR_S, self._time_s + _HOUR_S)
         figures = []
-        with ExitStack() as connections:
-            links = [connections.enter_context(closing(server.connect())) for server in both]
-            for lookup in lookups(asked):
-                with self._steps.step(f"Looking up: {lookup.what}") as step:
-                    figures.append(self._figures(lookup, both, links, step))
+        for lookup in lookups(asked):
+            with ExitStack() as connections, self._steps.step(f"Looking up: {lookup.what}") as step:
+                # New ones each time: some servers end a connection after a while.
+                links = [connections.enter_context(closing(server.connect())) for server in both]
+                figures.append(self._figures(lookup, both, links, step))
         return QueryReport(
             series=options.series,
             labels_a_series=len(wider_labels_of(0)),

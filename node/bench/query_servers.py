@@ -92,12 +92,13 @@ def node_launch(settings: Path, port: int, log: Path) -> Launch:
 
 
 def peer_launch(program: str, folder: Path, port: int) -> Launch:
-    """VictoriaMetrics, with no limit that a look-up of ours would meet."""
+    """VictoriaMetrics, with no limit that a look-up of ours would meet, nor one on how long a connection lasts."""
     command = (
         program,
         f"-storageDataPath={folder / 'data'}",
         f"-httpListenAddr={LOOPBACK}:{port}",
         "-retentionPeriod=1",
+        "-http.connTimeout=1h",
         "-search.maxSeries=10000000",
         "-search.maxTagValues=10000000",
     )

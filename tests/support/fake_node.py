@@ -42,6 +42,7 @@ class FakeNode(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     server: FakeNode
+    disable_nagle_algorithm = True
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:

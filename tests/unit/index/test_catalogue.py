@@ -114,7 +114,9 @@ def test_label_names_and_values_follow_matchers_and_time(shard: Shard) -> None:
     assert catalogue.label_values("zone", limit=10).counts.tolist() == [1, 2, 1]
     assert catalogue.label_values("zone", within=hours(100, 101), limit=10).terms == ["a", "b"]
     assert catalogue.label_values("name", parse_selector('up{zone="b"}'), limit=10).terms == ["b1", "b2"]
-    assert catalogue.label_values("name", parse_selector('up{zone="b"}'), within=hours(102, 103), limit=10).terms == ["b2"]
+    assert catalogue.label_values("name", parse_selector('up{zone="b"}'), within=hours(102, 103), limit=10).terms == [
+        "b2"
+    ]
     assert catalogue.label_values("name", limit=3).terms == ["a1", "b1", "b2"]
     assert catalogue.label_values("name", limit=3).more
     assert catalogue.label_names(limit=10).terms == ["__name__", "name", "zone"]

@@ -47,8 +47,13 @@ def test_a_missing_or_truncated_file_is_named(venv: Path) -> None:
 
 def test_set_up_has_compiled_all_packages_that_a_shard_imports() -> None:
     """A service may not write where it is installed, and would compile them at each start."""
-    names = "import strandline.node.cli.shard, sys; print(*(m.__cached__ for m in sys.modules.values() if getattr(m, '__cached__', None)), sep='\\n')"
-    listed = subprocess.run([sys.executable, "-c", names], capture_output=True, text=True, check=True).stdout
+    program = """
+import strandline.node.cli.shard, sys
+for module in list(sys.modules.values()):
+    if getattr(module, "__cached__", None):
+        print(module.__cached__)
+"""
+    listed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     compiled = [Path(line) for line in listed.splitlines() if "site-packages" in line]
     assert len(compiled) > 300
     assert [path for path in compiled if not path.exists()] == []

@@ -170,6 +170,11 @@ class TestLabelsAsText:
         assert "\n" not in text
         assert text.endswith(", ...}")
 
+    def test_no_more_than_the_first_fields_are_looked_at(self) -> None:
+        """There may be millions of them, and others wait."""
+        samples = _content(Series([], [(1, 1.0)] * 100))
+        assert labels_text(samples + _content(Series([("a", "b")], []))) == "{}"
+
     def test_names_that_need_it_are_quoted(self) -> None:
         assert labels_text(_content(Series([("a b", 'say "x"')], []))) == r'{"a b"="say \"x\""}'
 

@@ -104,9 +104,10 @@ class TestSeriesThatAreNotTaken:
 
     def test_the_answer_is_one_line_that_prometheus_logs_whole(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
-            bad = [Series([(f"a\n{'x' * 1100}{number}", "v")], [(1, 1.0)]) for number in range(3)]
-            answer = await gateway.write(body_of(BAD, Series([], [(1, 1.0)]), *bad))
-            assert len(answer.text) <= 501
+            long = [(f"\n{number}" + "n" * 50, "v" * 100) for number in range(4)]
+            bad = [[*long, *long], [*long, ("", "v")], [*long, ("n" * 1100, "v")], [*long, ("n", "v" * 5000)]]
+            answer = await gateway.write(body_of(*(Series(labels, [(1, 1.0)]) for labels in bad)))
+            assert len(answer.text) == 501
             assert answer.text.count("\n") == 1
 
         run(test)

@@ -145,7 +145,7 @@ def test_the_bits_of_a_staleness_marker_arrive() -> None:
 
 
 def test_columns_lie_where_words_may_be_read() -> None:
-    _, *columns = message_of(frame_of(answer_message(_samples([({"a": "bcd"}, [1.0, 2.0])], ())))).columns
+    _, *columns = message_of(frame_of(answer_message(_samples([({"a": "bcde"}, [1.0, 2.0])], ())))).columns
     assert all(column.flags.aligned for column in columns)
 
 
@@ -224,6 +224,7 @@ def _with(**changes: object) -> Message:
         Message("series", {"warnings": [], "more": False}, (np.array([0, 3]), np.frombuffer(b"\5\0a", "u1"))),
         Message("series", {"warnings": [], "more": False}, (np.array([0, 3]), np.frombuffer(b"\1\0a", "u1"))),
         Message("terms", {"warnings": [], "more": False}, (np.array([0, 1]), np.zeros(1, "u1"), np.empty(0, "i8"))),
+        Message("terms", {"warnings": [], "more": False}, (np.array([0, 2, 1]), np.zeros(1, "u1"), np.arange(2))),
         Message("buckets", {"warnings": [], "buckets": [{"shard": 1}]}),
         Message("cardinality", {"warnings": [], "series": -1, "exact_values": True}),
     ],

@@ -19,7 +19,7 @@ from strandline.node.query.asks import Ask, BucketsAsk, LabelValuesAsk
 from strandline.node.query.frames import PREFIX, Message, encode
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer, LinkUnusable
-from strandline.node.query.messages import QueryFailed
+from strandline.node.query.messages import QueryFailed, answer_message
 from strandline.node.query.queries import (
     Cancellation,
     QueryCancelled,
@@ -208,6 +208,28 @@ def test_a_kept_connection_that_breaks_as_the_question_is_sent_is_replaced(
         # As if the process had ended only after the connection was looked at.
         monkeypatch.setattr("strandline.node.query.link_client._is_quiet", lambda _connection: True)
         assert client.ask(ASK, give()).warnings
+
+
+def test_a_question_that_a_kept_connection_swallowed_is_asked_again(path: Path, client: LinkClient) -> None:
+    """The process ends between the last look at the connection and its reading of the question."""
+    replies = [b"".join(encode(answer_message(BucketsAnswer((), (word,))))) for word in ("first", "second")]
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(1) as threads:
+        listener.bind(str(path))
+        listener.listen()
+
+        def answer_and_end() -> None:
+            for reply in replies:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(reply)
+                    connection.recv(1 << 16)
+
+        answering = threads.submit(answer_and_end)
+        assert client.ask(ASK, give()).warnings == ("first",)
+        assert client.ask(ASK, give()).warnings == ("second",)
+        client.close()
+        answering.result(WAIT_S)
 
 
 @pytest.mark.parametrize("sent", [0, 1, 10, 40, -1], ids=lambda sent: f"{sent} bytes")
