@@ -167,18 +167,26 @@ def unpack_ids_and_hashes(packed: bytes) -> tuple[NDArray[np.uint32], NDArray[np
 
 @dataclass(frozen=True, slots=True)
 class TermCounts:
-    """Names or values of labels in order of their code points, each with the number of part keys that have it."""
+    """Names or values of labels in order of their code points, each with the number of part keys that have it. Term i
+    is `data[offsets[i] : offsets[i + 1]]`, as UTF-8.
+    """
 
-    terms: list[str]
+    offsets: NDArray[np.uint32]
+    data: NDArray[np.uint8]
     counts: NDArray[np.uint32]
     # Whether there are further ones behind the last.
     more: bool
+
+    @property
+    def terms(self) -> list[str]:
+        """As texts: for handfuls."""
+        text = self.data.data
+        return [str(text[start:end], "utf-8") for start, end in pairwise(self.offsets.tolist())]
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
         """Read the extension's layout: u32 n; u32 more or not; n counts of u32; n + 1 offsets of u32; the terms."""
         count, more = struct.unpack_from("<II", packed)
-        offsets = np.frombuffer(packed, "<u4", count + 1, offset=8 + 4 * count).tolist()
-        text = memoryview(packed)[12 + 8 * count :]
-        terms = [str(text[start:end], "utf-8") for start, end in pairwise(offsets)]
-        return cls(terms, np.frombuffer(packed, "<u4", count, offset=8), bool(more))
+        offsets = np.frombuffer(packed, "<u4", count + 1, offset=8 + 4 * count)
+        data = np.frombuffer(packed, np.uint8, offset=12 + 8 * count)
+        return cls(offsets, data, np.frombuffer(packed, "<u4", count, offset=8), bool(more))

@@ -9,6 +9,7 @@ from aiohttp import web
 from prometheus_client.core import Metric as Family
 
 from strandline.clock import Clock
+from strandline.node.http.api.kernel_loading import load_kernels
 from strandline.node.http.api.routes import api_routes
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.health import health_routes
@@ -77,6 +78,8 @@ class NodeFront:
         )
         self.bound: BoundAddress = await self._server.start()
         self._watch.start()
+        # Not before it listens: a first question may wait for its kernels, a probe of the node's health may not.
+        asyncio.get_running_loop().run_in_executor(None, load_kernels)
 
     async def stop(self) -> None:
         """Take no more requests, and give those that run a short time."""

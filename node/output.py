@@ -21,7 +21,7 @@ import rich.table
 from rich.console import Console
 
 from strandline.clock import Clock
-from strandline.errors import ExitCode, StrandlineError
+from strandline.errors import ExitCode, Retryable, StrandlineError
 from strandline.node.masking import SecretMask
 from strandline.node.plain import plain
 from strandline.node.steps import LineSteps, LiveSteps, steps
@@ -150,7 +150,14 @@ class JsonOutput(Output):
     def _fail(
         self, error: BaseException, message: str, remedy: str, exit_code: ExitCode, more: Mapping[str, object]
     ) -> None:
-        told = {"type": type(error).__name__, "message": message, "remedy": remedy, "exit_code": exit_code, **more}
+        told = {
+            "type": type(error).__name__,
+            "message": message,
+            "remedy": remedy,
+            "exit_code": exit_code,
+            "retryable": isinstance(error, Retryable),
+            **more,
+        }
         self._write({"error": told})
 
     def _write(self, value: object) -> None:

@@ -10,8 +10,8 @@ EXIT_CODES = {
     ExitCode.USAGE: "wrong command line or settings; nothing was done",
     ExitCode.DATA_LOST: "data is lost: the message names the range",
     ExitCode.VERIFY_FAILED: "a verification found differences",
-    ExitCode.FENCED: "another node has taken the shard",
-    ExitCode.NOT_READY: "the hour or day is not ready, or nobody can tell",
+    ExitCode.FENCED: "the shard belongs to another process, or is taken by one",
+    ExitCode.NOT_READY: "the hour, the day or the node is not ready, or nobody can tell",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 

@@ -15,6 +15,7 @@ from strandline.node.query.shard_service import ShardService
 from strandline.node.replay.service import WorkerProcess
 from strandline.node.shard.assembling import assembled
 from strandline.node.shard.heap import limit_arenas
+from strandline.node.shard.ownership import Taker
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.status_file import StatusFile
 from strandline.recovery.offset_policy import Accepted
@@ -54,6 +55,11 @@ from strandline.recovery.offset_policy import Accepted
     is_flag=True,
     help="Go on though the topic was deleted and made again, or cut short. It is read from its beginning.",
 )
+@click.option(
+    "--after-fencing",
+    is_flag=True,
+    help="Take the shard only if its owner has left, or was not seen for a minute: for one that was fenced before.",
+)
 @pass_context
 def command(
     context: Context,
@@ -63,6 +69,7 @@ def command(
     socket: Path | None,
     accept_loss: int | None,
     accept_new_topic: bool,
+    after_fencing: bool,
 ) -> ExitCode:
     """Run a shard."""
     settings = context.settings()
@@ -74,7 +81,8 @@ def command(
             opened.enter_context(LinkServer(socket, service, context.clock))
         replays = opened.enter_context(closing(WorkerProcess(context.loaded.file, context.clock)))
         parts = opened.enter_context(assembled(settings, shard, context.environ, context.clock, replays=replays))
-        running = RunningShard(parts, accepted=accepted)
+        taker = Taker.FENCED_PROCESS if after_fencing else Taker.NODE
+        running = RunningShard(parts, accepted=accepted, taker=taker)
         service.begin(running)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: running.stop())

@@ -44,8 +44,7 @@ RECORD_OVERHEAD = 1 << 10
 """What a record, or a request, takes in memory beside its bytes, about."""
 
 _MOST_THREADS = 4
-# A request that unpacks to less takes at most two milliseconds: to hand it to a thread would cost a fifth more CPU, and
-# all in all not be quicker.
+# A request that unpacks to less takes some two milliseconds. To hand it to a thread would cost up to a fifth more CPU.
 _WORTH_A_THREAD = 1 << 20
 
 

@@ -1,8 +1,8 @@
 """Requests that are not answered with success: the status by remote write's book, and what to do.
 
-The book knows three kinds. A sender repeats a request that was answered with 5xx, whole and until it works. It may
-repeat one that was answered with 429. It drops what was answered with any other 4xx, so these are for requests that
-will never be taken, and for nothing else.
+A sender repeats a request that was answered with 5xx, whole and until it works. It drops what was answered with 4xx,
+so these are for requests that will never be taken, and for nothing else. The book has 429 as well, which a sender may
+repeat; but Prometheus drops it unless it is told not to, so that what is put off is a 503, too.
 """
 
 from aiohttp import web
@@ -55,7 +55,7 @@ def too_large(size: str, limit: int) -> NotTaken:
 def put_off(waited_s: float) -> NotTaken:
     """There was no room for it."""
     return NotTaken(
-        429,
+        503,
         Outcome.PUT_OFF,
         f"as much as may waits for Kafka already, and {waited_s:g} s have made no room",
         remedy="Send it again later. If this lasts, look at Kafka, or raise gateway.max_in_flight",

@@ -132,16 +132,8 @@ def _series(
 
 
 def _terms(found: TermCounts, warnings: tuple[str, ...]) -> TermsAnswer:
-    # All at once: there may be a million of them. Where all is ASCII, a text has as many bytes as characters.
-    data = "".join(found.terms).encode()
-    lengths = np.fromiter(map(len, found.terms), dtype=np.int64, count=len(found.terms))
-    if lengths.sum() != len(data):
-        lengths = np.fromiter((len(term.encode()) for term in found.terms), dtype=np.int64, count=len(found.terms))
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return TermsAnswer(
-        offsets, np.frombuffer(data, dtype=np.uint8), found.counts.astype(np.int64), found.more, warnings
-    )
+    counts = found.counts.astype(np.int64)
+    return TermsAnswer(found.offsets.astype(np.int64), found.data, counts, found.more, warnings)
 
 
 def _cardinality(catalogue: Catalogue, ask: CardinalityAsk, warnings: tuple[str, ...]) -> CardinalityAnswer:

@@ -100,6 +100,8 @@ class LuceneHome:
             discard_copy(self.folder)
             self.index, copy = PartKeyIndex.open(lucene_folder(self.folder), ram_buffer_mb=self.ram_buffer_mb), None
         self._refreshing = BoundedRefresh(self.index, self.clock, self.refresh_s)
+        # What the start is about to add is to be found, though no record may ever come.
+        self._refreshing.changed()
         return OpenedDocuments(LuceneDocuments(self.index), copy)
 
     def save(self, topic_id: str, snapshot: CutSnapshot, attempt: str) -> None:

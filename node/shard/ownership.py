@@ -4,7 +4,7 @@ import secrets
 from enum import StrEnum
 
 from strandline.clock import Clock
-from strandline.errors import Fatal, Retryable
+from strandline.errors import ExitCode, Fatal, Retryable
 from strandline.store.protocol import Store
 from strandline.store.rows import DatasetShape, Ownership, ShardId, ShardState
 
@@ -24,6 +24,8 @@ class Taker(StrEnum):
 
 class StillOwned(Fatal):
     """The shard's owner lives."""
+
+    exit_code = ExitCode.FENCED
 
 
 class TakeFailed(Retryable):

@@ -17,6 +17,9 @@ class Phase(StrEnum):
     STOPPED = "stopped"
 
 
+_ENDED = (Phase.FENCED, Phase.FAILED, Phase.STOPPED)
+
+
 @dataclass(slots=True)
 class Counters:
     """What a shard has done since it started. Written by the shard's own threads, each field by one of them.
@@ -81,7 +84,9 @@ class Status:
         return replace(self, counters=replace(self.counters))
 
     def enter(self, phase: Phase, now: int, fraction: float | None = None) -> None:
-        """Go on to a phase of the start."""
+        """Go on to a phase of the start. What has ended does not: another thread may just have said so."""
+        if self.phase in _ENDED:
+            return
         if self.phase.value not in self.entered or phase is not self.phase:
             self.entered = self.entered | {phase.value: now}
         self.phase, self.fraction = phase, fraction

@@ -67,7 +67,7 @@ def test_help_names_the_commands_and_every_exit_code(capsys: pytest.CaptureFixtu
     for option in ("-h", "--help"):
         assert cli.main([option]) == ExitCode.OK
         shown = capsys.readouterr().out
-        assert "  check-config  Check the settings and show where each one comes from.\n" in shown
+        assert "  check-config   Check the settings and show where each one comes from.\n" in shown
         for code in ExitCode:
             assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in shown
 
@@ -184,6 +184,7 @@ def test_an_error_that_was_foreseen_gives_its_message_remedy_and_exit_code(
         "message": "gone with (hidden)",
         "remedy": "Accept it",
         "exit_code": 3,
+        "retryable": False,
     }
     assert shown.err == ""
     trial["act"] = fail(Retryable("later"))

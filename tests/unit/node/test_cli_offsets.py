@@ -295,7 +295,7 @@ def test_a_rewind_is_refused_while_the_owner_lives_unless_it_is_told_to_take(wor
     take_shard(world.sqlite, world.options.shard, Taker.NODE, "topic-1", world.clock)
     world.pass_time(29_000)
     code, told = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes")
-    assert (code, told["error"]["type"]) == (ExitCode.FAILED, "StillOwned")
+    assert (code, told["error"]["type"]) == (ExitCode.FENCED, "StillOwned")
     assert superseded(world) == set()
     assert commands.text("offsets", "rewind", "0", "--to-offset", "1", "--yes", "--take")[0] == ExitCode.OK
     assert superseded(world) == {FIRST + 1, FIRST + 2}

@@ -116,7 +116,13 @@ def test_an_error_without_a_remedy_is_one_line(stdout: io.StringIO, stderr: io.S
 def test_an_error_for_programs_is_the_one_document_on_stdout(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(JsonOutput, stdout, stderr).error(Fatal(f"no such thing as {SECRET}", remedy="Make one"))
     assert json.loads(stdout.getvalue()) == {
-        "error": {"type": "Fatal", "message": "no such thing as (hidden)", "remedy": "Make one", "exit_code": 1}
+        "error": {
+            "type": "Fatal",
+            "message": "no such thing as (hidden)",
+            "remedy": "Make one",
+            "exit_code": 1,
+            "retryable": False,
+        }
     }
     assert stderr.getvalue() == ""
 

@@ -219,7 +219,7 @@ class TestBackPressure:
             first = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(2)]
             await eventually_in_loop(lambda: len(gateway.producer.held) == 2)
             third = await gateway.write(body_of(up(3)))
-            assert third.status == 429
+            assert third.status == 503, "Prometheus drops what was answered with 429, unless it was told not to"
             assert int(third.headers["Retry-After"]) > 0
             for batch in list(gateway.producer.held):
                 batch.deliver()

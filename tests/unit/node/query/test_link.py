@@ -216,6 +216,7 @@ def test_a_question_that_a_kept_connection_swallowed_is_asked_again(path: Path, 
     with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(1) as threads:
         listener.bind(str(path))
         listener.listen()
+        listener.settimeout(WAIT_S)
 
         def answer_and_end() -> None:
             for reply in replies:
@@ -238,6 +239,7 @@ def test_a_shard_that_ends_in_the_middle_of_an_answer_is_an_error(path: Path, cl
     with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(1) as threads:
         listener.bind(str(path))
         listener.listen()
+        listener.settimeout(WAIT_S)
 
         def half_an_answer() -> None:
             connection, _ = listener.accept()
@@ -255,6 +257,7 @@ def test_an_answer_that_is_none_is_an_error(path: Path, client: LinkClient) -> N
     with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(1) as threads:
         listener.bind(str(path))
         listener.listen()
+        listener.settimeout(WAIT_S)
 
         def nonsense() -> None:
             connection, _ = listener.accept()

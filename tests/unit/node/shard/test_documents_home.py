@@ -211,12 +211,25 @@ def test_nothing_is_saved_of_an_index_that_is_not_open(home: LuceneHome) -> None
         home.save(TOPIC, snapshot, "attempt")
 
 
-def test_searches_see_new_keys_after_the_bound_and_not_before(folder: Path) -> None:
+def test_searches_see_what_a_start_loads_after_the_bound_though_nothing_else_comes(folder: Path) -> None:
     clock = ManualClock()
     with closing(home_in(folder, clock)) as home:
         take(home.open("topic-2", []), "x", "y")
         assert home.index is not None
+        clock.sleep(REFRESH_S)
+        home.refresh(changed=False)
+        assert home.index.search(everything()) == BitMap([0, 1])
+
+
+def test_searches_see_new_keys_after_the_bound_and_not_before(folder: Path) -> None:
+    clock = ManualClock()
+    with closing(home_in(folder, clock)) as home:
+        loaded = home.open("topic-2", [])
+        assert home.index is not None
         index: PartKeyIndex = home.index
+        clock.sleep(REFRESH_S)
+        home.refresh(changed=False)
+        take(loaded, "x", "y")
         for _ in range(2):
             clock.sleep(2 * REFRESH_S)
             home.refresh(changed=False)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import structlog
 
-from strandline.clock import SystemClock
+from strandline.clock import SystemClock, wait_until
 from strandline.errors import Fatal
 from strandline.node.settings import Problem, Settings, SettingsError
 from strandline.node.supervisor import service as service_module
@@ -39,8 +39,9 @@ class Supervised:
 
     def stop(self) -> None:
         self.noted.append("supervisor stops")
-        while self.stops_when_killed and not self.killed.is_set():
-            SystemClock().sleep(0.005)
+        # Not for ever: a test must be able to fail.
+        if self.stops_when_killed:
+            wait_until(self.killed.is_set, timeout=10, clock=SystemClock(), poll=0.005)
 
     def kill(self) -> None:
         self.noted.append("supervisor kills")

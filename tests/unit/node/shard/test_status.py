@@ -1,0 +1,24 @@
+"""The phases of a shard."""
+
+import pytest
+
+from strandline.node.shard.status import Phase, Status
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("ended", [Phase.FENCED, Phase.FAILED, Phase.STOPPED])
+def test_what_has_ended_does_not_go_on(ended: Phase) -> None:
+    """The storing thread learns that the shard is another's while the reading thread is about to call it active."""
+    status = Status(phase=ended)
+    status.enter(Phase.ACTIVE, 1)
+    assert status.phase is ended
+    assert status.entered == {}
+
+
+def test_the_time_of_each_phase_of_a_start_is_kept() -> None:
+    status = Status()
+    status.enter(Phase.ACQUIRING, 10)
+    status.enter(Phase.RECOVERING_INDEX, 20, 0.0)
+    status.enter(Phase.RECOVERING_INDEX, 25, 0.5)
+    assert (status.entered, status.fraction) == ({"acquiring": 10, "recovering-index": 20}, 0.5)
