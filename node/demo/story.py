@@ -118,14 +118,17 @@ class Story:
         return node
 
     def _wait_for_flush(self, step: Step) -> None:
-        """Until every shard has stored something, and read all that was sent."""
+        """Until all that was sent so far is stored."""
+        sent: dict[int, int] = {}
 
         def flushed() -> bool:
             shards = self._shards()
+            if not sent and all(one["lag"] == 0 and one["position"] for one in shards):
+                sent.update({one["shard"]: one["position"] for one in shards})
             step.note = ", ".join(f"shard {one['shard']} up to offset {one['checkpoint']}" for one in shards)
-            return all((one["checkpoint"] or 0) > 0 for one in shards)
+            return bool(sent) and all(one["checkpoint"] >= sent[one["shard"]] for one in shards)
 
-        self._wait(flushed, "every shard has stored a bucket", _FLUSHED_S)
+        self._wait(flushed, "every shard has stored what was sent", _FLUSHED_S)
 
     def _wait_for_bucket_end(self, step: Step) -> None:
         """So that all that was missed lies in whole buckets, which are for Spark to read."""
