@@ -34,19 +34,21 @@ def load_index(
     next_part_id: int,
     series_limit: int,
     copy: CutSnapshot | None = None,
+    copy_table: KeyTable | None = None,
     superseded: Iterable[StoredBucket] = (),
 ) -> ShardIndex:
     """The index as it was when the newest of these buckets had been stored.
 
     Every unexpired bucket has to be among them, not just as many as the retention of today asks for, or all that are
     newer than the copy; `expiry` says when each expires. `superseded` are those that a rewind has superseded, newest
-    first too. `documents` has those of the copy, or none, and gets the others.
+    first too. `documents` has those of the copy, or none, and gets the others. `copy_table`, if somebody has made it
+    already, has each key of the copy with its place; it is used up.
     """
     load = _Load(documents, to_bitmap(copy.keys.part_id) if copy is not None else BitMap())
     for stored in newest_first:
         load.bucket(stored)
     if copy is not None:
-        load.copy(copy)
+        load.copy(copy, copy_table)
     for stored in superseded:
         load.keys_of(stored)
     table, columns = load.finish()
@@ -80,9 +82,14 @@ class _Load:
         for records in stored.records:
             self._records(stored.bucket, records)
 
-    def copy(self, copy: CutSnapshot) -> None:
+    def copy(self, copy: CutSnapshot, table: KeyTable | None) -> None:
         """Take what the copy knows and no bucket has said. A key that has another id by now loses its document."""
         keys = copy.keys
+        if table is not None and not self._keys:
+            self._table = table
+            self._keys.append(keys.take(slice(None)))
+            self._named_by(copy)
+            return
         assigned = self._table.assign(keys.key_low, keys.key_high, next_row=self._length(), most=MISSING)
         old = np.ones(len(keys), dtype=np.bool_)
         old[assigned.new] = False
@@ -91,6 +98,10 @@ class _Load:
             given_anew = self._keys[0].part_id[assigned.rows[old]] != keys.part_id[old]
             self._documents.delete(to_bitmap(keys.part_id[old][given_anew]))
         self._keys.append(keys.take(assigned.new) if len(assigned.new) < len(keys) else keys.take(slice(None)))
+        self._named_by(copy)
+
+    def _named_by(self, copy: CutSnapshot) -> None:
+        keys = copy.keys
         self._activity.add(self._documented, keys.part_id, keys.last, keys.active_in)
         self.active = dict(copy.active) | self.active
 

@@ -16,4 +16,5 @@ def load_kernels() -> None:
     ids: U32s = np.ones(1, dtype=np.uint32)
     digest(np.zeros(1, dtype=np.uint8))
     KeyTable(1).assign(words, words, next_row=0, most=MISSING)
+    KeyTable(1).insert(words, words, ids)
     rows_of_ids(ids, ids, np.empty(1, dtype=np.int64))

@@ -18,6 +18,7 @@ built again from there.
 import os
 import shutil
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -29,6 +30,7 @@ from strandline.digest import digest
 from strandline.errors import Fatal
 from strandline.index.bitmaps import to_bitmap
 from strandline.index.cut_snapshot import CutSnapshot, UnknownSnapshot, decode_snapshot, encode_snapshot
+from strandline.index.key_table import KeyTable
 from strandline.index.part_key_index import DEFAULT_RAM_BUFFER_MB, PartKeyIndex
 from strandline.index.pylucene.commits import ClosedIndex, held_closed
 from strandline.index.pylucene.failures import IndexDamaged, LuceneFailed
@@ -104,6 +106,8 @@ class OpenedCopy:
     folder: Path
     identity: CopyIdentity
     snapshot: CutSnapshot
+    table: KeyTable
+    """Each key of the snapshot with its place in it."""
     index: PartKeyIndex
     found: BitMap
     """The part ids that have a document."""
@@ -153,9 +157,11 @@ def open_saved(folder: Path, *, ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB) ->
     with held_closed(lucene_folder(folder)) as closed:
         user_data = _user_data(folder, closed)
         identity = _identity(folder, user_data)
-        if not closed.is_whole():
-            raise CopyUnusable(folder, "a file of its Lucene index is missing or damaged")
-    snapshot = _read_columns(folder, user_data)
+        with ThreadPoolExecutor(1, thread_name_prefix="columns") as beside:
+            reading = beside.submit(_read_keys, folder, user_data)
+            if not closed.is_whole():
+                raise CopyUnusable(folder, "a file of its Lucene index is missing or damaged")
+            snapshot, table = reading.result()
     try:
         index = PartKeyIndex.open(lucene_folder(folder), ram_buffer_mb=ram_buffer_mb)
     except (IndexDamaged, LuceneFailed) as error:
@@ -170,7 +176,7 @@ def open_saved(folder: Path, *, ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB) ->
     except BaseException:
         index.close()
         raise
-    return OpenedCopy(folder, identity, snapshot, index, found)
+    return OpenedCopy(folder, identity, snapshot, table, index, found)
 
 
 def open_copy(
@@ -220,6 +226,14 @@ def _identity(folder: Path, user_data: Mapping[str, str]) -> CopyIdentity:
         )
     except (KeyError, ValueError) as error:
         raise CopyUnusable(folder, f"its last commit does not say whose it is ({error!r})") from error
+
+
+def _read_keys(folder: Path, user_data: Mapping[str, str]) -> tuple[CutSnapshot, KeyTable]:
+    snapshot = _read_columns(folder, user_data)
+    keys, table = snapshot.keys, KeyTable(len(snapshot.keys))
+    if not table.insert(keys.key_low, keys.key_high, np.arange(len(keys), dtype=np.uint32)).all():
+        raise CopyUnusable(folder, "its columns name a key twice")
+    return snapshot, table
 
 
 def _read_columns(folder: Path, user_data: Mapping[str, str]) -> CutSnapshot:

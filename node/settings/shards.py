@@ -41,7 +41,7 @@ def shard_options(
         sample_limits=SampleLimits(behind=_milliseconds(own.max_sample_age), ahead=_milliseconds(own.max_sample_ahead)),
         series_limit=own.series_limit,
         flush=FlushTiming(own.flush_spread),
-        folder=data_folder / "shards" / dataset.name / str(shard),
+        folder=shard_folder(data_folder, dataset.name, shard),
         buffer_bytes=own.buffer_memory.bytes,
         spill_bytes=own.spill_limit.bytes,
         poll_records=own.poll_records,
@@ -53,6 +53,11 @@ def shard_options(
             ReplayMode(settings.replay.mode), settings.replay.threshold, settings.replay.failures_allowed
         ),
     )
+
+
+def shard_folder(data_folder: Path, dataset: str, shard: int) -> Path:
+    """Where a shard's local copy and what it spills lie."""
+    return data_folder / "shards" / dataset / str(shard)
 
 
 def bucket_policy(dataset: DatasetSettings, topic_retention_ms: int | None) -> BucketPolicy:

@@ -14,7 +14,7 @@ from strandline.index.kernel_loading import load_kernels
 from strandline.index.vm import start_vm
 from strandline.node.settings.clients import cassandra_connection, librdkafka_options
 from strandline.node.settings.sections import Settings
-from strandline.node.settings.shards import shard_options
+from strandline.node.settings.shards import shard_folder, shard_options
 from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.folder_lock import locked
 from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
@@ -24,6 +24,7 @@ from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.replaying import ReplayService
 from strandline.store.cassandra.store import open_cassandra_store
 from strandline.store.protocol import Store
+from strandline.store.rows import ShardId
 from strandline.store.sqlite import open_sqlite_store
 
 
@@ -37,29 +38,30 @@ def assembled(
     replays: ReplayService | None = None,
 ) -> Iterator[ShardParts]:
     """The parts of one shard, open. Starts the JVM of this process."""
-    kafka, dataset = librdkafka_options(settings.kafka), settings.dataset
-    facts = check_topic(kafka, dataset.topic_name, dataset.flush_interval.milliseconds)
-    data_folder = settings.shard.data_folder(environment)
-    options = shard_options(
-        settings,
-        shard=shard,
-        partitions=facts.partitions,
-        topic_retention_ms=facts.retention_ms,
-        data_folder=data_folder,
-    )
-    options = replace(options, owner_name=f"{socket.gethostname()}:{os.getpid()}")
-    create_dead_topic(kafka, dataset.topic_name, replication=AS_BROKERS_SAY, retention_ms=facts.retention_ms)
-    start_vm(settings.shard.java_heap.bytes >> 20)
+    own, kafka, dataset = settings.shard, librdkafka_options(settings.kafka), settings.dataset
+    data_folder = own.data_folder(environment)
+    folder = shard_folder(data_folder, dataset.name, shard)
+    start_vm(own.java_heap.bytes >> 20)
     home = LuceneHome(
-        options.shard,
-        options.folder / "index",
-        options.policy.retention,
-        options.lucene_ram_mb,
-        options.refresh_s,
+        ShardId(dataset.name, shard),
+        folder / "index",
+        dataset.retention.milliseconds,
+        own.lucene_buffer.bytes / (1 << 20),
+        own.index_refresh.seconds,
         clock,
     )
-    with locked(options.folder), closing(home):
+    with locked(folder), closing(home):
         home.prepare()
+        facts = check_topic(kafka, dataset.topic_name, dataset.flush_interval.milliseconds)
+        options = shard_options(
+            settings,
+            shard=shard,
+            partitions=facts.partitions,
+            topic_retention_ms=facts.retention_ms,
+            data_folder=data_folder,
+        )
+        options = replace(options, owner_name=f"{socket.gethostname()}:{os.getpid()}")
+        create_dead_topic(kafka, dataset.topic_name, replication=AS_BROKERS_SAY, retention_ms=facts.retention_ms)
         with closing(open_store(settings, data_folder, clock)) as store:
             load_kernels()
             log = KafkaLog(kafka, dataset=dataset.name, topic=dataset.topic_name, partition=shard)

@@ -13,6 +13,7 @@ import structlog
 from strandline.clock import Clock
 from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.key_documents import DictDocuments, KeyDocuments, LuceneDocuments
+from strandline.index.key_table import KeyTable
 from strandline.index.local_copy import (
     CopyIdentity,
     CopyUnusable,
@@ -31,10 +32,13 @@ _LOG = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenedDocuments:
-    """Documents, and the columns of the local copy that they belong to, if there is one that can be used."""
+    """Documents, and the columns of the local copy that they belong to, if there is one that can be used, with the
+    table of their keys, if it was made already.
+    """
 
     documents: KeyDocuments
     copy: CutSnapshot | None
+    copy_table: KeyTable | None = None
 
 
 class DocumentsHome(Protocol):
@@ -95,14 +99,16 @@ class LuceneHome:
         try:
             saved = prepared.result() if prepared is not None else self._open_saved()
             self.index, copy = self._used(saved, topic_id, index_rows)
+            table: KeyTable | None = saved.table
         except CopyUnusable as error:
             _LOG.info("the index is loaded from the store", shard=str(self.shard), since=error.message)
             discard_copy(self.folder)
             self.index, copy = PartKeyIndex.open(lucene_folder(self.folder), ram_buffer_mb=self.ram_buffer_mb), None
+            table = None
         self._refreshing = BoundedRefresh(self.index, self.clock, self.refresh_s)
         # What the start is about to add is to be found, though no record may ever come.
         self._refreshing.changed()
-        return OpenedDocuments(LuceneDocuments(self.index), copy)
+        return OpenedDocuments(LuceneDocuments(self.index), copy, table)
 
     def save(self, topic_id: str, snapshot: CutSnapshot, attempt: str) -> None:
         if self.index is None:

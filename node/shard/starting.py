@@ -160,6 +160,7 @@ def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading) ->
         next_part_id=view.next_part_id,
         series_limit=options.series_limit,
         copy=opened.copy,
+        copy_table=opened.copy_table,
         superseded=_stored_buckets(parts, superseded, loading),
     )
     index.supersede(row.bucket for row in superseded)

@@ -1,5 +1,6 @@
 """Logs that are cut short, made again, or overtaken by retention while a shard runs or is down."""
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,19 @@ from strandline.recovery.offset_policy import Accepted, AnotherLog
 from support.shard_world import GRACE, HOUR, StoreCall, World, group_fails, other_group, produce_everywhere, quietly
 
 pytestmark = pytest.mark.simulation
+
+
+@pytest.fixture
+def one_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> threading.Lock:
+    """Held while the shard reads: whoever holds it changes the log between two polls, never in the middle of one."""
+    held, polled = threading.Lock(), world.log.poll
+
+    def poll(most: int, timeout: float) -> Records:
+        with held:
+            return polled(most, timeout)
+
+    monkeypatch.setattr(world.log, "poll", poll)
+    return held
 
 
 def cut_short(world: World, behind: int) -> None:
@@ -48,7 +62,9 @@ def test_a_log_cut_short_below_a_cut_is_refused(world: World) -> None:
 
 
 @pytest.mark.parametrize("what", ["made again", "overtaken"])
-def test_what_was_read_is_stored_though_the_log_has_lost_it(world: World, what: str) -> None:
+def test_what_was_read_is_stored_though_the_log_has_lost_it(
+    world: World, what: str, one_at_a_time: threading.Lock
+) -> None:
     produce_everywhere(world, "1")
     world.pass_time(HOUR + GRACE)
     produce_everywhere(world, "2")
@@ -58,11 +74,12 @@ def test_what_was_read_is_stored_though_the_log_has_lost_it(world: World, what: 
         """Both are read and the first one's bucket is closed when the log goes, and before any of it is stored."""
         if call.name == "commit" and call.arguments[1].cuts and not call.arguments[1].cuts[0].reset:
             world.store.before = quietly
-            produce_everywhere(world, "3")
-            if what == "made again":
-                world.log.make_again()
-            else:
-                world.log.delete_before(3)
+            with one_at_a_time:
+                produce_everywhere(world, "3")
+                if what == "made again":
+                    world.log.make_again()
+                else:
+                    world.log.delete_before(3)
 
     world.store.before = lose
     parts = world.parts()
@@ -92,7 +109,9 @@ def test_a_loss_that_was_accepted_is_not_to_be_accepted_again_after_a_crash(worl
     assert world.is_active()
 
 
-def test_what_the_open_bucket_has_is_stored_too_when_the_log_has_lost_it(world: World) -> None:
+def test_what_the_open_bucket_has_is_stored_too_when_the_log_has_lost_it(
+    world: World, one_at_a_time: threading.Lock
+) -> None:
     produce_everywhere(world, "1")
     world.pass_time(HOUR + GRACE)
     produce_everywhere(world, "2")
@@ -101,9 +120,10 @@ def test_what_the_open_bucket_has_is_stored_too_when_the_log_has_lost_it(world: 
     def lose(call: StoreCall) -> None:
         if call.name == "commit" and call.arguments[1].cuts and not call.arguments[1].cuts[0].reset:
             world.store.before = quietly
-            produce_everywhere(world, "3")
-            produce_everywhere(world, "4")
-            world.log.delete_before(3)
+            with one_at_a_time:
+                produce_everywhere(world, "3")
+                produce_everywhere(world, "4")
+                world.log.delete_before(3)
 
     world.store.before = lose
     parts = world.parts()
