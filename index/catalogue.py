@@ -62,10 +62,19 @@ class Catalogue:
     selector at all means every key.
     """
 
-    def __init__(self, lucene: PartKeyIndex, columns: PartColumns, budget: RegexBudget) -> None:
+    def __init__(
+        self,
+        lucene: PartKeyIndex,
+        columns: PartColumns,
+        budget: RegexBudget,
+        *,
+        has_forgotten: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`has_forgotten` says whether Lucene may still have documents of keys that were purged."""
         self._lucene = lucene
         self._columns = columns
         self._budget = budget
+        self._has_forgotten = has_forgotten
 
     def matching(self, matchers: Sequence[Matcher], within: TimeRange | None = None) -> BitMap:
         """The part ids of the keys that all matchers match and that were there in the range."""
@@ -140,14 +149,20 @@ class Catalogue:
         """A query for the keys that are asked about, or None for all of them, which Lucene lists fastest."""
         if any(map(len, selectors)):
             return self._query_for(self.find(selectors, within))
-        if within is None:
+        known, may_be_all = self._columns.rows, not self._has_forgotten()
+        if within is None and may_be_all:
             return None
-        known = self._columns.rows
         # Most ranges reach up to now and few keys end: two passes say that all were there.
-        if len(known) and known.start.max() <= within.last and known.end.min() >= within.first:
+        if (
+            may_be_all
+            and within is not None
+            and len(known)
+            and known.start.max() <= within.last
+            and known.end.min() >= within.first
+        ):
             return None
         there = _there(known.start, known.end, within)
-        if np.count_nonzero(there) == np.count_nonzero(known.end != ABSENT):
+        if may_be_all and np.count_nonzero(there) == np.count_nonzero(known.end != ABSENT):
             return None
         return part_id_in(to_bitmap(known.part_id[there]))
 

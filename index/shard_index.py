@@ -184,6 +184,10 @@ class ShardIndex:
         """Say that stored buckets were superseded by a rewind: records in them are written again at the next cut."""
         self._superseded |= frozenset(buckets)
 
+    def has_forgotten(self) -> bool:
+        """Whether keys were purged whose documents are still there. Any thread may ask."""
+        return bool(self._forgotten)
+
     def active_in(self, bucket: int) -> BitMap:
         """Who had a sample in a bucket that is kept, or in the open one."""
         return BitMap(self.open.active if bucket == self.open.bucket else self._active.get(bucket, BitMap()))

@@ -63,6 +63,7 @@ class NodeFront:
         self._watch = ReadinessWatch(opener, clock)
         self._page_workers = self._workers_of(settings.query)
         self._workers = self._page_workers
+        self._all_workers = [self._workers]
         self._answering: dict[str, Handler] = {}
         self._server: HttpServer | None = None
 
@@ -85,8 +86,8 @@ class NodeFront:
         """Take no more requests, and give those that run a short time."""
         if self._server is not None:
             await self._server.stop(_STOP_S)
-        self._workers.close()
-        self._page_workers.close()
+        for workers in self._all_workers:
+            workers.close()
         # It may wait for a store that hangs.
         await asyncio.to_thread(self._watch.close)
 
@@ -95,10 +96,10 @@ class NodeFront:
         if self._server is not None:
             self._server.reload(settings.http)
         if settings.query != self._settings.query:
-            before, self._workers = self._workers, self._workers_of(settings.query)
+            # Those before go on with what they have: a large answer is fetched piece by piece.
+            self._workers = self._workers_of(settings.query)
+            self._all_workers.append(self._workers)
             self._answering = {route.path: route.handler for route in self._query_routes(settings.query)}
-            if before is not self._page_workers:
-                before.close()
         self._settings = settings
 
     def _routes(self) -> tuple[Route, ...]:

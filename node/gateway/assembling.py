@@ -10,7 +10,7 @@ from strandline.clock import Clock
 from strandline.node.gateway.gateway import Gateway
 from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
 from strandline.node.gateway.options import gateway_options
-from strandline.node.gateway.topic import KafkaTopicLook, TopicNeeds, TopicWatch
+from strandline.node.gateway.topic import KafkaTopicLook, TopicNeeds, TopicWatch, largest_packed
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.node.settings.units import Duration
@@ -45,7 +45,9 @@ def assembled(settings: Settings, clock: Clock) -> Iterator[GatewayParts]:
             each.doubt()
 
     producer = KafkaProducer(
-        clients_of(kafka, Bounds(options.timeout_s, options.max_in_flight)), topic, on_trouble=on_trouble
+        clients_of(kafka, Bounds(options.timeout_s, options.max_in_flight, largest_packed(options.max_record))),
+        topic,
+        on_trouble=on_trouble,
     )
     watch = TopicWatch(looking, producer, options.partitions_refresh_s)
     watches.append(watch)

@@ -34,6 +34,8 @@ _OWN: ClientOptions = {"enable.idempotence": True, "acks": "all"}
 RECORD_OVERHEAD = 1 << 10
 """What a record takes in memory beside its bytes, about."""
 _MOST_MESSAGES = 10_000_000
+_MOST_BATCH = 1_000_000
+"""What librdkafka puts together unless told otherwise."""
 
 _POLL_S = 0.2
 _LEARN_S = 5.0
@@ -64,10 +66,13 @@ class MakesClients(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How long brokers may take to acknowledge a record, and how many bytes may wait for that."""
+    """How long brokers may take to acknowledge a record, how many bytes may wait for that, and how large what travels
+    together may be: the topic's limit is one for batches.
+    """
 
     timeout_s: float
     max_in_flight: int
+    max_batch: int
 
 
 def clients_of(options: ClientOptions, bounds: Bounds) -> MakesClients:
@@ -76,6 +81,7 @@ def clients_of(options: ClientOptions, bounds: Bounds) -> MakesClients:
     """
     limits: ClientOptions = {
         "message.timeout.ms": int(bounds.timeout_s * 1000),
+        "batch.size": min(bounds.max_batch, _MOST_BATCH),
         "queue.buffering.max.kbytes": min(2 * bounds.max_in_flight // 1024 + (64 << 10), 2**31 - 1),
         "queue.buffering.max.messages": min(2 * bounds.max_in_flight // RECORD_OVERHEAD + 10_000, _MOST_MESSAGES),
     }

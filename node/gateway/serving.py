@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from strandline.errors import StrandlineError
+from strandline.errors import Fatal, StrandlineError
 from strandline.node.gateway.gateway import Gateway
 from strandline.node.gateway.heap import MemoryKeeper
 from strandline.node.gateway.status_file import GatewayStatusFile
@@ -18,6 +18,7 @@ from strandline.node.http.listening import BoundAddress
 from strandline.node.http.routes import Route
 from strandline.node.http.server import HttpServer
 from strandline.node.masking import SecretMask
+from strandline.node.settings.http_sections import HttpSettings
 from strandline.node.settings.sections import Settings
 from strandline.node.systemd.notices import GatewayNotices
 
@@ -42,6 +43,20 @@ class Service:
     reload: Callable[[], Settings] | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
     status_file: Path | None = None
+
+
+_RELOADED = (
+    "tls_certificate_file",
+    "tls_key_file",
+    "tls_key_password_file",
+    "read_token_file",
+    "write_token_file",
+    "admin_token_file",
+)
+
+
+class UnsafeReload(Fatal):
+    """Settings that must not be followed while the gateway runs."""
 
 
 async def serve(gateway: Gateway, service: Service) -> None:
@@ -93,6 +108,19 @@ async def _until(
             status.write_or_say()
 
 
+def reloaded_http(running: HttpSettings, read: HttpSettings) -> HttpSettings:
+    """The tokens and the certificate that were read, at the address that is still listened on. Raises `UnsafeReload`
+    where that would stand open.
+    """
+    taken = running.model_copy(update={name: getattr(read, name) for name in _RELOADED})
+    if next(taken.findings(), None) is not None:
+        raise UnsafeReload(
+            f"the new tokens and certificate don't fit {running.gateway_address}, which is listened on until a restart",
+            remedy="Restart the gateway to have it listen on the new address, or give the tokens that this one needs",
+        )
+    return taken
+
+
 def _handle_signals(stop: asyncio.Event, server: HttpServer, service: Service) -> None:
     loop = asyncio.get_running_loop()
 
@@ -107,7 +135,7 @@ def _handle_signals(stop: asyncio.Event, server: HttpServer, service: Service) -
         if service.reload is None:
             return
         try:
-            server.reload(service.reload().http)
+            server.reload(reloaded_http(service.settings.http, service.reload().http))
         except StrandlineError as error:
             _LOG.error("the settings are not loaded anew, and what held before goes on", reason=str(error))
         else:

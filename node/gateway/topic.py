@@ -85,10 +85,15 @@ class KafkaTopicLook:
         self._admin.close()
 
 
+def largest_packed(max_record: int) -> int:
+    """How large a record may be once it is packed, with what is around it in a batch."""
+    # Bytes that snappy can't make shorter it makes longer, by a sixth at the most.
+    return max_record + max_record // 6 + _AROUND_A_RECORD
+
+
 def check_record_size(topic: str, max_record: int, topic_takes: int) -> None:
     """Raises `TopicUnfit` if a record that is as large as records may be would not get into the topic."""
-    # Bytes that snappy can't make shorter it makes longer, by a sixth at the most.
-    largest = max_record + max_record // 6 + _AROUND_A_RECORD
+    largest = largest_packed(max_record)
     if largest > topic_takes:
         raise TopicUnfit(
             f"topic {topic} takes records of {topic_takes} bytes (max.message.bytes), and with gateway.max_record "

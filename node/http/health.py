@@ -8,7 +8,9 @@ from strandline.node.supervisor.standing import NodeStanding, ShardStanding
 
 
 def health_routes(standing: NodeStanding) -> tuple[Route, ...]:
-    """The routes. They are open: who asks is mostly a machine that has no token, and they tell phases alone."""
+    """The routes. They are open: who asks is mostly a machine that has no token, and they tell phases alone. Why a
+    shard is not active, in words that may name hosts and files, is for those who may read: the page has it.
+    """
 
     async def healthy(_request: web.Request) -> web.StreamResponse:
         return web.Response(text="Strandline is healthy.\n")
@@ -39,18 +41,14 @@ def _percent(shard: ShardStanding) -> float | None:
     return None if fraction is None else round(100 * fraction, 1)
 
 
-def _reason(shard: ShardStanding) -> str:
-    return shard.reason or ("" if shard.report is None else shard.report.status.reason)
-
-
 def _line(shard: ShardStanding) -> str:
-    percent, reason = _percent(shard), _reason(shard)
+    percent = _percent(shard)
     told = f"shard {shard.shard}: {_phase(shard)}"
     if percent is not None and not shard.is_active:
         told += f" {percent:g}%"
     if shard.starts_in_s is not None:
         told += f", starts in {shard.starts_in_s:.0f} s"
-    return f"{told}: {reason}" if reason else told
+    return told
 
 
 def _record(shard: ShardStanding) -> dict[str, object]:
@@ -60,5 +58,4 @@ def _record(shard: ShardStanding) -> dict[str, object]:
         "process": shard.state.value,
         "phase": _phase(shard),
         "percent": _percent(shard),
-        "reason": _reason(shard),
     }

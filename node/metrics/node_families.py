@@ -50,9 +50,10 @@ def _put_front(families: Families, front: FrontFigures) -> None:
 
 def _put_readiness(families: Families, readiness: ReadinessFigures, now: int) -> None:
     families.put(node.READINESS_FAILURES, readiness.failures)
+    looked_at = readiness.looked_at if readiness.looked_at is not None else readiness.began_at
+    families.put(node.READINESS_AGE, max(0, now - looked_at) / 1000 if looked_at is not None else None)
     if readiness.looked_at is None:
         return
-    families.put(node.READINESS_AGE, max(0, now - readiness.looked_at) / 1000)
     hour = readiness.newest_ready_hour
     families.put(node.READY_HOUR_END, (hour + 1) * HOUR / 1000 if hour is not None else None)
     families.put(node.UNREAD_PARTITIONS, sum(one.stored_until is None for one in readiness.partitions))

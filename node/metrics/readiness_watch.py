@@ -36,11 +36,13 @@ class ReadinessUnknown(Retryable):
 
 @dataclass(frozen=True, slots=True)
 class ReadinessFigures:
-    """How far the partitions were stored when that was last looked up; `looked_at` is None before the first time.
+    """How far the partitions were stored when that was last looked up; `looked_at` is None before the first time, and
+    `began_at` is since when somebody tries.
     `failures` counts the looks that failed since the node was started.
     """
 
     looked_at: int | None = None
+    began_at: int | None = None
     newest_ready_hour: int | None = None
     partitions: tuple[PartitionStanding, ...] = ()
     failures: int = 0
@@ -66,6 +68,7 @@ class ReadinessWatch:
 
     def start(self) -> None:
         """Begin to look."""
+        self._figures = replace(self._figures, began_at=self._clock.now_ms())
         self._thread.start()
 
     def close(self) -> None:

@@ -39,6 +39,10 @@ class LiveShard(Protocol):
     def parts(self) -> ShardParts: ...
 
 
+# A shard that was active and falls behind by so many times the lag of an active one says so. Less than that is a burst.
+_FAR_BEHIND = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Answering:
     """A shard that can answer, and the warnings that go with whatever it says."""
@@ -57,6 +61,11 @@ def answering(live: LiveShard) -> Answering:
     lucene = home.index if isinstance(home, LuceneHome) else None
     if shard is None or lucene is None or phase not in (*_WITH_WARNING, Phase.ACTIVE):
         raise QueryUnavailable(f"{words}: it can't answer", remedy=_remedy(phase))
+    lag, most = live.status.lag, _FAR_BEHIND * live.parts.options.active_lag
+    if phase is Phase.ACTIVE and (lag is None or lag > most):
+        # It stays ACTIVE, but for now it does not know all that it should.
+        words = f"shard {number_of(live)} " + ("can't reach Kafka" if lag is None else f"is {lag:,} records behind")
+        phase = Phase.CATCHING_UP
     warnings = (f"{words}: the answer may lack recent samples",) if phase is not Phase.ACTIVE else ()
     return Answering(shard, lucene, warnings)
 

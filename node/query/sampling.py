@@ -97,8 +97,9 @@ def _keys_of(catalogue: Catalogue, found: Found, part_ids: U32s, cancellation: C
         batch = catalogue.keys(found, step=cancellation.check)
     else:
         batch = catalogue.keys_of(np.sort(part_ids), step=cancellation.check)
-    wanted = np.isin(batch.part_ids, part_ids) if len(batch) != len(part_ids) else slice(None)
-    places = np.arange(len(batch))[wanted]
+    # Equally many need not be the same ones: Lucene may lack some that have samples, and know others that have none.
+    wanted = np.isin(batch.part_ids, part_ids)
+    places = np.flatnonzero(wanted)
     return batch.take(places[np.argsort(batch.part_ids[wanted])])
 
 

@@ -85,7 +85,9 @@ class ShardAnswers:
 
     def _answered(self, able: Answering, ask: Ask, cancellation: Cancellation) -> Answer:
         reader = self._reader_of(able)
-        catalogue = Catalogue(able.lucene, able.shard.index.columns, self._budget_of(cancellation))
+        index = able.shard.index
+        budget = self._budget_of(cancellation)
+        catalogue = Catalogue(able.lucene, index.columns, budget, has_forgotten=index.has_forgotten)
         match ask:
             case SeriesAsk():
                 return _series(catalogue, ask, cancellation, able.warnings)

@@ -58,6 +58,10 @@ class DocumentsHome(Protocol):
         """Let searches see what was added or deleted, within a bound; `changed` says that there is something new."""
         ...
 
+    def show_all(self) -> None:
+        """Let searches see what was added or deleted, now."""
+        ...
+
     def refresh_lag(self) -> float:
         """For how many seconds the oldest change that searches don't see has waited; 0 if they see all. Any thread."""
         ...
@@ -121,6 +125,10 @@ class LuceneHome:
                 self._refreshing.changed()
             self._refreshing.refresh_if_due()
 
+    def show_all(self) -> None:
+        if self._refreshing is not None:
+            self._refreshing.refresh_now()
+
     def refresh_lag(self) -> float:
         refreshing = self._refreshing
         return refreshing.lag() if refreshing is not None else 0.0
@@ -176,6 +184,9 @@ class DictHome:
         pass
 
     def refresh(self, *, changed: bool) -> None:
+        pass
+
+    def show_all(self) -> None:
         pass
 
     def refresh_lag(self) -> float:

@@ -30,6 +30,10 @@ def _nobody(_samples: int) -> None:
     """Goes on whatever was found."""
 
 
+# So many rows of one query wait for a thread, before it is the turn of others.
+_ROWS_IN_TURN = 16
+
+
 @dataclass(frozen=True, slots=True)
 class _Buffered:
     bucket: int
@@ -102,14 +106,19 @@ class ShardReader:
         threads = self._pool() if len(work) > 1 else None
         if threads is None:
             return [(one.row, read(one)) for one in work]
-        futures = [threads.submit(read, one) for one in work]
-        try:
-            return [(one.row, future.result()) for one, future in zip(work, futures, strict=True)]
-        except BaseException:
-            given_up.set()
-            for future in futures:
-                future.cancel()
-            raise
+        found: list[tuple[GroupRow, SeriesRun]] = []
+        # Not all at once: another query of the shard would wait behind them.
+        for first in range(0, len(work), _ROWS_IN_TURN):
+            part = work[first : first + _ROWS_IN_TURN]
+            futures = [threads.submit(read, one) for one in part]
+            try:
+                found += [(one.row, future.result()) for one, future in zip(part, futures, strict=True)]
+            except BaseException:
+                given_up.set()
+                for future in futures:
+                    future.cancel()
+                raise
+        return found
 
     def _selected(
         self, read: _RowRead, times: TimeRange, heard: Heard, given_up: threading.Event

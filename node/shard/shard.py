@@ -162,6 +162,8 @@ class Shard:
         self.status.turns += 1
         known, records = self.status.counters.new_keys, Records.none(self.position)
         lag: int | None = None
+        # A start is not kept waiting where nothing may be left to read.
+        patience = options.poll_timeout_s if self._is_active() else _HASTY_POLL_S
         if self.merge is not None:
             self._step_merge(self.merge)
         if self.waits_for_store():
@@ -172,7 +174,7 @@ class Shard:
         else:
             try:
                 with self.stages.timing(Stage.CONSUME):
-                    records = self.parts.log.poll(options.poll_records, self._patience())
+                    records = self.parts.log.poll(options.poll_records, patience)
                 self._ingest(records)
                 lag = self._look_at_log(idle=len(records) == 0)
                 self._no_log.is_over()
@@ -194,6 +196,7 @@ class Shard:
             self._close_bucket(self.position)
         self._known_cuts.clear()
         self._reads_tail = False
+        self.status.enter(Phase.CATCHING_UP, self.parts.clock.now_ms())
         self.flusher.hurry()
 
     def waits_for_store(self) -> bool:
@@ -307,10 +310,6 @@ class Shard:
         """Whether replayed buckets are still to be closed."""
         return self.merge is not None and not self.merge.replay.is_over
 
-    def _patience(self) -> float:
-        """How long to wait for records. A start is not kept waiting where nothing may be left to read."""
-        return self.parts.options.poll_timeout_s if self._is_active() else _HASTY_POLL_S
-
     def _is_active(self) -> bool:
         return self.status.phase is Phase.ACTIVE
 
@@ -397,4 +396,5 @@ class Shard:
         unstored = any(closed.bucket <= self._planned_up_to for closed in self.flusher.closed_buckets())
         # By a lag of just now: an old one says nothing.
         if self._reads_tail and lag is not None and lag <= self.parts.options.active_lag and not unstored:
+            self.parts.home.show_all()  # Those keys, too, that it has only just got.
             status.enter(Phase.ACTIVE, self.parts.clock.now_ms())

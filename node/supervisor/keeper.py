@@ -227,14 +227,16 @@ class ShardKeeper:
     def _ended(self, run: _Run, code: int, now: float) -> None:
         self._run, self._exit_code = None, code
         words = run.child.last_words()
+        fenced = run.report is not None and run.report.status.phase is Phase.FENCED
         if self._leaving:
             self._reason = ""
             _LOG.info("shard stopped", shard=self.shard, exit_code=code)
         elif self._again_at_once:
             self._again_at_once, self._start_at, self._reason = False, now, "a person wants it started again"
+            # It may have been fenced on its way out: the other owner is not to be fenced in turn.
+            self._after_fencing = self._after_fencing or fenced or code == ExitCode.FENCED
             _LOG.info("shard stopped for its restart", shard=self.shard, exit_code=code)
         else:
-            fenced = run.report is not None and run.report.status.phase is Phase.FENCED
             active = now - run.active_since if run.active_since is not None else 0.0
             how = f"{describe_end(code)} ({run.why_killed})" if run.killed else describe_end(code)
             self._follow(ProcessEnd(now, code, active, words.passing, fenced), words, how)

@@ -23,7 +23,6 @@ FENCED_PAUSE_S = GONE_AFTER_FENCED_MS / 1000
 _FENCED_SPREAD_S = 15.0
 # Each pause is longer by up to so much of itself, so that shards that ended together don't all come back at once.
 _SPREAD = 0.25
-_FINAL = (ExitCode.DATA_LOST, ExitCode.USAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +86,11 @@ def decide(
     """What follows from an end. `chance` in [0, 1) spreads the starts."""
     if end.fenced or end.code == ExitCode.FENCED:
         return StartAgain(end.at + FENCED_PAUSE_S + chance * _FENCED_SPREAD_S, history, after_fencing=True)
-    if end.code in _FINAL:
+    if end.code == ExitCode.DATA_LOST:
         return StayDown("it is not started again before that is mended")
+    if end.code == ExitCode.USAGE:
+        # A settings file, or one that it names, may just be on its way to be replaced. It costs nothing to look again.
+        return StartAgain(end.at + policy.most_pause_s * (1 + chance * _SPREAD), history)
     row = 1 if end.active_s >= policy.steady_s else history.ends_in_row + 1
     at = end.at + _pause(policy, row) * (1 + chance * _SPREAD)
     counted = _within(policy, history, at)

@@ -8,7 +8,7 @@ the signal that ends it.
 import asyncio
 import signal
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -76,7 +76,7 @@ class NodeService:
         self._read_settings, self._apply = read_settings, apply
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
-        self._reloads: set[asyncio.Task[None]] = set()
+        self._reloads: set[asyncio.Task[Any]] = set()
 
     async def run(self) -> None:
         """Serve until a signal or a failure ends it. Raises what failed."""
@@ -103,7 +103,15 @@ class NodeService:
         task.add_done_callback(self._reloads.discard)
 
     async def reload(self) -> Reload:
-        """Read the settings again and follow them. Raises what is wrong with them, with nothing changed."""
+        """Read the settings again and follow them. Raises what is wrong with them, with nothing changed. It goes on to
+        its end though nobody may wait for it any more: half a reload would leave old tokens in force.
+        """
+        task = asyncio.get_running_loop().create_task(self._reload())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+        return await asyncio.shield(task)
+
+    async def _reload(self) -> Reload:
         async with self._reloading:
             self._notices.reloading()
             try:

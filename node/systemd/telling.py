@@ -1,8 +1,10 @@
 """What systemd is told about a node, decided from how its shards stand. Pure.
 
-- READY=1 once every shard is active, or will not become so by itself: one that is down, or that another node has
-  taken, must not have systemd end the others for a start that takes too long. At least one has to be active.
-- EXTEND_TIMEOUT_USEC while a shard that is not active has got further since the last time, and not otherwise.
+- READY=1 once every shard is active, or has no process: one that is down, that another node has taken, or that failed
+  and waits for its next try must not have systemd end the others for a start that takes too long. At least one has to
+  be active.
+- EXTEND_TIMEOUT_USEC while a shard that is not active has got further since the last time; and while there is nothing
+  that another start of the node would mend, because all shards are down or wait, or Kafka is out of reach.
 - WATCHDOG=1 if the supervisor's thread has turned since the last time, and so has the loop of every shard whose
   process reads. One that still starts is watched by the supervisor alone, and one without a process by nobody.
 - STATUS= when it has changed: how many are active, and what the others do.
@@ -10,7 +12,6 @@
 
 from dataclasses import dataclass, field, replace
 
-from strandline.errors import ExitCode
 from strandline.node.supervisor.crew import ShardVital
 from strandline.node.supervisor.progress import describe
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
@@ -58,7 +59,7 @@ def tell(told: Told, seen: Seen, watchdog_s: float | None) -> tuple[tuple[str, .
             told = replace(told, ready=True)
         elif seen.now - told.extended_at >= _EXTEND_EVERY_S:
             marks = _marks(seen.shards)
-            if any(mark not in told.marks for mark in marks):
+            if any(mark not in told.marks for mark in marks) or _would_start_in_vain(seen):
                 lines.append(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
             told = replace(told, marks=marks, extended_at=seen.now)
     # Twice as often as is asked for, as sd_watchdog_enabled(3) advises.
@@ -74,7 +75,7 @@ def tell(told: Told, seen: Seen, watchdog_s: float | None) -> tuple[tuple[str, .
 def is_settled(shards: tuple[ShardStanding, ...]) -> bool:
     """Whether the start is over: none is still on its way, and some have arrived."""
     return any(shard.is_active for shard in shards) and all(
-        shard.is_active or _waits_for_others(shard) for shard in shards
+        shard.is_active or _has_no_process(shard) for shard in shards
     )
 
 
@@ -99,10 +100,14 @@ def _worst_first(shard: ShardStanding) -> tuple[bool, bool, int]:
     return shard.state is not ProcessState.DOWN, shard.state is not ProcessState.WAITING, shard.shard
 
 
-def _waits_for_others(shard: ShardStanding) -> bool:
-    """Whether only somebody else can bring the shard on: a person, or the node that has taken it."""
-    fenced = shard.state is ProcessState.WAITING and shard.exit_code == ExitCode.FENCED
-    return fenced or shard.state is ProcessState.DOWN
+def _has_no_process(shard: ShardStanding) -> bool:
+    """Whether the shard has failed, and the supervisor, a person or another node has the next word."""
+    return shard.state in (ProcessState.WAITING, ProcessState.DOWN)
+
+
+def _would_start_in_vain(seen: Seen) -> bool:
+    """Whether the node can only wait, and a new one could, too; but this one tells why."""
+    return all(map(_has_no_process, seen.shards)) if seen.shards else bool(seen.waits_for)
 
 
 def _marks(shards: tuple[ShardStanding, ...]) -> Marks:

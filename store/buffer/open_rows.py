@@ -110,11 +110,14 @@ class OpenRows:
 
     def rows(self) -> Rows:
         """What is there now, for the writer itself."""
-        return Rows(self._series[: self._used], self._time[: self._used], self._value[: self._used])
+        used = self._used
+        return Rows(self._series[:used], self._time[:used], self._value[:used])
 
     def look(self) -> Rows:
         """What is there now, for anybody to keep."""
-        self._looked_at |= self._used > 0
+        # Before anything is looked at, and also where nothing is there yet: the writer goes on meanwhile, and must not
+        # use these columns again.
+        self._looked_at = True
         return self.rows()
 
     def emptied(self) -> "OpenRows":

@@ -43,7 +43,7 @@ class MemoryWorld:
 class KafkaWorld:
     def __init__(self, bootstrap: str) -> None:
         self.topic = TopicOfAGateway(bootstrap, PARTITIONS)
-        self.producer = KafkaProducer(clients_of(self.topic.client, Bounds(20, 64 << 20)), self.topic.name)
+        self.producer = KafkaProducer(clients_of(self.topic.client, Bounds(20, 64 << 20, 1_000_000)), self.topic.name)
 
     def grow(self, partitions: int) -> None:
         self.topic.grow(partitions)

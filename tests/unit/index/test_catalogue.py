@@ -28,7 +28,8 @@ class Shard:
 
     def __init__(self, lucene: PartKeyIndex) -> None:
         self.index = ShardIndex(POLICY, LuceneDocuments(lucene), open_bucket=100, next_part_id=0, series_limit=1000)
-        self.catalogue = Catalogue(lucene, self.index.columns, RegexBudget(max_terms=1000, max_ms=10_000))
+        budget = RegexBudget(max_terms=1000, max_ms=10_000)
+        self.catalogue = Catalogue(lucene, self.index.columns, budget, has_forgotten=self.index.has_forgotten)
         self._lucene = lucene
 
     def samples(self, *names: str) -> None:
@@ -128,3 +129,19 @@ def test_a_matcher_that_is_too_costly_is_named(shard: Shard) -> None:
     costly = Catalogue(shard._lucene, shard.index.columns, RegexBudget(max_terms=10, max_ms=10_000))
     with pytest.raises(MatcherTooCostly, match=r'name=~"\.\*7"'):
         costly.matching(parse_selector('up{name=~".*7"}'))
+
+
+@pytest.mark.parametrize("within", [None, hours(90, 200)])
+def test_what_was_purged_is_in_no_list_though_its_document_waits_for_the_store(
+    shard: Shard, within: TimeRange | None
+) -> None:
+    shard.samples("a1", "b1")
+    shard.cut()
+    for _ in range(POLICY.kept_buckets + 1):
+        shard.samples("b1")
+        # The store is away: nothing is said to be stored.
+        shard.index.cut()
+    assert shard.index.has_forgotten()
+    assert shard.found("up") == ["b1"]
+    assert shard.catalogue.label_values("name", within=within, limit=9).terms == ["b1"]
+    assert shard.catalogue.cardinality(within=within, limit=9)[0].series == 1

@@ -206,11 +206,11 @@ def test_partitions_that_the_client_does_not_know_can_t_be_learnt() -> None:
 
 
 def test_options_that_the_library_refuses_are_told_at_once() -> None:
-    make = clients_of({"bootstrap.servers": "127.0.0.1:1", "no.such.property": 1}, Bounds(20, 1 << 20))
+    make = clients_of({"bootstrap.servers": "127.0.0.1:1", "no.such.property": 1}, Bounds(20, 1 << 20, 900_000))
     with pytest.raises(KafkaFailed, match=r"no\.such\.property"):
         KafkaProducer(make, "topic")
 
 
 def test_the_largest_bounds_are_within_what_the_library_takes() -> None:
-    make = clients_of({"bootstrap.servers": "127.0.0.1:1"}, Bounds(600, 64 << 30))
+    make = clients_of({"bootstrap.servers": "127.0.0.1:1"}, Bounds(600, 64 << 30, 80 << 20))
     make(lambda _: None, lambda _: None)

@@ -187,16 +187,17 @@ CASES: Mapping[str, Case] = {
     ),
     "StrandlineQueriesFailing": Case(
         [
-            of("strandline_http_requests_total", rising(6), handler="/a", code="503"),
-            of("strandline_http_requests_total", rising(94), handler="/b", code="200"),
+            of("strandline_http_requests_total", rising(6), handler="/api/v1/query", code="503"),
+            of("strandline_http_requests_total", rising(94), handler="/api/v1/series", code="200"),
         ],
         [
             [
-                of("strandline_http_requests_total", rising(4), handler="/a", code="503"),
-                of("strandline_http_requests_total", rising(96), handler="/b", code="200"),
+                of("strandline_http_requests_total", rising(4), handler="/api/v1/query", code="503"),
+                of("strandline_http_requests_total", rising(96), handler="/api/v1/series", code="200"),
             ],
-            [of("strandline_http_requests_total", rising(9), handler="/a", code="422")],
-            [of("strandline_http_requests_total", always(9), handler="/a", code="500")],
+            [of("strandline_http_requests_total", rising(9), handler="/api/v1/query", code="422")],
+            [of("strandline_http_requests_total", rising(9), handler="/-/ready", code="503")],
+            [of("strandline_http_requests_total", always(9), handler="/api/v1/query", code="500")],
         ],
     ),
     "StrandlineQueriesSlow": Case(

@@ -87,12 +87,25 @@ def test_an_owner_that_is_fenced_while_it_answers_says_nothing(stored: LuceneWor
 
 def test_an_answer_begun_before_the_shard_was_whole_has_its_warning(stored: LuceneWorld, answers: ShardAnswers) -> None:
     def become_active() -> None:
-        stored.status.phase = Phase.ACTIVE
+        stored.status.phase, stored.status.lag = Phase.ACTIVE, 0
 
     stored.status.phase, stored.status.lag = Phase.CATCHING_UP, None
     at_first_segment(stored, become_active)
     assert read(answers).warnings == ("shard 0 is catching up: the answer may lack recent samples",)
     assert read(answers).warnings == ()
+
+
+def test_an_active_shard_that_is_cut_off_or_far_behind_says_so(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    limit = stored.options.active_lag
+    assert read(answers).warnings == ()
+    stored.status.lag = None
+    assert read(answers).warnings == ("shard 0 can't reach Kafka: the answer may lack recent samples",)
+    stored.status.lag = 10 * limit
+    assert read(answers).warnings == ()
+    stored.status.lag = 10 * limit + 1
+    assert read(answers).warnings == (
+        f"shard 0 is {10 * limit + 1:,} records behind: the answer may lack recent samples",
+    )
 
 
 def test_before_the_index_is_loaded_nothing_is_answered(stored: LuceneWorld, answers: ShardAnswers) -> None:

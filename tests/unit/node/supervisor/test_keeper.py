@@ -39,9 +39,8 @@ def test_a_crash_is_shown_with_its_signal_and_last_words_and_mended_after_a_paus
     assert (one.standing().restarts, one.standing().reason) == (1, "")
 
 
-@pytest.mark.parametrize("code", [ExitCode.DATA_LOST, ExitCode.USAGE])
-def test_what_needs_a_person_is_down_at_once_with_the_remedy(one, code: int) -> None:
-    one.end(code, words=LastWords("[3, 9) is lost", "Accept it with --accept-loss 9"))
+def test_what_needs_a_person_is_down_at_once_with_the_remedy(one) -> None:
+    one.end(ExitCode.DATA_LOST, words=LastWords("[3, 9) is lost", "Accept it with --accept-loss 9"))
     one.pass_time(4000)
     assert one.standing().state is ProcessState.DOWN
     assert "[3, 9) is lost. Accept it with --accept-loss 9" in one.standing().reason
@@ -112,7 +111,7 @@ def test_reviving_starts_only_what_is_down(one) -> None:
     one.serve(0, 1)
     one.crew.look()
     child = one.activate(1)
-    one.end(ExitCode.USAGE)
+    one.end(ExitCode.DATA_LOST)
     one.crew.revive()
     one.crew.look()
     assert len(one.starts(0)) == 2
@@ -121,6 +120,18 @@ def test_reviving_starts_only_what_is_down(one) -> None:
 
 
 class TestFencing:
+    @pytest.mark.parametrize("code", [ExitCode.FENCED, 0])
+    def test_one_that_is_fenced_while_it_stops_for_a_restart_does_not_take_the_shard_back(self, one, code: int) -> None:
+        one.activate().deaf = True
+        one.crew.restart(0)
+        one.crew.look()
+        if code == 0:
+            one.child().phase = Phase.FENCED
+            one.crew.look()
+        one.end(code)
+        one.crew.look()
+        assert one.child().after_fencing
+
     def test_it_waits_a_minute_and_then_takes_only_what_nobody_has(self, one) -> None:
         assert not one.activate().after_fencing
         one.end(ExitCode.FENCED)

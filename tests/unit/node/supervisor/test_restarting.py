@@ -45,9 +45,13 @@ def test_an_end_is_followed_by_a_start_after_a_pause(code: int, pause: float) ->
     assert again(POLICY, NEW, ProcessEnd(1000.0, code)).at == 1000.0 + pause
 
 
-@pytest.mark.parametrize("code", [ExitCode.DATA_LOST, ExitCode.USAGE])
-def test_what_another_start_would_say_again_is_down_at_once(code: int) -> None:
-    assert isinstance(decide(POLICY, NEW, ProcessEnd(0.0, code)), StayDown)
+def test_what_another_start_would_say_again_is_down_at_once() -> None:
+    assert isinstance(decide(POLICY, NEW, ProcessEnd(0.0, ExitCode.DATA_LOST)), StayDown)
+
+
+def test_wrong_settings_are_looked_at_again_after_the_longest_pause_and_do_not_count() -> None:
+    full = RestartHistory((1.0, 2.0, 3.0), 3)
+    assert again(POLICY, full, ProcessEnd(4.0, ExitCode.USAGE)) == StartAgain(4.0 + POLICY.most_pause_s, full)
 
 
 @pytest.mark.parametrize(("row", "pause"), [(0, 1.0), (1, 2.0), (2, 4.0), (3, 8.0), (4, 8.0), (5000, 8.0)])

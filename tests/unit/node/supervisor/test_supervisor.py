@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import SystemClock, wait_until
-from strandline.errors import Fatal
+from strandline.errors import ExitCode, Fatal
 from strandline.node.settings import Settings
 from strandline.node.shard.log import LogUnreachable
 from strandline.node.shard.status import Phase
@@ -176,7 +176,7 @@ def test_a_reload_ends_shards_that_are_listed_no_more(running: Supervisor, world
 
 
 def test_a_reload_brings_back_what_is_down(running: Supervisor, world) -> None:
-    world.child(0).code = 2
+    world.child(0).code = ExitCode.DATA_LOST
     soon(lambda: running.shards()[0].state is ProcessState.DOWN)
     running.reload(Settings(node=NODE))
     soon(lambda: active(running) == [0, 1])

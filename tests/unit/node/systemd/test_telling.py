@@ -67,7 +67,8 @@ class TestReady:
             ((active(0),), True),
             ((active(0), down(1)), True),
             ((active(0), waiting(1, ExitCode.FENCED)), True),
-            ((active(0), waiting(1, ExitCode.FAILED)), False),
+            ((active(0), waiting(1, ExitCode.FAILED)), True),
+            ((waiting(0, ExitCode.FAILED), waiting(1, ExitCode.FAILED)), False),
             ((active(0), ShardStanding(1, ProcessState.STARTING)), False),
             ((active(0), running(1, Phase.REPLAYING)), False),
             ((down(0), down(1)), False),
@@ -101,6 +102,15 @@ class TestExtension:
         stuck = ShardStanding(1, ProcessState.STARTING)
         looks = [seen(running(0, Phase.ACTIVE, turns=n), stuck, now=10.0 * n) for n in range(3)]
         assert lines(Told(), *looks) == [(), (), ()]
+
+    @pytest.mark.parametrize("shards", [(down(0), down(1)), (down(0), waiting(1, ExitCode.FAILED))])
+    def test_a_node_that_can_only_wait_is_not_ended_for_it(self, shards) -> None:
+        looks = [seen(*shards, now=10.0 * n) for n in range(3)]
+        assert lines(Told(), *looks) == [(EXTEND,), (EXTEND,), (EXTEND,)]
+
+    def test_nor_is_one_that_waits_for_kafka(self) -> None:
+        looks = [replace(seen(now=10.0 * n), waits_for="no broker answers") for n in range(2)]
+        assert lines(Told(), *looks) == [(EXTEND,), (EXTEND,)]
 
     def test_not_with_every_look(self) -> None:
         looks = [seen(running(0, Phase.REPLAYING, turns=n), now=1.0 * n) for n in range(12)]

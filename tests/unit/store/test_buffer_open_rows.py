@@ -1,0 +1,30 @@
+"""Rows that somebody looks at while the writer goes on."""
+
+import numpy as np
+import pytest
+
+from strandline.store.buffer.open_rows import Arriving, OpenRows
+
+pytestmark = pytest.mark.unit
+
+
+def one_row(series: int, time: int) -> Arriving:
+    return Arriving.of(
+        np.array([series], dtype=np.uint32),
+        np.array([0, 1], dtype=np.int64),
+        np.array([time], dtype=np.int64),
+        np.array([1.0]),
+        series + 1,
+    )
+
+
+def test_rows_that_were_looked_at_are_not_written_again_though_they_were_empty_then() -> None:
+    """The writer may fill them between the look at how many there are and the look at themselves."""
+    rows = OpenRows(4)
+    looked = rows.look()
+    rows.fill(one_row(1, 10), 0, 0)
+    kept = OpenRows.rows(rows)
+    assert len(looked.time) == 0
+    following = rows.emptied()
+    following.fill(one_row(2, 20), 0, 0)
+    assert kept.time.tolist() == [10]
