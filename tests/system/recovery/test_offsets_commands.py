@@ -85,7 +85,7 @@ def test_hours_are_ready_once_stored_taken_back_by_a_rewind_and_ready_again(depl
         assert [one["shard"] for one in told["readiness"]["behind"]] == [0]
 
         code, told = deployment.command(*rewind, "--yes")
-        assert (code, told["error"]["type"]) == (ExitCode.FAILED, "StillOwned")
+        assert (code, told["error"]["type"]) == (ExitCode.FENCED, "StillOwned")
         assert process.terminate() == ExitCode.OK
     finally:
         process.kill()
