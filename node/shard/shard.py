@@ -162,8 +162,8 @@ class Shard:
         self.status.turns += 1
         known, records = self.status.counters.new_keys, Records.none(self.position)
         lag: int | None = None
-        # A start is not kept waiting where nothing may be left to read.
-        patience = options.poll_timeout_s if self._is_active() else _HASTY_POLL_S
+        hasty = not self._is_active() and not self.status.lag  # A start where nothing may be left to read.
+        patience = _HASTY_POLL_S if hasty else options.poll_timeout_s
         if self.merge is not None:
             self._step_merge(self.merge)
         if self.waits_for_store():
@@ -184,7 +184,7 @@ class Shard:
                 self._no_log.about(error)
         gone = self._settle_stored()
         self.parts.home.refresh(changed=gone or self.status.counters.new_keys > known)
-        self._move_on(lag)
+        self._move_on(lag if len(records) or not hasty or not lag else None)
         return len(records)
 
     def close_at_position(self) -> None:

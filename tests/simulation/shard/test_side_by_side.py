@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.log import Records
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase, Status
 from strandline.recovery.offset_policy import Accepted
@@ -137,3 +138,26 @@ def test_a_start_is_active_before_an_idle_bucket_that_it_closes_is_stored(world:
     world.settle()
     assert world.running.flusher.closed_buckets()
     assert world.is_active()
+
+
+def test_a_start_is_not_over_because_the_little_that_is_left_did_not_come_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first fetch takes longer than a start waits where nothing is left."""
+    world.start()
+    produce_everywhere(world)
+    world.settle()
+    world.crash()
+    produce_everywhere(world, "b")
+    polled = type(world.log).poll
+
+    def slow(most: int, timeout: float) -> Records:
+        return polled(world.log, most, timeout) if timeout > 0.1 else Records.none(world.running.position)
+
+    shard = world.start()
+    monkeypatch.setattr(world.log, "poll", slow)
+    shard.step()
+    assert not world.is_active()
+    world.settle()
+    assert world.is_active()
+    assert {name for _, name in world.found()} == {"a", "b"}
