@@ -149,15 +149,18 @@ def test_a_start_is_not_over_because_the_little_that_is_left_did_not_come_at_onc
     world.settle()
     world.crash()
     produce_everywhere(world, "b")
-    polled = type(world.log).poll
+    polled, waited = world.log.poll, []
 
     def slow(most: int, timeout: float) -> Records:
-        return polled(world.log, most, timeout) if timeout > 0.1 else Records.none(world.running.position)
+        waited.append(timeout)
+        return polled(most, timeout) if len(waited) > 1 else Records.none(world.running.position)
 
     shard = world.start()
     monkeypatch.setattr(world.log, "poll", slow)
     shard.step()
     assert not world.is_active()
+    shard.step()
+    assert waited[1] == world.options.poll_timeout_s, "from then on it waits as always"
     world.settle()
     assert world.is_active()
     assert {name for _, name in world.found()} == {"a", "b"}
