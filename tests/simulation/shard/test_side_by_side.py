@@ -1,6 +1,7 @@
 """What happens beside each other: threads that meet, and what is told while something else waits."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
@@ -155,6 +156,7 @@ def test_a_start_is_not_over_because_the_little_that_is_left_did_not_come_at_onc
         waited.append(timeout)
         return polled(most, timeout) if len(waited) > 1 else Records.none(world.running.position)
 
+    world.options = replace(world.options, active_lag=1000)
     shard = world.start()
     monkeypatch.setattr(world.log, "poll", slow)
     shard.step()
