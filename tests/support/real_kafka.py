@@ -13,7 +13,7 @@ from strandline.clock import SystemClock, wait_until
 from strandline.node.stack import Stack, StackOptions
 from strandline.node.stack.stack import kafka_and_cassandra
 
-TIMEOUT = 30.0
+TIMEOUT = 90.0  # A broker that was held still may have to be let in again by its controller first.
 PRODUCERS_TIMES = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
 """Times of the producer's choosing, however old: with a retention by time they would be deleted at once."""
 
