@@ -1,4 +1,4 @@
-"""A real Chromium, one for all browser tests."""
+"""A real Chromium, one for each module of browser tests."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -19,7 +19,9 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+# Not for the whole run: while Playwright is open its event loop counts as running in this thread, and no other
+# test could start one.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     executable = shutil.which("chromium")
     assert executable, "chromium is missing: `make setup-test` installs it"
