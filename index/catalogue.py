@@ -16,12 +16,13 @@ from strandline.arrays import I64s, U32s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.cardinality import Cardinality, ValueCardinality
 from strandline.index.documents import PartKeyBatch, TermCounts
+from strandline.index.key_labels import names_in, values_in
 from strandline.index.matchers import Matcher, MatchOp, RegexBudget, matchers_named, to_query
 from strandline.index.part_columns import ABSENT, PartColumns
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.classes import Query
 from strandline.index.pylucene.queries import all_of, any_of, part_id_in
-from strandline.index.regular_expressions import General, analyse
+from strandline.index.regular_expressions import General, InvalidExpression, analyse
 from strandline.time_range import TimeRange
 
 Selectors = Sequence[Sequence[Matcher]]
@@ -30,6 +31,10 @@ Selectors = Sequence[Sequence[Matcher]]
 _NO_LIMIT = 2**32
 # So many keys are fetched at a time: they cross the Java heap, which has other uses.
 _KEYS_AT_ONCE = 20_000
+# So many are fetched by the search that finds them. What is lost if there are more is small beside fetching those.
+_FEW = 1000
+# Labels of no more keys than this are put together here, one by one.
+_A_HANDFUL = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,24 @@ class Catalogue:
             return keys.take(np.flatnonzero(np.isin(keys.part_ids, wanted)))
         return self.keys_of(to_ids(found.part_ids)[:limit], step=step)
 
+    def few_keys(
+        self, selectors: Selectors, within: TimeRange | None = None, *, most: int = _FEW
+    ) -> PartKeyBatch | None:
+        """The keys that selectors match and that were there in the range, in any order, by one search. None if more
+        match than so many, whenever they were there, or if that would not be cheap to find out.
+        """
+        if not any(map(len, selectors)) or not _is_cheap(selectors):
+            return None
+        keys = self._lucene.few_part_keys(self._any_of(selectors), most)
+        if keys is None or len(keys) == 0:
+            return keys
+        order = np.argsort(keys.part_ids)
+        known = self._columns.rows
+        rows = known.rows_of(keys.part_ids[order])
+        there = rows >= 0
+        there[there] = _there(known.start[rows[there]], known.end[rows[there]], within)
+        return keys if there.all() else keys.take(order[there])
+
     def keys_of(self, part_ids: U32s, *, step: Callable[[], None] = _nothing) -> PartKeyBatch:
         """The keys of some ids, under the rules of `keys`."""
         pieces = []
@@ -129,12 +152,18 @@ class Catalogue:
 
     def label_names(self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int) -> TermCounts:
         """The names of the labels that such keys have, with the number of keys that have each."""
+        few = self.few_keys(selectors, within, most=_A_HANDFUL)
+        if few is not None:
+            return names_in(few, limit=limit)
         return self._lucene.label_names(self._restriction(selectors, within), limit=limit)
 
     def label_values(
         self, label: str, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int
     ) -> TermCounts:
         """The values that a label has in such keys, with the number of keys that have each."""
+        few = self.few_keys(selectors, within, most=_A_HANDFUL)
+        if few is not None:
+            return values_in(few, label, limit=limit)
         return self._lucene.label_values(label, self._restriction(selectors, within), limit=limit)
 
     def cardinality(
@@ -149,18 +178,11 @@ class Catalogue:
         """A query for the keys that are asked about, or None for all of them, which Lucene lists fastest."""
         if any(map(len, selectors)):
             return self._query_for(self.find(selectors, within))
-        known, may_be_all = self._columns.rows, not self._has_forgotten()
-        if within is None and may_be_all:
+        may_be_all = not self._has_forgotten()
+        # Most ranges reach up to now and few keys end.
+        if may_be_all and (within is None or self._columns.span().lies_in(within.first, within.last)):
             return None
-        # Most ranges reach up to now and few keys end: two passes say that all were there.
-        if (
-            may_be_all
-            and within is not None
-            and len(known)
-            and known.start.max() <= within.last
-            and known.end.min() >= within.first
-        ):
-            return None
+        known = self._columns.rows
         there = _there(known.start, known.end, within)
         if may_be_all and np.count_nonzero(there) == np.count_nonzero(known.end != ABSENT):
             return None
@@ -174,8 +196,11 @@ class Catalogue:
         gone = found.matched - found.part_ids
         if len(gone) > len(found.part_ids) or not _is_cheap(found.selectors):
             return part_id_in(found.part_ids)
-        query = any_of([to_query(matchers, self._budget) for matchers in found.selectors])
+        query = self._any_of(found.selectors)
         return all_of([query], but_none_of=[part_id_in(gone)]) if gone else query
+
+    def _any_of(self, selectors: Selectors) -> Query:
+        return any_of([to_query(matchers, self._budget) for matchers in selectors])
 
     def _present_ids(self, within: TimeRange | None) -> U32s:
         known = self._columns.rows
@@ -202,7 +227,10 @@ def _there(start: I64s, end: I64s, within: TimeRange | None) -> npt.NDArray[np.b
 def _is_cheap(selectors: Selectors) -> bool:
     """Whether a search may be done twice: there is something to search for, and no expression to try on every value."""
     expressions = [one.value for some in selectors for one in some if one.op in (MatchOp.MATCH, MatchOp.NOT_MATCH)]
-    return bool(selectors) and not any(isinstance(analyse(one), General) for one in expressions)
+    try:
+        return bool(selectors) and not any(isinstance(analyse(one), General) for one in expressions)
+    except InvalidExpression:
+        return False  # A search says what is wrong with it.
 
 
 def _joined(pieces: Sequence[PartKeyBatch]) -> PartKeyBatch:

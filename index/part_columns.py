@@ -108,6 +108,22 @@ class PartRows:
         return rows
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """No key of the first `rows` ones began after `last_start`, and none that is there ended before `first_end`."""
+
+    rows: int
+    last_start: int
+    first_end: int
+
+    def lies_in(self, first: int, last: int) -> bool:
+        """Whether every key was there at some moment of a time range, whose ends belong to it."""
+        return self.last_start <= last and self.first_end >= first
+
+
+NO_KEYS: Final = Span(0, ABSENT, LIVE)
+
+
 class PartColumns:
     """The columns of one shard, which grow. They have one writer; whoever reads beside it asks for `rows` once, and
     sees the keys of that moment and their times as they become.
@@ -119,6 +135,9 @@ class PartColumns:
         self._length = len(self._arrays)
         self._absent = int(np.count_nonzero(~self._arrays.present()))
         self.rows = self._arrays
+        # What is known of a span holds until keys end: starts only fall, and an end that is taken back was no less.
+        self._endings = 0
+        self._span = (self._endings, NO_KEYS)
 
     def __len__(self) -> int:
         return self._length
@@ -139,11 +158,35 @@ class PartColumns:
         self._length = length
         self.rows = self._arrays.take(slice(0, length))
 
+    def end(self, ended: npt.NDArray[np.bool_]) -> None:
+        """Let keys end with their last samples."""
+        self.rows.end[ended] = self.rows.last[ended]
+        self._endings += 1
+
     def forget(self, rows: Rows) -> None:
         """Make keys absent. Their ids are never used again."""
         self.rows.end[rows] = ABSENT
         self.rows.newest[rows] = NO_BUCKET
         self._absent += len(rows)
+
+    def span(self) -> Span:
+        """When the keys were there. Any thread may ask; only keys that came since somebody asked cost something."""
+        endings, (known_endings, known) = self._endings, self._span
+        if known_endings != endings:
+            known = NO_KEYS
+        rows = self.rows
+        if len(rows) <= known.rows:
+            return known
+        new = slice(known.rows, len(rows))
+        present = rows.end[new] != ABSENT
+        span = Span(
+            len(rows),
+            int(rows.start[new].max(where=present, initial=known.last_start)),
+            int(rows.end[new].min(where=present, initial=known.first_end)),
+        )
+        if span.last_start != LIVE:  # Else one has no sample yet, and will have in a moment.
+            self._span = (endings, span)
+        return span
 
     def squeeze(self) -> U32s | None:
         """Drop the rows of absent keys if they are many: the new row of each old one, None if nothing moved."""
@@ -154,6 +197,7 @@ class PartColumns:
         # New arrays: somebody may be reading the old ones.
         self._arrays = self.rows = self.rows.take(present)
         self._length, self._absent = len(self._arrays), 0
+        self._endings += 1
         return moved
 
 

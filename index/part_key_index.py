@@ -37,6 +37,8 @@ class PartKeyIndex:
         self._writer = writer
         self._searchers = searchers
         self._commit_lock = threading.Lock()
+        self.refreshes = 0
+        """How often searches were let see what is new. Any thread may look."""
 
     @classmethod
     def open(cls, folder: Path, *, ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB) -> Self:
@@ -97,6 +99,7 @@ class PartKeyIndex:
         """Let searches see everything that was added or deleted before this call."""
         with java_failures():
             self._searchers.maybeRefreshBlocking()
+        self.refreshes += 1
 
     def commit(self, user_data: Mapping[str, str]) -> None:
         """Make everything that was added or deleted before this call durable, described by `user_data`."""
@@ -126,6 +129,12 @@ class PartKeyIndex:
         """The ids, hashes and bytes of the keys that a query matches, in the order of Lucene's documents."""
         with self._searcher() as searcher:
             return PartKeyBatch.unpack(to_python(java().part_key_columns.partKeys(searcher, query)))
+
+    def few_part_keys(self, query: Query, most: int) -> PartKeyBatch | None:
+        """The same if no more than so many match, and None if more do. It is over as soon as that is known."""
+        with self._searcher() as searcher:
+            packed = java().part_key_columns.fewPartKeys(searcher, query, most)
+            return PartKeyBatch.unpack(to_python(packed)) if packed is not None else None
 
     def ids_and_hashes(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
         """The part ids and key hashes of all keys, segment by segment, in the order of Lucene's documents."""

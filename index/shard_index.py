@@ -122,7 +122,7 @@ class ShardIndex:
         self.open = OpenBucket(bucket + 1)
         self._active[bucket] = closed.active
         ended = bucket_rules.ended_keys(keys, bucket, policy)
-        keys.end[ended] = keys.last[ended]
+        self.columns.end(ended)
         going = bucket_rules.keys_to_purge(keys, bucket, policy)
         rolled_over = bucket_rules.keys_to_roll_over(keys, bucket, policy, self._expires_at, self._superseded)
         self._superseded = frozenset()

@@ -124,7 +124,7 @@ class NodeFront:
 
     def _query_routes(self, settings: QuerySettings) -> tuple[Route, ...]:
         return (
-            *api_routes(self._queries, self._workers, settings, self._clock),
+            *api_routes(self._queries, self._workers, settings, self._clock, quick=self._queries),
             *read_routes(self._queries, self._workers, settings, mask=self._mask),
         )
 

@@ -61,21 +61,26 @@ def part_id_in(part_ids: BitMap) -> Query:
 
 def all_of(wanted: Iterable[Query], *, but_none_of: Iterable[Query] = ()) -> Query:
     """Keys that match each of the wanted queries and none of the others. No wanted query at all means every key."""
+    queries, unwanted = list(wanted) or [everything()], list(but_none_of)
+    if len(queries) == 1 and not unwanted:
+        return queries[0]
     classes = java()
     builder = classes.boolean_query()
-    queries = list(wanted) or [everything()]
     for query in queries:
         builder.add(query, classes.filter)
-    for query in but_none_of:
+    for query in unwanted:
         builder.add(query, classes.must_not)
     return builder.build()
 
 
 def any_of(queries: Iterable[Query]) -> Query:
     """Keys that match one of the queries or more; none of them if there is no query."""
+    alternatives = list(queries)
+    if len(alternatives) == 1:
+        return alternatives[0]
     classes = java()
     builder = classes.boolean_query()
-    for query in queries:
+    for query in alternatives:
         builder.add(query, classes.should)
     return builder.build()
 

@@ -16,11 +16,12 @@ from urllib.parse import urlsplit
 from strandline.clock import SystemClock
 from strandline.errors import Fatal
 from strandline.node.bench.fleet import SERIES_A_RECORD, labels_of
-from strandline.node.bench.gateway_process import GatewayProcess, Status
+from strandline.node.bench.gateway_process import GatewayProcess
 from strandline.node.bench.machine import Machine
 from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
-from strandline.node.bench.shard_process import write_settings
 from strandline.node.output import Block, Table
+from strandline.node.own_command import Status
+from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack, StackOptions
 from strandline.node.stack.stack import kafka_and_cassandra
 from strandline.node.steps import Steps

@@ -19,7 +19,9 @@ from strandline.node.bench.ingest_report import IngestReport, Part, PeerFigures
 from strandline.node.bench.machine import Machine
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
-from strandline.node.bench.shard_process import ShardProcess, Status, write_settings
+from strandline.node.bench.shard_process import ShardProcess
+from strandline.node.own_command import Status
+from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack, StackOptions
 from strandline.node.steps import Steps
 

@@ -32,8 +32,8 @@ from strandline.node.bench.query_servers import (
     wait_until_quiet,
 )
 from strandline.node.bench.replay_bench import fill_partition
-from strandline.node.bench.shard_process import write_settings
 from strandline.node.bench.timed_connection import TimedConnection
+from strandline.node.settings.writing import write_settings
 from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.stack import Stack, StackOptions
 from strandline.node.steps import Step, Steps

@@ -29,11 +29,13 @@ from strandline.node.bench.recovery_report import (
 )
 from strandline.node.bench.replay_bench import fill_partition, measure, sampler_of
 from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
-from strandline.node.bench.shard_process import ShardProcess, Status, write_settings
+from strandline.node.bench.shard_process import ShardProcess
+from strandline.node.own_command import Status
 from strandline.node.replay.openers import store_opener
 from strandline.node.replay.spark_worker import replay_settings, worker_place
 from strandline.node.settings.clients import java_kafka_options, spark_properties
 from strandline.node.settings.load import load_settings
+from strandline.node.settings.writing import write_settings
 from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.stack import Stack, StackOptions
 from strandline.node.steps import Step, Steps

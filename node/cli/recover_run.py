@@ -13,7 +13,7 @@ from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.output import Block, Table
 from strandline.node.replay.catching_up import CatchingUp, CaughtUp, Task
-from strandline.node.replay.service import WorkerProcess
+from strandline.node.replay.service import WorkerProcess, worker_folder
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.heap import limit_arenas
@@ -102,7 +102,7 @@ def command(
     taker = Taker.NODE if take else Taker.TOOL
     tasks = [Task(shard, taker, Accepted(loss_to=accept_loss)) for shard in wanted]
     with (
-        closing(WorkerProcess(context.loaded.file, context.clock)) as worker,
+        closing(WorkerProcess(context.loaded.file, worker_folder(settings, context.environ), context.clock)) as worker,
         context.output.steps(f"Catching up {len(wanted)} shards of {settings.dataset.name}") as steps,
         ExitStack() as under_way,
     ):

@@ -12,7 +12,7 @@ from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.shard_service import ShardService
-from strandline.node.replay.service import WorkerProcess
+from strandline.node.replay.service import WorkerProcess, worker_folder
 from strandline.node.shard.assembling import assembled
 from strandline.node.shard.heap import limit_arenas
 from strandline.node.shard.ownership import Taker
@@ -79,7 +79,8 @@ def command(
         service = opened.enter_context(closing(ShardService(shard, context.clock)))
         if socket is not None:
             opened.enter_context(LinkServer(socket, service, context.clock))
-        replays = opened.enter_context(closing(WorkerProcess(context.loaded.file, context.clock)))
+        place = worker_folder(settings, context.environ)
+        replays = opened.enter_context(closing(WorkerProcess(context.loaded.file, place, context.clock)))
         parts = opened.enter_context(assembled(settings, shard, context.environ, context.clock, replays=replays))
         taker = Taker.FENCED_PROCESS if after_fencing else Taker.NODE
         running = RunningShard(parts, accepted=accepted, taker=taker)

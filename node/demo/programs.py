@@ -1,72 +1,35 @@
-"""Our own commands as child processes: started, watched until they answer, killed."""
+"""Our own commands as child processes, watched until they answer."""
 
 import http.client
 import json
-import signal
-import subprocess
-import sys
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from strandline.clock import Clock, wait_until
 from strandline.errors import Fatal
-from strandline.node.stack.tether import tethered
-
-_LINES_TOLD = 15
+from strandline.node.own_command import OwnCommand
 
 
 class ProgramFailed(Fatal):
-    """A command of ours did not do what the demonstration needs of it."""
+    """What a demonstration needs was not there, or not what it should be."""
 
 
-class Program:
-    """`strandline ...`, running, tied to this process. What it says goes to a file."""
-
-    def __init__(self, arguments: list[str], log: Path, environ: Mapping[str, str]) -> None:
-        script = Path(sys.executable).with_name("strandline")
-        self._name, self._log = f"strandline {arguments[0]}", log
-        with log.open("ab") as stream:
-            self._process = subprocess.Popen(
-                tethered([sys.executable, str(script), *arguments]),
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=stream,
-                env=dict(environ),
-            )
+class Program(OwnCommand):
+    """A command of ours that answers over HTTP."""
 
     def wait_for_answer(self, address: str, path: str, clock: Clock, *, timeout: float) -> None:
-        """Wait until a path is answered with 200. Raises `ProgramFailed`, with the end of its log."""
+        """Wait until a path is answered with 200. Raises `CommandEnded`, with the end of its log."""
 
         def answers() -> bool:
-            return self._process.poll() is not None or is_answered(address, path)
+            return self.exit_code is not None or is_answered(address, path)
 
         if not wait_until(answers, timeout=timeout, clock=clock, poll=0.1):
-            raise self._failed(f"did not answer {path} within {timeout:.0f} s")
+            raise self.ended(f"did not answer {path} within {timeout:.0f} s")
         self.check()
 
     def check(self) -> None:
-        """Raises `ProgramFailed` if it has ended."""
-        if (code := self._process.poll()) is not None:
-            raise self._failed(f"ended with {code}")
-
-    def kill(self) -> None:
-        """Kill -9, and what that takes with it."""
-        self._process.kill()
-        self._process.wait()
-
-    def end(self, timeout: float = 60) -> None:
-        """Ask it to end, and kill it if it does not."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
-            try:
-                self._process.wait(timeout)
-            except subprocess.TimeoutExpired:
-                self.kill()
-
-    def _failed(self, how: str) -> ProgramFailed:
-        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES_TOLD:]
-        return ProgramFailed(f"{self._name} {how}", remedy="It said:\n" + "\n".join(lines))
+        """Raises `CommandEnded` if it has ended."""
+        if (code := self.exit_code) is not None:
+            raise self.ended(f"ended with {code}")
 
 
 def is_answered(address: str, path: str) -> bool:

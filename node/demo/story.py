@@ -15,12 +15,12 @@ from typing import Any
 
 from strandline.clock import Clock, wait_until
 from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
-from strandline.node.bench.shard_process import write_settings
 from strandline.node.client.reading_back import read_back
 from strandline.node.demo.ledger import Ledger, Samples, compare
 from strandline.node.demo.programs import Program, ProgramFailed, fetched
 from strandline.node.demo.report import Chapter, DemoReport
 from strandline.node.demo.sending import Sender
+from strandline.node.settings.writing import write_settings
 from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.node.stack.stack import Stack
 from strandline.node.steps import Step, Steps
@@ -70,7 +70,7 @@ class Story:
         self._running.close()
 
     def tell(self, steps: Steps) -> DemoReport:
-        """All of it, once. Raises `ProofFailed`, and `ProgramFailed` for whatever else went wrong."""
+        """All of it, once. Raises `ProofFailed`, and `ProgramFailed` or `CommandEnded` for whatever else went wrong."""
         self._steps, ledger = steps, Ledger()
         scrapes = _each_scrape(Scrapes(self._series, self._first_time))
         self._chapter("Starting the gateway", self._start_gateway)
@@ -101,7 +101,7 @@ class Story:
 
     def _start_gateway(self, step: Step) -> None:
         arguments = ["gateway", "--config", str(self.settings), "--create-topic", str(PARTITIONS)]
-        gateway = Program(arguments, self._folder / "gateway.log", self._environ)
+        gateway = Program(arguments, self._folder / "gateway.log", environ=self._environ)
         self._running.callback(gateway.end)
         gateway.wait_for_answer(self.addresses.gateway, "/-/ready", self._clock, timeout=_START_S)
         step.note = f"http://{self.addresses.gateway}/api/v1/write"
@@ -113,7 +113,7 @@ class Story:
         return node
 
     def _node(self) -> Program:
-        node = Program(["node", "--config", str(self.settings)], self._folder / "node.log", self._environ)
+        node = Program(["node", "--config", str(self.settings)], self._folder / "node.log", environ=self._environ)
         self._running.callback(node.end)
         return node
 

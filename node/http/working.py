@@ -18,12 +18,15 @@ class Workers:
         self._clock, self._timeout_s = clock, timeout_s
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="query")
 
+    def cancellation(self, timeout_s: float | None = None) -> Cancellation:
+        """For a question that is asked now. Its time never exceeds the limit of the settings."""
+        return Cancellation(self._clock, self._timeout_s if timeout_s is None else min(timeout_s, self._timeout_s))
+
     async def run(self, work: Callable[[Cancellation], Result], *, timeout_s: float | None = None) -> Result:
         """Do it in a thread. The time counts from now, waiting for a thread included, and never exceeds the limit of
         the settings. When the client goes away the handler is cancelled, and the work is told so.
         """
-        limit = self._timeout_s if timeout_s is None else min(timeout_s, self._timeout_s)
-        cancellation = Cancellation(self._clock, limit)
+        cancellation = self.cancellation(timeout_s)
 
         def checked() -> Result:
             # It may have waited for its thread until nobody wanted it any more.

@@ -1,7 +1,7 @@
 """Questions to the shards, counted: a `NodeQueries` around another one."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from strandline.index.matchers import InvalidMatcher
 from strandline.index.pylucene.failures import RegexTooCostly
@@ -22,6 +22,7 @@ from strandline.node.query.asks import (
     SamplesAsk,
     SeriesAsk,
 )
+from strandline.node.query.edition import Edition
 from strandline.node.query.queries import (
     Cancellation,
     NodeQueries,
@@ -30,10 +31,12 @@ from strandline.node.query.queries import (
     QueryTooLarge,
     QueryUnavailable,
 )
+from strandline.node.query.quick import Coming, Lookup, QuickQueries
 
 Given = TypeVar("Given", bound=Answer)
 
-ANSWERED, WARNED, FAILED = "answered", "warned", "failed"
+ANSWERED, KEPT, WARNED, FAILED = "answered", "kept", "warned", "failed"
+_LOOKUPS = {SeriesAsk: "series", LabelNamesAsk: "label-names", LabelValuesAsk: "label-values"}
 _OUTCOMES: tuple[tuple[type[BaseException], str], ...] = (
     (QueryTooLarge, "too-large"),
     (QueryTimedOut, "timed-out"),
@@ -44,10 +47,30 @@ _OUTCOMES: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
+class Queries(NodeQueries, QuickQueries, Protocol):
+    """What is counted here."""
+
+
+class CountedComing:
+    """`Coming`, counted once it is fetched."""
+
+    def __init__(self, coming: Coming, fetch: Callable[[], SeriesAnswer | TermsAnswer]) -> None:
+        self._coming, self._fetch = coming, fetch
+
+    async def arrives(self) -> bool:
+        return await self._coming.arrives()
+
+    def answer(self) -> SeriesAnswer | TermsAnswer:
+        return self._fetch()
+
+    def abandon(self) -> None:
+        self._coming.abandon()
+
+
 class CountedQueries:
     """Passes every question on, and counts what came of it. Any thread may ask."""
 
-    def __init__(self, queries: NodeQueries, figures: FrontFigures) -> None:
+    def __init__(self, queries: Queries, figures: FrontFigures) -> None:
         self._queries, self._figures = queries, figures
 
     def series(self, ask: SeriesAsk, cancellation: Cancellation) -> SeriesAnswer:
@@ -67,6 +90,19 @@ class CountedQueries:
 
     def buckets(self, ask: BucketsAsk, cancellation: Cancellation) -> BucketsAnswer:
         return self._counted("buckets", lambda: self._queries.buckets(ask, cancellation))
+
+    def edition(self) -> Edition | None:
+        return self._queries.edition()
+
+    def kept(self, ask: Lookup) -> None:
+        self._queries.kept(ask)
+        self._figures.asked(_LOOKUPS[type(ask)], KEPT)
+
+    def begin_at_once(self, ask: Lookup, cancellation: Cancellation) -> "CountedComing | None":
+        coming = self._queries.begin_at_once(ask, cancellation)
+        if coming is None:
+            return None
+        return CountedComing(coming, lambda: self._counted(_LOOKUPS[type(ask)], coming.answer))
 
     def _counted(self, ask: str, question: Callable[[], Given]) -> Given:
         try:

@@ -62,8 +62,9 @@ HTTP_IN_FLIGHT = gauge(
 # Queries.
 QUERIES = counter(
     "strandline_queries_total",
-    "Questions to the shards, by what was asked for and what came of it: answered, warned (something may be missing), "
-    "refused, too-large, timed-out, cancelled, unavailable, failed.",
+    "Questions to the shards, by what was asked for and what came of it: answered, kept (by a list that the front had "
+    "and that still held), warned (something may be missing), refused, too-large, timed-out, "
+    "cancelled, unavailable, failed.",
     "Warnings: a shard is not active. Too-large and timed-out: narrower queries, or other limits under [query].",
     labels=("ask", "outcome"),
 )

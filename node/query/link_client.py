@@ -1,5 +1,6 @@
 """The front's end of the link to one shard: a small pool of connections, which outlives the shard's process."""
 
+import asyncio
 import select
 import socket
 import threading
@@ -9,9 +10,10 @@ from pathlib import Path
 from strandline.clock import Clock
 from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
+from strandline.node.query.edition import Edition, EditionReader
 from strandline.node.query.frames import FrameDamaged, Message
-from strandline.node.query.link_server import REPORT
-from strandline.node.query.link_socket import LinkBroken, receive, send
+from strandline.node.query.link_server import EDITION, REPORT
+from strandline.node.query.link_socket import SHORT, LinkBroken, receive, send, short_frame_is_here
 from strandline.node.query.messages import ERROR, answer_of, ask_message, error_of
 from strandline.node.query.queries import Cancellation, QueryTimedOut, QueryUnavailable
 from strandline.node.shard.report import ShardReport
@@ -21,6 +23,8 @@ _KEPT = 8
 # Somebody may give a question up while its thread waits for the shard: it looks so often.
 _LOOK_S = 0.05
 _CONNECT_S = 5.0
+# A page is handed over at once, or not now.
+_PAGE_S = 0.5
 
 
 class LinkClient:
@@ -32,6 +36,7 @@ class LinkClient:
         self._path, self._clock = path, clock
         self._lock = threading.Lock()
         self._idle: list[socket.socket] = []
+        self._page: tuple[EditionReader, socket.socket] | None = None
         self._is_closed = False
 
     def close(self) -> None:
@@ -40,6 +45,20 @@ class LinkClient:
             idle, self._idle, self._is_closed = self._idle, [], True
         for connection in idle:
             connection.close()
+        self._drop_page()
+
+    def edition(self) -> Edition | None:
+        """Of the lists that the shard gives now; None if they should not be kept, or that is not known. It does not
+        wait, and asks nobody: see `strandline.node.query.edition`.
+        """
+        page = self._page
+        if page is None:
+            return None
+        reader, connection = page
+        if not _is_quiet(connection):
+            self._drop_page()
+            return None
+        return reader.read()
 
     def begin(self, ask: Ask, cancellation: Cancellation) -> "Asked":
         """Send a question; its answer is fetched from what this returns, which must be asked for it or abandoned.
@@ -47,7 +66,17 @@ class LinkClient:
         Raises `QueryUnavailable` if nobody listens, `QueryCancelled` and `QueryTimedOut`.
         """
         cancellation.check()
-        return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation)
+        return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation, self.take())
+
+    def has_idle(self) -> bool:
+        """Whether a connection is there that nobody uses now."""
+        return bool(self._idle)
+
+    def begin_at_once(self, ask: Ask, cancellation: Cancellation) -> "Asked | None":
+        """The same for a short question, over a connection that is there. None if there is none now."""
+        cancellation.check()
+        idle = self._take_idle()
+        return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation, (idle, True)) if idle else None
 
     def ask(self, ask: Ask, cancellation: Cancellation) -> Answer:
         """Send a question and fetch its answer, under the rules of `begin` and `Asked.answer`."""
@@ -56,7 +85,7 @@ class LinkClient:
     def report(self, timeout: float) -> ShardReport:
         """How the shard is, also while it starts. Raises `QueryUnavailable` if it does not say so in time."""
         try:
-            message = Asked(self, Message(REPORT, {}), Cancellation(self._clock, timeout)).receive()
+            message = Asked(self, Message(REPORT, {}), Cancellation(self._clock, timeout), self.take()).receive()
         except QueryTimedOut as error:
             raise QueryUnavailable(f"shard {self.shard} did not tell how it is within {timeout:g} s") from error
         except FrameDamaged as error:
@@ -74,13 +103,15 @@ class LinkClient:
 
     def take(self) -> tuple[socket.socket, bool]:
         """A connection, and whether it was used before."""
+        idle = self._take_idle()
+        return (idle, True) if idle is not None else (self.connect(), False)
+
+    def _take_idle(self) -> socket.socket | None:
         while True:
             with self._lock:
                 idle = self._idle.pop() if self._idle else None
-            if idle is None:
-                return self.connect(), False
-            if _is_quiet(idle):
-                return idle, True
+            if idle is None or _is_quiet(idle):
+                return idle
             idle.close()
 
     def connect(self) -> socket.socket:
@@ -98,6 +129,47 @@ class LinkClient:
             ) from error
         return connection
 
+    def fetch_page(self) -> None:
+        """Let the shard hand over its page, if that is not here yet. The connection stays open: by its end one sees
+        that of the process.
+        """
+        if self._page is not None:
+            return
+        try:
+            connection = self.connect()
+        except QueryUnavailable:
+            return
+        files: list[int] = []
+        try:
+            connection.settimeout(_PAGE_S)
+            send(connection, Message(EDITION, {}), _no_wait)
+            _, files, _, _ = socket.recv_fds(connection, SHORT, 1)
+            connection.setblocking(False)
+        except (OSError, LinkBroken):
+            pass  # Lists are not kept then; a later connection tries again.
+        if not files:
+            connection.close()
+            return
+        reader = EditionReader(files[0])
+        if not self._keep_page(reader, connection):
+            reader.close()
+            connection.close()
+
+    def _keep_page(self, reader: EditionReader, connection: socket.socket) -> bool:
+        """Whether the page is kept: another thread may have been quicker."""
+        with self._lock:
+            if self._page is not None or self._is_closed:
+                return False
+            self._page = (reader, connection)
+        return True
+
+    def _drop_page(self) -> None:
+        with self._lock:
+            page, self._page = self._page, None
+        if page is not None:
+            page[0].close()
+            page[1].close()
+
     def give_back(self, connection: socket.socket) -> None:
         """The connection is good for another question."""
         with self._lock:
@@ -110,10 +182,28 @@ class LinkClient:
 class Asked:
     """A question that was sent. One thread fetches the answer."""
 
-    def __init__(self, client: LinkClient, message: Message, cancellation: Cancellation) -> None:
+    def __init__(
+        self, client: LinkClient, message: Message, cancellation: Cancellation, taken: tuple[socket.socket, bool]
+    ) -> None:
+        """`taken` is a connection of the client, and whether it was used before."""
         self._client, self._message, self._cancellation = client, message, cancellation
-        self._connection, self._was_used = client.take()
+        self._connection, self._was_used = taken
         self._send()
+
+    async def arrives(self) -> bool:
+        """Wait until the answer begins to come, or its time is over; whether it is short and here as a whole."""
+        loop, came = asyncio.get_running_loop(), asyncio.Event()
+        # One that is closed meanwhile can't be taken off the loop any more by its number, which may be another's.
+        number = self._connection.fileno()
+        loop.add_reader(number, came.set)
+        try:
+            async with asyncio.timeout(self._cancellation.seconds_left):
+                await came.wait()
+        except TimeoutError:
+            return False
+        finally:
+            loop.remove_reader(number)
+        return short_frame_is_here(self._connection)
 
     def answer(self) -> Answer:
         """The answer. Raises the shard's errors as they were raised there, `QueryUnavailable` if its process ends
@@ -134,6 +224,9 @@ class Asked:
             self.abandon()
             raise
         self._client.give_back(self._connection)
+        if not self._was_used:
+            # Never on the event loop, which asks over connections that are there.
+            self._client.fetch_page()
         return message
 
     def abandon(self) -> None:
@@ -184,6 +277,10 @@ class Asked:
             self._cancellation.check()
             if poll.poll(max(1, min(_LOOK_S, self._cancellation.seconds_left) * 1000)):
                 return
+
+
+def _no_wait(_connection: socket.socket, _events: int) -> None:
+    raise LinkBroken("the link takes nothing")
 
 
 def _is_quiet(connection: socket.socket) -> bool:

@@ -28,6 +28,7 @@ from strandline.node.query.queries import Cancellation, QueryCancelled, QueryUna
 
 _LOG = structlog.get_logger(__name__)
 REPORT = "report"
+EDITION = "edition"
 MOST_CONNECTIONS = 256
 _LONGEST_PATH = 107
 # In bytes: selectors with long lists of values.
@@ -52,6 +53,10 @@ class LinkService(Protocol):
 
     def report(self) -> bytes:
         """How the shard is, as `ShardReport.to_json` says it."""
+        ...
+
+    def edition_file(self) -> int:
+        """The file of the shard's `EditionPage`."""
         ...
 
 
@@ -146,9 +151,13 @@ class LinkServer:
         try:
             with connection:
                 while not self._is_closed:
-                    reply = self._reply(receive(connection, wait_for_ever, _LONGEST_QUESTION), connection)
-                    send(connection, reply, self._wait_to_send)
-        except (LinkBroken, QueryCancelled):
+                    message = receive(connection, wait_for_ever, _LONGEST_QUESTION)
+                    if message.kind == EDITION:
+                        # One byte: a file does not travel without any.
+                        socket.send_fds(connection, [b"\0"], [self._service.edition_file()])
+                        continue
+                    send(connection, self._reply(message, connection), self._wait_to_send)
+        except (LinkBroken, QueryCancelled, OSError):
             return
         except FrameDamaged as error:
             _LOG.warning("a connection is closed", error=str(error))

@@ -5,10 +5,12 @@ import socket
 from collections.abc import Callable, Sequence
 
 from strandline.errors import Retryable
-from strandline.node.query.frames import MAX_BODY, PREFIX, Buffer, Message, decode, encode, lengths_of
+from strandline.node.query.frames import MAX_BODY, PREFIX, Buffer, FrameDamaged, Message, decode, encode, lengths_of
 
 # Linux takes so many buffers in one call.
 _MOST_BUFFERS = 1024
+# A message of so many bytes is received by one call, and fits into what the kernel holds of a link.
+SHORT = 64 << 10
 
 
 class LinkBroken(Retryable):
@@ -48,28 +50,65 @@ def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Mes
     """Receive a message whose header and body have no more than `most` bytes each. Raises `LinkBroken`, and
     `FrameDamaged`, after which the connection is good for nothing.
     """
-    header, body = lengths_of(_received(connection, PREFIX.size, wait, clean=True), most)
-    text = _received(connection, header, wait)
-    return decode(text, _received(connection, body, wait))
+    # Most messages are short, and are here whole. Nothing follows one before it is answered.
+    begun = _received_some(connection, wait)
+    if len(begun) < PREFIX.size:
+        begun += _received(connection, PREFIX.size - len(begun), wait)
+    header, body = lengths_of(begun[: PREFIX.size], most)
+    whole = PREFIX.size + header + body
+    if len(begun) > whole:
+        raise FrameDamaged(f"{len(begun) - whole} bytes came behind a frame")
+    text = begun[PREFIX.size :]
+    if len(text) < header:
+        text += _received(connection, header - len(text), wait)
+    # The body in memory of its own: its columns are aligned there.
+    return decode(text[:header], _received(connection, body, wait, text[header:]))
 
 
-def _received(connection: socket.socket, size: int, wait: Waits, *, clean: bool = False) -> bytearray:
+def short_frame_is_here(connection: socket.socket) -> bool:
+    """Whether a whole frame waits to be received, of no more than `SHORT` bytes."""
+    try:
+        prefix = connection.recv(PREFIX.size, socket.MSG_PEEK)
+        if len(prefix) < PREFIX.size:
+            return False
+        size = PREFIX.size + sum(lengths_of(prefix))
+        return size <= SHORT and len(connection.recv(size, socket.MSG_PEEK)) == size
+    except (OSError, FrameDamaged):
+        return False
+
+
+def _received_some(connection: socket.socket, wait: Waits) -> bytearray:
+    while True:
+        try:
+            data = connection.recv(SHORT)
+        except BlockingIOError:
+            wait(connection, select.POLLIN)
+            continue
+        except OSError as error:
+            raise LinkBroken(f"the link is broken: {error.strerror}", clean=True) from error
+        if not data:
+            raise LinkBroken("the other side has closed the link", clean=True)
+        return bytearray(data)
+
+
+def _received(connection: socket.socket, size: int, wait: Waits, begun: bytearray | None = None) -> bytearray:
+    """So many bytes, of which some may be here already."""
     # Memory comes as bytes do: a length that is not true must not take it all at once.
-    data = bytearray()
+    data = begun if begun is not None else bytearray()
     piece = 1 << 20
     while len(data) < size:
         start = len(data)
         data.extend(bytes(min(piece, size - start)))
         view = memoryview(data)[start:]
         try:
-            _fill(connection, view, wait, clean=clean and start == 0)
+            _fill(connection, view, wait)
         finally:
             view.release()
         piece = max(piece, len(data))
     return data
 
 
-def _fill(connection: socket.socket, view: memoryview, wait: Waits, *, clean: bool) -> None:
+def _fill(connection: socket.socket, view: memoryview, wait: Waits) -> None:
     at = 0
     while at < len(view):
         try:
@@ -78,9 +117,9 @@ def _fill(connection: socket.socket, view: memoryview, wait: Waits, *, clean: bo
             wait(connection, select.POLLIN)
             continue
         except OSError as error:
-            raise LinkBroken(f"the link is broken: {error.strerror}", clean=clean and at == 0) from error
+            raise LinkBroken(f"the link is broken: {error.strerror}") from error
         if got == 0:
-            raise LinkBroken("the other side has closed the link", clean=clean and at == 0)
+            raise LinkBroken("the other side has closed the link")
         at += got
 
 

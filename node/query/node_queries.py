@@ -1,5 +1,6 @@
 """Questions to all shards of a node at once, and their answers as one."""
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol, TypeVar
@@ -22,6 +23,7 @@ from strandline.node.query.asks import (
     SamplesAsk,
     SeriesAsk,
 )
+from strandline.node.query.edition import Edition, joined
 from strandline.node.query.merging import (
     merge_buckets,
     merge_cardinality,
@@ -31,6 +33,7 @@ from strandline.node.query.merging import (
 )
 from strandline.node.query.messages import QueryFailed
 from strandline.node.query.queries import Cancellation, QueryUnavailable
+from strandline.node.query.quick import Lookup
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.supervisor.standing import NodeStanding, ProcessState, ShardStanding
 
@@ -42,6 +45,8 @@ _LONGER_TOPS = 10
 class Pending(Protocol):
     """A question that a shard works on."""
 
+    async def arrives(self) -> bool: ...
+
     def answer(self) -> Answer: ...
 
     def abandon(self) -> None: ...
@@ -51,6 +56,12 @@ class ShardClient(Protocol):
     """Whoever asks one shard: a `LinkClient`."""
 
     def begin(self, ask: Ask, cancellation: Cancellation) -> Pending: ...
+
+    def has_idle(self) -> bool: ...
+
+    def begin_at_once(self, ask: Ask, cancellation: Cancellation) -> Pending | None: ...
+
+    def edition(self) -> Edition | None: ...
 
 
 class ShardQueries:
@@ -89,47 +100,130 @@ class ShardQueries:
         answers, warnings = self._ask(ask, BucketsAnswer, cancellation)
         return _warned(merge_buckets(answers, ask.limit), warnings)
 
+    def edition(self) -> Edition | None:
+        """Of the lists that all shards would give now, as `QuickQueries` has it."""
+        clients = self._clients()
+        if not clients or len(clients) != len(self._standing.shards()):
+            return None
+        editions: list[Edition] = []
+        for shard in sorted(clients):
+            edition = clients[shard].edition()
+            if edition is None:
+                return None
+            editions.append(edition)
+        return joined(editions)
+
+    def kept(self, ask: Lookup) -> None:
+        """Nothing is counted here."""
+
+    def begin_at_once(self, ask: Lookup, cancellation: Cancellation) -> "ComingFromShards | None":
+        """Ask all shards as `QuickQueries` has it."""
+        clients = self._clients()
+        if not all(client.has_idle() for client in clients.values()):
+            return None
+        asked = _Asked(clients, self._standing)
+        begun = asked.begin(lambda client: client.begin_at_once(ask, cancellation))
+        return ComingFromShards(ask, asked, cancellation) if begun else None
+
     def _ask(
         self, ask: Ask, kind: type[OneAnswer], cancellation: Cancellation
     ) -> tuple[list[OneAnswer], tuple[str, ...]]:
-        """The answers of the shards that can answer, one at least, and warnings about the others.
+        """The answers of the shards that can answer, one at least, and warnings about the others."""
+        cancellation.check()
+        asked = _Asked(self._clients(), self._standing)
+        asked.begin(lambda client: client.begin(ask, cancellation))
+        return asked.answers(kind)
+
+
+class _Asked:
+    """A question to all shards: who works on it, and why others can't."""
+
+    def __init__(self, clients: Mapping[int, ShardClient], standing: NodeStanding) -> None:
+        self._clients, self._standings = clients, {one.shard: one for one in standing.shards()}
+        self.pending: dict[int, Pending] = {}
+        self._trouble: dict[int, str] = {}
+
+    def begin(self, begin: Callable[[ShardClient], Pending | None]) -> bool:
+        """Ask each shard that may be able to answer. False if one could not be asked like this: then none is."""
+        begun = False
+        try:
+            for shard in sorted({*self._clients, *self._standings}):
+                try:
+                    if (reason := _unable(shard, self._clients, self._standings)) is not None:
+                        self._trouble[shard] = reason
+                    elif (pending := begin(self._clients[shard])) is not None:
+                        self.pending[shard] = pending
+                    else:
+                        return False
+                except QueryUnavailable as error:
+                    self._trouble[shard] = error.message
+            begun = True
+        finally:
+            if not begun:
+                self.abandon()
+        return True
+
+    def answers(self, kind: type[OneAnswer]) -> tuple[list[OneAnswer], tuple[str, ...]]:
+        """The answers, one at least, and warnings about shards that gave none.
 
         An error that speaks of the question is raised at once, and the other shards are told to give it up.
         """
-        cancellation.check()
-        clients, standings = self._clients(), {one.shard: one for one in self._standing.shards()}
-        trouble: dict[int, str] = {}
-        pending: dict[int, Pending] = {}
         answers: list[OneAnswer] = []
         try:
-            for shard in sorted({*clients, *standings}):
+            for shard in sorted(self.pending):
                 try:
-                    if (reason := _unable(shard, clients, standings)) is not None:
-                        trouble[shard] = reason
-                    else:
-                        pending[shard] = clients[shard].begin(ask, cancellation)
-                except QueryUnavailable as error:
-                    trouble[shard] = error.message
-            for shard in sorted(pending):
-                try:
-                    answer = pending.pop(shard).answer()
+                    answer = self.pending.pop(shard).answer()
                 except (QueryUnavailable, QueryFailed) as error:
-                    trouble[shard] = _named(error, shard)
+                    self._trouble[shard] = _named(error, shard)
                     continue
                 if not isinstance(answer, kind):
-                    trouble[shard] = f"shard {shard} answered something else than was asked"
+                    self._trouble[shard] = f"shard {shard} answered something else than was asked"
                     continue
                 answers.append(answer)
         finally:
-            for one in pending.values():
-                one.abandon()
-        reasons = [trouble[shard] for shard in sorted(trouble)]
+            self.abandon()
+        reasons = [self._trouble[shard] for shard in sorted(self._trouble)]
         if not answers:
             raise QueryUnavailable(
                 "; ".join(reasons) or "this node has no shards",
                 remedy="Ask again in a while; the status page shows how the shards are",
             )
         return answers, tuple(f"{reason}: the answer lacks its series" for reason in reasons)
+
+    def abandon(self) -> None:
+        """Let the shards that work on it give it up."""
+        for one in self.pending.values():
+            one.abandon()
+        self.pending.clear()
+
+
+class ComingFromShards:
+    """`Coming` from all shards of a node."""
+
+    def __init__(self, ask: Lookup, asked: _Asked, cancellation: Cancellation) -> None:
+        self._ask, self._asked, self._cancellation = ask, asked, cancellation
+        self._lock, self._is_fetched = threading.Lock(), False
+
+    async def arrives(self) -> bool:
+        return all([await pending.arrives() for pending in self._asked.pending.values()])
+
+    def answer(self) -> SeriesAnswer | TermsAnswer:
+        with self._lock:
+            self._cancellation.check()
+            self._is_fetched = True
+        if isinstance(self._ask, SeriesAsk):
+            series, warnings = self._asked.answers(SeriesAnswer)
+            return _warned(merge_series(series, self._ask.limit), warnings)
+        terms, warnings = self._asked.answers(TermsAnswer)
+        return _warned(merge_terms(terms, self._ask.limit), warnings)
+
+    def abandon(self) -> None:
+        self._cancellation.cancel()
+        with self._lock:
+            # A thread that is fetching it sees that it was cancelled. Its sockets must not be closed under it: their
+            # numbers would be those of others in a moment.
+            if not self._is_fetched:
+                self._asked.abandon()
 
 
 def _warned(answer: OneAnswer, warnings: tuple[str, ...]) -> OneAnswer:

@@ -8,6 +8,7 @@ from strandline.errors import StrandlineError
 from strandline.index.catalogue import Catalogue
 from strandline.index.documents import PartKeyBatch, TermCounts
 from strandline.index.matchers import InvalidMatcher, RegexBudget
+from strandline.index.part_columns import NO_KEYS
 from strandline.index.pylucene.failures import RegexTooCostly
 from strandline.node.query.answers import (
     Answer,
@@ -27,6 +28,7 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.bucket_figures import bucket_figures
+from strandline.node.query.edition import EditionPage
 from strandline.node.query.key_bytes import label_order, take_keys
 from strandline.node.query.live_shard import Answering, LiveShard, answering, number_of, still_answers
 from strandline.node.query.queries import (
@@ -75,6 +77,22 @@ class ShardAnswers:
             ) from error
         still_answers(self._running)
         return answer
+
+    def tell_edition(self, page: EditionPage) -> None:
+        """Tell of which edition the lists are that this would answer with. Called by the shard's own threads."""
+        try:
+            able = answering(self._running)
+        except QueryUnavailable:
+            page.tell(None, NO_KEYS)
+            return
+        # Whoever asks first has the index refreshed.
+        is_known, index = self._known is able.shard, able.shard.index
+        if not is_known or able.warnings or index.has_forgotten():
+            page.tell(None, NO_KEYS)
+        else:
+            # The refreshes first: what comes between the two is in the span and not yet in the lists.
+            refreshes = able.lucene.refreshes
+            page.tell((id(able.shard), refreshes), index.columns.span())
 
     def close(self) -> None:
         """End what reads in the background. Closing twice does nothing."""
@@ -126,6 +144,10 @@ class ShardAnswers:
 def _series(
     catalogue: Catalogue, ask: SeriesAsk, cancellation: Cancellation, warnings: tuple[str, ...]
 ) -> SeriesAnswer:
+    few = catalogue.few_keys(ask.selectors, ask.within)
+    if few is not None and len(few) <= ask.limit:
+        keys = _key_bytes(few)
+        return SeriesAnswer(take_keys(keys, label_order(keys)), more=False, warnings=warnings)
     found = catalogue.find(ask.selectors, ask.within)
     cancellation.check()
     keys = _key_bytes(catalogue.keys(found, limit=ask.limit, step=cancellation.check))

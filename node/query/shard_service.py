@@ -1,8 +1,11 @@
 """What a shard's process serves over the link, from before there is a shard until it is gone."""
 
+import threading
+
 from strandline.clock import Clock
 from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
+from strandline.node.query.edition import EditionPage
 from strandline.node.query.queries import Cancellation, QueryUnavailable
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.shard.report import ProcessFigures, ShardReport, report_of
@@ -17,15 +20,27 @@ class ShardService:
         self._number, self._clock = number, clock
         self._running: RunningShard | None = None
         self._answers: ShardAnswers | None = None
+        self._page, self._telling = EditionPage(), threading.Lock()
 
     def begin(self, running: RunningShard) -> None:
         """From now on tell of this shard."""
         self._answers, self._running = ShardAnswers(running), running
+        running.after_step = self._tell_edition
 
     def close(self) -> None:
         """End what reads in the background."""
         if self._answers is not None:
             self._answers.close()
+        with self._telling:
+            self._page.close()
+
+    def edition_file(self) -> int:
+        return self._page.file
+
+    def _tell_edition(self) -> None:
+        with self._telling:
+            if self._answers is not None:
+                self._answers.tell_edition(self._page)
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
         answers = self._answers

@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import structlog
 
 from strandline.clock import Clock
 from strandline.errors import Fatal
+from strandline.node.settings.sections import Settings
+from strandline.node.shard.folder_lock import is_locked
 from strandline.node.stack.tether import tethered
 
 _LOG = structlog.get_logger(__name__)
@@ -29,12 +31,15 @@ class WorkerProcess:
     worker should: it is killed with it, whatever ends this process.
     """
 
-    def __init__(self, config: Path | None, clock: Clock, *, command: Sequence[str] | None = None) -> None:
-        """`command` is another program in the worker's place, for tests."""
+    def __init__(self, config: Path | None, place: Path, clock: Clock, *, command: Sequence[str] | None = None) -> None:
+        """`place` is the folder that the one worker of a node holds. `command` is another program in the worker's
+        place, for tests.
+        """
         self._command = list(command) if command is not None else _worker_command(config)
-        self._clock = clock
+        self._place, self._clock = place, clock
         self._process: subprocess.Popen[bytes] | None = None
         self._failures = 0
+        self._found_nothing = False
         self._not_before = float("-inf")
 
     @property
@@ -48,9 +53,14 @@ class WorkerProcess:
             return
         now = self._clock.monotonic()
         if self._process is not None:
+            self._found_nothing = self._process.returncode == 0
             self._not_before = now + self._pause_after(self._process.returncode)
             self._process = None
         if now >= self._not_before:
+            # A worker that only finds another one at work costs two seconds of CPU time.
+            if self._found_nothing and is_locked(self._place):
+                self._not_before = now + _QUIET_PAUSE_S
+                return
             # What it says is no part of our own result.
             self._process = subprocess.Popen(tethered(self._command), stdin=subprocess.DEVNULL, stdout=_STDERR)
 
@@ -80,6 +90,11 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def worker_folder(settings: Settings, environ: Mapping[str, str]) -> Path:
+    """The folder that the one worker of this node holds while it is at work."""
+    return settings.shard.data_folder(environ) / "replay"
 
 
 def _worker_command(config: Path | None) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from strandline.clock import Clock
 from strandline.node.replay.kafka_records import CheckedRunner, LogSampler
 from strandline.node.replay.openers import store_opener
+from strandline.node.replay.service import worker_folder
 from strandline.node.settings.clients import java_kafka_options, librdkafka_options, spark_properties
 from strandline.node.settings.sections import Settings
 from strandline.node.settings.shards import shard_options
@@ -58,7 +59,7 @@ def worker_place(settings: Settings, environ: Mapping[str, str], clock: Clock) -
     facts = check_topic(
         librdkafka_options(settings.kafka), settings.dataset.topic_name, settings.dataset.flush_interval.milliseconds
     )
-    with locked(folder / "replay"), closing(open_store(settings, folder, clock)) as store:
+    with locked(worker_folder(settings, environ)), closing(open_store(settings, folder, clock)) as store:
         yield WorkerPlace(settings, folder, store, facts, clock)
 
 

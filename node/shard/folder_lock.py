@@ -33,3 +33,12 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether another process holds the folder. For a moment this one does: whoever wants it just then is refused."""
+    try:
+        with locked(folder):
+            return False
+    except FolderInUse:
+        return True

@@ -5,6 +5,7 @@ one poll and one piece of storing at the most, and nothing is lost by it, nor by
 """
 
 import threading
+from collections.abc import Callable
 
 import structlog
 
@@ -34,6 +35,10 @@ class ShardFenced(Fatal):
     exit_code = ExitCode.FENCED
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 class RunningShard:
     """One shard's life in a process. `run` is its main thread; `stop` may be called from a signal handler."""
 
@@ -46,6 +51,8 @@ class RunningShard:
         self._parts, self._accepted, self._taker, self._reads_tail = parts, accepted, taker, reads_tail
         self._stopping, self._last_work = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
+        self.after_step: Callable[[], None] = _nothing
+        """Called by the shard's threads after each step of reading, and when it was fenced."""
 
     @property
     def parts(self) -> ShardParts:
@@ -115,6 +122,7 @@ class RunningShard:
         phase = None
         while not self._stopping.is_set() and (self._reads_tail or not shard.is_whole):
             shard.step()
+            self.after_step()
             if shard.status.phase is not phase:
                 phase = shard.status.phase
                 _LOG.info("phase", shard=str(self._parts.options.shard), phase=phase.value)
@@ -140,6 +148,7 @@ class RunningShard:
             if isinstance(error, Fenced):
                 # At once, though the reading thread may wait for Kafka: a fenced owner answers no more.
                 self.status.phase, self.status.reason = Phase.FENCED, str(error)
+                self.after_step()
             if not isinstance(error, StrandlineError):
                 _LOG.exception("storing has failed", shard=str(self._parts.options.shard))
             self._stopping.set()

@@ -15,7 +15,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from strandline.clock import SystemClock
-from strandline.node.bench.shard_process import ShardProcess, write_settings
+from strandline.node.bench.shard_process import ShardProcess
+from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
 from strandline.store.rows import SegmentsOf, ShardId

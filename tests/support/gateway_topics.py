@@ -2,12 +2,12 @@
 
 from contextlib import closing
 
-from confluent_kafka import Consumer, IsolationLevel, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewPartitions
 
 from strandline.node.shard.kafka_topics import create_topic
-from support.real_kafka import TIMEOUT, fresh_topic
+from support.real_kafka import TIMEOUT, eventually, fresh_topic
 
 
 class TopicOfAGateway:
@@ -32,14 +32,9 @@ class TopicOfAGateway:
 
     def read(self) -> dict[int, list[bytes]]:
         """All that is in it now, by partition."""
-        places = [TopicPartition(self.name, number) for number in range(self.partitions())]
-        ends = {
-            place.partition: answer.result(TIMEOUT).offset
-            for place, answer in self.admin.list_offsets(
-                {place: OffsetSpec.latest() for place in places}, isolation_level=IsolationLevel.READ_COMMITTED
-            ).items()
-        }
-        found: dict[int, list[bytes]] = {place.partition: [] for place in places}
+        ends: dict[int, int] = {}
+        eventually(lambda: ends.update(self._ends()) or bool(ends))
+        found: dict[int, list[bytes]] = {number: [] for number in ends}
         consumer = Consumer({**self.client, "group.id": "reads", "enable.auto.commit": False})
         with closing(consumer):
             consumer.assign([TopicPartition(self.name, number, 0) for number, end in ends.items() if end > 0])
@@ -52,3 +47,16 @@ class TopicOfAGateway:
                 if message.offset() == ends[message.partition()] - 1:
                     left.remove(message.partition())
         return found
+
+    def _ends(self) -> dict[int, int]:
+        """The ends of all partitions; none while a broker that was held still leads none of them yet."""
+        places = [TopicPartition(self.name, number) for number in range(self.partitions())]
+        asked = self.admin.list_offsets(
+            {place: OffsetSpec.latest() for place in places}, isolation_level=IsolationLevel.READ_COMMITTED
+        )
+        try:
+            return {place.partition: answer.result(TIMEOUT).offset for place, answer in asked.items()}
+        except KafkaException as error:
+            if error.args[0].code() not in (KafkaError._NOENT, KafkaError.LEADER_NOT_AVAILABLE):
+                raise
+            return {}

@@ -16,6 +16,7 @@ from strandline.node.http.routes import Route
 from strandline.node.http.server import HttpServer
 from strandline.node.http.working import Workers
 from strandline.node.query.queries import NodeQueries
+from strandline.node.query.quick import QuickQueries
 from strandline.node.settings.http_sections import HttpSettings, QuerySettings
 
 Result = TypeVar("Result")
@@ -88,12 +89,13 @@ async def api_served(
     http: HttpSettings | None = None,
     *,
     clock: Clock | None = None,
+    quick: QuickQueries | None = None,
 ) -> AsyncIterator[Served]:
     """Serve Prometheus' API over these queries."""
     settings, clock = settings or QuerySettings(), clock or SystemClock()
     workers = Workers(clock, concurrency=2, timeout_s=settings.timeout.seconds)
     try:
-        async with served(api_routes(queries, workers, settings, clock), http) as serving:
+        async with served(api_routes(queries, workers, settings, clock, quick=quick), http) as serving:
             yield serving
     finally:
         workers.close()

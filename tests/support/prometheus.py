@@ -20,12 +20,18 @@ class Asked:
         self.address = address
 
     def ask(
-        self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, **parameters: Any
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        **parameters: Any,
     ) -> tuple[int, bytes]:
         """The status and the body of an answer. A parameter that is a list is given several times."""
         query = urllib.parse.urlencode({name.replace("match", "match[]"): at for name, at in parameters.items()}, True)
         with closing(http.client.HTTPConnection(self.address, timeout=60)) as connection:
-            connection.request(method, f"{path}?{query}" if query else path, headers=dict(headers or {}))
+            connection.request(method, f"{path}?{query}" if query else path, body, dict(headers or {}))
             answer = connection.getresponse()
             return answer.status, answer.read()
 
@@ -41,6 +47,17 @@ class Asked:
         assert not found.get("warnings"), found["warnings"]
         return found["data"]
 
+    def post(self, path: str, body: bytes) -> bytes:
+        """The good answer to a body that is packed with snappy."""
+        status, answer = self.ask(path, method="POST", body=body, headers={"Content-Encoding": "snappy"})
+        assert status in (http.client.OK, http.client.NO_CONTENT), answer
+        return answer
+
+    def query(self, expression: str, at_ms: int) -> dict[tuple[tuple[str, str], ...], float]:
+        """The values of an instant query by labels. It must not warn."""
+        found = self.data("/api/v1/query", query=expression, time=at_ms / 1000)["result"]
+        return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in found}
+
     def is_ready(self) -> bool:
         try:
             return self.ask("/-/ready")[0] == http.client.OK
@@ -49,7 +66,7 @@ class Asked:
 
 
 @contextmanager
-def prometheus(folder: Path, settings: Callable[[str], dict[str, Any]]) -> Iterator[Asked]:
+def prometheus(folder: Path, settings: Callable[[str], dict[str, Any]], *options: str) -> Iterator[Asked]:
     """Debian's, from when it is ready on, with the settings that are made for its address."""
     (port,) = free_ports(1)
     folder.mkdir(parents=True)
@@ -61,13 +78,19 @@ def prometheus(folder: Path, settings: Callable[[str], dict[str, Any]]) -> Itera
         f"--config.file={folder / 'prometheus.yml'}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address={LOOPBACK}:{port}",
+        *options,
     ]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     asked = Asked(f"{LOOPBACK}:{port}")
     try:
-        assert wait_until(asked.is_ready, timeout=60, clock=SystemClock()), (folder / "log").read_text()[-2000:]
+        wait_until(lambda: asked.is_ready() or process.poll() is not None, timeout=60, clock=SystemClock())
+        assert asked.is_ready(), (folder / "log").read_text()[-2000:]
         yield asked
     finally:
         process.terminate()
-        process.wait(30)
+        try:
+            process.wait(30)
+        finally:
+            process.kill()
+            process.wait()

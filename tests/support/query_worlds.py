@@ -14,6 +14,7 @@ from strandline.index.selectors import parse_selector
 from strandline.index.vm import start_vm
 from strandline.node.query.answers import Answer, KeyBytes, SamplesAnswer
 from strandline.node.query.asks import Ask
+from strandline.node.query.edition import EditionPage
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.node_queries import ShardClient, ShardQueries
@@ -83,12 +84,24 @@ class AnswersInProcess:
     def begin(self, ask: Ask, cancellation: Cancellation) -> "AskedInProcess":
         return AskedInProcess(self.answers, ask, cancellation)
 
+    def has_idle(self) -> bool:
+        return True
+
+    def begin_at_once(self, ask: Ask, cancellation: Cancellation) -> "AskedInProcess":
+        return self.begin(ask, cancellation)
+
+    def edition(self) -> None:
+        """Nothing is kept."""
+
 
 @dataclass
 class AskedInProcess:
     answers: ShardAnswers
     ask: Ask
     cancellation: Cancellation
+
+    async def arrives(self) -> bool:
+        return False
 
     def answer(self) -> Answer:
         return self.answers.answer(self.ask, self.cancellation)
@@ -103,6 +116,17 @@ class WorldService:
 
     world: World
     answers: ShardAnswers
+    page: EditionPage = field(default_factory=EditionPage)
+
+    def tell_edition(self) -> None:
+        """As a shard does after each of its steps."""
+        self.answers.tell_edition(self.page)
+
+    def edition_file(self) -> int:
+        return self.page.file
+
+    def close(self) -> None:
+        self.page.close()
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
         return self.answers.answer(ask, cancellation)
@@ -130,6 +154,12 @@ class NodeWorld:
     standing: FixedStanding
     queries: ShardQueries
     clock: Clock
+    services: list[WorldService]
+
+    def tell_editions(self) -> None:
+        """As the shards do after each of their steps."""
+        for service in self.services:
+            service.tell_edition()
 
     def give(self, seconds: float = 30.0) -> Cancellation:
         return Cancellation(self.clock, seconds)
@@ -141,6 +171,7 @@ def node_world(folder: Path, *, shards: int, linked: bool, **changes: Any) -> It
     with ExitStack() as opened:
         worlds: list[LuceneWorld] = []
         clients: dict[int, ShardClient] = {}
+        services: list[WorldService] = []
         clock = SystemClock()
         for number in range(shards):
             home = folder / str(number)
@@ -149,13 +180,14 @@ def node_world(folder: Path, *, shards: int, linked: bool, **changes: Any) -> It
             world.start()
             answers = opened.enter_context(closing(ShardAnswers(LiveWorld(world))))
             worlds.append(world)
+            services.append(opened.enter_context(closing(WorldService(world, answers))))
             if linked:
-                opened.enter_context(LinkServer(home / "socket", WorldService(world, answers), clock))
+                opened.enter_context(LinkServer(home / "socket", services[-1], clock))
                 clients[number] = opened.enter_context(closing(LinkClient(home / "socket", number, clock)))
             else:
                 clients[number] = AnswersInProcess(answers)
         standing = FixedStanding({one: ShardStanding(one, ProcessState.RUNNING) for one in range(shards)})
-        yield NodeWorld(worlds, clients, standing, ShardQueries(lambda: clients, standing), clock)
+        yield NodeWorld(worlds, clients, standing, ShardQueries(lambda: clients, standing), clock, services)
 
 
 def selector(text: str) -> tuple[Matcher, ...]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from strandline.clock import SystemClock, wait_until
-from strandline.node.bench.shard_process import write_settings
 from strandline.node.demo.programs import Program
+from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack
 from strandline.node.stack.ports import LOOPBACK, free_ports
 from support.prometheus import Asked
@@ -28,7 +28,7 @@ class Service:
     def start_node(self) -> None:
         """Start the node's process; it may not be ready yet."""
         log = self.settings.parent / "node.log"
-        self.node_program = Program(["node", "--config", str(self.settings)], log, self.environ)
+        self.node_program = Program(["node", "--config", str(self.settings)], log, environ=self.environ)
 
     def end_node(self) -> None:
         """End the node's process that runs now."""
@@ -73,7 +73,7 @@ def service(stack: Stack, folder: Path, *, partitions: int = 2, **sections: Mapp
     made = Service(settings, Asked(node), Asked(gateway), environ)
     with ExitStack() as running:
         arguments = ["gateway", "--config", str(settings), "--create-topic", str(partitions)]
-        program = Program(arguments, folder / "gateway.log", environ)
+        program = Program(arguments, folder / "gateway.log", environ=environ)
         running.callback(program.end)
         program.wait_for_answer(gateway, "/-/ready", SystemClock(), timeout=90)
         made.start_node()

@@ -1,27 +1,35 @@
 """`/api/v1/series`, `/api/v1/labels` and `/api/v1/label/<name>/values`."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from strandline.node.http.api.kept_lists import KeptLists, ListKey
 from strandline.node.http.api.label_names import label_name_of
 from strandline.node.http.api.pieces import series_json, terms_json
-from strandline.node.http.api.sending import Answer, send
-from strandline.node.http.parameters import parameters_of
+from strandline.node.http.api.sending import Answer, Whole, accepts_gzip, send
+from strandline.node.http.parameters import Parameters, parameters_of
 from strandline.node.http.routes import Access, Route
 from strandline.node.http.working import Workers
 from strandline.node.query.answers import SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SeriesAsk
 from strandline.node.query.queries import Cancellation, NodeQueries
+from strandline.node.query.quick import Lookup, QuickQueries
+
+# A question is asked by the event loop itself if all that it has to read is no longer than this.
+_SHORT = 2 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class NamesApi:
-    """Which series there are, and what their labels are."""
+    """Which series there are, and what their labels are. Without quick queries threads ask every question."""
 
     queries: NodeQueries
     workers: Workers
     max_names: int
+    quick: QuickQueries | None = None
+    kept: KeptLists = field(default_factory=KeptLists)
 
     def routes(self) -> tuple[Route, ...]:
         """Prometheus' paths."""
@@ -36,38 +44,82 @@ class NamesApi:
         """The label sets of the series that a selector matches."""
         parameters = await parameters_of(request)
 
-        def work(cancellation: Cancellation) -> Answer:
-            limit = parameters.limit(self.max_names)
-            ask = SeriesAsk(parameters.selectors(required=True), parameters.time_range(), limit)
-            answer = self.queries.series(ask, cancellation)
-            return Answer(series_json(answer.keys), _warnings(answer, limit))
+        def ask() -> SeriesAsk:
+            selectors = parameters.selectors(required=True)
+            return SeriesAsk(selectors, parameters.time_range(), parameters.limit(self.max_names))
 
-        return await send(request, self.workers, work, timeout_s=parameters.timeout_s())
+        return await self._answered(request, parameters, ask)
 
     async def labels(self, request: web.Request) -> web.StreamResponse:
         """The names of labels."""
         parameters = await parameters_of(request)
 
-        def work(cancellation: Cancellation) -> Answer:
-            limit = parameters.limit(self.max_names)
-            ask = LabelNamesAsk(parameters.selectors(required=False), parameters.time_range(), limit)
-            answer = self.queries.label_names(ask, cancellation)
-            return Answer(terms_json(answer), _warnings(answer, limit))
+        def ask() -> LabelNamesAsk:
+            selectors = parameters.selectors(required=False)
+            return LabelNamesAsk(selectors, parameters.time_range(), parameters.limit(self.max_names))
 
-        return await send(request, self.workers, work, timeout_s=parameters.timeout_s())
+        return await self._answered(request, parameters, ask)
 
     async def values(self, request: web.Request) -> web.StreamResponse:
         """The values of one label."""
         label = label_name_of(request.match_info["name"])
         parameters = await parameters_of(request)
 
-        def work(cancellation: Cancellation) -> Answer:
-            limit = parameters.limit(self.max_names)
-            ask = LabelValuesAsk(label, parameters.selectors(required=False), parameters.time_range(), limit)
-            answer = self.queries.label_values(ask, cancellation)
-            return Answer(terms_json(answer), _warnings(answer, limit))
+        def ask() -> LabelValuesAsk:
+            selectors = parameters.selectors(required=False)
+            return LabelValuesAsk(label, selectors, parameters.time_range(), parameters.limit(self.max_names))
 
-        return await send(request, self.workers, work, timeout_s=parameters.timeout_s())
+        return await self._answered(request, parameters, ask)
+
+    async def _answered(
+        self, request: web.Request, parameters: Parameters, read: Callable[[], Lookup]
+    ) -> web.StreamResponse:
+        timeout_s = parameters.timeout_s()
+        if self.quick is None or request.method == "POST" or len(request.rel_url.raw_query_string) > _SHORT:
+            return await send(
+                request, self.workers, lambda cancellation: self._asked(read(), cancellation), timeout_s=timeout_s
+            )
+        ask = read()
+        edition, key = self.quick.edition() if not _selects(ask) else None, _list_key(request, ask)
+        if edition is not None and edition.holds_for(ask.within):
+            whole = self.kept.get(edition, key)
+            if whole is not None:
+                self.quick.kept(ask)
+                return whole.response()
+        coming = self.quick.begin_at_once(ask, self.workers.cancellation(timeout_s))
+
+        def keep(whole: Whole) -> None:
+            # The edition of before it was asked: what came meanwhile is of that one, or newer.
+            if edition is not None and edition.holds_for(ask.within):
+                self.kept.keep(edition, key, whole)
+
+        def work(cancellation: Cancellation) -> Answer:
+            return self._asked(ask, cancellation) if coming is None else _told(coming.answer(), ask.limit)
+
+        return await send(request, self.workers, work, timeout_s=timeout_s, coming=coming, keep=keep)
+
+    def _asked(self, ask: Lookup, cancellation: Cancellation) -> Answer:
+        match ask:
+            case SeriesAsk():
+                return _told(self.queries.series(ask, cancellation), ask.limit)
+            case LabelNamesAsk():
+                return _told(self.queries.label_names(ask, cancellation), ask.limit)
+            case LabelValuesAsk():
+                return _told(self.queries.label_values(ask, cancellation), ask.limit)
+
+
+def _selects(ask: Lookup) -> bool:
+    return isinstance(ask, SeriesAsk) or bool(ask.selectors)
+
+
+def _list_key(request: web.Request, ask: Lookup) -> ListKey:
+    gzip = accepts_gzip(request.headers.get("Accept-Encoding", ""))
+    return ListKey(ask.label if isinstance(ask, LabelValuesAsk) else None, ask.limit, gzip)
+
+
+def _told(answer: SeriesAnswer | TermsAnswer, limit: int) -> Answer:
+    data = series_json(answer.keys) if isinstance(answer, SeriesAnswer) else terms_json(answer)
+    return Answer(data, _warnings(answer, limit))
 
 
 def _warnings(answer: SeriesAnswer | TermsAnswer, limit: int) -> tuple[str, ...]:

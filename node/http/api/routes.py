@@ -7,13 +7,21 @@ from strandline.node.http.api.status import StatusApi
 from strandline.node.http.routes import Route
 from strandline.node.http.working import Workers
 from strandline.node.query.queries import NodeQueries
+from strandline.node.query.quick import QuickQueries
 from strandline.node.settings.http_sections import QuerySettings
 
 
-def api_routes(queries: NodeQueries, workers: Workers, settings: QuerySettings, clock: Clock) -> tuple[Route, ...]:
-    """The routes, over these queries."""
+def api_routes(
+    queries: NodeQueries,
+    workers: Workers,
+    settings: QuerySettings,
+    clock: Clock,
+    *,
+    quick: QuickQueries | None = None,
+) -> tuple[Route, ...]:
+    """The routes, over these queries; and over the quick ones, where there are some."""
     return (
-        *NamesApi(queries, workers, settings.max_names).routes(),
+        *NamesApi(queries, workers, settings.max_names, quick).routes(),
         *EvaluatingApi(queries, workers, settings, clock).routes(),
         *StatusApi(queries, workers, clock, clock.now_ms()).routes(),
     )

@@ -1,7 +1,8 @@
 """Sending answers: Prometheus' envelope around pieces of JSON, compressed for clients that take it.
 
-The question is asked, and every piece written and compressed, in a worker thread. What fits into one block is sent
-whole; of what does not, one block is in memory at a time, and the next is made when the client has taken it.
+The question is asked, and every piece written and compressed, in a worker thread; a short answer that the event loop
+has asked for itself is written there, too. What fits into one block is sent whole; of what does not, one block is in
+memory at a time, and the next is made when the client has taken it.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from aiohttp import web
 
 from strandline.node.http.working import Workers
 from strandline.node.query.queries import Cancellation
+from strandline.node.query.quick import Coming
 
 _BLOCK = 1 << 20
 # Less than this is not worth a compressor.
@@ -33,23 +35,57 @@ class Answer:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A body that can be sent as often as it is asked for."""
+
+    body: bytes
+    is_compressed: bool
+
+    def response(self) -> web.Response:
+        return web.Response(body=self.body, headers=_headers(compressed=self.is_compressed))
+
+
 async def send(
-    request: web.Request, workers: Workers, work: Callable[[Cancellation], Answer], *, timeout_s: float | None = None
+    request: web.Request,
+    workers: Workers,
+    work: Callable[[Cancellation], Answer],
+    *,
+    timeout_s: float | None = None,
+    coming: Coming | None = None,
+    keep: Callable[[Whole], None] | None = None,
 ) -> web.StreamResponse:
-    """Do the work in a thread, and send what it answers."""
+    """Do the work in a thread, and send what it answers. If the answer is `coming` and turns out to be short, the work
+    is done here. What is sent whole, and without a warning, may be kept.
+    """
     accepted = accepts_gzip(request.headers.get("Accept-Encoding", ""))
+    warned = False
 
     def begin(cancellation: Cancellation) -> tuple[_Body, bytes]:
-        body = _Body(_blocks(work(cancellation)), gzip=accepted)
+        nonlocal warned
+        answer = work(cancellation)
+        warned = bool(answer.warnings)
+        body = _Body(_blocks(answer), gzip=accepted)
         return body, body.next()
 
-    body, first = await workers.run(begin, timeout_s=timeout_s)
-    headers = {"Content-Type": "application/json", "Vary": "Accept-Encoding"}
-    if body.is_compressed:
-        headers["Content-Encoding"] = "gzip"
+    if coming is None:
+        body, first = await workers.run(begin, timeout_s=timeout_s)
+    else:
+        try:
+            if await coming.arrives():
+                body, first = begin(workers.cancellation(timeout_s))
+            else:
+                body, first = await workers.run(begin, timeout_s=timeout_s)
+        except BaseException:
+            # No thread may have got as far as fetching it: the client went away, or too many wait already.
+            coming.abandon()
+            raise
     if body.is_over():
-        return web.Response(body=first, headers=headers)
-    response = web.StreamResponse(headers=headers)
+        whole = Whole(first, body.is_compressed)
+        if keep is not None and not warned:
+            keep(whole)
+        return whole.response()
+    response = web.StreamResponse(headers=_headers(compressed=body.is_compressed))
     response.enable_chunked_encoding()
     await response.prepare(request)
     await _write(request, response, first)
@@ -67,6 +103,11 @@ def accepts_gzip(header: str) -> bool:
             quality = parameters.strip().removeprefix("q=")
             return not (quality and quality.strip("0.") == "" and parameters)
     return False
+
+
+def _headers(*, compressed: bool) -> dict[str, str]:
+    headers = {"Content-Type": "application/json", "Vary": "Accept-Encoding"}
+    return headers | {"Content-Encoding": "gzip"} if compressed else headers
 
 
 async def _write(request: web.Request, response: web.StreamResponse, block: bytes) -> None:

@@ -1,5 +1,6 @@
 """Questions at any moment of a shard's history: while buckets are cut and stored, and after crashes and restarts."""
 
+import os
 import shutil
 import tempfile
 from contextlib import suppress
@@ -13,8 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from strandline.clock import SystemClock
 from strandline.index.matchers import Matcher, MatchOp
-from strandline.node.query.answers import SamplesAnswer, SeriesAnswer
-from strandline.node.query.asks import SamplesAsk, SeriesAsk
+from strandline.node.query.answers import SamplesAnswer, SeriesAnswer, TermsAnswer
+from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SamplesAsk, SeriesAsk
+from strandline.node.query.edition import EditionPage, EditionReader
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.store.rows import ShardId
@@ -40,6 +42,8 @@ SAMPLES = st.lists(
 
 
 class QueryHistory(RuleBasedStateMachine):
+    retention = 200 * HOUR
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="strandline-", dir=MEMORY if MEMORY.is_dir() else None))
@@ -47,7 +51,7 @@ class QueryHistory(RuleBasedStateMachine):
 
     @initialize(groups=st.sampled_from([1, 3]), seal_rows=st.sampled_from([1, 7, 1000]))
     def begin(self, groups: int, seal_rows: int) -> None:
-        policy = replace(POLICY, retention=200 * HOUR)
+        policy = replace(POLICY, retention=self.retention)
         self.world = LuceneWorld(
             self.folder, groups=groups, seal_rows=seal_rows, policy=policy, shard=ShardId("metrics", 5)
         )
@@ -138,5 +142,36 @@ class QueryHistory(RuleBasedStateMachine):
         assert set(names_of(answer.keys)) <= set(names_of(series.keys)) <= set(names)
 
 
+class EditionHistory(QueryHistory):
+    """As long as the shard tells the same edition, its lists are the same: also while keys are purged."""
+
+    retention = 6 * HOUR
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.page = EditionPage()
+        self.reader = EditionReader(os.dup(self.page.file))
+        self.lists: dict[tuple[int, ...], list[list[str]]] = {}
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.reader.close()
+        self.page.close()
+
+    def check(self, times: TimeRange, _selector: tuple[Matcher, ...] = EVERY) -> None:
+        self.answers.tell_edition(self.page)
+        edition = self.reader.read()
+        lists = self.listed(times)
+        if edition is not None and edition.holds_for(times):
+            assert self.lists.setdefault(edition.numbers, lists) == lists
+
+    def listed(self, times: TimeRange) -> list[list[str]]:
+        asks = [LabelNamesAsk((), times, 100), LabelValuesAsk("__name__", (), times, 100)]
+        found = [self.answers.answer(ask, Cancellation(SystemClock(), 60.0)) for ask in asks]
+        return [one.terms() for one in found if isinstance(one, TermsAnswer)]
+
+
 TestQueryHistory = QueryHistory.TestCase
 TestQueryHistory.settings = settings(max_examples=15, stateful_step_count=15, deadline=None)
+TestEditionHistory = EditionHistory.TestCase
+TestEditionHistory.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)

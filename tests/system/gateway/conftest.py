@@ -8,7 +8,7 @@ import pytest
 
 from strandline.clock import SystemClock
 from strandline.node.bench.gateway_process import GatewayProcess
-from strandline.node.bench.shard_process import write_settings
+from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack, StackOptions
 from support.real_kafka import running_kafka
 

@@ -183,7 +183,7 @@ def test_told_to_stop_it_finishes_what_has_begun(
     with hanging(kafka):
         begun = Writing(url, body_of(up(2)))
         in_flight(gateway)
-        gateway.interrupt()
+        gateway.send(signal.SIGTERM)
         eventually(lambda: '"stopping"' in gateway.log_text())
     assert begun.answered().status == 204
     assert gateway.wait() == 0
@@ -196,9 +196,9 @@ def test_a_second_signal_ends_it_at_once(kafka: Stack, topic: TopicOfAGateway, s
     with hanging(kafka):
         Writing(url, body_of(up(1)))
         in_flight(gateway)
-        gateway.interrupt(signal.SIGTERM)
+        gateway.send(signal.SIGTERM)
         eventually(lambda: '"stopping"' in gateway.log_text())
-        gateway.interrupt(signal.SIGINT)
+        gateway.send(signal.SIGINT)
         assert gateway.wait(timeout=5) == -signal.SIGINT
 
 
@@ -239,7 +239,7 @@ def test_writing_takes_the_token_which_a_reload_changes(
     assert write(url, body).status == 401
     assert write(url, body, Authorization="Bearer the-first-token-of-this-test").status == 204
     token.write_text("another-token-of-this-test\n")
-    gateway.interrupt(signal.SIGHUP)
+    gateway.send(signal.SIGHUP)
     eventually(lambda: write(url, body, Authorization="Bearer another-token-of-this-test").status == 204)
     assert write(url, body, Authorization="Bearer the-first-token-of-this-test").status == 401
     assert "the-first-token" not in gateway.log_text()
@@ -254,6 +254,6 @@ def test_systemd_is_told_when_it_listens_and_when_it_ends(
         listener.settimeout(TIMEOUT)
         gateway = start_gateway(topic.name, environ={"NOTIFY_SOCKET": str(address)})
         assert listener.recv(4096).startswith(b"READY=1\n")
-        gateway.interrupt()
+        gateway.send(signal.SIGTERM)
         assert listener.recv(4096).startswith(b"STOPPING=1\n")
         assert gateway.wait() == 0

@@ -1,14 +1,10 @@
 """Remote read with a real Prometheus at the other end: it queries ours, and its own chunks are compared with ours."""
 
 import asyncio
-import http.client
-import json
 import math
-import subprocess
 import threading
-import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +12,15 @@ import cramjam
 import numpy as np
 import pytest
 
-from strandline.clock import SystemClock, wait_until
+from strandline.clock import SystemClock
 from strandline.node.http.remote_read.handler import read_routes
 from strandline.node.http.remote_read.kernels.xor_chunks import CHUNK_BYTES, put_chunk
 from strandline.node.http.server import HttpServer
 from strandline.node.http.working import Workers
 from strandline.node.query.asks import SeriesAsk
 from strandline.node.settings.http_sections import HttpSettings, QuerySettings
-from strandline.node.stack.ports import free_ports
 from strandline.wire.encoding import Series, encode_request
+from support.prometheus import Asked, prometheus
 from support.read_queries import ReadQueries
 from support.remote_read import LabelMatcher, Labels, Query, Samples, bits_of, frames_of, labels_of, packed_request
 from support.xor_chunks import read_chunk
@@ -88,74 +84,9 @@ def serving(queries: ReadQueries) -> Iterator[str]:
         loop.close()
 
 
-class Prometheus:
-    """A Prometheus that runs."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-
-    def ready(self) -> bool:
-        try:
-            return self._ask("GET", "/-/ready")[0] == 200
-        except OSError:
-            return False
-
-    def post(self, path: str, body: bytes) -> bytes:
-        status, answer = self._ask("POST", path, body, {"Content-Encoding": "snappy"})
-        assert status in (200, 204), answer
-        return answer
-
-    def get(self, path: str, **parameters: object) -> dict[str, Any]:
-        status, answer = self._ask("GET", f"{path}?{urllib.parse.urlencode(parameters)}")
-        assert status == 200, answer
-        return dict(json.loads(answer))
-
-    def _ask(
-        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
-    ) -> tuple[int, bytes]:
-        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)) as connection:
-            connection.request(method, path, body, dict(headers or {}))
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-
-    def query(self, expression: str, at_ms: int) -> dict[Labels, float]:
-        """The values of an instant query by labels. There must not be a warning."""
-        found = self.get("/api/v1/query", query=expression, time=at_ms / 1000)
-        assert "warnings" not in found
-        return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in found["data"]["result"]}
-
-
-@contextmanager
-def prometheus(folder: Path, settings: dict[str, Any], *options: str) -> Iterator[Prometheus]:
-    (port,) = free_ports(1)
-    folder.mkdir()
-    (folder / "prometheus.yml").write_text(json.dumps(settings))  # JSON is YAML, too.
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [
-                "prometheus",
-                f"--config.file={folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
-                *options,
-            ],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        started = Prometheus(port)
-        clock = SystemClock()
-        up = wait_until(lambda: started.ready() or process.poll() is not None, timeout=60, clock=clock)
-        assert up, (folder / "log").read_text()
-        assert process.poll() is None, (folder / "log").read_text()
-        yield started
-    finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        finally:
-            process.kill()
-            process.wait()
+def reads(url: str) -> Callable[[str], dict[str, Any]]:
+    """The settings of a Prometheus that reads from there."""
+    return lambda _: {"remote_read": [{"url": url, "read_recent": True}]}
 
 
 @pytest.fixture(scope="module")
@@ -164,15 +95,14 @@ def queries() -> ReadQueries:
 
 
 @pytest.fixture(scope="module")
-def reading(queries: ReadQueries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+def reading(queries: ReadQueries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     """A Prometheus with no data of its own that reads ours."""
-    with serving(queries) as url:
-        remote = {"url": f"{url}/api/v1/read", "read_recent": True}
-        with prometheus(tmp_path_factory.mktemp("reading") / "home", {"remote_read": [remote]}) as started:
-            yield started
+    home = tmp_path_factory.mktemp("reading") / "home"
+    with serving(queries) as url, prometheus(home, reads(f"{url}/api/v1/read")) as started:
+        yield started
 
 
-def test_selectors_find_the_values_of_their_time(reading: Prometheus) -> None:
+def test_selectors_find_the_values_of_their_time(reading: Asked) -> None:
     half = TIMES[100]
     assert reading.query("requests_total", half) == {
         named("requests_total", job="a"): 2.0 * 1500,
@@ -186,13 +116,13 @@ def test_selectors_find_the_values_of_their_time(reading: Prometheus) -> None:
     assert reading.query("none", half) == {}
 
 
-def test_a_series_ends_at_its_staleness_marker_and_else_with_the_lookback(reading: Prometheus) -> None:
+def test_a_series_ends_at_its_staleness_marker_and_else_with_the_lookback(reading: Asked) -> None:
     assert reading.query("up", TIMES[120] - 1).keys() == {named("up", job="a"), named("up", job="b")}
     assert reading.query("up", TIMES[120]).keys() == {named("up", job="b")}
     assert reading.query("up", TIMES[119] + 300_001) == {}
 
 
-def test_functions_over_ranges_give_what_follows_from_the_data(reading: Prometheus) -> None:
+def test_functions_over_ranges_give_what_follows_from_the_data(reading: Asked) -> None:
     assert reading.query("rate(requests_total[10m])", END) == {(("job", "a"),): 2.0, (("job", "b"),): 3.0}
     assert reading.query("sum(increase(requests_total[30m]))", END) == {(): 5.0 * 1800}
     # Both ends of the range count: 41 samples in ten minutes.
@@ -201,50 +131,48 @@ def test_functions_over_ranges_give_what_follows_from_the_data(reading: Promethe
     assert reading.query('count_over_time(up{job="a"}[1h])', END) == {(("job", "a"),): 120.0}
 
 
-def test_odd_values_stay_what_they_are(reading: Prometheus) -> None:
+def test_odd_values_stay_what_they_are(reading: Asked) -> None:
     found = {dict(labels)["kind"]: value for labels, value in reading.query("odd", END).items()}
     assert math.isnan(found.pop("nan"))
     assert found == {"infinite": math.inf, "tiny": -5e-324, "größe": -0.5}
 
 
-def test_a_range_query_gives_every_point(reading: Prometheus) -> None:
-    found = reading.get(
+def test_a_range_query_gives_every_point(reading: Asked) -> None:
+    found = reading.data(
         "/api/v1/query_range",
         query='requests_total{job="a"}',
         start=START / 1000,
         end=END / 1000,
         step=STEP / 1000,
     )
-    (series,) = found["data"]["result"]
+    (series,) = found["result"]
     assert series["values"] == [[time / 1000, f"{2 * (time - START) // 1000}"] for time in TIMES]
 
 
-def test_an_answer_of_many_series_arrives_whole(reading: Prometheus) -> None:
+def test_an_answer_of_many_series_arrives_whole(reading: Asked) -> None:
     """It is several parts long."""
     assert reading.query("count(many)", TIMES[10]) == {(): float(MANY)}
     assert reading.query("sum(many)", TIMES[10]) == {(): MANY * (MANY - 1) / 2}
     assert reading.query("sum(count_over_time(many[1h]))", TIMES[30]) == {(): 20.0 * MANY}
 
 
-def test_series_are_listed_without_reading_their_samples(reading: Prometheus, queries: ReadQueries) -> None:
+def test_series_are_listed_without_reading_their_samples(reading: Asked, queries: ReadQueries) -> None:
     before = len(queries.asks)
-    found = reading.get("/api/v1/series", **{"match[]": "up", "start": START / 1000, "end": END / 1000})
-    assert [tuple(sorted(one.items())) for one in found["data"]] == [named("up", job="a"), named("up", job="b")]
+    found = reading.data("/api/v1/series", match="up", start=START / 1000, end=END / 1000)
+    assert [tuple(sorted(one.items())) for one in found] == [named("up", job="a"), named("up", job="b")]
     assert all(isinstance(ask, SeriesAsk) for ask in queries.asks[before:])
 
 
 def test_a_partial_answer_is_a_warning_in_prometheus_and_no_data(tmp_path: Path) -> None:
     partial = ReadQueries(held(), ("shard 1 is recovering",))
     with serving(partial) as url:
-        remote = {"url": f"{url}/api/v1/read", "read_recent": True}
-        with prometheus(tmp_path / "strict", {"remote_read": [remote]}) as strict:
-            found = strict.get("/api/v1/query", query="up", time=TIMES[100] / 1000)
+        with prometheus(tmp_path / "strict", reads(f"{url}/api/v1/read")) as strict:
+            found = strict.document("/api/v1/query", query="up", time=TIMES[100] / 1000)
             assert found["data"]["result"] == []
             assert "503" in found["warnings"][0]
             assert "the answer may be partial: shard 1 is recovering" in found["warnings"][0]
-        lenient = {**remote, "url": f"{url}/api/v1/read?partial=allow"}
-        with prometheus(tmp_path / "lenient", {"remote_read": [lenient]}) as lenient_one:
-            assert len(lenient_one.query("up", TIMES[100])) == 2
+        with prometheus(tmp_path / "lenient", reads(f"{url}/api/v1/read?partial=allow")) as lenient:
+            assert len(lenient.query("up", TIMES[100])) == 2
 
 
 def encoded(samples: Sequence[tuple[int, int]]) -> bytes:
@@ -273,7 +201,7 @@ def test_the_chunks_that_prometheus_makes_of_the_same_samples_have_the_same_byte
         for how in values
     }
     body = encode_request(Series(labels, samples) for labels, samples in written.items())
-    with prometheus(tmp_path / "home", {}, "--web.enable-remote-write-receiver") as receiving:
+    with prometheus(tmp_path / "home", lambda _: {}, "--web.enable-remote-write-receiver") as receiving:
         receiving.post("/api/v1/write", bytes(cramjam.snappy.compress_raw(body)))
         asked = Query(
             start_timestamp_ms=START,

@@ -15,11 +15,12 @@ from strandline.clock import SystemClock, wait_until
 from strandline.errors import ExitCode
 from strandline.index.documents import decode_part_key
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
-from strandline.node.bench.shard_process import ShardProcess, write_settings
+from strandline.node.bench.shard_process import ShardProcess
 from strandline.node.query.answers import SamplesAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import LabelValuesAsk, SamplesAsk, SeriesAsk
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.queries import Cancellation, QueryUnavailable
+from strandline.node.settings.writing import write_settings
 from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.shard.report import ShardReport
 from strandline.node.shard.status import Phase

@@ -12,7 +12,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from strandline.clock import SystemClock
 from strandline.errors import ExitCode
-from strandline.node.bench.shard_process import ShardProcess, write_settings
+from strandline.node.bench.shard_process import ShardProcess
+from strandline.node.settings.writing import write_settings
 from strandline.node.shard.kafka_topics import create_topic, dead_topic
 from strandline.node.stack import Stack
 from strandline.recovery.checkpoints import check_joins
@@ -217,6 +218,7 @@ def test_the_signal_of_a_terminal_ends_it_too(deployment: Deployment) -> None:
     process = deployment.start()
     try:
         process.wait_for("it is active", lambda one: one["phase"] == "active")
-        assert process.interrupt(signal.SIGINT) == ExitCode.OK
+        process.send(signal.SIGINT)
+        assert process.wait() == ExitCode.OK
     finally:
         process.kill()

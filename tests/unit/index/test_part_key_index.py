@@ -234,6 +234,25 @@ def test_part_keys_come_back_as_they_were_added(index: PartKeyIndex) -> None:
     assert len(index.part_keys(label_is("n", "none"))) == 0
 
 
+def test_few_keys_come_by_one_search_and_of_many_nothing(index: PartKeyIndex) -> None:
+    for first in (0, 10):
+        ids = range(first, first + 10)
+        index.add(batch_of(*({"n": str(i % 4)} for i in ids), first_id=first))
+        index.refresh()
+    found = index.few_part_keys(label_is("n", "1"), 5)
+    assert found is not None
+    assert sorted(found.part_ids.tolist()) == [1, 5, 9, 13, 17]
+    assert index.few_part_keys(label_is("n", "1"), 4) is None
+    none = index.few_part_keys(label_is("n", "none"), 0)
+    assert none is not None
+    assert len(none) == 0
+    index.delete(BitMap([5]))
+    index.refresh()
+    left = index.few_part_keys(label_is("n", "1"), 4)
+    assert left is not None
+    assert sorted(left.part_ids.tolist()) == [1, 9, 13, 17]
+
+
 def test_what_was_read_can_be_added_to_another_index_as_it_is(index: PartKeyIndex, tmp_path: Path) -> None:
     index.add(batch_of({"a": "1"}, {"b": "2"}, first_id=9))
     index.refresh()

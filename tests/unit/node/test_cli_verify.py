@@ -12,11 +12,11 @@ import pytest
 import structlog
 
 from strandline.errors import ExitCode
-from strandline.node.bench.shard_process import write_settings
 from strandline.node.cli import main as cli
 from strandline.node.cli import recover_verify as module
 from strandline.node.cli.exit_codes import EXIT_CODES
 from strandline.node.settings import load
+from strandline.node.settings.writing import write_settings
 from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.folder_lock import locked
 from strandline.node.shard.shard import Shard

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import ManualClock, SystemClock, wait_until
-from strandline.node.bench import shard_process
-from strandline.node.bench.shard_process import ShardEnded, ShardProcess, Status, write_settings
+from strandline.node import own_command
+from strandline.node.bench.shard_process import ShardProcess
+from strandline.node.own_command import CommandEnded, Status
 from strandline.node.settings.load import load_settings
+from strandline.node.settings.writing import write_settings
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +39,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
 
     def make(program: str, *, extra: tuple[str, ...] = ()) -> ShardProcess:
         command = [sys.executable, "-I", "-S", "-c", SAY + program]
-        monkeypatch.setattr(shard_process, "tethered", lambda arguments: [*command, *arguments])
+        monkeypatch.setattr(own_command, "tethered", lambda arguments: [*command, *arguments])
         process = ShardProcess(3, tmp_path / "settings.toml", tmp_path, SystemClock(), extra)
         started.append(process)
         return process
@@ -59,7 +61,7 @@ def test_it_is_the_command_for_its_shard_with_its_settings_and_its_status_file(s
     assert Path(said[1]).name == "strandline"
     assert said[2:] == [
         *("shard", "3", "--config", str(tmp_path / "settings.toml")),
-        *("--status-file", str(tmp_path / "shard-3.json"), "--accept-loss", "5"),
+        *("--accept-loss", "5", "--status-file", str(tmp_path / "shard-3.json")),
     ]
 
 
@@ -82,15 +84,17 @@ def test_waiting_ends_with_the_status_in_which_the_condition_holds(start: Start)
 
 def test_a_process_that_ended_is_told_with_its_code_and_the_end_of_its_log(start: Start) -> None:
     process = start("for line in range(40): print('line', line)\nsay(phase='failed')\nsys.exit(4)")
-    with pytest.raises(ShardEnded) as caught:
+    with pytest.raises(CommandEnded) as caught:
         process.wait_for("it is active", is_active)
-    assert caught.value.message == f"the shard's process {process.pid} ended with exit code 4 before it is active"
+    assert caught.value.message == (
+        f"strandline shard (process {process.pid}) ended with exit code 4 before it is active"
+    )
     assert caught.value.remedy.splitlines() == ["It said:", *(f"line {line}" for line in range(25, 40))]
 
 
 def test_what_it_said_to_standard_error_is_in_its_log(start: Start) -> None:
     process = start("sys.exit('no such topic')")
-    with pytest.raises(ShardEnded, match=r"exit code 1 before it is active\. It said:\nno such topic"):
+    with pytest.raises(CommandEnded, match=r"exit code 1 before it is active\. It said:\nno such topic"):
         process.wait_for("it is active", is_active)
 
 
@@ -99,7 +103,7 @@ def test_a_process_that_does_not_get_there_in_time_is_told_with_where_it_is(star
     process.wait_for("it replays", lambda one: one["phase"] == "replaying")
     assert wait_until(lambda: "still here" in process.log_text(), timeout=20, clock=SystemClock())
     process._clock = ManualClock()
-    with pytest.raises(ShardEnded, match=r"did not get so far in 5 s that it is active; it is replaying") as caught:
+    with pytest.raises(CommandEnded, match=r"did not get so far in 5 s that it is active; it is replaying") as caught:
         process.wait_for("it is active", is_active, timeout=5)
     assert "still here" in caught.value.remedy
 
@@ -133,11 +137,13 @@ for number in (signal.SIGTERM, signal.SIGINT):
 def test_a_signal_ends_it_as_it_likes(start: Start) -> None:
     for end, number in (
         (ShardProcess.terminate, signal.SIGTERM),
-        (lambda process: process.interrupt(signal.SIGINT), signal.SIGINT),
+        (ShardProcess.end, signal.SIGTERM),
+        (lambda process: process.send(signal.SIGINT), signal.SIGINT),
     ):
         process = start(ENDS + WAITS)
         process.wait_for("it is active", is_active)
-        assert end(process) == 0
+        end(process)
+        assert process.wait() == 0
         assert process.status() == {"phase": "stopped", "signal": number}
 
 

@@ -70,6 +70,10 @@ STUCK = shard("phase_progress_ratio", always(0.3))
 HTTP, WRITES = "strandline_http_request_duration_seconds_bucket", "strandline_gateway_request_duration_seconds_bucket"
 CASES: Mapping[str, Case] = {
     "StrandlineNodeDown": Case([of("up", always(0))], [[of("up", always(1))], [of("up", always(0), job="other")]]),
+    "StrandlineNodeWithoutShards": Case(
+        [of("strandline_shards", always(0))],
+        [[of("strandline_shards", always(1))], [of("strandline_shards", f"2x{MINUTES - 5} 0x5")]],
+    ),
     "StrandlineShardDown": Case(
         [shard("shard_process_state", always(1), state="down")],
         [

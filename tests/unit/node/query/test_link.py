@@ -14,11 +14,14 @@ import pytest
 
 from strandline.clock import SystemClock
 from strandline.errors import StrandlineError
+from strandline.index.part_columns import Span
 from strandline.node.query.answers import Answer, BucketsAnswer, TermsAnswer
 from strandline.node.query.asks import Ask, BucketsAsk, LabelValuesAsk
+from strandline.node.query.edition import EditionPage
 from strandline.node.query.frames import PREFIX, Message, encode
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer, LinkUnusable
+from strandline.node.query.link_socket import SHORT
 from strandline.node.query.messages import QueryFailed, answer_message
 from strandline.node.query.queries import (
     Cancellation,
@@ -29,6 +32,7 @@ from strandline.node.query.queries import (
 )
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
+from support.http_servers import in_loop
 
 pytestmark = pytest.mark.unit
 
@@ -44,6 +48,10 @@ class Service:
         self.answers: Callable[[Ask, Cancellation], Answer] = lambda ask, _: BucketsAnswer((), (repr(ask),))
         self.ended: list[StrandlineError] = []
         self.begun, self.over = threading.Event(), threading.Event()
+        self.page = EditionPage()
+
+    def edition_file(self) -> int:
+        return self.page.file
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
         return self.answers(ask, cancellation)
@@ -66,8 +74,10 @@ class Service:
 
 
 @pytest.fixture
-def service() -> Service:
-    return Service()
+def service() -> Iterator[Service]:
+    made = Service()
+    yield made
+    made.page.close()
 
 
 @pytest.fixture
@@ -210,6 +220,15 @@ def test_a_kept_connection_that_breaks_as_the_question_is_sent_is_replaced(
         assert client.ask(ASK, give()).warnings
 
 
+def next_question(listener: socket.socket) -> socket.socket:
+    """The next connection over which something is asked; whoever wants the page of an edition gets none."""
+    while True:
+        connection, _ = listener.accept()
+        if b'"edition"' not in connection.recv(1 << 16):
+            return connection
+        connection.close()
+
+
 def test_a_question_that_a_kept_connection_swallowed_is_asked_again(path: Path, client: LinkClient) -> None:
     """The process ends between the last look at the connection and its reading of the question."""
     replies = [b"".join(encode(answer_message(BucketsAnswer((), (word,))))) for word in ("first", "second")]
@@ -220,9 +239,8 @@ def test_a_question_that_a_kept_connection_swallowed_is_asked_again(path: Path, 
 
         def answer_and_end() -> None:
             for reply in replies:
-                connection, _ = listener.accept()
+                connection = next_question(listener)
                 with connection:
-                    connection.recv(1 << 16)
                     connection.sendall(reply)
                     connection.recv(1 << 16)
 
@@ -336,3 +354,90 @@ def test_a_closed_client_keeps_no_connection(client: LinkClient) -> None:
     client.close()
     assert asked.answer().warnings
     assert client._idle == []
+
+
+class TestAskedAtOnce:
+    """What an event loop asks without a thread."""
+
+    @pytest.mark.usefixtures("server")
+    def test_only_over_a_connection_that_is_there(self, client: LinkClient) -> None:
+        assert client.begin_at_once(ASK, give()) is None
+        client.ask(ASK, give())
+        first = client.begin_at_once(ASK, give())
+        assert first is not None
+        assert client.begin_at_once(ASK, give()) is None
+        assert in_loop(first.arrives())
+        assert first.answer().warnings == (repr(ASK),)
+        again = client.begin_at_once(ASK, give())
+        assert again is not None
+        again.abandon()
+
+    @pytest.mark.usefixtures("server")
+    def test_a_long_answer_is_left_to_a_thread(self, service: Service, client: LinkClient) -> None:
+        client.ask(ASK, give())
+        data = np.zeros(SHORT + 1, dtype=np.uint8)
+        service.answers = lambda *_: TermsAnswer(np.array([0, len(data)]), data, np.array([7]), more=False)
+        asked = client.begin_at_once(ASK, give())
+        assert asked is not None
+        assert not in_loop(asked.arrives())
+        answer = asked.answer()
+        assert isinstance(answer, TermsAnswer)
+        assert len(answer.data) == len(data)
+
+    @pytest.mark.usefixtures("server")
+    def test_it_waits_no_longer_than_the_question_may_take(self, service: Service, client: LinkClient) -> None:
+        client.ask(ASK, give())
+        service.answers = service.work_until_given_up
+        asked = client.begin_at_once(ASK, give(0.05))
+        assert asked is not None
+        assert not in_loop(asked.arrives())
+        with pytest.raises(QueryTimedOut):
+            asked.answer()
+        assert service.over.wait(WAIT_S)
+
+    def test_a_process_that_went_away_is_a_thread_s_to_find(self, service: Service, path: Path) -> None:
+        with closing(LinkClient(path, 3, CLOCK)) as client:
+            with LinkServer(path, service, CLOCK):
+                client.ask(ASK, give())
+                service.answers = service.work_until_given_up
+                asked = client.begin_at_once(ASK, give())
+                assert asked is not None
+                assert service.begun.wait(WAIT_S)
+            assert not in_loop(asked.arrives())
+            with pytest.raises(QueryUnavailable):
+                asked.answer()
+
+
+class TestEditions:
+    @pytest.mark.usefixtures("server")
+    def test_what_the_shard_tells_is_seen_at_once(self, service: Service, client: LinkClient) -> None:
+        assert client.edition() is None
+        client.ask(ASK, give())
+        assert client.edition() is None, "nothing was told yet"
+        service.page.tell("one", Span(3, 10, 20))
+        first = client.edition()
+        assert first is not None
+        assert (first.last_start, first.first_end) == (10, 20)
+        service.page.tell("two", Span(3, 10, 20))
+        second = client.edition()
+        assert second is not None
+        assert second.numbers != first.numbers
+        service.page.tell(None, Span(3, 10, 20))
+        assert client.edition() is None
+
+    def test_nothing_holds_any_more_once_the_process_has_ended(self, service: Service, path: Path) -> None:
+        with closing(LinkClient(path, 3, CLOCK)) as client:
+            with LinkServer(path, service, CLOCK):
+                client.ask(ASK, give())
+                service.page.tell("one", Span(3, 10, 20))
+                before = client.edition()
+                assert before is not None
+            assert client.edition() is None
+            another = Service()
+            with LinkServer(path, another, CLOCK):
+                client.ask(ASK, give())
+                another.page.tell("one", Span(3, 10, 20))
+                after = client.edition()
+                assert after is not None
+                assert after.numbers != before.numbers, "another process's lists are others, whatever it calls them"
+            another.page.close()

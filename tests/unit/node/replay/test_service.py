@@ -9,6 +9,7 @@ import pytest
 
 from strandline.clock import ManualClock, SystemClock, wait_until
 from strandline.node.replay.service import WorkerFails, WorkerProcess
+from strandline.node.shard.folder_lock import locked
 
 pytestmark = pytest.mark.unit
 
@@ -25,8 +26,8 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def lasting(clock: ManualClock) -> Iterator[WorkerProcess]:
-    with closing(WorkerProcess(None, clock, command=python(LASTING))) as service:
+def lasting(clock: ManualClock, tmp_path: Path) -> Iterator[WorkerProcess]:
+    with closing(WorkerProcess(None, tmp_path, clock, command=python(LASTING))) as service:
         yield service
 
 
@@ -60,8 +61,8 @@ def test_a_worker_ends_with_its_service(lasting: WorkerProcess) -> None:
     lasting.close()
 
 
-def test_a_worker_that_found_nothing_to_do_is_asked_again_after_a_while(clock: ManualClock) -> None:
-    with closing(WorkerProcess(None, clock, command=python(""))) as service:
+def test_a_worker_that_found_nothing_to_do_is_asked_again_after_a_while(clock: ManualClock, tmp_path: Path) -> None:
+    with closing(WorkerProcess(None, tmp_path, clock, command=python(""))) as service:
         for _ in range(30):
             service.keep_working()
             ended(service)
@@ -70,8 +71,25 @@ def test_a_worker_that_found_nothing_to_do_is_asked_again_after_a_while(clock: M
             clock.sleep(10)
 
 
-def test_a_worker_that_fails_is_tried_again_later_and_later_and_then_no_more(clock: ManualClock) -> None:
-    service = WorkerProcess(None, clock, command=python("raise SystemExit(3)"))
+def test_while_another_worker_is_at_work_none_is_started_to_find_that_out(clock: ManualClock, tmp_path: Path) -> None:
+    with closing(WorkerProcess(None, tmp_path, clock, command=python(""))) as service:
+        service.keep_working()
+        ended(service)
+        service.keep_working()
+        with locked(tmp_path):
+            for _ in range(5):
+                clock.sleep(10)
+                service.keep_working()
+                assert not was_started(service)
+        clock.sleep(10)
+        service.keep_working()
+        assert was_started(service)
+
+
+def test_a_worker_that_fails_is_tried_again_later_and_later_and_then_no_more(
+    clock: ManualClock, tmp_path: Path
+) -> None:
+    service = WorkerProcess(None, tmp_path, clock, command=python("raise SystemExit(3)"))
     pauses = []
 
     def fails() -> None:

@@ -64,7 +64,21 @@ public final class PartKeyColumns {
      * @throws IllegalArgumentException if they don't fit into one array of 2 GB
      */
     public static byte[] partKeys(IndexSearcher searcher, Query query) throws IOException {
-        Batch batch = new Batch();
+        return visited(searcher, query, new Batch(Integer.MAX_VALUE)).pack();
+    }
+
+    /**
+     * The same if no more than so many documents match, and null if more do, which is known after so many.
+     */
+    public static byte[] fewPartKeys(IndexSearcher searcher, Query query, int most) throws IOException {
+        try {
+            return visited(searcher, query, new Batch(most)).pack();
+        } catch (TooMany more) {
+            return null;
+        }
+    }
+
+    private static Batch visited(IndexSearcher searcher, Query query, Batch batch) throws IOException {
         Matches.visit(searcher, query, leaf -> {
             NumericDocValues partIds = DocValues.getNumeric(leaf.reader(), Fields.PART_ID);
             BinaryDocValues keyHashes = DocValues.getBinary(leaf.reader(), Fields.KEY_HASH);
@@ -76,7 +90,7 @@ public final class PartKeyColumns {
                 batch.append((int) partIds.longValue(), keyHashes.binaryValue(), partKeys.binaryValue());
             };
         });
-        return batch.pack();
+        return batch;
     }
 
     private static int arrayLength(long bytes) {
@@ -87,8 +101,19 @@ public final class PartKeyColumns {
         return (int) bytes;
     }
 
-    /** A batch in the making. */
+    /** Ends a search that has found enough: made once, since its stack trace says nothing. */
+    private static final class TooMany extends RuntimeException {
+        private static final long serialVersionUID = 1;
+        private static final TooMany INSTANCE = new TooMany();
+
+        private TooMany() {
+            super(null, null, false, false);
+        }
+    }
+
+    /** A batch in the making, of so many part keys at the most. */
     private static final class Batch {
+        private final int most;
         private int count = 0;
         private int[] ids = new int[16];
         private int[] keyEnds = new int[16];
@@ -96,7 +121,14 @@ public final class PartKeyColumns {
         private byte[] keys = new byte[4096];
         private int keysEnd = 0;
 
+        Batch(int most) {
+            this.most = most;
+        }
+
         void append(int id, BytesRef hash, BytesRef key) {
+            if (count == most) {
+                throw TooMany.INSTANCE;
+            }
             ids = ArrayUtil.grow(ids, count + 1);
             keyEnds = ArrayUtil.grow(keyEnds, count + 1);
             hashes = ArrayUtil.grow(hashes, arrayLength((count + 1L) * PartKeyBatch.HASH_BYTES));

@@ -1,0 +1,99 @@
+"""The span of the columns: what is known of all keys' times without a look at each."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.index.part_columns import ABSENT, LIVE, NO_KEYS, PartColumns, PartRows
+
+pytestmark = pytest.mark.unit
+
+NONE = np.zeros(0, dtype=np.uint64)
+
+
+def begun(first_id: int, starts: list[int]) -> PartRows:
+    count = len(starts)
+    rows = PartRows.begun(np.arange(first_id, first_id + count, dtype=np.uint32), *(np.zeros(count, np.uint64),) * 3)
+    rows.start[:] = starts
+    rows.last[:] = starts
+    return rows
+
+
+def test_without_a_key_every_range_has_all_of_them() -> None:
+    assert PartColumns().span() == NO_KEYS
+    assert NO_KEYS.lies_in(5, 5)
+
+
+def test_a_key_without_a_sample_yet_is_not_there_and_not_remembered() -> None:
+    columns = PartColumns()
+    columns.append(begun(0, [LIVE]))
+    assert not columns.span().lies_in(0, LIVE - 1)
+    columns.rows.start[0] = 7
+    assert columns.span().last_start == 7
+
+
+def test_a_key_that_ends_later_than_it_was_looked_at_counts() -> None:
+    columns = PartColumns()
+    columns.append(begun(0, [5, 9]))
+    assert (columns.span().last_start, columns.span().first_end) == (9, LIVE)
+    columns.rows.last[:] = [50, 60]
+    columns.end(np.array([True, False]))
+    assert columns.span().first_end == 50
+
+
+def test_purged_keys_do_not_count_once_rows_are_looked_at_again() -> None:
+    columns = PartColumns()
+    columns.append(begun(0, [5, 9, 8]))
+    columns.rows.last[:] = [6, 60, 70]
+    columns.end(np.array([True, True, False]))
+    columns.forget(np.array([0]))
+    span = columns.span()
+    assert (span.last_start, span.first_end) == (9, 60)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("come"), st.lists(st.integers(0, 50), min_size=1, max_size=4)),
+            st.tuples(st.just("sample"), st.integers(0, 99)),
+            st.tuples(st.just("end"), st.integers(0, 99)),
+            st.tuples(st.just("forget"), st.integers(0, 99)),
+            st.tuples(st.just("look"), st.none()),
+        ),
+        max_size=30,
+    ),
+    st.integers(0, 60),
+    st.integers(0, 60),
+)
+def test_whenever_the_span_lies_in_a_range_every_key_was_there(
+    steps: list[tuple[str, object]], first: int, length: int
+) -> None:
+    columns = PartColumns()
+    next_id = 0
+    for step, what in steps:
+        if isinstance(what, list):
+            columns.append(begun(next_id, what))
+            next_id += len(what)
+        elif step == "look":
+            columns.span()
+        elif isinstance(what, int) and len(columns):
+            row = what % len(columns)
+            rows = columns.rows
+            if rows.end[row] == ABSENT:
+                continue
+            match step:
+                case "sample":
+                    rows.start[row], rows.last[row] = min(rows.start[row], what), max(rows.last[row], what)
+                    rows.end[row] = LIVE
+                case "end":
+                    columns.end(np.arange(len(columns)) == row)
+                case "forget":
+                    columns.forget(np.array([row]))
+    rows = columns.rows
+    there = (rows.start <= first + length) & (rows.end >= first)
+    if columns.span().lies_in(first, first + length):
+        assert there[rows.present()].all()
+    exact = PartColumns(rows).span()
+    if there[rows.present()].all():
+        assert exact.lies_in(first, first + length)

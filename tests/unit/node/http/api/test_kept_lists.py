@@ -1,0 +1,60 @@
+"""Lists that are kept: of one edition, and within a limit."""
+
+import pytest
+
+from strandline.node.http.api.kept_lists import KeptLists, ListKey
+from strandline.node.http.api.sending import Whole
+from strandline.node.query.edition import Edition
+
+pytestmark = pytest.mark.unit
+
+FIRST, SECOND = Edition((1, 2), 0, 9), Edition((1, 3), 0, 9)
+NAMES, JOBS = ListKey(None, 10, gzip=False), ListKey("job", 10, gzip=False)
+
+
+def whole(length: int) -> Whole:
+    return Whole(bytes(length), is_compressed=False)
+
+
+def test_a_list_is_kept_as_long_as_its_edition_and_under_its_own_key_only() -> None:
+    kept = KeptLists()
+    one = whole(5)
+    kept.keep(FIRST, NAMES, one)
+    assert kept.get(FIRST, NAMES) is one
+    for other in (JOBS, ListKey(None, 11, gzip=False), ListKey(None, 10, gzip=True)):
+        assert kept.get(FIRST, other) is None
+    assert kept.get(SECOND, NAMES) is None
+    assert kept.get(FIRST, NAMES) is None, "what is over does not come again"
+
+
+def test_another_span_is_no_other_edition() -> None:
+    kept = KeptLists()
+    kept.keep(FIRST, NAMES, whole(5))
+    assert kept.get(Edition(FIRST.numbers, 3, 4), NAMES) is not None
+
+
+def test_whoever_was_asked_for_the_longest_time_ago_goes_first() -> None:
+    kept = KeptLists(most=100)
+    keys = [ListKey(str(number), 1, gzip=False) for number in range(4)]
+    for key in keys[:3]:
+        kept.keep(FIRST, key, whole(30))
+    kept.get(FIRST, keys[0])
+    kept.keep(FIRST, keys[3], whole(30))
+    assert [kept.get(FIRST, key) is not None for key in keys] == [True, False, True, True]
+
+
+def test_what_is_longer_than_all_the_room_is_not_kept_and_pushes_nothing_out() -> None:
+    kept = KeptLists(most=100)
+    kept.keep(FIRST, NAMES, whole(60))
+    kept.keep(FIRST, JOBS, whole(101))
+    assert kept.get(FIRST, JOBS) is None
+    assert kept.get(FIRST, NAMES) is not None
+
+
+def test_the_room_of_an_edition_that_is_over_is_free_again() -> None:
+    kept = KeptLists(most=100)
+    kept.keep(FIRST, NAMES, whole(90))
+    kept.keep(SECOND, JOBS, whole(90))
+    kept.keep(SECOND, NAMES, whole(10))
+    assert kept.get(SECOND, JOBS) is not None
+    assert kept.get(SECOND, NAMES) is not None

@@ -1,0 +1,143 @@
+"""Look-ups that the event loop asks itself, over links to shards, and lists that it keeps."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from strandline.node.metrics.counted_queries import CountedQueries
+from strandline.node.metrics.front_figures import FrontFigures
+from strandline.node.shard.status import Phase
+from support.http_servers import Served, api_served, in_loop
+from support.query_worlds import NodeWorld, node_world
+from support.shard_world import HOUR, POLICY
+
+pytestmark = pytest.mark.unit
+
+VALUES = "/api/v1/label/name/values"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[NodeWorld]:
+    with node_world(tmp_path, shards=2, linked=True, policy=replace(POLICY, retention=100 * HOUR)) as made:
+        for number, world in enumerate(made.worlds):
+            produce(made, number, f"from-{number}")
+            world.settle()
+        yield made
+
+
+def produce(node: NodeWorld, shard: int, name: str) -> None:
+    world = node.worlds[shard]
+    world.produce(("m0", name, world.clock.now_ms(), 1.0))
+    world.read_all()
+
+
+def asked(node: NodeWorld, test: Callable[[Callable[..., Awaitable[Any]]], Awaitable[None]]) -> dict[str, int]:
+    """Ask as the test does; how often a list of values was asked for, by what came of it."""
+    figures = FrontFigures(node.clock)
+    counted = CountedQueries(node.queries, figures)
+
+    async def run() -> None:
+        async with api_served(counted, quick=counted) as serving:
+            await test(lambda path, **parameters: told(serving, path, **parameters))
+
+    in_loop(run())
+    return {outcome: count for (ask, outcome), count in figures.counts().queries.items() if ask == "label-values"}
+
+
+async def told(serving: Served, path: str, **parameters: str) -> Any:
+    reply = await serving.get(path, params=parameters)
+    assert reply.status == 200, reply.body
+    content = orjson.loads(reply.body)
+    return content["data"] if "warnings" not in content else (content["data"], content["warnings"])
+
+
+def test_a_list_is_asked_for_once_and_again_when_there_is_something_new(node: NodeWorld) -> None:
+    async def test(ask: Callable[..., Awaitable[Any]]) -> None:
+        assert await ask(VALUES) == ["from-0", "from-1"]
+        node.tell_editions()
+        for _ in range(3):
+            assert await ask(VALUES) == ["from-0", "from-1"]
+        produce(node, 1, "new")
+        node.tell_editions()
+        for _ in range(2):
+            assert await ask(VALUES) == ["from-0", "from-1", "new"]
+
+    # Once before the shards told of an edition, once for each of the two.
+    assert asked(node, test) == {"answered": 3, "kept": 3}
+
+
+def test_a_range_that_lacks_a_series_is_asked_for(node: NodeWorld) -> None:
+    now = node.worlds[0].clock.now_ms()
+
+    async def test(ask: Callable[..., Awaitable[Any]]) -> None:
+        await ask(VALUES)
+        node.tell_editions()
+        assert await ask(VALUES, end=str(now // 1000 + HOUR)) == ["from-0", "from-1"]
+        assert await ask(VALUES, end=str(now // 1000 - HOUR)) == []
+        assert await ask(VALUES, start=str(now // 1000)) == ["from-0", "from-1"]
+
+    assert asked(node, test) == {"answered": 3, "kept": 1}
+
+
+def test_a_list_with_a_selector_is_asked_for_each_time(node: NodeWorld) -> None:
+    async def test(ask: Callable[..., Awaitable[Any]]) -> None:
+        await ask(VALUES)
+        node.tell_editions()
+        for _ in range(2):
+            assert await ask(VALUES, **{"match[]": '{name="from-1"}'}) == ["from-1"]
+            assert await ask("/api/v1/labels", **{"match[]": '{name="from-1"}'}) == ["__name__", "name"]
+            assert await ask("/api/v1/series", **{"match[]": '{name="from-1"}'}) == [
+                {"__name__": "m0", "name": "from-1"}
+            ]
+
+    assert asked(node, test) == {"answered": 3}
+
+
+def test_a_list_that_was_cut_off_is_another_one(node: NodeWorld) -> None:
+    async def test(ask: Callable[..., Awaitable[Any]]) -> None:
+        await ask(VALUES)
+        node.tell_editions()
+        assert await ask(VALUES) == ["from-0", "from-1"]
+        data, (warning,) = await ask(VALUES, limit="1")
+        assert data == ["from-0"]
+        assert "more than the 1" in warning
+        assert await ask(VALUES) == ["from-0", "from-1"]
+
+    asked(node, test)
+
+
+def test_a_shard_that_falls_behind_is_asked_and_warns(node: NodeWorld) -> None:
+    async def test(ask: Callable[..., Awaitable[Any]]) -> None:
+        await ask(VALUES)
+        node.tell_editions()
+        assert await ask(VALUES) == ["from-0", "from-1"]
+        node.worlds[1].status.phase = Phase.CATCHING_UP
+        node.tell_editions()
+        for _ in range(2):
+            data, (warning,) = await ask(VALUES)
+            assert data == ["from-0", "from-1"]
+            assert "shard 1 is catching up" in warning
+
+    assert asked(node, test) == {"answered": 2, "warned": 2}
+
+
+def test_a_shard_without_a_standing_keeps_nothing(node: NodeWorld) -> None:
+    """A shard that is served and has no link yet lacks in every list."""
+    node.tell_editions()
+    node.clients.pop(0)
+    assert node.queries.edition() is None
+
+
+def test_errors_come_as_they_do_from_threads(node: NodeWorld) -> None:
+    async def test(ask: Callable[..., Awaitable[Any]]) -> None:
+        await ask(VALUES)
+        for world in node.worlds:
+            world.status.phase = Phase.FENCED
+        with pytest.raises(AssertionError, match="belongs to another owner"):
+            await ask(VALUES)
+
+    assert asked(node, test) == {"answered": 1, "unavailable": 1}
