@@ -6,7 +6,7 @@ SETUP = PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m strandline.setup
 .PHONY: help run test setup setup-test setup-python lint format unit lock clean
 
 help:
-	@echo 'make run     set up, start the real stack, show every part working, stop it again'
+	@echo 'make run     set up, start the real stack, show a node killed and recovered, serve until Ctrl-C'
 	@echo 'make test    set up, then every check: ruff, mypy, import-linter, all tests'
 	@echo 'make setup   set up only: packages, jars, PyLucene, .venv'
 	@echo 'make unit    the tests that need no server'

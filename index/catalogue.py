@@ -6,7 +6,7 @@ and it is live or ended after the range begins.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -155,7 +155,8 @@ class Catalogue:
         few = self.few_keys(selectors, within, most=_A_HANDFUL)
         if few is not None:
             return names_in(few, limit=limit)
-        return self._lucene.label_names(self._restriction(selectors, within), limit=limit)
+        restriction = self._restriction(selectors, within)
+        return replace(self._lucene.label_names(restriction, limit=limit), of_all=restriction is None)
 
     def label_values(
         self, label: str, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int
@@ -164,7 +165,8 @@ class Catalogue:
         few = self.few_keys(selectors, within, most=_A_HANDFUL)
         if few is not None:
             return values_in(few, label, limit=limit)
-        return self._lucene.label_values(label, self._restriction(selectors, within), limit=limit)
+        restriction = self._restriction(selectors, within)
+        return replace(self._lucene.label_values(label, restriction, limit=limit), of_all=restriction is None)
 
     def cardinality(
         self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int, label: str | None = None

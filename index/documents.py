@@ -176,6 +176,8 @@ class TermCounts:
     counts: NDArray[np.uint32]
     # Whether there are further ones behind the last.
     more: bool
+    # Whether they are those of all keys, not only of some that were asked about.
+    of_all: bool = False
 
     @property
     def terms(self) -> list[str]:

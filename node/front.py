@@ -10,6 +10,7 @@ from prometheus_client.core import Metric as Family
 
 from strandline.clock import Clock
 from strandline.node.http.api.kernel_loading import load_kernels
+from strandline.node.http.api.quick_way import QuickWay
 from strandline.node.http.api.routes import api_routes
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.health import health_routes
@@ -61,9 +62,9 @@ class NodeFront:
         self._supervisor, self._settings, self._clock, self._mask = supervisor, settings, clock, mask
         self._queries = CountedQueries(ShardQueries(supervisor.clients, supervisor), self.figures)
         self._watch = ReadinessWatch(opener, clock)
-        self._page_workers = self._workers_of(settings.query)
-        self._workers = self._page_workers
-        self._all_workers = [self._workers]
+        self._workers = Workers(clock, concurrency=settings.query.concurrency, timeout_s=settings.query.timeout.seconds)
+        self._loading: asyncio.Future[None] | None = None
+        self._quick = QuickWay(self._queries, is_open=self._has_kernels)
         self._answering: dict[str, Handler] = {}
         self._server: HttpServer | None = None
 
@@ -80,14 +81,13 @@ class NodeFront:
         self.bound: BoundAddress = await self._server.start()
         self._watch.start()
         # Not before it listens: a first question may wait for its kernels, a probe of the node's health may not.
-        asyncio.get_running_loop().run_in_executor(None, load_kernels)
+        self._loading = asyncio.get_running_loop().run_in_executor(None, load_kernels)
 
     async def stop(self) -> None:
         """Take no more requests, and give those that run a short time."""
         if self._server is not None:
             await self._server.stop(_STOP_S)
-        for workers in self._all_workers:
-            workers.close()
+        self._workers.close()
         # It may wait for a store that hangs.
         await asyncio.to_thread(self._watch.close)
 
@@ -96,9 +96,7 @@ class NodeFront:
         if self._server is not None:
             self._server.reload(settings.http)
         if settings.query != self._settings.query:
-            # Those before go on with what they have: a large answer is fetched piece by piece.
-            self._workers = self._workers_of(settings.query)
-            self._all_workers.append(self._workers)
+            self._workers.reload(concurrency=settings.query.concurrency, timeout_s=settings.query.timeout.seconds)
             self._answering = {route.path: route.handler for route in self._query_routes(settings.query)}
         self._settings = settings
 
@@ -109,11 +107,11 @@ class NodeFront:
             *(Route(route.methods, route.path, self._answered_by(route.path), route.access) for route in query_routes),
             *health_routes(self._supervisor),
             *metrics_routes(self._collect),
-            *readiness_routes(self._watch, self._page_workers),
+            *readiness_routes(self._watch, self._workers),
             *page_routes(
                 self._supervisor,
                 self._queries,
-                self._page_workers,
+                self._workers,
                 self._watch,
                 settings=self._settings,
                 clock=self._clock,
@@ -124,7 +122,14 @@ class NodeFront:
 
     def _query_routes(self, settings: QuerySettings) -> tuple[Route, ...]:
         return (
-            *api_routes(self._queries, self._workers, settings, self._clock, quick=self._queries),
+            *api_routes(
+                self._queries,
+                self._workers,
+                settings,
+                self._clock,
+                started_ms=self.figures.counts().started_at,
+                quick=self._quick,
+            ),
             *read_routes(self._queries, self._workers, settings, mask=self._mask),
         )
 
@@ -136,8 +141,8 @@ class NodeFront:
 
         return answer
 
-    def _workers_of(self, settings: QuerySettings) -> Workers:
-        return Workers(self._clock, concurrency=settings.concurrency, timeout_s=settings.timeout.seconds)
+    def _has_kernels(self) -> bool:
+        return self._loading is not None and self._loading.done()
 
     def _collect(self) -> tuple[Family, ...]:
         return node_families(self._supervisor.shards(), self.figures, self._watch.figures(), self._clock.now_ms())

@@ -16,7 +16,12 @@ class Workers:
 
     def __init__(self, clock: Clock, *, concurrency: int, timeout_s: float) -> None:
         self._clock, self._timeout_s = clock, timeout_s
-        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="query")
+        self._threads = _threads(concurrency)
+
+    def reload(self, *, concurrency: int, timeout_s: float) -> None:
+        """Hold questions to these limits from now on. What is under way goes on as it began."""
+        before, self._threads, self._timeout_s = self._threads, _threads(concurrency), timeout_s
+        before.shutdown(wait=False)
 
     def cancellation(self, timeout_s: float | None = None) -> Cancellation:
         """For a question that is asked now. Its time never exceeds the limit of the settings."""
@@ -42,3 +47,7 @@ class Workers:
     def close(self) -> None:
         """Take no more work; what runs is left to end by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _threads(concurrency: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(concurrency, thread_name_prefix="query")

@@ -56,9 +56,15 @@ def _put_readiness(families: Families, readiness: ReadinessFigures, now: int) ->
         return
     hour = readiness.newest_ready_hour
     families.put(node.READY_HOUR_END, (hour + 1) * HOUR / 1000 if hour is not None else None)
+    families.put(node.DATASET_FLUSH_INTERVAL, _seconds(readiness.flush_interval))
+    families.put(node.TOPIC_RETENTION, _seconds(readiness.kafka_retention))
     families.put(node.UNREAD_PARTITIONS, sum(one.stored_until is None for one in readiness.partitions))
     for one in readiness.partitions:
         if one.stored_until is not None:
             families.put(node.STORED_UNTIL, one.stored_until / 1000, str(one.shard))
             # As of the scrape: figures that are old must not look as if they had stopped getting older.
             families.put(node.BEHIND, max(0, now - one.stored_until) / 1000, str(one.shard))
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return milliseconds / 1000 if milliseconds is not None else None

@@ -97,6 +97,16 @@ BEHIND = gauge(
     "Up to two flush intervals is usual. Beyond: see the shard of that number, on the node that serves it.",
     labels=("partition",),
 )
+DATASET_FLUSH_INTERVAL = gauge(
+    "strandline_dataset_flush_interval_seconds",
+    "The flush interval that the dataset was made with, known whether or not a shard runs here.",
+    "Nothing: what is usual for the age of stored data is measured by it.",
+)
+TOPIC_RETENTION = gauge(
+    "strandline_topic_retention_seconds",
+    "For how long Kafka keeps the topic's records. Missing if it keeps them for ever.",
+    "A partition that is further behind than this has lost data: see strandline_partition_behind_seconds.",
+)
 UNREAD_PARTITIONS = gauge(
     "strandline_unread_partitions",
     "Partitions of the topic that nobody has ever read. While there is one no hour becomes ready.",
@@ -117,5 +127,17 @@ NODE: tuple[Section, ...] = (
     Section("The node", (BUILD, SHARDS, ACTIVE_SHARDS, STARTED, NODE_CPU, NODE_RESIDENT, WATCHDOG_FEEDS)),
     Section("The HTTP front", (HTTP_REQUESTS, HTTP_SECONDS, HTTP_IN_FLIGHT)),
     Section("Queries", (QUERIES, QUERY_SAMPLES, QUERY_SERIES)),
-    Section("Readiness", (READY_HOUR_END, STORED_UNTIL, BEHIND, UNREAD_PARTITIONS, READINESS_AGE, READINESS_FAILURES)),
+    Section(
+        "Readiness",
+        (
+            READY_HOUR_END,
+            STORED_UNTIL,
+            BEHIND,
+            DATASET_FLUSH_INTERVAL,
+            TOPIC_RETENTION,
+            UNREAD_PARTITIONS,
+            READINESS_AGE,
+            READINESS_FAILURES,
+        ),
+    ),
 )

@@ -37,7 +37,8 @@ class ReadinessUnknown(Retryable):
 @dataclass(frozen=True, slots=True)
 class ReadinessFigures:
     """How far the partitions were stored when that was last looked up; `looked_at` is None before the first time, and
-    `began_at` is since when somebody tries.
+    `began_at` is since when somebody tries. `flush_interval` is the dataset's, `kafka_retention` for how long its topic
+    keeps records, None for ever; both in milliseconds.
     `failures` counts the looks that failed since the node was started.
     """
 
@@ -45,6 +46,8 @@ class ReadinessFigures:
     began_at: int | None = None
     newest_ready_hour: int | None = None
     partitions: tuple[PartitionStanding, ...] = ()
+    flush_interval: int | None = None
+    kafka_retention: int | None = None
     failures: int = 0
 
 
@@ -122,7 +125,14 @@ class ReadinessWatch:
             found = standings(stored, now)
         hour = newest_ready_hour(stored)
         self._first = first_bucket_needed(_reached(found), stored)
-        return replace(self._figures, looked_at=now, newest_ready_hour=hour, partitions=found)
+        return replace(
+            self._figures,
+            looked_at=now,
+            newest_ready_hour=hour,
+            partitions=found,
+            flush_interval=deployment.cutting.flush_interval,
+            kafka_retention=topic.retention_ms,
+        )
 
     def _fail(self) -> None:
         self._figures = replace(self._figures, failures=self._figures.failures + 1)

@@ -6,8 +6,7 @@ from strandline.node.metrics import shard_reading_metrics as reading
 from strandline.node.metrics import shard_storing_metrics as storing
 from strandline.node.metrics.families import Families
 from strandline.node.metrics.metric import Metric
-from strandline.node.page.time_left import of_phase
-from strandline.node.shard.phases import lag_seconds, phase_seconds
+from strandline.node.shard.phases import lag_seconds, phase_seconds, seconds_left
 from strandline.node.shard.report import ShardReport
 from strandline.node.shard.stages import Stage
 from strandline.node.shard.status import Phase
@@ -43,7 +42,7 @@ def _put_times(families: Families, report: ShardReport, shard: str, now: int) ->
     families.put(reading.LAG_SECONDS, lag_seconds(status, now), shard)
     if report.epoch is not None:
         families.put(storing.UNSTORED_AGE, max(0, now - unstored) / 1000 if unstored is not None else 0, shard)
-    families.put(storing.TIME_LEFT, of_phase(status, now), shard)
+    families.put(storing.TIME_LEFT, seconds_left(status, now), shard)
 
 
 def _put_by_label(families: Families, report: ShardReport, shard: str, now: int) -> None:

@@ -16,8 +16,7 @@ from strandline.node.http.working import Workers
 from strandline.node.page.assets import asset_routes, load_assets
 from strandline.node.page.hours import HoursSource, HourStanding, RememberedHours
 from strandline.node.page.shard_figures import NodeFigures, figures_of
-from strandline.node.page.time_left import TimeLeft
-from strandline.node.query.answers import BucketFigures, CardinalityAnswer
+from strandline.node.query.answers import BucketFigures, BucketsAnswer, CardinalityAnswer
 from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import NodeQueries
 from strandline.node.settings import Settings
@@ -74,21 +73,22 @@ class PageApi:
         self._hours = RememberedHours(hours, clock)
         self._dataset, self._clock = settings.dataset.name, clock
         self._started_ms = clock.now_ms()
-        self._time_left = TimeLeft()
 
     async def shards(self, request: web.Request) -> web.StreamResponse:
         """How the shards stand. Asks none of them: it is answered however busy they are."""
         await parameters_of(request)
-        now, monotonic = self._clock.now_ms(), self._clock.monotonic()
-        shards = tuple(figures_of(one, self._time_left, now, monotonic) for one in self._standing.shards())
+        now = self._clock.now_ms()
+        shards = tuple(figures_of(one, now) for one in self._standing.shards())
         return _answer(NodeFigures(self._dataset, strandline.__version__, self._started_ms, now, shards))
 
     async def buckets(self, request: web.Request) -> web.StreamResponse:
         """`start`, `end`, `limit`: the newest buckets of a time, with how many series had a sample in each."""
         given = await parameters_of(request)
-        ask = BucketsAsk(given.time_range(), given.limit(MOST_BUCKETS, default=_BUCKETS))
+        most = given.limit(MOST_BUCKETS, default=_BUCKETS)
+        # One more than is told: so it shows that there are more.
+        ask = BucketsAsk(given.time_range(), most + 1)
         answer = await self._workers.run(lambda wanted: self._queries.buckets(ask, wanted))
-        return _answer(answer.buckets, answer.warnings)
+        return _answer(*_newest(answer, most))
 
     async def cardinality(self, request: web.Request) -> web.StreamResponse:
         """`match[]`, `start`, `end`, `limit`, `label`: what makes the index large."""
@@ -143,6 +143,15 @@ def _tops(answer: CardinalityAnswer, ask: CardinalityAsk) -> CardinalityFigures:
         top_values=answer.top_values_by_series[:limit],
         exact_values=answer.exact_values,
     )
+
+
+def _newest(answer: BucketsAnswer, most: int) -> tuple[tuple[BucketFigures, ...], tuple[str, ...]]:
+    times = sorted({one.bucket for one in answer.buckets})
+    if len(times) <= most:
+        return answer.buckets, answer.warnings
+    first = times[-most] if most else times[-1] + 1
+    cut_off = f"results truncated due to limit: there are more than the {most} newest buckets that are listed"
+    return tuple(one for one in answer.buckets if one.bucket >= first), (*answer.warnings, cut_off)
 
 
 def _days(written: str | None) -> int:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from strandline.node.page.time_left import TimeLeft
+from strandline.node.shard.phases import lag_seconds, seconds_left
 from strandline.node.supervisor.standing import ShardStanding
 
 
@@ -21,8 +21,9 @@ class ShardFigures:
     """One shard. What its process has to tell is None while that says nothing.
 
     `progress` is the part of the phase that is done, `time_left_s` an estimate for the rest of that phase. `lag` counts
-    records. `kafka_keeps_ms` is for how long Kafka surely keeps what is not stored; None where that is for ever, or not
-    known. `samples` and `dead_letters` count from the start of the process.
+    records, and `lag_s` is how old the newest one is that was read. `kafka_keeps_ms` is for how long Kafka surely keeps
+    what is not stored; None where that is for ever, or not known. `samples` and `dead_letters` count from
+    the start of the process.
     """
 
     shard: int
@@ -37,6 +38,7 @@ class ShardFigures:
     progress: float | None = None
     time_left_s: float | None = None
     lag: int | None = None
+    lag_s: float | None = None
     kafka_keeps_ms: int | None = None
     keys: int | None = None
     unstored_buckets: int | None = None
@@ -59,7 +61,7 @@ class NodeFigures:
     shards: tuple[ShardFigures, ...]
 
 
-def figures_of(standing: ShardStanding, time_left: TimeLeft, now_ms: int, monotonic_s: float) -> ShardFigures:
+def figures_of(standing: ShardStanding, now_ms: int) -> ShardFigures:
     """A shard as it stands now."""
     report = standing.report
     if report is None:
@@ -86,8 +88,9 @@ def figures_of(standing: ShardStanding, time_left: TimeLeft, now_ms: int, monoto
         standing.reason or status.reason,
         phase=status.phase.value,
         progress=status.fraction,
-        time_left_s=time_left.estimate(standing.shard, status, now_ms, monotonic_s),
+        time_left_s=seconds_left(status, now_ms),
         lag=status.lag,
+        lag_s=lag_seconds(status, now_ms),
         kafka_keeps_ms=status.time_left,
         keys=report.keys,
         unstored_buckets=report.unstored_buckets,

@@ -43,7 +43,8 @@ class SeriesAnswer:
 @dataclass(frozen=True, slots=True)
 class TermsAnswer:
     """Names or values, in order of their code points, each once, as UTF-8: term i is `data[offsets[i]:offsets[i+1]]`;
-    and the number of series that have each, summed over shards.
+    and the number of series that have each, summed over shards. `of_all` says that they are those of all series there
+    are, and not of some that were asked about: such a list can be kept.
     """
 
     offsets: I64s
@@ -51,6 +52,7 @@ class TermsAnswer:
     counts: I64s
     more: bool
     warnings: tuple[str, ...] = ()
+    of_all: bool = False
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -13,7 +13,7 @@ from strandline.node.query.asks import Ask
 from strandline.node.query.edition import Edition, EditionReader
 from strandline.node.query.frames import FrameDamaged, Message
 from strandline.node.query.link_server import EDITION, REPORT
-from strandline.node.query.link_socket import SHORT, LinkBroken, receive, send, short_frame_is_here
+from strandline.node.query.link_socket import SHORT, LinkBroken, receive, send, short_frame
 from strandline.node.query.messages import ERROR, answer_of, ask_message, error_of
 from strandline.node.query.queries import Cancellation, QueryTimedOut, QueryUnavailable
 from strandline.node.shard.report import ShardReport
@@ -45,7 +45,8 @@ class LinkClient:
             idle, self._idle, self._is_closed = self._idle, [], True
         for connection in idle:
             connection.close()
-        self._drop_page()
+        if self._page is not None:
+            self._drop_page(self._page)
 
     def edition(self) -> Edition | None:
         """Of the lists that the shard gives now; None if they should not be kept, or that is not known. It does not
@@ -56,7 +57,7 @@ class LinkClient:
             return None
         reader, connection = page
         if not _is_quiet(connection):
-            self._drop_page()
+            self._drop_page(page)
             return None
         return reader.read()
 
@@ -76,7 +77,9 @@ class LinkClient:
         """The same for a short question, over a connection that is there. None if there is none now."""
         cancellation.check()
         idle = self._take_idle()
-        return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation, (idle, True)) if idle else None
+        if idle is None:
+            return None
+        return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation, (idle, True), at_once=True)
 
     def ask(self, ask: Ask, cancellation: Cancellation) -> Answer:
         """Send a question and fetch its answer, under the rules of `begin` and `Asked.answer`."""
@@ -133,25 +136,21 @@ class LinkClient:
         """Let the shard hand over its page, if that is not here yet. The connection stays open: by its end one sees
         that of the process.
         """
-        if self._page is not None:
-            return
+        page = self._page
+        if page is not None:
+            if _is_quiet(page[1]):
+                return
+            # Of a process that has ended.
+            self._drop_page(page)
         try:
             connection = self.connect()
-        except QueryUnavailable:
+        except (QueryUnavailable, OSError):
             return
-        files: list[int] = []
-        try:
-            connection.settimeout(_PAGE_S)
-            send(connection, Message(EDITION, {}), _no_wait)
-            _, files, _, _ = socket.recv_fds(connection, SHORT, 1)
-            connection.setblocking(False)
-        except (OSError, LinkBroken):
-            pass  # Lists are not kept then; a later connection tries again.
-        if not files:
+        # Without a page lists are not kept; a later connection tries again.
+        reader = _received_page(connection)
+        if reader is None:
             connection.close()
-            return
-        reader = EditionReader(files[0])
-        if not self._keep_page(reader, connection):
+        elif not self._keep_page(reader, connection):
             reader.close()
             connection.close()
 
@@ -163,12 +162,14 @@ class LinkClient:
             self._page = (reader, connection)
         return True
 
-    def _drop_page(self) -> None:
+    def _drop_page(self, page: tuple[EditionReader, socket.socket]) -> None:
+        """Let go of a page, unless another thread has."""
         with self._lock:
-            page, self._page = self._page, None
-        if page is not None:
-            page[0].close()
-            page[1].close()
+            if self._page is not page:
+                return
+            self._page = None
+        page[0].close()
+        page[1].close()
 
     def give_back(self, connection: socket.socket) -> None:
         """The connection is good for another question."""
@@ -183,15 +184,26 @@ class Asked:
     """A question that was sent. One thread fetches the answer."""
 
     def __init__(
-        self, client: LinkClient, message: Message, cancellation: Cancellation, taken: tuple[socket.socket, bool]
+        self,
+        client: LinkClient,
+        message: Message,
+        cancellation: Cancellation,
+        taken: tuple[socket.socket, bool],
+        *,
+        at_once: bool = False,
     ) -> None:
-        """`taken` is a connection of the client, and whether it was used before."""
+        """`taken` is a connection of the client, and whether it was used before. What is asked `at_once` is asked by an
+        event loop, which fetches no page.
+        """
         self._client, self._message, self._cancellation = client, message, cancellation
         self._connection, self._was_used = taken
+        self._at_once = at_once
         self._send()
 
-    async def arrives(self) -> bool:
-        """Wait until the answer begins to come, or its time is over; whether it is short and here as a whole."""
+    async def arrives(self) -> int | None:
+        """Wait until the answer begins to come, or its time is over; how many bytes it has, if it is short and here as
+        a whole.
+        """
         loop, came = asyncio.get_running_loop(), asyncio.Event()
         # One that is closed meanwhile can't be taken off the loop any more by its number, which may be another's.
         number = self._connection.fileno()
@@ -200,10 +212,10 @@ class Asked:
             async with asyncio.timeout(self._cancellation.seconds_left):
                 await came.wait()
         except TimeoutError:
-            return False
+            return None
         finally:
             loop.remove_reader(number)
-        return short_frame_is_here(self._connection)
+        return short_frame(self._connection)
 
     def answer(self) -> Answer:
         """The answer. Raises the shard's errors as they were raised there, `QueryUnavailable` if its process ends
@@ -224,8 +236,7 @@ class Asked:
             self.abandon()
             raise
         self._client.give_back(self._connection)
-        if not self._was_used:
-            # Never on the event loop, which asks over connections that are there.
+        if not (self._was_used or self._at_once):
             self._client.fetch_page()
         return message
 
@@ -281,6 +292,18 @@ class Asked:
 
 def _no_wait(_connection: socket.socket, _events: int) -> None:
     raise LinkBroken("the link takes nothing")
+
+
+def _received_page(connection: socket.socket) -> EditionReader | None:
+    """The page that the shard hands over; None if it does not."""
+    try:
+        connection.settimeout(_PAGE_S)
+        send(connection, Message(EDITION, {}), _no_wait)
+        _, files, _, _ = socket.recv_fds(connection, SHORT, 1)
+        connection.setblocking(False)
+        return EditionReader(files[0]) if files else None
+    except (OSError, ValueError, LinkBroken):
+        return None
 
 
 def _is_quiet(connection: socket.socket) -> bool:

@@ -65,16 +65,16 @@ def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Mes
     return decode(text[:header], _received(connection, body, wait, text[header:]))
 
 
-def short_frame_is_here(connection: socket.socket) -> bool:
-    """Whether a whole frame waits to be received, of no more than `SHORT` bytes."""
+def short_frame(connection: socket.socket) -> int | None:
+    """The length of a whole frame that waits to be received, if it has no more than `SHORT` bytes."""
     try:
         prefix = connection.recv(PREFIX.size, socket.MSG_PEEK)
         if len(prefix) < PREFIX.size:
-            return False
+            return None
         size = PREFIX.size + sum(lengths_of(prefix))
-        return size <= SHORT and len(connection.recv(size, socket.MSG_PEEK)) == size
+        return size if size <= SHORT and len(connection.recv(size, socket.MSG_PEEK)) == size else None
     except (OSError, FrameDamaged):
-        return False
+        return None
 
 
 def _received_some(connection: socket.socket, wait: Waits) -> bytearray:

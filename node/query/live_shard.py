@@ -12,6 +12,7 @@ from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase, Status
+from strandline.time_range import TimeRange
 
 _DOING = {
     Phase.ACQUIRING: "is being taken",
@@ -52,8 +53,8 @@ class Answering:
     warnings: tuple[str, ...]
 
 
-def answering(live: LiveShard) -> Answering:
-    """Let a shard answer. Raises `QueryUnavailable` if it can't, with the reason."""
+def answering(live: LiveShard, within: TimeRange | None = None) -> Answering:
+    """Let a shard answer about a time, or about all of it. Raises `QueryUnavailable` if it can't, with the reason."""
     # The phase first: one that becomes ACTIVE a moment later has lacked something just now.
     phase, words = live.status.phase, phase_in_words(live.status, number_of(live))
     shard = live.shard
@@ -62,12 +63,20 @@ def answering(live: LiveShard) -> Answering:
     if shard is None or lucene is None or phase not in (*_WITH_WARNING, Phase.ACTIVE):
         raise QueryUnavailable(f"{words}: it can't answer", remedy=_remedy(phase))
     lag, most = live.status.lag, _FAR_BEHIND * live.parts.options.active_lag
-    if phase is Phase.ACTIVE and (lag is None or lag > most):
-        # It stays ACTIVE, but for now it does not know all that it should.
+    is_behind = lag is None or lag > most
+    if phase is Phase.ACTIVE and is_behind and (within is None or within.last >= _known_until(live, shard)):
+        # It stays ACTIVE, but for now it does not know all that it should. What is older than that it knows as ever.
         words = f"shard {number_of(live)} " + ("can't reach Kafka" if lag is None else f"is {lag:,} records behind")
         phase = Phase.CATCHING_UP
     warnings = (f"{words}: the answer may lack recent samples",) if phase is not Phase.ACTIVE else ()
     return Answering(shard, lucene, warnings)
+
+
+def _known_until(live: LiveShard, shard: Shard) -> int:
+    """The time from which on samples may be missing that were not late: those of records that are not read yet."""
+    options = live.parts.options
+    begun = shard.index.open.bucket * options.policy.flush_interval
+    return max(begun, live.status.counters.newest_record_at - options.grace)
 
 
 def still_answers(live: LiveShard) -> None:

@@ -44,7 +44,7 @@ def merge_terms(answers: Sequence[TermsAnswer], limit: int) -> TermsAnswer:
     if len(whole) <= limit:
         return whole
     offsets = whole.offsets[: limit + 1]
-    return TermsAnswer(offsets, whole.data[: offsets[-1]], whole.counts[:limit], more=True, warnings=whole.warnings)
+    return replace(whole, offsets=offsets, data=whole.data[: offsets[-1]], counts=whole.counts[:limit], more=True)
 
 
 def merge_samples_answers(answers: Sequence[SamplesAnswer], *, max_series: int, max_samples: int) -> SamplesAnswer:
@@ -129,7 +129,14 @@ def _two_terms(old: TermsAnswer, new: TermsAnswer) -> TermsAnswer:
     for places, of_shard in ((joined.one, old.counts), (joined.other, new.counts)):
         there = places >= 0
         counts[there] += of_shard[places[there]]
-    return TermsAnswer(joined.offsets, joined.data, counts, old.more or new.more, old.warnings + new.warnings)
+    return TermsAnswer(
+        joined.offsets,
+        joined.data,
+        counts,
+        old.more or new.more,
+        old.warnings + new.warnings,
+        of_all=old.of_all and new.of_all,
+    )
 
 
 def _two_samples(old: SamplesAnswer, new: SamplesAnswer) -> SamplesAnswer:

@@ -124,7 +124,8 @@ def answer_message(answer: Answer) -> Message:
         case SeriesAnswer():
             return Message("series", told | {"more": answer.more}, (answer.keys.offsets, answer.keys.data))
         case TermsAnswer():
-            return Message("terms", told | {"more": answer.more}, (answer.offsets, answer.data, answer.counts))
+            told |= {"more": answer.more, "of_all": answer.of_all}
+            return Message("terms", told, (answer.offsets, answer.data, answer.counts))
         case SamplesAnswer():
             columns = (answer.keys.offsets, answer.keys.data, answer.first_sample, answer.time, answer.value)
             return Message("samples", told, columns)
@@ -152,7 +153,8 @@ def answer_of(message: Message) -> Answer:
             _check_offsets(offsets, len(data))
             if len(counts) != len(offsets) - 1:
                 raise FrameDamaged(f"{len(offsets) - 1} terms came with {len(counts)} counts")
-            return TermsAnswer(offsets, data, counts, fields.get("more", _flag), warnings)
+            more, of_all = fields.get("more", _flag), fields.get("of_all", _flag)
+            return TermsAnswer(offsets, data, counts, more, warnings, of_all)
         case "samples":
             offsets, data, first, time, value = _typed(columns, "<i8", "|u1", "<i8", "<i8", "<f8")
             _check_offsets(first, len(time))

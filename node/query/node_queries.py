@@ -24,6 +24,7 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.edition import Edition, joined
+from strandline.node.query.link_socket import SHORT
 from strandline.node.query.merging import (
     merge_buckets,
     merge_cardinality,
@@ -45,7 +46,7 @@ _LONGER_TOPS = 10
 class Pending(Protocol):
     """A question that a shard works on."""
 
-    async def arrives(self) -> bool: ...
+    async def arrives(self) -> int | None: ...
 
     def answer(self) -> Answer: ...
 
@@ -102,16 +103,14 @@ class ShardQueries:
 
     def edition(self) -> Edition | None:
         """Of the lists that all shards would give now, as `QuickQueries` has it."""
-        clients = self._clients()
-        if not clients or len(clients) != len(self._standing.shards()):
+        clients, standings = self._clients(), {one.shard: one for one in self._standing.shards()}
+        shards = sorted({*clients, *standings})
+        if not shards or any(_unable(shard, clients, standings) is not None for shard in shards):
             return None
-        editions: list[Edition] = []
-        for shard in sorted(clients):
-            edition = clients[shard].edition()
-            if edition is None:
-                return None
-            editions.append(edition)
-        return joined(editions)
+        # All of them are looked at: so the page of a process that has ended is let go of.
+        editions = [clients[shard].edition() for shard in shards]
+        known = [edition for edition in editions if edition is not None]
+        return joined(known) if len(known) == len(shards) else None
 
     def kept(self, ask: Lookup) -> None:
         """Nothing is counted here."""
@@ -205,7 +204,9 @@ class ComingFromShards:
         self._lock, self._is_fetched = threading.Lock(), False
 
     async def arrives(self) -> bool:
-        return all([await pending.arrives() for pending in self._asked.pending.values()])
+        sizes = [await pending.arrives() for pending in self._asked.pending.values()]
+        # Of many shards also short answers are much together.
+        return None not in sizes and sum(size for size in sizes if size is not None) <= SHORT
 
     def answer(self) -> SeriesAnswer | TermsAnswer:
         with self._lock:

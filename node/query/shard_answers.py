@@ -65,7 +65,7 @@ class ShardAnswers:
         expression, and `QueryUnavailable` for all else that keeps the shard from answering, with the reason.
         """
         cancellation.check()
-        able = answering(self._running)
+        able = answering(self._running, ask.within)
         try:
             answer = self._answered(able, ask, cancellation)
         except (*ABOUT_THE_QUESTION, QueryUnavailable):
@@ -157,7 +157,7 @@ def _series(
 
 def _terms(found: TermCounts, warnings: tuple[str, ...]) -> TermsAnswer:
     counts = found.counts.astype(np.int64)
-    return TermsAnswer(found.offsets.astype(np.int64), found.data, counts, found.more, warnings)
+    return TermsAnswer(found.offsets.astype(np.int64), found.data, counts, found.more, warnings, found.of_all)
 
 
 def _cardinality(catalogue: Catalogue, ask: CardinalityAsk, warnings: tuple[str, ...]) -> CardinalityAnswer:

@@ -7,6 +7,9 @@ from strandline.node.shard.status import Phase, Status
 STARTING = (Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.CATCHING_UP)
 """The phases of a start, in their order."""
 
+# Less than this says nothing about the rest.
+_LEAST_FRACTION, _LEAST_ELAPSED_MS = 0.01, 1_000
+
 
 def phase_seconds(status: Status, now: int) -> dict[Phase, float]:
     """How long each phase of the start took, up to now for the one that is not over. A phase that was skipped took no
@@ -34,3 +37,16 @@ def lag_seconds(status: Status, now: int) -> float | None:
         return 0.0
     newest = status.counters.newest_record_at
     return max(0, now - newest) / 1000 if newest else None
+
+
+def seconds_left(status: Status, now: int) -> float | None:
+    """About how long the phase of a start still takes, if it goes on as it did from its begin; None before that can be
+    told. Nothing is said of the phases that follow.
+    """
+    begun, fraction = status.entered.get(status.phase.value), status.fraction
+    if begun is None or fraction is None or status.phase not in STARTING:
+        return None
+    elapsed = now - begun
+    if fraction < _LEAST_FRACTION or elapsed < _LEAST_ELAPSED_MS:
+        return None
+    return elapsed / 1000 * (1 - min(1.0, fraction)) / fraction

@@ -52,7 +52,7 @@ class RunningShard:
         self._stopping, self._last_work = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
         self.after_step: Callable[[], None] = _nothing
-        """Called by the shard's threads after each step of reading, and when it was fenced."""
+        """Called by the shard's threads after each step of reading, and when a phase has ended the shard."""
 
     @property
     def parts(self) -> ShardParts:
@@ -78,18 +78,23 @@ class RunningShard:
         except StartStopped as error:
             self.status.reason = str(error)
         except Fenced as error:
-            self.status.phase, self.status.reason = Phase.FENCED, str(error)
+            self._end(Phase.FENCED, str(error))
             raise ShardFenced(
                 f"shard {self._parts.options.shard} belongs to another owner now: {error.message}",
                 remedy="It goes on there. Don't start it here again unless that node is gone",
             ) from error
         except BaseException as error:
-            self.status.phase, self.status.reason = Phase.FAILED, str(error)
+            self._end(Phase.FAILED, str(error))
             raise
         finally:
             self._parts.dead_letters.close(timeout=5)
             self._parts.log.close()
-        self.status.phase = Phase.STOPPED
+        self._end(Phase.STOPPED, self.status.reason)
+
+    def _end(self, phase: Phase, reason: str) -> None:
+        """From now on nothing is answered."""
+        self.status.phase, self.status.reason = phase, reason
+        self.after_step()
 
     def _read(self, shard: Shard) -> None:
         storing = threading.Thread(target=self._store, args=(shard,), name="storing")
@@ -102,6 +107,7 @@ class RunningShard:
             self._last_work.set()
             for _ in range(round(_LAST_WORK_S / _LAST_STEP_S)):
                 shard.step()
+                self.after_step()
                 storing.join(_LAST_STEP_S)
                 if not storing.is_alive():
                     break
@@ -145,10 +151,10 @@ class RunningShard:
                         self._stopping.wait(min(wait, _LOOK_S))
         except BaseException as error:  # noqa: BLE001 - told to the thread that can tell it on
             self._failure = error
+            # Before all else: whatever else goes wrong here, reading must not go on without storing.
+            self._stopping.set()
             if isinstance(error, Fenced):
                 # At once, though the reading thread may wait for Kafka: a fenced owner answers no more.
-                self.status.phase, self.status.reason = Phase.FENCED, str(error)
-                self.after_step()
+                self._end(Phase.FENCED, str(error))
             if not isinstance(error, StrandlineError):
                 _LOG.exception("storing has failed", shard=str(self._parts.options.shard))
-            self._stopping.set()

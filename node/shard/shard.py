@@ -391,8 +391,7 @@ class Shard:
             first, behind = self._plan.position, self._plan.known_cuts[-1].end
             status.fraction = min(1.0, (self.position - first) / max(1, behind - first))
             return
-        if status.phase is not Phase.CATCHING_UP:
-            status.enter(Phase.CATCHING_UP, self.parts.clock.now_ms())
+        status.catch_up(lag, self.parts.clock.now_ms())
         unstored = any(closed.bucket <= self._planned_up_to for closed in self.flusher.closed_buckets())
         # By a lag of just now: an old one says nothing.
         if self._reads_tail and lag is not None and lag <= self.parts.options.active_lag and not unstored:

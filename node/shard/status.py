@@ -63,16 +63,18 @@ class Counters:
 
 @dataclass(slots=True)
 class Status:
-    """Where a shard stands. `fraction` is how much of the phase is done, None where that has no meaning. `entered` has
-    the time at which each phase of the start began. `time_left` is for how many milliseconds Kafka surely keeps what is
-    not stored yet, None if it keeps it for ever. `turns` rises with every turn of the shard's loop and every piece that
-    a start brings in: whoever watches knows by it that the shard is not stuck.
+    """Where a shard stands. `fraction` is how much of the phase is done, None where that has no meaning. `most_lag` is
+    the highest lag of the phase in which it catches up. `entered` has the time at which each phase of the start began.
+    `time_left` is for how many milliseconds Kafka surely keeps what is not stored yet, None if it keeps it for ever.
+    `turns` rises with every turn of the shard's loop and every piece that a start brings in: whoever watches knows by
+    it that the shard is not stuck.
     """
 
     phase: Phase = Phase.ACQUIRING
     fraction: float | None = None
     reason: str = ""
     lag: int | None = None
+    most_lag: int = 0
     bucket: int | None = None
     time_left: int | None = None
     turns: int = 0
@@ -90,3 +92,14 @@ class Status:
         if self.phase.value not in self.entered or phase is not self.phase:
             self.entered = self.entered | {phase.value: now}
         self.phase, self.fraction = phase, fraction
+
+    def catch_up(self, lag: int | None, now: int) -> None:
+        """Read on towards the log's end, so many records behind it if that was just asked for. What is done of that is
+        what the lag has fallen from the highest that it was: a log that grows as fast as it is read gets no nearer.
+        """
+        if self.phase is not Phase.CATCHING_UP:
+            self.enter(Phase.CATCHING_UP, now)
+            self.most_lag = 0
+        if lag is not None and self.phase is Phase.CATCHING_UP:
+            self.most_lag = max(self.most_lag, lag)
+            self.fraction = 1 - lag / self.most_lag if self.most_lag else 1.0

@@ -1,20 +1,10 @@
 """How far a start is, for people: the phase, its percentage and about how long it still takes."""
 
-from strandline.node.shard.status import Phase, Status
+from strandline.node.shard.phases import seconds_left
+from strandline.node.shard.status import Phase
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
 
-# An estimate from less than this is worth nothing.
-_LEAST_FRACTION, _LEAST_ELAPSED_MS = 0.02, 2_000
 _MINUTE_S, _HOUR_S = 60, 3_600
-
-
-def seconds_left(status: Status, now_ms: int) -> float | None:
-    """About how long the phase still takes, at the speed that it has had; None where nobody can tell."""
-    entered, fraction = status.entered.get(status.phase.value), status.fraction
-    if entered is None or fraction is None or not _LEAST_FRACTION <= fraction <= 1:
-        return None
-    elapsed = now_ms - entered
-    return elapsed / 1000 * (1 - fraction) / fraction if elapsed >= _LEAST_ELAPSED_MS else None
 
 
 def describe(shard: ShardStanding, now_ms: int) -> str:
@@ -30,10 +20,10 @@ def describe(shard: ShardStanding, now_ms: int) -> str:
     words = status.phase.value
     if status.phase is Phase.ACTIVE:
         return words
-    if status.phase is Phase.CATCHING_UP and status.lag is not None:
-        return f"{words}, {status.lag} records behind"
     if status.fraction is not None:
         words += f" {100 * status.fraction:.0f} %"
+    if status.phase is Phase.CATCHING_UP and status.lag is not None:
+        words += f", {status.lag} records behind"
     left = seconds_left(status, now_ms)
     return f"{words}, about {_duration(left)} left" if left is not None else words
 

@@ -2,7 +2,8 @@
 
 | how it ended                           | what follows                                                              |
 | -------------------------------------- | ------------------------------------------------------------------------- |
-| data is lost, or the settings are wrong | DOWN at once: another start would say the same                           |
+| data is lost                           | DOWN at once: another start would say the same                            |
+| the settings are wrong                 | again after a minute: a file may just be on its way to be replaced        |
 | fenced                                 | again after a minute and a bit; the start looks whether the owner is gone |
 | something was out of reach             | again after a pause; over the limit later, when the limit allows it       |
 | anything else, being told to stop, too | again after a pause; over the limit DOWN                                  |

@@ -54,6 +54,7 @@ class FakeQueries:
         self.stored = sorted(((dict(labels), list(samples)) for labels, samples in series), key=_order)
         self.warnings, self.failure, self.held = warnings, failure, held
         self.bucket_figures = buckets
+        self.exact_values = True
         self.asked: list[Ask] = []
         self.holding, self.given_up = threading.Event(), threading.Event()
 
@@ -110,12 +111,14 @@ class FakeQueries:
             tuple(ranked[: ask.limit]),
             tuple([one for one in ranked if one.label == "__name__"][: ask.limit]),
             tuple([one for one in ranked if one.label == ask.label][: ask.limit]),
+            exact_values=self.exact_values,
             warnings=self.warnings,
         )
 
     def buckets(self, ask: BucketsAsk, cancellation: Cancellation) -> BucketsAnswer:
         self._begin(ask, cancellation)
-        return BucketsAnswer(self.bucket_figures[: ask.limit], self.warnings)
+        newest = sorted({one.bucket for one in self.bucket_figures})[-ask.limit :] if ask.limit else []
+        return BucketsAnswer(tuple(one for one in self.bucket_figures if one.bucket in newest), self.warnings)
 
     def _begin(self, ask: Ask, cancellation: Cancellation) -> None:
         self.asked.append(ask)

@@ -100,8 +100,8 @@ class AskedInProcess:
     ask: Ask
     cancellation: Cancellation
 
-    async def arrives(self) -> bool:
-        return False
+    async def arrives(self) -> None:
+        """It is a thread's to fetch."""
 
     def answer(self) -> Answer:
         return self.answers.answer(self.ask, self.cancellation)

@@ -135,6 +135,8 @@ def full_readiness() -> ReadinessFigures:
             PartitionStanding(1, hour + 1, (hour + 2) * HOUR, 2),
             PartitionStanding(2, None, None, None),
         ),
+        flush_interval=HOUR,
+        kafka_retention=24 * HOUR,
         failures=6,
     )
 

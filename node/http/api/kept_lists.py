@@ -9,6 +9,8 @@ from strandline.node.query.edition import Edition
 # In bytes, of all lists and of one.
 _MOST = 32 << 20
 _LONGEST = 4 << 20
+# About what a list takes beside its body.
+_OVERHEAD = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +42,20 @@ class KeptLists:
     def keep(self, edition: Edition, key: ListKey, whole: Whole) -> None:
         """Keep a list, and let go of those that were not asked for the longest."""
         self._move_on(edition)
-        size = len(whole.body)
+        size = _size(key, whole)
         if size > min(_LONGEST, self._most) or key in self._lists:
             return
         self._lists[key] = whole
         self._size += size
         while self._size > self._most:
-            _, gone = self._lists.popitem(last=False)
-            self._size -= len(gone.body)
+            self._size -= _size(*self._lists.popitem(last=False))
 
     def _move_on(self, edition: Edition) -> None:
         if edition.numbers != self._edition:
             self._edition = edition.numbers
             self._lists.clear()
             self._size = 0
+
+
+def _size(key: ListKey, whole: Whole) -> int:
+    return len(whole.body) + 4 * len(key.label or "") + _OVERHEAD

@@ -5,7 +5,8 @@ import numpy as np
 from strandline.node.http.api.evaluation import Steps, points_at, samples_of_range
 from strandline.node.http.api.expressions import Selection
 from strandline.node.http.api.pieces import matrix_json, scalar_json, series_json, terms_json, vector_json
-from strandline.node.query.answers import KeyBytes, SamplesAnswer, TermsAnswer
+from strandline.node.query.answers import KeyBytes, SamplesAnswer, SeriesAnswer, TermsAnswer
+from strandline.node.query.merging import merge_samples_answers, merge_series, merge_terms
 
 
 def load_kernels() -> None:
@@ -16,4 +17,9 @@ def load_kernels() -> None:
     samples_of_range(samples)
     for made in (series_json(samples.keys), vector_json(points, 1), matrix_json(points), scalar_json(1, 1.0)):
         b"".join(made)
-    b"".join(terms_json(TermsAnswer(offsets, data, one, more=False)))
+    terms, series = TermsAnswer(offsets, data, one, more=False), SeriesAnswer(samples.keys, more=False)
+    b"".join(terms_json(terms))
+    # Answers of several shards are put together.
+    merge_terms([terms, terms], 1)
+    merge_series([series, series], 1)
+    merge_samples_answers([samples, samples], max_series=2, max_samples=2)

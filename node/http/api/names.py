@@ -8,6 +8,7 @@ from aiohttp import web
 from strandline.node.http.api.kept_lists import KeptLists, ListKey
 from strandline.node.http.api.label_names import label_name_of
 from strandline.node.http.api.pieces import series_json, terms_json
+from strandline.node.http.api.quick_way import QuickWay
 from strandline.node.http.api.sending import Answer, Whole, accepts_gzip, send
 from strandline.node.http.parameters import Parameters, parameters_of
 from strandline.node.http.routes import Access, Route
@@ -15,20 +16,17 @@ from strandline.node.http.working import Workers
 from strandline.node.query.answers import SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SeriesAsk
 from strandline.node.query.queries import Cancellation, NodeQueries
-from strandline.node.query.quick import Lookup, QuickQueries
-
-# A question is asked by the event loop itself if all that it has to read is no longer than this.
-_SHORT = 2 << 10
+from strandline.node.query.quick import Lookup
 
 
 @dataclass(frozen=True, slots=True)
 class NamesApi:
-    """Which series there are, and what their labels are. Without quick queries threads ask every question."""
+    """Which series there are, and what their labels are. Without a quick way threads ask every question."""
 
     queries: NodeQueries
     workers: Workers
     max_names: int
-    quick: QuickQueries | None = None
+    quick: QuickWay | None = None
     kept: KeptLists = field(default_factory=KeptLists)
 
     def routes(self) -> tuple[Route, ...]:
@@ -75,28 +73,30 @@ class NamesApi:
         self, request: web.Request, parameters: Parameters, read: Callable[[], Lookup]
     ) -> web.StreamResponse:
         timeout_s = parameters.timeout_s()
-        if self.quick is None or request.method == "POST" or len(request.rel_url.raw_query_string) > _SHORT:
+        if self.quick is None or not self.quick.suits(request):
             return await send(
                 request, self.workers, lambda cancellation: self._asked(read(), cancellation), timeout_s=timeout_s
             )
-        ask = read()
-        edition, key = self.quick.edition() if not _selects(ask) else None, _list_key(request, ask)
-        if edition is not None and edition.holds_for(ask.within):
-            whole = self.kept.get(edition, key)
-            if whole is not None:
-                self.quick.kept(ask)
+        queries, ask, key = self.quick.queries, read(), None
+        edition = queries.edition() if not _selects(ask) else None
+        if edition is not None:
+            key = _list_key(request, ask)
+            if edition.holds_for(ask.within) and (whole := self.kept.get(edition, key)) is not None:
+                queries.kept(ask)
                 return whole.response()
-        coming = self.quick.begin_at_once(ask, self.workers.cancellation(timeout_s))
 
         def keep(whole: Whole) -> None:
             # The edition of before it was asked: what came meanwhile is of that one, or newer.
-            if edition is not None and edition.holds_for(ask.within):
+            if edition is not None and key is not None:
                 self.kept.keep(edition, key, whole)
 
-        def work(cancellation: Cancellation) -> Answer:
-            return self._asked(ask, cancellation) if coming is None else _told(coming.answer(), ask.limit)
+        with self.quick.place() as is_free:
+            coming = queries.begin_at_once(ask, self.workers.cancellation(timeout_s)) if is_free else None
 
-        return await send(request, self.workers, work, timeout_s=timeout_s, coming=coming, keep=keep)
+            def work(cancellation: Cancellation) -> Answer:
+                return self._asked(ask, cancellation) if coming is None else _told(coming.answer(), ask.limit)
+
+            return await send(request, self.workers, work, timeout_s=timeout_s, coming=coming, keep=keep)
 
     def _asked(self, ask: Lookup, cancellation: Cancellation) -> Answer:
         match ask:
@@ -118,8 +118,11 @@ def _list_key(request: web.Request, ask: Lookup) -> ListKey:
 
 
 def _told(answer: SeriesAnswer | TermsAnswer, limit: int) -> Answer:
-    data = series_json(answer.keys) if isinstance(answer, SeriesAnswer) else terms_json(answer)
-    return Answer(data, _warnings(answer, limit))
+    warnings = _warnings(answer, limit)
+    if isinstance(answer, SeriesAnswer):
+        return Answer(series_json(answer.keys), warnings)
+    # One that has nothing in it is as quick to ask for again, and there are as many of them as somebody thinks up.
+    return Answer(terms_json(answer), warnings, may_be_kept=answer.of_all and len(answer) > 0 and not warnings)
 
 
 def _warnings(answer: SeriesAnswer | TermsAnswer, limit: int) -> tuple[str, ...]:

@@ -3,11 +3,11 @@
 from strandline.clock import Clock
 from strandline.node.http.api.evaluating import EvaluatingApi
 from strandline.node.http.api.names import NamesApi
+from strandline.node.http.api.quick_way import QuickWay
 from strandline.node.http.api.status import StatusApi
 from strandline.node.http.routes import Route
 from strandline.node.http.working import Workers
 from strandline.node.query.queries import NodeQueries
-from strandline.node.query.quick import QuickQueries
 from strandline.node.settings.http_sections import QuerySettings
 
 
@@ -17,11 +17,14 @@ def api_routes(
     settings: QuerySettings,
     clock: Clock,
     *,
-    quick: QuickQueries | None = None,
+    started_ms: int | None = None,
+    quick: QuickWay | None = None,
 ) -> tuple[Route, ...]:
-    """The routes, over these queries; and over the quick ones, where there are some."""
+    """The routes, over these queries, with a quick way where there is one. The node counts as started now, unless told
+    otherwise.
+    """
     return (
         *NamesApi(queries, workers, settings.max_names, quick).routes(),
         *EvaluatingApi(queries, workers, settings, clock).routes(),
-        *StatusApi(queries, workers, clock, clock.now_ms()).routes(),
+        *StatusApi(queries, workers, clock, clock.now_ms() if started_ms is None else started_ms).routes(),
     )

@@ -33,6 +33,7 @@ class Answer:
 
     data: Iterator[bytes]
     warnings: tuple[str, ...] = ()
+    may_be_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +57,15 @@ async def send(
     keep: Callable[[Whole], None] | None = None,
 ) -> web.StreamResponse:
     """Do the work in a thread, and send what it answers. If the answer is `coming` and turns out to be short, the work
-    is done here. What is sent whole, and without a warning, may be kept.
+    is done here. `keep` is given what is sent whole and may be kept.
     """
     accepted = accepts_gzip(request.headers.get("Accept-Encoding", ""))
-    warned = False
+    may_be_kept = False
 
     def begin(cancellation: Cancellation) -> tuple[_Body, bytes]:
-        nonlocal warned
+        nonlocal may_be_kept
         answer = work(cancellation)
-        warned = bool(answer.warnings)
+        may_be_kept = answer.may_be_kept
         body = _Body(_blocks(answer), gzip=accepted)
         return body, body.next()
 
@@ -82,7 +83,7 @@ async def send(
             raise
     if body.is_over():
         whole = Whole(first, body.is_compressed)
-        if keep is not None and not warned:
+        if keep is not None and may_be_kept:
             keep(whole)
         return whole.response()
     response = web.StreamResponse(headers=_headers(compressed=body.is_compressed))

@@ -24,6 +24,7 @@ from strandline.node.query.queries import Cancellation, NodeQueries
 _PROMETHEUS = "3.0.0"
 _MOST_TOPS = 10_000
 _MOST_BUCKETS = 100_000
+_UPPER_BOUNDS = "a label's value that several shards have counts in each: counts and bytes of values are upper bounds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class StatusApi:
             ask = CardinalityAsk(parameters.selectors(required=False), within, most)
             found = self.queries.cardinality(ask, cancellation)
             buckets = self.queries.buckets(BucketsAsk(within, _MOST_BUCKETS), cancellation)
-            return Answer(iter((_tsdb_json(found, buckets, most),)), found.warnings + buckets.warnings)
+            warnings = found.warnings + buckets.warnings + (() if found.exact_values else (_UPPER_BOUNDS,))
+            return Answer(iter((_tsdb_json(found, buckets, most),)), warnings)
 
         return await send(request, self.workers, work)
 

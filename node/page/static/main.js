@@ -14,7 +14,7 @@ import {SPANS} from "./view.js";
 const QUICK = 2000;
 const CALM = 10_000;
 const HOURS = 30_000;
-const MOST_BUCKETS = 400;
+const MOST_BUCKETS = 1000;
 const MOST_TOLD = 3;
 
 const shards = new Shards(byId("shards"));

@@ -34,7 +34,7 @@ export function inWords(shard) {
 }
 
 const FIGURES = [
-    ["Lag (records)", shard => count(shard.lag), shard => exact(shard.lag)],
+    ["Lag (records)", shard => count(shard.lag) + (shard.lag_s ? ` \u00b7 ${duration(shard.lag_s)}` : ""), shard => exact(shard.lag) + (shard.lag_s ? `; the newest record that was read is ${duration(shard.lag_s)} old` : "")],
     ["Series", shard => count(shard.keys), shard => exact(shard.keys)],
     ["Samples/s", (shard, rate) => count(rate), () => "Since the answer before this one"],
     ["Buffer", shard => bytes(shard.buffer?.memory_bytes), shard => buffered(shard.buffer)],

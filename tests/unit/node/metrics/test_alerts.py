@@ -67,6 +67,7 @@ class Case:
 
 HOUR, DAY = always(3_600), always(86_400)
 STUCK = shard("phase_progress_ratio", always(0.3))
+INTERVAL = "strandline_dataset_flush_interval_seconds"
 HTTP, WRITES = "strandline_http_request_duration_seconds_bucket", "strandline_gateway_request_duration_seconds_bucket"
 CASES: Mapping[str, Case] = {
     "StrandlineNodeDown": Case([of("up", always(0))], [[of("up", always(1))], [of("up", always(0), job="other")]]),
@@ -174,13 +175,31 @@ CASES: Mapping[str, Case] = {
     ),
     # Here the clock begins at 0: at the end three hours and twenty minutes have passed.
     "StrandlineHoursLate": Case(
-        [of("strandline_newest_ready_hour_end_timestamp_seconds", always(0)), shard("flush_interval_seconds", HOUR)],
+        [of("strandline_newest_ready_hour_end_timestamp_seconds", always(0)), of(INTERVAL, HOUR)],
+        [
+            [of("strandline_newest_ready_hour_end_timestamp_seconds", always(2 * 3_600)), of(INTERVAL, HOUR)],
+            [of("strandline_newest_ready_hour_end_timestamp_seconds", always(0)), of(INTERVAL, DAY)],
+        ],
+    ),
+    "StrandlinePartitionNotStored": Case(
+        [of("strandline_partition_behind_seconds", always(14_500), partition="3"), of(INTERVAL, HOUR)],
+        [
+            [of("strandline_partition_behind_seconds", always(14_300), partition="3"), of(INTERVAL, HOUR)],
+            [of("strandline_partition_behind_seconds", always(14_500), partition="3"), of(INTERVAL, DAY)],
+        ],
+    ),
+    "StrandlineDeletionNear": Case(
+        [
+            of("strandline_partition_behind_seconds", always(65_000), partition="3"),
+            of("strandline_topic_retention_seconds", DAY),
+        ],
         [
             [
-                of("strandline_newest_ready_hour_end_timestamp_seconds", always(2 * 3_600)),
-                shard("flush_interval_seconds", HOUR),
+                of("strandline_partition_behind_seconds", always(64_000), partition="3"),
+                of("strandline_topic_retention_seconds", DAY),
             ],
-            [of("strandline_newest_ready_hour_end_timestamp_seconds", always(0)), shard("flush_interval_seconds", DAY)],
+            # Kafka keeps it for ever.
+            [of("strandline_partition_behind_seconds", always(64_000), partition="3")],
         ],
     ),
     "StrandlinePartitionUnread": Case(
@@ -201,7 +220,24 @@ CASES: Mapping[str, Case] = {
             ],
             [of("strandline_http_requests_total", rising(9), handler="/api/v1/query", code="422")],
             [of("strandline_http_requests_total", rising(9), handler="/-/ready", code="503")],
+            # Remote read refuses what may be partial.
+            [
+                of("strandline_http_requests_total", rising(9), handler="/api/v1/read", code="503"),
+                of("strandline_http_requests_total", rising(9), handler="/api/v1/query", code="200"),
+            ],
             [of("strandline_http_requests_total", always(9), handler="/api/v1/query", code="500")],
+        ],
+    ),
+    "StrandlineReadsRefused": Case(
+        [
+            of("strandline_http_requests_total", rising(6), handler="/api/v1/read", code="503"),
+            of("strandline_http_requests_total", rising(94), handler="/api/v1/read", code="200"),
+        ],
+        [
+            [of("strandline_http_requests_total", rising(9), handler="/api/v1/read", code="200")],
+            [of("strandline_http_requests_total", rising(9), handler="/api/v1/query", code="503")],
+            # A recovery of a quarter of an hour.
+            [of("strandline_http_requests_total", f"0x{MINUTES - 15} 0+9x15", handler="/api/v1/read", code="503")],
         ],
     ),
     "StrandlineQueriesSlow": Case(

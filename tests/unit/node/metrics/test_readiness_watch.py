@@ -38,13 +38,14 @@ from support.shard_world import (
 pytestmark = pytest.mark.unit
 
 FIRST = START // HOUR
+KEPT = 30 * 24 * HOUR
 
 
 class Opener:
     """Opens a world's dataset, as often as it is asked to and is allowed to."""
 
     def __init__(self, world: World, *others: World) -> None:
-        self.world, self.topic = world, MemoryTopic(world, *others)
+        self.world, self.topic = world, MemoryTopic(world, *others, retention_ms=KEPT)
         self.failing: Exception | None = None
         self.opened = self.closed = 0
 
@@ -113,6 +114,7 @@ def test_a_look_tells_the_newest_ready_hour_and_how_far_each_partition_is(watch:
     assert (figures.looked_at, figures.newest_ready_hour) == (world.clock.now_ms(), FIRST + 1)
     (one,) = figures.partitions
     assert (one.shard, one.reached_bucket, one.stored_until) == (0, FIRST + 1, (FIRST + 2) * HOUR)
+    assert (figures.flush_interval, figures.kafka_retention) == (HOUR, KEPT)
 
 
 def test_looks_go_on_with_the_shard_and_read_no_more_than_they_need(watch: ReadinessWatch, world: World) -> None:

@@ -284,6 +284,8 @@ def test_readiness_is_told_as_of_the_scrape() -> None:
     }
     assert told.value("strandline_partition_behind_seconds", partition="0") == NOW / 1000 - (hour + 1) * 3_600
     assert told.value("strandline_unread_partitions") == 1
+    assert told.value("strandline_dataset_flush_interval_seconds") == 3_600
+    assert told.value("strandline_topic_retention_seconds") == 86_400
     assert told.value("strandline_readiness_age_seconds") == 4
     assert told.value("strandline_readiness_failures_total") == 6
 

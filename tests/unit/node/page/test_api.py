@@ -77,6 +77,9 @@ def test_an_active_shard_is_told_in_figures() -> None:
     assert first["samples"] == report.status.counters.samples
     assert (first["position"], first["checkpoint"]) == (report.position, report.checkpoint)
     assert first["kafka_keeps_ms"] == report.status.time_left
+    report.status.counters.newest_record_at = asking.clock.now_ms() - 3_000
+    asking.standing.told = (replace(active(0), report=report),)
+    assert asking.data("shards")["shards"][0]["lag_s"] == 3
 
 
 def test_a_shard_that_recovers_tells_its_phase_progress_and_the_time_left() -> None:
@@ -121,7 +124,7 @@ def test_buckets_are_asked_for_within_a_time_and_a_limit() -> None:
     assert (status, answer["warnings"]) == (200, ["shard 0 is recovering"])
     [bucket] = answer["data"]
     assert (bucket["shard"], bucket["bucket"], bucket["active"], bucket["state"]) == (1, 480, 7, "stored")
-    assert asking.queries.asked == [BucketsAsk(TimeRange(10_000, 20_000), 50)]
+    assert asking.queries.asked == [BucketsAsk(TimeRange(10_000, 20_000), 51)], "one more than is told"
 
 
 @pytest.mark.parametrize("written", ["", "?limit=0", "?limit=1000000"])
@@ -129,7 +132,23 @@ def test_no_list_of_buckets_is_without_a_limit(written: str) -> None:
     asking = Asking()
     asking.get(f"buckets{written}")
     [ask] = asking.queries.asked
-    assert 0 < ask.limit <= MOST_BUCKETS
+    assert 0 < ask.limit <= MOST_BUCKETS + 1
+
+
+def test_a_list_of_buckets_that_is_cut_off_says_so_and_has_the_newest() -> None:
+    told = tuple(
+        BucketFigures(shard, bucket, 0, HOUR, active=1, changed=1, samples=1, bytes=1, state="stored")
+        for bucket in (7, 8, 9)
+        for shard in (0, 1)
+    )
+    queries = FakeQueries(buckets=told)
+    _, whole = Asking(queries).get("buckets?limit=3")
+    assert (len(whole["data"]), whole["warnings"]) == (6, [])
+    _, answer = Asking(queries).get("buckets?limit=2")
+    assert [(one["bucket"], one["shard"]) for one in answer["data"]] == [(8, 0), (8, 1), (9, 0), (9, 1)]
+    assert answer["warnings"] == [
+        "results truncated due to limit: there are more than the 2 newest buckets that are listed"
+    ]
 
 
 def test_cardinality_is_asked_for_series_time_and_label() -> None:

@@ -3,102 +3,29 @@
 import os
 import socket
 import stat
-import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from strandline.clock import SystemClock
-from strandline.errors import StrandlineError
-from strandline.index.part_columns import Span
 from strandline.node.query.answers import Answer, BucketsAnswer, TermsAnswer
-from strandline.node.query.asks import Ask, BucketsAsk, LabelValuesAsk
-from strandline.node.query.edition import EditionPage
+from strandline.node.query.asks import LabelValuesAsk
 from strandline.node.query.frames import PREFIX, Message, encode
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer, LinkUnusable
-from strandline.node.query.link_socket import SHORT
 from strandline.node.query.messages import QueryFailed, answer_message
 from strandline.node.query.queries import (
-    Cancellation,
     QueryCancelled,
     QueryTimedOut,
     QueryTooLarge,
     QueryUnavailable,
 )
-from strandline.node.shard.report import ProcessFigures, ShardReport
-from strandline.node.shard.status import Phase, Status
-from support.http_servers import in_loop
+from strandline.node.shard.status import Phase
+from support.links import ASK, CLOCK, WAIT_S, Service, give
 
 pytestmark = pytest.mark.unit
-
-CLOCK = SystemClock()
-ASK = BucketsAsk(None, 1)
-WAIT_S = 20.0
-
-
-class Service:
-    """Answers as the test says."""
-
-    def __init__(self) -> None:
-        self.answers: Callable[[Ask, Cancellation], Answer] = lambda ask, _: BucketsAnswer((), (repr(ask),))
-        self.ended: list[StrandlineError] = []
-        self.begun, self.over = threading.Event(), threading.Event()
-        self.page = EditionPage()
-
-    def edition_file(self) -> int:
-        return self.page.file
-
-    def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
-        return self.answers(ask, cancellation)
-
-    def report(self) -> bytes:
-        return ShardReport(Status(phase=Phase.REPLAYING, fraction=0.5), ProcessFigures.now()).to_json()
-
-    def work_until_given_up(self, _ask: Ask, cancellation: Cancellation) -> Answer:
-        """Steps of an answer that never ends by itself."""
-        self.begun.set()
-        try:
-            while not self.over.wait(0.001):
-                cancellation.check()
-            raise AssertionError
-        except StrandlineError as error:
-            self.ended.append(error)
-            raise
-        finally:
-            self.over.set()
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    made = Service()
-    yield made
-    made.page.close()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "socket"
-
-
-@pytest.fixture
-def server(service: Service, path: Path) -> Iterator[LinkServer]:
-    with LinkServer(path, service, CLOCK) as made:
-        yield made
-
-
-@pytest.fixture
-def client(path: Path) -> Iterator[LinkClient]:
-    with closing(LinkClient(path, 3, CLOCK)) as made:
-        yield made
-
-
-def give(seconds: float = WAIT_S) -> Cancellation:
-    return Cancellation(CLOCK, seconds)
 
 
 @pytest.mark.usefixtures("server")
@@ -354,90 +281,3 @@ def test_a_closed_client_keeps_no_connection(client: LinkClient) -> None:
     client.close()
     assert asked.answer().warnings
     assert client._idle == []
-
-
-class TestAskedAtOnce:
-    """What an event loop asks without a thread."""
-
-    @pytest.mark.usefixtures("server")
-    def test_only_over_a_connection_that_is_there(self, client: LinkClient) -> None:
-        assert client.begin_at_once(ASK, give()) is None
-        client.ask(ASK, give())
-        first = client.begin_at_once(ASK, give())
-        assert first is not None
-        assert client.begin_at_once(ASK, give()) is None
-        assert in_loop(first.arrives())
-        assert first.answer().warnings == (repr(ASK),)
-        again = client.begin_at_once(ASK, give())
-        assert again is not None
-        again.abandon()
-
-    @pytest.mark.usefixtures("server")
-    def test_a_long_answer_is_left_to_a_thread(self, service: Service, client: LinkClient) -> None:
-        client.ask(ASK, give())
-        data = np.zeros(SHORT + 1, dtype=np.uint8)
-        service.answers = lambda *_: TermsAnswer(np.array([0, len(data)]), data, np.array([7]), more=False)
-        asked = client.begin_at_once(ASK, give())
-        assert asked is not None
-        assert not in_loop(asked.arrives())
-        answer = asked.answer()
-        assert isinstance(answer, TermsAnswer)
-        assert len(answer.data) == len(data)
-
-    @pytest.mark.usefixtures("server")
-    def test_it_waits_no_longer_than_the_question_may_take(self, service: Service, client: LinkClient) -> None:
-        client.ask(ASK, give())
-        service.answers = service.work_until_given_up
-        asked = client.begin_at_once(ASK, give(0.05))
-        assert asked is not None
-        assert not in_loop(asked.arrives())
-        with pytest.raises(QueryTimedOut):
-            asked.answer()
-        assert service.over.wait(WAIT_S)
-
-    def test_a_process_that_went_away_is_a_thread_s_to_find(self, service: Service, path: Path) -> None:
-        with closing(LinkClient(path, 3, CLOCK)) as client:
-            with LinkServer(path, service, CLOCK):
-                client.ask(ASK, give())
-                service.answers = service.work_until_given_up
-                asked = client.begin_at_once(ASK, give())
-                assert asked is not None
-                assert service.begun.wait(WAIT_S)
-            assert not in_loop(asked.arrives())
-            with pytest.raises(QueryUnavailable):
-                asked.answer()
-
-
-class TestEditions:
-    @pytest.mark.usefixtures("server")
-    def test_what_the_shard_tells_is_seen_at_once(self, service: Service, client: LinkClient) -> None:
-        assert client.edition() is None
-        client.ask(ASK, give())
-        assert client.edition() is None, "nothing was told yet"
-        service.page.tell("one", Span(3, 10, 20))
-        first = client.edition()
-        assert first is not None
-        assert (first.last_start, first.first_end) == (10, 20)
-        service.page.tell("two", Span(3, 10, 20))
-        second = client.edition()
-        assert second is not None
-        assert second.numbers != first.numbers
-        service.page.tell(None, Span(3, 10, 20))
-        assert client.edition() is None
-
-    def test_nothing_holds_any_more_once_the_process_has_ended(self, service: Service, path: Path) -> None:
-        with closing(LinkClient(path, 3, CLOCK)) as client:
-            with LinkServer(path, service, CLOCK):
-                client.ask(ASK, give())
-                service.page.tell("one", Span(3, 10, 20))
-                before = client.edition()
-                assert before is not None
-            assert client.edition() is None
-            another = Service()
-            with LinkServer(path, another, CLOCK):
-                client.ask(ASK, give())
-                another.page.tell("one", Span(3, 10, 20))
-                after = client.edition()
-                assert after is not None
-                assert after.numbers != before.numbers, "another process's lists are others, whatever it calls them"
-            another.page.close()

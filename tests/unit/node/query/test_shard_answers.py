@@ -108,6 +108,32 @@ def test_an_active_shard_that_is_cut_off_or_far_behind_says_so(stored: LuceneWor
     )
 
 
+def test_what_was_read_before_kafka_was_out_of_reach_is_answered_as_ever(
+    stored: LuceneWorld, answers: ShardAnswers
+) -> None:
+    stored.status.lag = None
+    known = stored.status.counters.newest_record_at - stored.options.grace
+
+    def warnings(last: int) -> tuple[str, ...]:
+        return read(answers, replace(ALL_SAMPLES, within=TimeRange(0, last))).warnings
+
+    assert warnings(known - 1) == ()
+    assert warnings(known) == ("shard 0 can't reach Kafka: the answer may lack recent samples",)
+    stored.status.phase = Phase.CATCHING_UP
+    assert warnings(0) == ("shard 0 is catching up: the answer may lack recent samples",)
+
+
+def test_a_shard_that_has_read_nothing_since_it_started_knows_all_before_its_open_bucket(
+    stored: LuceneWorld, answers: ShardAnswers
+) -> None:
+    assert stored.shard is not None
+    stored.status.lag, stored.status.counters.newest_record_at = None, 0
+    begun = stored.shard.index.open.bucket * HOUR
+    asked = replace(ALL_SAMPLES, within=TimeRange(0, begun - 1))
+    assert read(answers, asked).warnings == ()
+    assert read(answers, replace(asked, within=TimeRange(0, begun))).warnings != ()
+
+
 def test_before_the_index_is_loaded_nothing_is_answered(stored: LuceneWorld, answers: ShardAnswers) -> None:
     stored.shard = None
     for phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.ACTIVE):

@@ -50,6 +50,8 @@ class Run:
     def __init__(self, world: World) -> None:
         self.world, self.home = world, WatchedHome()
         self.running = RunningShard(world.parts(self.home), accepted=Accepted())
+        self.told: list[Phase] = []
+        self.running.after_step = lambda: self.told.append(self.phase)
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -70,6 +72,7 @@ class Run:
             self._thread.start()
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), "it did not end"
+        assert self.told[-1] is self.phase, "whoever keeps answers for it knows that it gives none any more"
         return self.error
 
     def stop(self) -> BaseException | None:
@@ -322,6 +325,7 @@ def test_what_only_the_shard_still_has_is_stored_before_it_ends(world: World) ->
     assert len(world.manifest().groups) == world.options.groups
     world.check_stored_once()
     assert run.phase is Phase.FAILED
+    assert run.told[-2] is Phase.CATCHING_UP, "it does not know all that it should while it does its last work"
     check_all_let_go(run)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
-from strandline.node.supervisor.progress import describe, seconds_left
+from strandline.node.supervisor.progress import describe
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
 
 pytestmark = pytest.mark.unit
@@ -17,14 +17,6 @@ def status(phase: Phase, fraction: float | None, seconds: float, **more) -> Stat
 
 
 @pytest.mark.parametrize(
-    ("fraction", "seconds", "left"),
-    [(0.5, 60, 60.0), (0.25, 30, 90.0), (1.0, 30, 0.0), (0.01, 600, None), (None, 60, None), (0.5, 1, None)],
-)
-def test_what_is_left_takes_as_long_as_what_is_done(fraction: float | None, seconds: float, left: float | None) -> None:
-    assert seconds_left(status(Phase.REPLAYING, fraction, seconds), NOW) == left
-
-
-@pytest.mark.parametrize(
     ("now", "words"),
     [
         (status(Phase.ACTIVE, None, 60), "active"),
@@ -33,6 +25,7 @@ def test_what_is_left_takes_as_long_as_what_is_done(fraction: float | None, seco
         (status(Phase.RECOVERING_INDEX, 0.5, 30), "recovering-index 50 %, about 30 s left"),
         (status(Phase.REPLAYING, 0.5, 7200), "replaying 50 %, about 2.0 h left"),
         (status(Phase.CATCHING_UP, None, 60, lag=1234), "catching-up, 1234 records behind"),
+        (status(Phase.CATCHING_UP, 0.5, 30, lag=1234), "catching-up 50 %, 1234 records behind, about 30 s left"),
     ],
 )
 def test_a_running_shard_is_described_by_its_phase(now: Status, words: str) -> None:

@@ -34,27 +34,36 @@ def test_another_span_is_no_other_edition() -> None:
 
 
 def test_whoever_was_asked_for_the_longest_time_ago_goes_first() -> None:
-    kept = KeptLists(most=100)
+    kept = KeptLists(most=100_000)
     keys = [ListKey(str(number), 1, gzip=False) for number in range(4)]
     for key in keys[:3]:
-        kept.keep(FIRST, key, whole(30))
+        kept.keep(FIRST, key, whole(30_000))
     kept.get(FIRST, keys[0])
-    kept.keep(FIRST, keys[3], whole(30))
+    kept.keep(FIRST, keys[3], whole(30_000))
     assert [kept.get(FIRST, key) is not None for key in keys] == [True, False, True, True]
 
 
 def test_what_is_longer_than_all_the_room_is_not_kept_and_pushes_nothing_out() -> None:
-    kept = KeptLists(most=100)
-    kept.keep(FIRST, NAMES, whole(60))
-    kept.keep(FIRST, JOBS, whole(101))
+    kept = KeptLists(most=100_000)
+    kept.keep(FIRST, NAMES, whole(60_000))
+    kept.keep(FIRST, JOBS, whole(100_001))
     assert kept.get(FIRST, JOBS) is None
     assert kept.get(FIRST, NAMES) is not None
 
 
 def test_the_room_of_an_edition_that_is_over_is_free_again() -> None:
-    kept = KeptLists(most=100)
-    kept.keep(FIRST, NAMES, whole(90))
-    kept.keep(SECOND, JOBS, whole(90))
-    kept.keep(SECOND, NAMES, whole(10))
+    kept = KeptLists(most=100_000)
+    kept.keep(FIRST, NAMES, whole(90_000))
+    kept.keep(SECOND, JOBS, whole(80_000))
+    kept.keep(SECOND, NAMES, whole(10_000))
     assert kept.get(SECOND, JOBS) is not None
     assert kept.get(SECOND, NAMES) is not None
+
+
+def test_very_many_short_lists_of_long_names_take_no_more_room_than_there_is() -> None:
+    kept = KeptLists(most=1 << 20)
+    keys = [ListKey(f"{number:01000d}", 1, gzip=False) for number in range(1000)]
+    for key in keys:
+        kept.keep(FIRST, key, whole(2))
+    found = sum(kept.get(FIRST, key) is not None for key in keys)
+    assert 0 < 5000 * found <= 1 << 20

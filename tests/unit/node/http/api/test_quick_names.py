@@ -10,7 +10,9 @@ import pytest
 
 from strandline.node.metrics.counted_queries import CountedQueries
 from strandline.node.metrics.front_figures import FrontFigures
+from strandline.node.query.asks import LabelNamesAsk
 from strandline.node.shard.status import Phase
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
 from support.http_servers import Served, api_served, in_loop
 from support.query_worlds import NodeWorld, node_world
 from support.shard_world import HOUR, POLICY
@@ -141,3 +143,41 @@ def test_errors_come_as_they_do_from_threads(node: NodeWorld) -> None:
             await ask(VALUES)
 
     assert asked(node, test) == {"answered": 1, "unavailable": 1}
+
+
+def test_a_list_that_lacks_what_has_just_ended_is_not_kept_as_that_of_all(node: NodeWorld) -> None:
+    """Keys end when a bucket is cut, which is told only after the step that did it."""
+    begun = node.worlds[0].clock.now_ms()
+
+    async def test(ask: Callable[..., Awaitable[Any]]) -> None:
+        await ask("/api/v1/labels")
+        node.tell_editions()
+        for world in node.worlds:
+            world.clock.sleep(4 * HOUR / 1000)
+        produce(node, 0, "from-0")
+        produce(node, 1, "from-0")
+        later = str(begun // 1000 + HOUR // 1000)
+        assert await ask(VALUES, start=later) == ["from-0"]
+        assert await ask(VALUES) == ["from-0", "from-1"]
+
+    asked(node, test)
+
+
+def test_a_list_with_nothing_in_it_is_not_kept(node: NodeWorld) -> None:
+    async def test(ask: Callable[..., Awaitable[Any]]) -> None:
+        await ask(VALUES)
+        node.tell_editions()
+        for _ in range(2):
+            assert await ask("/api/v1/label/nobody_has_it/values") == []
+
+    assert asked(node, test) == {"answered": 3}
+
+
+def test_a_shard_that_has_ended_keeps_nothing(node: NodeWorld) -> None:
+    node.tell_editions()
+    for number, client in node.clients.items():
+        client.begin(LabelNamesAsk((), None, 1), node.give()).answer()
+        node.services[number].tell_edition()
+    assert node.queries.edition() is not None
+    node.standing.standings[1] = ShardStanding(1, ProcessState.WAITING)
+    assert node.queries.edition() is None

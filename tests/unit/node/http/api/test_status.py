@@ -53,6 +53,14 @@ def test_cardinality_has_prometheus_names() -> None:
     }
 
 
+def test_figures_that_are_upper_bounds_are_called_so() -> None:
+    queries = FakeQueries(SERIES)
+    assert "warnings" not in orjson.loads(get("status/tsdb", queries).body)
+    queries.exact_values = False
+    [warning] = orjson.loads(get("status/tsdb", queries).body)["warnings"]
+    assert "upper bounds" in warning
+
+
 def test_tops_have_as_many_entries_as_are_asked_for() -> None:
     found = data_of(get("status/tsdb?limit=1"))
     assert found["seriesCountByMetricName"] == named(("up", 2))
