@@ -1,10 +1,11 @@
 """What the demonstration came to: samples and times."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from strandline.node.demo.ledger import Comparison
 from strandline.node.output import Block, Table
+from strandline.node.shard.status import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +17,26 @@ class Chapter:
 
 
 @dataclass(frozen=True, slots=True)
+class RecoveredShard:
+    """How a shard recovered: the seconds that each phase took, and how many jobs Spark did for it."""
+
+    shard: int
+    phases: Mapping[str, float]
+    replay_jobs: int
+
+
+@dataclass(frozen=True, slots=True)
 class DemoReport:
-    """Samples sent, found and missed, and the time of each chapter."""
+    """Samples sent, found and missed, the time of each chapter, and of each phase of the recovery."""
 
     series: int
     comparison: Comparison
     verified_shards: int
     chapters: tuple[Chapter, ...]
+    recovered: tuple[RecoveredShard, ...]
 
     def blocks(self) -> Iterator[Block]:
-        """Two short tables."""
+        """Short tables."""
         compared = self.comparison
         yield Table(
             ("samples", "how many"),
@@ -41,4 +52,18 @@ class DemoReport:
         yield Table(
             ("chapter", "seconds"), tuple((chapter.name, f"{chapter.seconds:.1f}") for chapter in self.chapters)
         )
+        yield Table(
+            ("recovery", "seconds"),
+            tuple(
+                (f"shard {one.shard}: {phase}" + _jobs(one, phase), f"{seconds:.1f}")
+                for one in self.recovered
+                for phase, seconds in one.phases.items()
+            ),
+        )
         yield f"`strandline recover verify` found nothing wrong with {self.verified_shards} shards."
+
+
+def _jobs(one: RecoveredShard, phase: str) -> str:
+    if phase != Phase.REPLAYING.value:
+        return ""
+    return f" ({one.replay_jobs} job{'' if one.replay_jobs == 1 else 's'} by Spark)"

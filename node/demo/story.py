@@ -6,6 +6,7 @@ the node is down: an agent notices nothing of that, since the gateway has Kafka.
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
 from strandline.node.client.reading_back import read_back
 from strandline.node.demo.ledger import Ledger, Samples, compare
 from strandline.node.demo.programs import Program, ProgramFailed, fetched
-from strandline.node.demo.report import Chapter, DemoReport
+from strandline.node.demo.report import Chapter, DemoReport, RecoveredShard
 from strandline.node.demo.sending import Sender
 from strandline.node.settings.writing import write_settings
 from strandline.node.stack.ports import LOOPBACK, free_ports
@@ -87,10 +88,10 @@ class Story:
             self._chapter("kill -9 of the node", lambda _: node.kill())
             self._chapter("Writing on, with the node down", send(_SCRAPES_DOWN))
         self._chapter("Waiting until the bucket of that is over", self._wait_for_bucket_end)
-        self._chapter("Recovery: index, Spark replay, tail", self._start_again)
+        recovered = self._chapter("Recovery: index, Spark replay, tail", self._start_again)
         verified = self._chapter("Verifying what is stored", self._verify)
         comparison = self._chapter("Reading every sample back", lambda step: self._prove(ledger, step))
-        return DemoReport(self._series, comparison, verified, tuple(self._chapters))
+        return DemoReport(self._series, comparison, verified, tuple(self._chapters), recovered)
 
     def _chapter(self, name: str, work: Callable[[Step], Any]) -> Any:
         began = self._clock.monotonic()
@@ -137,13 +138,16 @@ class Story:
         while (now := self._clock.now_ms()) < over:
             self._clock.sleep((over - now) / 1000)
 
-    def _start_again(self, step: Step) -> None:
+    def _start_again(self, step: Step) -> tuple[RecoveredShard, ...]:
         node = self._node()
         node.wait_for_answer(self.addresses.node, "/-/healthy", self._clock, timeout=_START_S)
+        jobs: Counter[int] = Counter()
 
         def recovered() -> bool:
             node.check()
             shards = self._shards()
+            for one in shards:
+                jobs[one["shard"]] = max(jobs[one["shard"]], sum(one["replay_jobs"].values()))
             step.note = ", ".join(f"shard {one['shard']} {_progress(one)}" for one in shards)
             fractions = [1.0 if one["active"] else (one["progress"] or 0.0) for one in shards]
             step.fraction = sum(fractions) / len(fractions) if fractions else None
@@ -151,6 +155,9 @@ class Story:
 
         self._wait(recovered, "every shard is active again", _RECOVERED_S)
         step.fraction = None
+        if not all(jobs[shard] for shard in range(PARTITIONS)):
+            raise ProofFailed(f"Spark was to replay what each shard missed, and did these jobs: {dict(jobs)}")
+        return tuple(RecoveredShard(one["shard"], one["start_s"], jobs[one["shard"]]) for one in self._shards())
 
     def _verify(self, step: Step) -> int:
         script = Path(sys.executable).with_name("strandline")

@@ -1,8 +1,9 @@
 """A shard in figures, as the page shows it: its process, and what it last said."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from strandline.node.shard.phases import lag_seconds, seconds_left
+from strandline.node.shard.phases import lag_seconds, phase_seconds, seconds_left
 from strandline.node.supervisor.standing import ShardStanding
 
 
@@ -22,8 +23,9 @@ class ShardFigures:
 
     `progress` is the part of the phase that is done, `time_left_s` an estimate for the rest of that phase. `lag` counts
     records, and `lag_s` is how old the newest one is that was read. `kafka_keeps_ms` is for how long Kafka surely keeps
-    what is not stored; None where that is for ever, or not known. `samples` and `dead_letters` count from
-    the start of the process.
+    what is not stored; None where that is for ever, or not known. `samples` and `dead_letters` count from the start of
+    the process. `start_s` has the seconds that each phase of its start took, and `replay_jobs` how many jobs of a
+    replay there are in each state while there is one.
     """
 
     shard: int
@@ -48,6 +50,8 @@ class ShardFigures:
     dead_letters: int | None = None
     memory_bytes: int | None = None
     buffer: BufferShown | None = None
+    start_s: Mapping[str, float] = field(default_factory=dict)
+    replay_jobs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +104,6 @@ def figures_of(standing: ShardStanding, now_ms: int) -> ShardFigures:
         dead_letters=status.counters.dead_letters,
         memory_bytes=report.process.resident_bytes,
         buffer=BufferShown(buffer.series, buffer.samples, buffer.memory_bytes, buffer.spilled_bytes),
+        start_s={phase.value: seconds for phase, seconds in phase_seconds(status, now_ms).items()},
+        replay_jobs=report.jobs,
     )

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import ssl
 import subprocess
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
@@ -16,8 +17,11 @@ from strandline.node.stack.ports import LOOPBACK, free_ports
 class Asked:
     """An address that speaks Prometheus' API: a Prometheus, or a node of ours."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, tls: ssl.SSLContext | None = None, token: str | None = None) -> None:
+        """With TLS if there is a context for it, showing the token if there is one."""
         self.address = address
+        self._tls = tls
+        self._headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
 
     def ask(
         self,
@@ -30,8 +34,8 @@ class Asked:
     ) -> tuple[int, bytes]:
         """The status and the body of an answer. A parameter that is a list is given several times."""
         query = urllib.parse.urlencode({name.replace("match", "match[]"): at for name, at in parameters.items()}, True)
-        with closing(http.client.HTTPConnection(self.address, timeout=60)) as connection:
-            connection.request(method, f"{path}?{query}" if query else path, body, dict(headers or {}))
+        with closing(self._connection()) as connection:
+            connection.request(method, f"{path}?{query}" if query else path, body, {**self._headers, **(headers or {})})
             answer = connection.getresponse()
             return answer.status, answer.read()
 
@@ -57,6 +61,11 @@ class Asked:
         """The values of an instant query by labels. It must not warn."""
         found = self.data("/api/v1/query", query=expression, time=at_ms / 1000)["result"]
         return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in found}
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self.address, timeout=60)
+        return http.client.HTTPSConnection(self.address, timeout=60, context=self._tls)
 
     def is_ready(self) -> bool:
         try:

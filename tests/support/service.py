@@ -1,7 +1,7 @@
 """A gateway and a node on a real stack, by their commands, as an operator runs them."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,12 +36,24 @@ class Service:
 
     def wait_until_ready(self, timeout: float = 120) -> None:
         """Wait for all shards."""
-        self.node_program.wait_for_answer(self.node.address, "/-/ready", SystemClock(), timeout=timeout)
+        _wait_until_ready(self.node_program, self.node, timeout)
+
+
+def _wait_until_ready(program: Program, asked: Asked, timeout: float) -> None:
+    wait_until(lambda: asked.is_ready() or program.exit_code is not None, timeout=timeout, clock=SystemClock())
+    assert asked.is_ready(), program.log_text()[-2000:]
 
 
 @contextmanager
-def service(stack: Stack, folder: Path, *, partitions: int = 2, **sections: Mapping[str, object]) -> Iterator[Service]:
-    """A dataset of its own, with short buckets."""
+def service(
+    stack: Stack,
+    folder: Path,
+    *,
+    partitions: int = 2,
+    asked: Callable[[str], Asked] = Asked,
+    **sections: Mapping[str, object],
+) -> Iterator[Service]:
+    """A dataset of its own, with short buckets. `asked` says how an address is asked."""
     node, gateway = (f"{LOOPBACK}:{port}" for port in free_ports(2))
     name = f"service-{uuid4().hex[:8]}"
     chosen: dict[str, dict[str, object]] = {
@@ -70,12 +82,12 @@ def service(stack: Stack, folder: Path, *, partitions: int = 2, **sections: Mapp
     settings = write_settings(folder / "strandline.toml", chosen)
     # Nothing of this machine's own settings.
     environ = {key: value for key, value in os.environ.items() if not key.startswith("STRANDLINE_")}
-    made = Service(settings, Asked(node), Asked(gateway), environ)
+    made = Service(settings, asked(node), asked(gateway), environ)
     with ExitStack() as running:
         arguments = ["gateway", "--config", str(settings), "--create-topic", str(partitions)]
         program = Program(arguments, folder / "gateway.log", environ=environ)
         running.callback(program.end)
-        program.wait_for_answer(gateway, "/-/ready", SystemClock(), timeout=90)
+        _wait_until_ready(program, made.gateway, 90)
         made.start_node()
         running.callback(made.end_node)
         made.wait_until_ready()

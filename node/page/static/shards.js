@@ -50,6 +50,16 @@ function buffered(buffer) {
     return `${exact(buffer.samples)} samples of ${exact(buffer.series)} series${spilled}`;
 }
 
+function jobs(states) {
+    const all = Object.values(states).reduce((sum, count) => sum + count, 0);
+    return all ? `${states.done ?? 0} of ${plural(all, "replay job")} done` : "";
+}
+
+function started(shard) {
+    const phases = STEPS.filter(([phase]) => shard.start_s[phase] >= 0.1);
+    return shard.active && phases.length ? `start: ${phases.map(([phase, words]) => `${words.toLowerCase()} ${duration(shard.start_s[phase])}`).join(", ")}` : "";
+}
+
 class Card {
     constructor(number) {
         this.state = el("p", {class: "badge"});
@@ -91,6 +101,7 @@ class Card {
             offset("reads offset", shard.position), offset("stored up to", shard.checkpoint),
             shard.pid === null ? "no process" : `process ${shard.pid}`,
             shard.exit_code === null ? "" : `last exit code ${shard.exit_code}`,
+            jobs(shard.replay_jobs), started(shard),
         ];
         setText(this.more, more.filter(Boolean).join(" \u00b7 "));
     }

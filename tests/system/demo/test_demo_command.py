@@ -21,4 +21,8 @@ def test_the_demonstration_proves_that_nothing_is_lost_and_leaves_nothing(tmp_pa
     assert (compared["lost"], compared["doubled"], compared["wrong"], compared["foreign"]) == (0, 0, 0, 0)
     assert told["verified_shards"] == 2
     assert "kill -9 of the node" in [chapter["name"] for chapter in told["chapters"]]
+    assert [one["shard"] for one in told["recovered"]] == [0, 1]
+    for one in told["recovered"]:
+        assert one["replay_jobs"] > 0, "Spark replayed something"
+        assert one["phases"]["replaying"] > 0
     assert list(tmp_path.glob("strandline-demo-*")) == []
