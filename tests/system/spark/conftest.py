@@ -1,0 +1,58 @@
+"""What replays on Spark read and where they write: made once for all tests here."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from strandline.clock import ManualClock, SystemClock
+from strandline.node.bench.replay_bench import sampler_of, scraped_bodies
+from strandline.node.stack import Stack
+from strandline.spark.replay import KafkaTopic
+from strandline.store.cassandra.store import open_cassandra_store
+from support.cassandra_store import COPIES, connection_to
+from support.replayed_topic import SCRAPES, SERIES, START, TOPIC, Log, Places, produce, read_log
+from support.replays import POISON
+
+
+@pytest.fixture(scope="session")
+def log(stack: Stack) -> Log:
+    """Two partitions with scrapes, a record that is none, one without a value, and a transaction that was aborted."""
+    client = {"bootstrap.servers": stack.kafka_bootstrap, "log_level": 0}
+    admin = AdminClient(client)
+    for made in admin.create_topics([NewTopic(TOPIC, 2, 1, config={"retention.ms": "-1"})]).values():
+        made.result(30)
+    bodies = list(scraped_bodies(SERIES, SERIES * SCRAPES, START))
+    producer = Producer({**client, "acks": "all"})
+    for partition in (0, 1):
+        for number, body in enumerate(bodies):
+            produce(producer, partition, body, START + number)
+            if number == 30:
+                produce(producer, partition, POISON, START + 7)
+                produce(producer, partition, None, START + 8)
+    assert producer.flush(30) == 0
+    aborted = Producer({**client, "transactional.id": "aborted"})
+    aborted.init_transactions(30)
+    aborted.begin_transaction()
+    produce(aborted, 1, bodies[0], START)
+    aborted.flush(30)
+    aborted.abort_transaction(30)
+    # What comes behind the marker, and brings a sample again with another value.
+    produce(producer, 1, next(scraped_bodies(SERIES, SERIES, START)), START)
+    assert producer.flush(30) == 0
+    return read_log(client)
+
+
+@pytest.fixture(scope="session")
+def places(stack: Stack) -> Iterator[Places]:
+    connection = connection_to(stack, "replayed")
+    with (
+        closing(open_cassandra_store(connection, SystemClock(), copies=COPIES)) as store,
+        closing(sampler_of(stack.kafka_bootstrap, TOPIC)) as sampler,
+    ):
+        topic = KafkaTopic(stack.kafka_bootstrap, TOPIC, {})
+        # It stands still, so that two runs write the same dates.
+        yield Places(connection, store, topic, sampler, ManualClock(SystemClock().now_ms()))

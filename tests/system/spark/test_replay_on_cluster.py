@@ -1,0 +1,129 @@
+"""Replay jobs on a Spark cluster: a master, a worker and executors in processes of their own."""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from strandline.node.stack.ports import LOOPBACK, free_ports
+from strandline.node.stack.tether import tethered
+from strandline.setup.installation import Installation
+from strandline.spark.executor_store import CassandraOpener
+from strandline.spark.session import spark_session
+from support.replay_openers import DeadlyOpener
+from support.replayed_topic import Log, Places, ancestors, by_twin, jobs_of, stored_in
+from support.stack import PATIENCE, eventually
+
+pytestmark = pytest.mark.system
+
+TESTS = Path(__file__).parents[2]
+SPARK = Path(pyspark.__file__).parent
+EXECUTORS = 2
+
+
+@contextmanager
+def part_of_cluster(name: str, log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A master or a worker, as a cluster's start scripts run it."""
+    command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
+    environ = os.environ | {"JAVA_HOME": str(Installation.load().java_home), "SPARK_DAEMON_MEMORY": "256m"}
+    with log.open("wb") as said:
+        process = subprocess.Popen(tethered(command), stdout=said, stderr=said, env=environ)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    folder, installed = tmp_path_factory.mktemp("cluster"), Installation.load()
+    port, *pages = free_ports(3)
+    master = f"spark://{LOOPBACK}:{port}"
+    place = ("--host", LOOPBACK)
+    with ExitStack() as running:
+        running.enter_context(
+            part_of_cluster(
+                "master.Master", folder / "master.log", *place, "--port", str(port), "--webui-port", str(pages[0])
+            )
+        )
+        assert eventually(lambda: listens(port)), (folder / "master.log").read_text()
+        running.enter_context(
+            part_of_cluster(
+                "worker.Worker",
+                folder / "worker.log",
+                *place,
+                *("--cores", str(EXECUTORS), "--memory", "2g", "--webui-port", str(pages[1])),
+                *("--work-dir", str(folder / "work"), master),
+            )
+        )
+        properties = {
+            "spark.master": master,
+            "spark.driver.host": LOOPBACK,
+            "spark.driver.bindAddress": LOOPBACK,
+            "spark.executor.cores": "1",
+            "spark.executor.memory": "512m",
+            "spark.executorEnv.PYTHONPATH": str(TESTS),
+            # Whatever takes longer than the quickest is run twice.
+            "spark.speculation": "true",
+            "spark.speculation.interval": "20ms",
+            "spark.speculation.multiplier": "1.01",
+            "spark.speculation.quantile": "0.1",
+            "spark.speculation.minTaskRuntime": "1ms",
+        }
+        yield running.enter_context(
+            spark_session("tests", properties, jars=installed.spark_jars, java_home=installed.java_home)
+        )
+
+
+def executors(spark: SparkSession) -> int:
+    """How many there are beside the driver."""
+    java = spark.sparkContext._jsc
+    assert java is not None
+    return len(java.sc().statusTracker().getExecutorInfos()) - 1
+
+
+def test_executors_in_their_own_processes_leave_the_same_bytes_as_the_twin_in_memory(
+    spark: SparkSession, log: Log, places: Places
+) -> None:
+    assert eventually(lambda: executors(spark) == EXECUTORS)
+    jobs = jobs_of(log, "cluster")
+    results = dict(places.runner(spark).run(jobs, lambda _: None))
+    twins_store, twins_results = by_twin(log, places, jobs)
+    assert results == twins_results
+    assert stored_in(places.store, jobs) == stored_in(twins_store, jobs)
+
+
+def test_the_tasks_of_a_killed_executor_are_run_by_others(
+    spark: SparkSession, log: Log, places: Places, tmp_path: Path
+) -> None:
+    jobs = jobs_of(log, "executor killed")
+    marker, killed = tmp_path / "worker", []
+
+    def kill() -> None:
+        assert eventually(marker.exists)
+        for process in ancestors(int(marker.read_text())):
+            command = Path(f"/proc/{process}/cmdline").read_bytes()
+            if b"CoarseGrainedExecutorBackend" in command and command.startswith(b"/"):
+                os.kill(process, signal.SIGKILL)
+                killed.append(process)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    places.runner(spark, DeadlyOpener(CassandraOpener(places.connection), marker)).run(jobs, lambda _: None)
+    killer.join(PATIENCE)
+    assert killed
+    assert stored_in(places.store, jobs) == stored_in(by_twin(log, places, jobs)[0], jobs)
