@@ -30,6 +30,8 @@ _REMEDY: Final = (
     "in front that has this node's /api/v1/read in its remote_read"
 )
 _SHOWN = 100
+# Around a selector: more than anybody writes.
+_MOST_PARENTHESES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,17 @@ def parse_expression(written: str) -> Expression:
     try:
         return Constant(constant_value(written))
     except NotConstantError:
-        return _selection(written)
+        return _selection(_within_parentheses(written))
+
+
+def _within_parentheses(written: str) -> str:
+    """Without those around all of it, which mean nothing. What is left of `(a) or (b)` is no selector, as before."""
+    inner = written.strip()
+    for _ in range(_MOST_PARENTHESES):
+        if not (inner.startswith("(") and inner.endswith(")")):
+            break
+        inner = inner[1:-1].strip()
+    return inner
 
 
 def _selection(written: str) -> Selection:

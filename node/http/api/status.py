@@ -45,6 +45,8 @@ class StatusApi:
             Route(("GET",), "/api/v1/status/runtimeinfo", self.runtime_info, Access.READ),
             Route(("GET",), "/api/v1/metadata", self.metadata, Access.READ),
             Route(forms, "/api/v1/query_exemplars", self.exemplars, Access.READ),
+            Route(("GET",), "/api/v1/rules", self.rules, Access.READ),
+            Route(("GET",), "/api/v1/alerts", self.alerts, Access.READ),
         )
 
     async def tsdb(self, request: web.Request) -> web.StreamResponse:
@@ -87,6 +89,14 @@ class StatusApi:
     async def exemplars(self, _request: web.Request) -> web.StreamResponse:
         """None are kept."""
         return _success([])
+
+    async def rules(self, _request: web.Request) -> web.StreamResponse:
+        """None are evaluated here. Grafana asks any data source of this kind for them."""
+        return _success({"groups": []})
+
+    async def alerts(self, _request: web.Request) -> web.StreamResponse:
+        """None, for the same reason."""
+        return _success({"alerts": []})
 
 
 def _tsdb_json(found: CardinalityAnswer, buckets: BucketsAnswer, limit: int) -> bytes:
