@@ -63,7 +63,8 @@ def test_what_stands_in_a_string_is_no_modifier(value: str, modifier: str) -> No
 
 @pytest.mark.parametrize(
     "written",
-    ["sum(up)", "rate(up[5m])", "up + up", "up > 0", "up and up", "-up", "(up", "up)", "(up)[5m]", "(up) or (up)", "up[5m:1m]", "up[5m][5m]", "up offset",
+    ["sum(up)", "rate(up[5m])", "up + up", "up > 0", "up and up", "-up", "(up", "up)", "(up)[5m]", "(up) or (up)",
+     "up[5m:1m]", "up[5m][5m]", "up offset",
      "up offset 1m offset 1m", "up @ 1 @ 2", "up @ now()", "up[0s]", "up[5]m", "up[-5m]", "up{", 'up{a="b',
      "up{a=b}", '"text"', "up up", "{}", '{a=~".*"}', "up[]", "1 + up", "1 +", "((1)", "vector(1)", "time()", "1 == 1",
      "up offset 5x", "🙂", "\x00", 'up{a=~"("}'],
