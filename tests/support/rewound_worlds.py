@@ -17,7 +17,7 @@ from strandline.recovery.cutting import Cutting
 from strandline.recovery.offset_policy import LogNow
 from strandline.recovery.rewinding import RewindPlan, Target, plan_rewind, rewind
 from strandline.store.rows import GroupRow, IndexBucketOf, ManifestRows, Ownership
-from support.shard_world import Name, World
+from support.shard_world import Name, World, produce_everywhere
 
 # A simulation commits thousands of times, and no power cut is simulated: memory will do as a disk.
 MEMORY = Path("/dev/shm")
@@ -112,3 +112,14 @@ def _names_in(world: World, row: GroupRow) -> set[Name]:
     stored = decode_bucket(row.bucket, tuple(world.sqlite.index_bucket(where)), row.index.rows, row.index.checksum)
     keys = [decode_part_key(one.keys.part_key(place)) for one in stored.records for place in range(len(one.keys))]
     return {(labels["__name__"], labels["name"]) for labels in keys}
+
+
+def lived(world: World, hours: int = 5) -> World:
+    """A world with so many hours, each with a key of its own that ends and one that stays; its shard has stopped."""
+    world.start()
+    for hour in range(hours):
+        produce_everywhere(world, f"hour {hour}")
+        produce_everywhere(world, "always", float(hour))
+        world.pass_hours(1)
+    stopped(world)
+    return world

@@ -3,24 +3,17 @@ twice.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from structlog.testing import capture_logs
 
 from strandline.index.sample_limits import SampleLimits
-from strandline.index.vm import start_vm
-from strandline.node.shard.documents_home import LuceneHome
-from strandline.node.shard.options import ReplayMode
-from strandline.node.shard.ownership import StillOwned, Taker
-from strandline.node.shard.shard import Shard
-from strandline.node.shard.status import Phase, Status
+from strandline.node.shard.status import Phase
 from strandline.recovery.checkpoints import designated_group, progress
 from strandline.recovery.rewinding import RewindRefused, ToBucket, ToOffset, ToTime
-from strandline.store.jobs import JobState
-from strandline.store.protocol import Fenced, StoreUnavailable
-from support.rewound_worlds import buckets_with, checked, ids, rewound, stopped, superseded, worlds
+from strandline.store.protocol import StoreUnavailable
+from support.rewound_worlds import buckets_with, checked, ids, lived, rewound, stopped, superseded, worlds
 from support.shard_world import (
     HOUR,
     METRICS,
@@ -51,17 +44,6 @@ def make_world() -> Iterator[Callable[..., World]]:
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
     return make_world()
-
-
-def lived(world: World, hours: int = 5) -> World:
-    """A world with so many hours, each with a key of its own that ends and one that stays; its shard has stopped."""
-    world.start()
-    for hour in range(hours):
-        produce_everywhere(world, f"hour {hour}")
-        produce_everywhere(world, "always", float(hour))
-        world.pass_hours(1)
-    stopped(world)
-    return world
 
 
 def test_a_rewound_shard_reads_again_from_the_cut_and_ends_up_as_it_was(world: World) -> None:
@@ -301,116 +283,3 @@ def test_a_second_rewind_may_go_further_back_than_the_first(world: World) -> Non
     assert {row.bucket for batch in plan.batches for row in batch} == {FIRST + 1, FIRST + 2, FIRST + 3}
     world.start()
     checked(world)
-
-
-def test_28_a_shard_that_is_owned_is_rewound_only_by_force_and_its_owner_is_fenced(world: World) -> None:
-    world.start()
-    produce_everywhere(world)
-    world.pass_hours(2)
-    owner, before = world.running, world.manifest()
-    owner.flusher.step()
-    with pytest.raises(StillOwned):
-        rewound(world, ToBucket(FIRST))
-    assert world.manifest() == before
-    rewound(world, ToBucket(FIRST), taker=Taker.NODE)
-    world.pass_time(2 * HOUR)
-    owner.step()
-    with pytest.raises(Fenced):
-        owner.flusher.step()
-    world.start()
-    checked(world)
-
-
-def test_a_node_that_starts_in_the_middle_of_a_rewind_ends_it(world: World) -> None:
-    lived(world)
-
-    def start(call: StoreCall) -> None:
-        if call.name == "commit" and superseded(world):
-            world.store.after = quietly
-            world.start()
-
-    world.store.after = start
-    with pytest.raises(Fenced):
-        rewound(world, ToBucket(FIRST + 1), most_rows=4)
-    assert superseded(world) == {FIRST + 4}
-    checked(world)
-    assert world.is_active()
-
-
-def started_with_lucene(world: World) -> LuceneHome:
-    options = world.options
-    home = LuceneHome(options.shard, options.folder / "index", options.policy.retention, 16, 1.0, world.clock)
-    world.status = Status()
-    world.shard = Shard.start(world.parts(home), world.status)  # type: ignore[arg-type]  # a home is a home
-    return home
-
-
-@pytest.mark.parametrize(("to", "is_used"), [(2, False), (5, True)])
-def test_a_local_copy_of_what_was_superseded_is_not_used_and_an_older_one_does_no_harm(
-    make_world: Callable[..., World], to: int, *, is_used: bool
-) -> None:
-    """The copy is that of the newest bucket whose index was stored when the shard stopped."""
-    world = make_world(policy=LASTING)
-    start_vm()
-    with closing(started_with_lucene(world)):
-        for hour in range(4):
-            produce_everywhere(world, f"hour {hour}")
-            world.pass_hours(1)
-        keys = world.keys()
-        world.running.flusher.leave()
-    # Another host goes on, with a copy of its own.
-    world.start()
-    world.pass_hours(3)
-    stopped(world)
-    rewound(world, ToBucket(FIRST + to))
-    with capture_logs() as lines, closing(started_with_lucene(world)):
-        assert any("loaded from the store" in line["event"] for line in lines) is not is_used
-        checked(world)
-        assert world.keys().keys() == keys.keys()
-        assert superseded(world) == set()
-
-
-def test_a_plan_is_made_by_the_manifest_as_it_is_once_the_shard_was_taken(world: World) -> None:
-    """An owner may have stored more between the question and the answer."""
-    world.start()
-    produce_everywhere(world)
-    world.pass_hours(2)
-
-    def go_on(call: StoreCall) -> None:
-        if call.name == "take":
-            world.store.before = quietly
-            world.pass_hours(1)
-
-    world.store.before = go_on
-    assert rewound(world, ToBucket(FIRST), taker=Taker.NODE).last_bucket == FIRST + 2
-    assert superseded(world) == {FIRST, FIRST + 1, FIRST + 2}
-
-
-def test_what_workers_had_read_is_read_again_after_a_rewind(world: World) -> None:
-    """A job that is done must not stand for the reading again."""
-    world.start()
-    produce_everywhere(world, "before")
-    world.pass_hours(1)
-    world.crash()
-    for hour in range(2):
-        produce_everywhere(world, value=float(hour))
-        world.pass_time(HOUR)
-    world.replay_by(ReplayMode.SPARK)
-    world.start()
-    world.work()
-    done = {job.bucket: (job.plan, job.epoch) for job in world.sqlite.jobs(world.options.shard)}
-    assert done
-    world.crash()
-    world.pass_time(MINUTE)
-    rewound(world, ToBucket(min(done) - 1))
-    assert not world.sqlite.jobs(world.options.shard)
-    world.start()
-    planned = world.sqlite.jobs(world.options.shard)
-    assert {job.bucket for job in planned} >= set(done)
-    assert all(job.state is JobState.PENDING and (job.plan, job.epoch) != done.get(job.bucket) for job in planned)
-    for _ in range(5):
-        world.work()
-        world.pass_time(1_000)
-        world.settle()
-    assert world.is_active()
-    world.check_all_found()

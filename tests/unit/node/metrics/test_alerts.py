@@ -12,17 +12,13 @@ import pytest
 from strandline.node.metrics.catalogue import CATALOGUE
 from strandline.node.settings import Settings
 from support.promql import AlertRule, alert_rules, exposed, labels_matched, metric_names
+from support.promtool import MINUTES, RULES, Series, at_instance, firing, run_promtool
 
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[4]
-RULES = ROOT / "conf" / "alerts" / "strandline.yaml"
 ALERTS = alert_rules(RULES)
 GIVEN_BY_PROMETHEUS = {"up"}
-# A value for each minute; alerts are looked at after so many.
-MINUTES = 200
-
-Series = Mapping[str, str]
 
 
 def shard(name: str, values: str, **labels: str) -> Series:
@@ -275,30 +271,6 @@ CASES: Mapping[str, Case] = {
         [durations(WRITES, rising(95))],
     ),
 }
-
-
-def run_promtool(tests: Sequence[Mapping[str, object]], folder: Path) -> tuple[int, str]:
-    """Try the rules on these series."""
-    # JSON is YAML, too.
-    document = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}
-    written = folder / "tests.yaml"
-    written.write_text(json.dumps(document), encoding="utf-8")
-    ran = subprocess.run(
-        ["promtool", "test", "rules", str(written)], capture_output=True, text=True, timeout=120, check=False
-    )
-    return ran.returncode, ran.stdout + ran.stderr
-
-
-def at_instance(series: Sequence[Series], instance: str) -> list[Series]:
-    """The same, of another instance: so all cases fit into one test."""
-    return [{**one, "series": one["series"].replace('instance="n:9460"', f'instance="{instance}"')} for one in series]
-
-
-def firing(alert: str, instance: str, times: int) -> Mapping[str, object]:
-    """The expectation that an alert fires so many times."""
-    expression = f'count(ALERTS{{alertname="{alert}",alertstate="firing",instance="{instance}"}})'
-    expected = [{"labels": "{}", "value": times}] if times else []
-    return {"expr": expression, "eval_time": f"{MINUTES}m", "exp_samples": expected}
 
 
 def test_promtool_has_nothing_to_say_against_the_rules() -> None:

@@ -112,7 +112,7 @@ def test_what_would_break_a_unit_is_refused(user: str, program: str) -> None:
     [
         ("/usr/bin/strandline", "/usr/lib/jvm", "yes"),
         ("/home/ann/venv/bin/strandline", "/usr/lib/jvm", "read-only"),
-        ("/opt/x/strandline", "/root/.cache/jars", "read-only"),
+        ("/opt/x/strandline", "/root", "read-only"),
         ("/homes/x/strandline", "/usr/lib/jvm", "yes"),
     ],
 )
