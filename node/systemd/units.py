@@ -46,7 +46,7 @@ class UnitPlace:
     @property
     def reads_homes(self) -> bool:
         """Whether something of it lies in a home folder."""
-        return any(str(path).startswith(f"{home}/") for path in (self.program, *self.reads) for home in _HOMES)
+        return any(path.is_relative_to(home) for path in (self.program, *self.reads) for home in _HOMES)
 
 
 @dataclass(frozen=True, slots=True)
