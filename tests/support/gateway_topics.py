@@ -2,11 +2,13 @@
 
 from contextlib import closing
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewPartitions
 
+from strandline.node.shard.kafka_errors import NO_LEADER, error_of, meaning
 from strandline.node.shard.kafka_topics import create_topic
+from strandline.node.shard.log import LogUnreachable
 from support.real_kafka import TIMEOUT, eventually, fresh_topic
 
 
@@ -49,7 +51,7 @@ class TopicOfAGateway:
         return found
 
     def _ends(self) -> dict[int, int]:
-        """The ends of all partitions; none while a broker that was held still leads none of them yet."""
+        """The ends of all partitions; none while a broker that was held still can't tell them yet."""
         places = [TopicPartition(self.name, number) for number in range(self.partitions())]
         asked = self.admin.list_offsets(
             {place: OffsetSpec.latest() for place in places}, isolation_level=IsolationLevel.READ_COMMITTED
@@ -57,6 +59,7 @@ class TopicOfAGateway:
         try:
             return {place.partition: answer.result(TIMEOUT).offset for place, answer in asked.items()}
         except KafkaException as error:
-            if error.args[0].code() not in (KafkaError._NOENT, KafkaError.LEADER_NOT_AVAILABLE):
-                raise
-            return {}
+            told = error_of(error)
+            if told.code() == NO_LEADER or isinstance(meaning(told, "asking for ends", self.name), LogUnreachable):
+                return {}
+            raise
