@@ -11,6 +11,7 @@ import numpy as np
 from strandline.arrays import I64s
 from strandline.index.kernels.sample_times import count_outside, keep_inside
 from strandline.index.part_columns import ABSENT, LIVE
+from strandline.time_range import TimeRange
 from strandline.wire.columns import Columns
 
 _LEAST, _GREATEST = ABSENT + 1, LIVE - 1
@@ -25,6 +26,11 @@ class SampleLimits:
 
     behind: int | None
     ahead: int | None
+
+    def times_in(self, record_time: int) -> TimeRange:
+        """The times that samples of a record of this time may have."""
+        times = np.array([record_time], dtype=np.int64)
+        return TimeRange(int(_least_times(times, self.behind)[0]), int(_greatest_times(times, self.ahead)[0]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from strandline.arrays import I64s
 from strandline.errors import Fatal
+from strandline.time_range import EARLIEST, LATEST, TimeRange
 from strandline.wire.columns import Skipped
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.kernels.labels import Verdict
@@ -77,11 +78,13 @@ class Split:
     Parts stand in the order of partitions; those of one partition follow each other as their series do in the request.
     A partition that gets no series has no part. `skipped` counts exemplars and histograms only of series that were
     dropped: the others travel in the parts. `without_samples` counts the series that were dropped for that alone.
+    The times of all samples lie in `times`; its end lies before its beginning if there is none.
     """
 
     parts: tuple[Part, ...]
     skipped: Skipped
     without_samples: int
+    times: TimeRange
 
 
 def split_request(body: bytes, partitions: int, limits: Limits, *, max_bytes: int = MAX_PART_BYTES) -> Split:
@@ -103,7 +106,8 @@ def split_request(body: bytes, partitions: int, limits: Limits, *, max_bytes: in
     spare = np.empty(2 * len(body) + HEADER, dtype=np.uint8)
     counts = np.zeros(SPLIT_COUNTS, dtype=np.int64)
     bounded = (limits.labels, limits.label_name, limits.label_value)
-    n_rows, rewritten, fault_at = plan_series(data, partitions, bounded, rows, spare, counts)
+    times = np.array([LATEST, EARLIEST], dtype=np.int64)
+    n_rows, rewritten, fault_at = plan_series(data, partitions, bounded, rows, spare, counts, times)
     if fault_at >= 0:
         raise BadRequest(
             f"no remote-write request: malformed in the field at byte {fault_at}",
@@ -134,6 +138,7 @@ def split_request(body: bytes, partitions: int, limits: Limits, *, max_bytes: in
             series={verdict: int(counts[verdict]) for verdict in Verdict if counts[verdict]},
         ),
         without_samples=int(counts[WITHOUT_SAMPLES]),
+        times=TimeRange(*times.tolist()),
     )
 
 

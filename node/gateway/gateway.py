@@ -34,6 +34,7 @@ from strandline.node.gateway.producer import NotDelivered, RecordProducer
 from strandline.node.gateway.topic import Topic
 from strandline.node.http.errors import SlowRequest
 from strandline.node.http.routes import Access, Route
+from strandline.time_range import TimeRange
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import BadBlock, compress, unpacked_length
 from strandline.wire.splitting import BadRequest
@@ -125,8 +126,8 @@ class Gateway:
 
     def warm_up(self) -> None:
         """Load the compiled code, which takes some tenths of a second, before the first request needs it."""
-        body = compress(encode_request([Series([("a", "b")], [(1, 1.0)]), Series([], [(1, 1.0)])]))
-        pack(body, 2, self._options)
+        body = compress(encode_request([Series([("a", "b")], [(1, 1.0), (9, 1.0)]), Series([], [(1, 1.0)])]))
+        pack(body, 2, self._options, TimeRange(0, 5))
 
     async def _take(self, request: web.Request) -> None:
         """All of a request. Raises `NotTaken`; returns once Kafka has it."""
@@ -197,7 +198,8 @@ class Gateway:
             raise NotTaken(400, outcome, str(told(packed.dropped, packed.series)))
 
     async def _packed(self, body: bytes) -> Packed:
-        work = partial(pack, body, self._topic.partitions, self._options)
+        times = self._options.sample_times(self._clock.now_ms())
+        work = partial(pack, body, self._topic.partitions, self._options, times)
         try:
             if unpacked_length(body, limit=self._options.limits.record_bytes) < _WORTH_A_THREAD:
                 return work()

@@ -1,8 +1,11 @@
 """What the gateway is told, from the settings. Pure."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from strandline.index.sample_limits import SampleLimits
 from strandline.node.settings.sections import Settings
+from strandline.node.settings.shards import sample_limits
+from strandline.time_range import TimeRange
 from strandline.wire.decode import Limits
 
 _PATIENCE = 4
@@ -12,10 +15,12 @@ _PATIENCE = 4
 @dataclass(frozen=True, slots=True)
 class GatewayOptions:
     """Sizes in bytes, times in seconds. `limits` are those that the shards hold records to, but for the size, which is
-    that of a whole request here. `max_record` is that of a record before it is packed.
+    that of a whole request here; `sample_limits` those that they hold samples to. `max_record` is that of a record
+    before it is packed.
     """
 
     limits: Limits = field(default_factory=Limits)
+    sample_limits: SampleLimits = field(default_factory=lambda: SampleLimits(behind=None, ahead=600_000))
     max_body: int = 16 << 20
     max_series: int = 100_000
     max_in_flight: int = 256 << 20
@@ -28,6 +33,14 @@ class GatewayOptions:
         """How long a request may stand in line for room."""
         return self.timeout_s / _PATIENCE
 
+    def sample_times(self, now: int) -> TimeRange:
+        """The times of samples that are taken now. Shards compare them with the record's time, which is that of its
+        arrival in Kafka: so what would be too old by the time that this may take is too old already.
+        """
+        behind = self.sample_limits.behind
+        waits = round(1000 * self.timeout_s)
+        return replace(self.sample_limits, behind=None if behind is None else max(0, behind - waits)).times_in(now)
+
 
 def gateway_options(settings: Settings) -> GatewayOptions:
     """Of these settings. A record is never larger than what a shard takes, whatever `gateway.max_record` says."""
@@ -39,6 +52,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
             label_name=shard.max_label_name,
             label_value=shard.max_label_value,
         ),
+        sample_limits=sample_limits(shard),
         max_body=own.max_body.bytes,
         max_series=own.max_series,
         max_in_flight=own.max_in_flight.bytes,

@@ -11,16 +11,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from strandline.errors import StrandlineError
-from strandline.node.gateway.kernels.losses import find_dropped, find_large
+from strandline.node.gateway.kernels.losses import find_dropped, find_large, leave_out_untimely
 from strandline.node.gateway.label_texts import content_of, labels_text
 from strandline.node.gateway.options import GatewayOptions
 from strandline.node.gateway.producer import Record
+from strandline.time_range import ALL_TIMES, TimeRange
 from strandline.wire.decode import Limits
 from strandline.wire.kernels.labels import Verdict
 from strandline.wire.snappy import compress, decompress
 from strandline.wire.splitting import BadRequest, SeriesTooLarge, Split, split_request
 
 TOO_LARGE = "too-large"
+# In the order of the kernel's two kinds.
+_UNTIMELY = (
+    ("too-old", "older than shard.max_sample_age allows"),
+    ("too-far-ahead", "further ahead of the clock than shard.max_sample_ahead allows"),
+)
 
 _WORDS = {
     Verdict.NO_LABELS: "without a label",
@@ -35,14 +41,21 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Series that are not taken: why, in a word for counters and in words for people, how many, and the first one."""
+    """Series that are not taken, or not all of whose samples are: why, in a word for counters and in words for people,
+    how many, and the first one. Of `partly` many only some samples are left out, `samples` of all of them together;
+    None where no series has a part that is taken.
+    """
 
     reason: str
     words: str
     series: int
     example: str
+    partly: int = 0
+    samples: int | None = None
 
     def __str__(self) -> str:
+        if self.samples is not None:
+            return f"{self.samples} samples {self.words}, in {self.series} series such as {self.example}"
         return f"{self.series} {self.words}, such as {self.example}"
 
 
@@ -71,14 +84,16 @@ class Packed:
     seconds: StageSeconds
 
 
-def pack(body: bytes, partitions: int, options: GatewayOptions) -> Packed:
-    """Raises `BadBlock` or `BadRequest` for what will never be taken, of which nothing may be written."""
+def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange = ALL_TIMES) -> Packed:
+    """Samples outside of `times` are left out: no shard would keep them. Raises `BadBlock` or `BadRequest` for what
+    will never be taken, of which nothing may be written.
+    """
     began = time.thread_time()
     request = decompress(body, limit=options.limits.record_bytes)
     unpacked = time.thread_time()
-    split, dropped = _split(request, partitions, options)
+    split, dropped = _split(request, partitions, options, times)
     series = sum(part.series for part in split.parts)
-    held = series + split.without_samples + sum(one.series for one in dropped)
+    held = series + split.without_samples + sum(one.series - one.partly for one in dropped)
     if held > options.max_series:
         raise BadRequest(
             f"the request holds {held} series, over the limit of {options.max_series}",
@@ -105,20 +120,47 @@ def pack(body: bytes, partitions: int, options: GatewayOptions) -> Packed:
 
 def told(dropped: tuple[Dropped, ...], written: int) -> StrandlineError:
     """What a client is told that sent series which are not taken."""
-    count = sum(one.series for one in dropped)
-    rest = f"the other {written} are written" if written else "nothing was written"
-    return BadRequest(f"{count} series dropped, {rest}: {'; '.join(map(str, dropped))}")
+    lost = sum(one.series - one.partly for one in dropped)
+    rest = f"{'the other ' if lost else ''}{written} are written" if written else "nothing was written"
+    partly = sum(one.partly for one in dropped)
+    without = f", {partly} of them without some samples" if partly else ""
+    return BadRequest(f"{lost} series dropped, {rest}{without}: {'; '.join(map(str, dropped))}")
 
 
-def _split(request: bytes, partitions: int, options: GatewayOptions) -> tuple[Split, tuple[Dropped, ...]]:
+def _split(
+    request: bytes, partitions: int, options: GatewayOptions, times: TimeRange
+) -> tuple[Split, tuple[Dropped, ...]]:
     large: tuple[Dropped, ...] = ()
+    untimely: tuple[Dropped, ...] = ()
+
+    def split_again() -> Split:
+        return split_request(request, partitions, options.limits, max_bytes=options.max_record)
+
     try:
-        split = split_request(request, partitions, options.limits, max_bytes=options.max_record)
+        split = split_again()
     except SeriesTooLarge:
         # Nothing else of the request may be lost by that.
         request, large = _without_large(request, options.max_record)
-        split = split_request(request, partitions, options.limits, max_bytes=options.max_record)
-    return split, (*_dropped(request, split, options.limits), *large)
+        split = split_again()
+    if split.times.first < times.first or split.times.last > times.last:
+        request, untimely = _without_untimely(request, times)
+        split = split_again()
+    return split, (*_dropped(request, split, options.limits), *large, *untimely)
+
+
+def _without_untimely(request: bytes, times: TimeRange) -> tuple[bytes, tuple[Dropped, ...]]:
+    """The request without samples that no shard would keep, and word of these."""
+    data, out = np.frombuffer(request, dtype=np.uint8), np.empty(len(request), dtype=np.uint8)
+    counts, spans = np.zeros((len(_UNTIMELY), 3), dtype=np.int64), np.zeros((len(_UNTIMELY), 2), dtype=np.int64)
+    size = leave_out_untimely(data, times.first, times.last, out, counts, spans)
+    dropped = []
+    for (reason, words), found, (start, end) in zip(_UNTIMELY, counts, spans.tolist(), strict=True):
+        samples, series, lost = found.tolist()
+        if series:
+            dropped.append(
+                Dropped(reason, words, series, labels_text(request[start:end]), partly=series - lost, samples=samples)
+            )
+    return out[:size].tobytes(), tuple(dropped)
 
 
 def _without_large(request: bytes, most: int) -> tuple[bytes, tuple[Dropped, ...]]:

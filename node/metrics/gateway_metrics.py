@@ -40,7 +40,8 @@ BYTES_OUT = counter(
 )
 DROPPED_SERIES = counter(
     "strandline_gateway_dropped_series_total",
-    "Series that were left out of a request, by reason. The sender was answered 400, the rest was taken.",
+    "Series that were left out of a request, or lost some of their samples, by reason. The sender was answered 400, "
+    "the rest was taken.",
     "The reason says which rule the sender breaks.",
     labels=("reason",),
 )

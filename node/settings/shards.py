@@ -38,7 +38,7 @@ def shard_options(
             label_name=own.max_label_name,
             label_value=own.max_label_value,
         ),
-        sample_limits=SampleLimits(behind=_milliseconds(own.max_sample_age), ahead=_milliseconds(own.max_sample_ahead)),
+        sample_limits=sample_limits(own),
         series_limit=own.series_limit,
         flush=FlushTiming(own.flush_spread),
         folder=shard_folder(data_folder, dataset.name, shard),
@@ -111,6 +111,11 @@ def _first_start(own: ShardSettings) -> FirstStart:
             return FirstStart(StartAt.LOOK_BACK, look_back)
         case word:
             return FirstStart(StartAt(word))
+
+
+def sample_limits(own: ShardSettings) -> SampleLimits:
+    """Those that shards hold samples to, and a gateway before them."""
+    return SampleLimits(behind=_milliseconds(own.max_sample_age), ahead=_milliseconds(own.max_sample_ahead))
 
 
 def _milliseconds(duration: Duration | None) -> int | None:

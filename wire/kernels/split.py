@@ -71,10 +71,11 @@ def partition_of(key_low, partitions):
 
 
 @njit(cache=True)
-def _survey(at, end):
+def _survey(at, end, times):
     """What a series holds whose fields `gather` found sound, in any order.
 
-    Gives (number of samples or `BROKEN`, number of exemplars, of histograms, bytes that its label fields take).
+    Gives (number of samples or `BROKEN`, number of exemplars, of histograms, bytes that its label fields take), and
+    widens `times` to hold the samples' times.
     """
     n_samples, exemplars, histograms, label_bytes = 0, 0, 0, 0
     while at < end:
@@ -82,9 +83,10 @@ def _survey(at, end):
         tag, at = read_varint(at, end)
         if tag == TAG_SAMPLE:
             length, at = read_length(at, end)
-            _, _, sound = read_sample(at, at + length)
+            time, _, sound = read_sample(at, at + length)
             if not sound:
                 return BROKEN, 0, 0, 0
+            times[0], times[1] = min(times[0], time), max(times[1], time)
             n_samples += 1
             at += length
         else:
@@ -141,12 +143,13 @@ def _put_series(content, at, end, spans, n_labels, label_bytes):
 
 
 @njit(cache=True, nogil=True)
-def plan_series(data, partitions, limits, rows, spare, counts):
+def plan_series(data, partitions, limits, rows, spare, counts, times):
     """Walk a request and plan a row for each series that is kept, in their order.
 
     Gives (number of rows, how many of them were written anew, position of the broken field or `BAD`). A row is the
     partition, the address and the size of the series' field, and its number of samples. Rows need `data` and `spare`
     alive. `rows` must have a place for every `SHORTEST_KEPT` bytes, and `spare` twice the bytes and `HEADER` more.
+    `times` is widened to hold the times of all samples that were seen: the least and the greatest.
     """
     max_labels, max_name, max_value = limits
     partition, source, size, samples = rows
@@ -154,6 +157,7 @@ def plan_series(data, partitions, limits, rows, spare, counts):
     base, room = np.int64(data.ctypes.data), np.int64(spare.ctypes.data)
     at, end = base, base + len(data)
     n_rows, rewritten = 0, 0
+    least, greatest = times[0], times[1]
     while at < end:
         field = at
         tag, at = read_varint(at, end)
@@ -179,9 +183,10 @@ def plan_series(data, partitions, limits, rows, spare, counts):
             length, here = read_length(here + 1, at)
             if here < 0:
                 return n_rows, rewritten, field - base
-            _, _, sound = read_sample(here, here + length)
+            time, _, sound = read_sample(here, here + length)
             if not sound:
                 return n_rows, rewritten, field - base
+            least, greatest = min(least, time), max(greatest, time)
             n_samples += 1
             here += length
         exemplars, histograms, n_labels, label_bytes = 0, 0, 0, 0
@@ -189,7 +194,7 @@ def plan_series(data, partitions, limits, rows, spare, counts):
             verdict, n_labels = gather(start, at, spans, max_labels, max_name, max_value)
             if verdict == MALFORMED:
                 return n_rows, rewritten, field - base
-            n_samples, exemplars, histograms, label_bytes = _survey(start, at)
+            n_samples, exemplars, histograms, label_bytes = _survey(start, at, times)
             if n_samples < 0:
                 return n_rows, rewritten, field - base
         if verdict != CANONICAL or n_samples == 0:
@@ -209,6 +214,7 @@ def plan_series(data, partitions, limits, rows, spare, counts):
             key_low, _ = hash_at(start, labels_end - start)
         partition[n_rows] = partition_of(key_low, partitions)
         n_rows += 1
+    times[0], times[1] = min(times[0], least), max(times[1], greatest)
     return n_rows, rewritten, BAD
 
 

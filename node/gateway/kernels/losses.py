@@ -7,9 +7,15 @@ field that is not.
 import numpy as np
 from numba import njit
 
+from strandline.kernels.machine import store_u8
 from strandline.wire.kernels.labels import MAX_LABELS, REWRITE, gather
 from strandline.wire.kernels.protobuf import read_length, read_varint, skip_field
-from strandline.wire.kernels.walk import TAG_SERIES
+from strandline.wire.kernels.split import copy_bytes
+from strandline.wire.kernels.walk import TAG_SAMPLE, TAG_SERIES, read_sample
+
+TOO_OLD, TOO_FAR_AHEAD = 0, 1
+# Places of what is counted for each of the two: samples, series that have some, and series that have no other.
+SAMPLES, SERIES, LOST = 0, 1, 2
 
 
 @njit(cache=True, nogil=True)
@@ -63,3 +69,105 @@ def find_dropped(data, limits, kinds, spans):
             seen[verdict] = True
             spans[verdict, 0], spans[verdict, 1] = start - base, at - base
             kinds -= 1
+
+
+@njit(cache=True)
+def _untimely(at, end, least, greatest, found):
+    """Count the samples of a series that lie before `least` or behind `greatest`, into two places of `found`.
+
+    Gives (bytes that their fields take, number of the others), or the first as -1 for what is not sound.
+    """
+    found[:] = 0
+    taken, others = 0, 0
+    while at < end:
+        field = at
+        tag, at = read_varint(at, end)
+        if at < 0:
+            return -1, 0
+        if tag != TAG_SAMPLE:
+            at = skip_field(tag, at, end)
+            if at < 0:
+                return -1, 0
+            continue
+        length, at = read_length(at, end)
+        if at < 0:
+            return -1, 0
+        time, _, sound = read_sample(at, at + length)
+        if not sound:
+            return -1, 0
+        at += length
+        if least <= time <= greatest:
+            others += 1
+        else:
+            found[TOO_OLD if time < least else TOO_FAR_AHEAD] += 1
+            taken += at - field
+    return taken, others
+
+
+@njit(cache=True)
+def _put_timely(to, at, end, length, least, greatest):
+    """Write a series' field without its untimely samples, so that its content has `length` bytes; where it ends."""
+    store_u8(to, np.uint8(TAG_SERIES))
+    to += 1
+    while length >= 0x80:
+        store_u8(to, np.uint8((length & 0x7F) | 0x80))
+        length >>= 7
+        to += 1
+    store_u8(to, np.uint8(length))
+    to += 1
+    while at < end:
+        field = at
+        tag, at = read_varint(at, end)
+        if tag == TAG_SAMPLE:
+            size, at = read_length(at, end)
+            time, _, _ = read_sample(at, at + size)
+            at += size
+            if not least <= time <= greatest:
+                continue
+        else:
+            at = skip_field(tag, at, end)
+        copy_bytes(to, field, at - field)
+        to += at - field
+    return to
+
+
+@njit(cache=True, nogil=True)
+def leave_out_untimely(data, least, greatest, out, counts, spans):
+    """Write a request to `out`, which is as long as `data`, without samples that lie before `least` or behind
+    `greatest`, and without series that have no other; how many bytes were written.
+
+    `counts` has three places for each of the two kinds, and `spans` a row with the first series of each. What is not
+    sound is copied as it is, with all that follows.
+    """
+    base, to = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
+    first = to
+    at, end = base, base + len(data)
+    found = np.zeros(2, dtype=np.int64)
+    while at < end:
+        field = at
+        tag, at = read_varint(at, end)
+        start = at
+        if at >= 0:
+            at = skip_field(tag, at, end)
+        if at < 0:
+            copy_bytes(to, field, end - field)
+            return to + end - field - first
+        taken, others = 0, 0
+        if tag == TAG_SERIES:
+            _, start = read_length(start, end)
+            taken, others = _untimely(start, at, least, greatest, found)
+        if taken <= 0:
+            copy_bytes(to, field, at - field)
+            to += at - field
+            continue
+        for kind in range(2):
+            if found[kind]:
+                if counts[kind, SERIES] == 0:
+                    spans[kind, 0], spans[kind, 1] = start - base, at - base
+                counts[kind, SAMPLES] += found[kind]
+                counts[kind, SERIES] += 1
+        if others:
+            to = _put_timely(to, start, at, at - start - taken, least, greatest)
+        else:
+            counts[TOO_OLD if found[TOO_OLD] else TOO_FAR_AHEAD, LOST] += 1
+    return to - first

@@ -324,6 +324,7 @@ def test_no_series_needs_more_room_than_the_kernel_asks_for(field_of_series: tup
         tuple(column[:rows_needed] for column in rows),
         spare[:spare_needed],
         np.zeros(SPLIT_COUNTS, dtype=np.int64),
+        np.zeros(2, dtype=np.int64),
     )
     assert (n_rows, fault_at) == (1000, -1)
     assert all((column[rows_needed:] == 77).all() for column in rows)

@@ -10,6 +10,7 @@ from strandline.node.gateway.options import GatewayOptions, gateway_options
 from strandline.node.settings import Settings
 from strandline.node.settings.http_sections import GatewaySettings
 from strandline.node.settings.shard_sections import ShardSettings
+from strandline.time_range import EARLIEST, LATEST, TimeRange
 from strandline.wire.decode import Limits
 
 pytestmark = pytest.mark.unit
@@ -23,6 +24,16 @@ def test_series_are_held_to_the_limits_of_the_shards() -> None:
     shard = ShardSettings(max_labels=5, max_label_name=6, max_label_value=7)
     options = gateway_options(Settings(shard=shard, gateway=GatewaySettings(max_unpacked="1m")))
     assert options.limits == Limits(record_bytes=1 << 20, labels=5, label_name=6, label_value=7)
+
+
+def test_samples_are_held_to_the_limits_of_the_shards_at_the_time_of_their_arrival() -> None:
+    shard = ShardSettings(max_sample_age="1h", max_sample_ahead="5m")
+    options = gateway_options(Settings(shard=shard, gateway=GatewaySettings(timeout="10s")))
+    now = 1_700_000_000_000
+    # A record may take as long to arrive in Kafka as a request is waited for.
+    assert options.sample_times(now) == TimeRange(now - 3_600_000 + 10_000, now + 300_000)
+    anything = gateway_options(Settings(shard=ShardSettings(max_sample_age=None, max_sample_ahead=None)))
+    assert anything.sample_times(now) == TimeRange(EARLIEST + 1, LATEST - 1), "those two are no times"
 
 
 def test_no_record_is_larger_than_shards_take() -> None:

@@ -1,14 +1,17 @@
 """Requests into records: what goes into which, and what is said of the rest."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.node.gateway.label_texts import labels_text
 from strandline.node.gateway.options import GatewayOptions
-from strandline.node.gateway.packing import pack, told
+from strandline.node.gateway.packing import Packed, pack, told
+from strandline.time_range import TimeRange
 from strandline.wire.decode import Limits, decode_batch
-from strandline.wire.encoding import Series, encode_request
+from strandline.wire.encoding import Series, encode_request, field
 from strandline.wire.snappy import BadBlock, compress, decompress
 from strandline.wire.splitting import BadRequest
 from support.decoding import rows_of
@@ -105,6 +108,28 @@ class TestWhatIsDropped:
         assert (one.reason, one.series, one.example) == (reason, 1, '{__name__="up", instance="host-1"}')
         assert packed.series == 1
 
+    def test_samples_that_no_shard_would_keep_are_left_out_and_the_others_written(self) -> None:
+        mixed = Series([("__name__", "mixed")], [(5, 1.0), (15, 2.0), (16, 3.0), (25, 4.0), (26, 5.0)])
+        old, ahead = up(1, time=4), up(2, time=99)
+        packed = pack(body_of(up(3, time=20), mixed, old, ahead), 1, OPTIONS, TimeRange(15, 25))
+        assert [(b"mixed" in labels, [time for time, _ in samples]) for _, labels, samples in written_in(packed)] == [
+            (False, [20]),
+            (True, [15, 16, 25]),
+        ]
+        assert (packed.series, packed.samples) == (2, 4)
+        assert [(one.reason, one.series, one.partly, one.samples, one.example) for one in packed.dropped] == [
+            ("too-old", 2, 1, 2, '{__name__="mixed"}'),
+            ("too-far-ahead", 2, 1, 2, '{__name__="mixed"}'),
+        ]
+        said = str(told(packed.dropped, packed.series))
+        assert "2 series dropped, the other 2 are written, 2 of them without some samples" in said
+        assert "2 samples older than shard.max_sample_age allows, in 2 series" in said
+
+    def test_a_request_whose_samples_are_all_in_time_is_passed_on_as_it_came(self) -> None:
+        body = body_of(up(1, time=15), up(2, time=25))
+        (record,) = pack(body, 1, OPTIONS, TimeRange(15, 25)).records
+        assert record.value is body
+
     def test_text_that_is_no_utf8_is_shown_all_the_same(self) -> None:
         request = RawWriteRequest()
         series = request.timeseries.add()
@@ -179,6 +204,10 @@ class TestLabelsAsText:
         assert labels_text(_content(Series([("a b", 'say "x"')], []))) == r'{"a b"="say \"x\""}'
 
 
+def written_in(packed: Packed) -> list[Any]:
+    return [row for record in packed.records for row in decoded({record.partition: [record.value]})]
+
+
 def _content(series: Series) -> bytes:
     message = WriteRequest.FromString(encode_request([series]))
     content: bytes = message.timeseries[0].SerializeToString()
@@ -211,3 +240,35 @@ def test_every_series_is_in_a_record_or_accounted_for(series: list[Series], part
         valid.remove((labels, samples))
     assert len(valid) <= large
     assert packed.samples == sum(len(samples) for _, _, samples in written)
+
+
+@given(
+    st.lists(_SERIES, max_size=15), st.integers(1, 5), st.integers(0, 1 << 40), st.integers(0, 1 << 40), st.booleans()
+)
+def test_just_the_samples_outside_of_the_times_are_left_out(
+    series: list[Series], partitions: int, first: int, last: int, turned: bool
+) -> None:
+    """Also of series whose fields stand in another order than usual."""
+    request = WriteRequest.FromString(encode_request(series))
+    message = b"".join(_field(_turned(one) if turned else one.SerializeToString()) for one in request.timeseries)
+    whole = pack(compress(message), partitions, OPTIONS)
+    packed = pack(compress(message), partitions, OPTIONS, TimeRange(first, last))
+
+    def timely(samples: Any) -> tuple[Any, ...]:
+        return tuple(sample for sample in samples if first <= sample[0] <= last)
+
+    expected = [(at, labels, timely(samples)) for at, labels, samples in written_in(whole) if timely(samples)]
+    assert written_in(packed) == expected
+    assert sum(one.samples or 0 for one in packed.dropped) == sum(
+        len(samples) - len(timely(samples)) for one in series for samples in [one.samples]
+    )
+
+
+def _turned(series: Any) -> bytes:
+    """The series with its samples in front of its labels."""
+    parts = [type(series)(samples=series.samples), type(series)(labels=series.labels)]
+    return b"".join(part.SerializeToString() for part in parts)
+
+
+def _field(content: bytes) -> bytes:
+    return field(0x0A, content)

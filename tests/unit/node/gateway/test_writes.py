@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from strandline.clock import SystemClock
 from strandline.errors import Fatal
 from strandline.node.gateway.figures import Outcome
 from strandline.node.gateway.options import GatewayOptions
@@ -79,6 +80,19 @@ class TestSeriesThatAreNotTaken:
         assert len(gateway.written()) == 2
         assert outcomes(gateway) == {Outcome.PARTLY_WRITTEN: 1}
         assert gateway.gateway.figures().dropped_series == {"duplicate-name": 1}
+
+    def test_samples_that_shards_would_drop_are_not_acknowledged(self) -> None:
+        async def test(gateway: GatewayOfATest) -> None:
+            now = SystemClock().now_ms()
+            answer = await gateway.write(body_of(up(1, time=now), up(2, time=now + 3_600_000)))
+            assert answer.status == 400
+            assert "1 series dropped, the other 1 are written" in answer.text
+            assert "shard.max_sample_ahead" in answer.text
+            assert (await gateway.write(body_of(up(3, time=now + 500_000)))).status == 204
+
+        gateway = run(test)
+        assert len(gateway.written()) == 2
+        assert gateway.gateway.figures().dropped_series == {"too-far-ahead": 1}
 
     def test_it_is_a_503_as_long_as_the_rest_is_not_in_kafka(self) -> None:
         """A sender drops what was answered with 400, and the rest would be lost."""
