@@ -195,7 +195,7 @@ class Gateway:
             reservation.release()
         if packed.dropped:
             outcome = Outcome.PARTLY_WRITTEN if packed.records else Outcome.REFUSED
-            raise NotTaken(400, outcome, str(told(packed.dropped, packed.series)))
+            raise NotTaken(400, outcome, str(told(packed)))
 
     async def _packed(self, body: bytes) -> Packed:
         times = self._options.sample_times(self._clock.now_ms())

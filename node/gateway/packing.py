@@ -41,16 +41,14 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Series that are not taken, or not all of whose samples are: why, in a word for counters and in words for people,
-    how many, and the first one. Of `partly` many only some samples are left out, `samples` of all of them together;
-    None where no series has a part that is taken.
+    """Series that are not taken: why, in a word for counters and in words for people, how many, and the first one. With
+    `samples` it is so many of their samples that are not.
     """
 
     reason: str
     words: str
     series: int
     example: str
-    partly: int = 0
     samples: int | None = None
 
     def __str__(self) -> str:
@@ -70,12 +68,16 @@ class StageSeconds:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A request in records, and what none of them holds."""
+    """A request in records, and what none of them holds. `held` is how many series the request had, and `shortened` how
+    many of these lost some of their samples and not all.
+    """
 
     records: tuple[Record, ...]
     series: int
     samples: int
     record_bytes: int
+    held: int
+    shortened: int
     dropped: tuple[Dropped, ...]
     without_samples: int
     exemplars: int
@@ -91,12 +93,11 @@ def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange
     began = time.thread_time()
     request = decompress(body, limit=options.limits.record_bytes)
     unpacked = time.thread_time()
-    split, dropped = _split(request, partitions, options, times)
-    series = sum(part.series for part in split.parts)
-    held = series + split.without_samples + sum(one.series - one.partly for one in dropped)
-    if held > options.max_series:
+    found = _split(request, partitions, options, times)
+    split = found.split
+    if found.held > options.max_series:
         raise BadRequest(
-            f"the request holds {held} series, over the limit of {options.max_series}",
+            f"the request holds {found.held} series, over the limit of {options.max_series}",
             remedy="Send fewer series in a request, or raise gateway.max_series",
         )
     was_split = time.thread_time()
@@ -106,10 +107,12 @@ def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange
     packed = time.thread_time()
     return Packed(
         records=records,
-        series=series,
+        series=_series_in(split),
         samples=sum(part.samples for part in split.parts),
         record_bytes=sum(len(record.value) for record in records),
-        dropped=dropped,
+        held=found.held,
+        shortened=found.shortened,
+        dropped=found.dropped,
         without_samples=split.without_samples,
         exemplars=split.skipped.exemplars,
         histograms=split.skipped.histograms,
@@ -118,20 +121,28 @@ def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange
     )
 
 
-def told(dropped: tuple[Dropped, ...], written: int) -> StrandlineError:
-    """What a client is told that sent series which are not taken."""
-    lost = sum(one.series - one.partly for one in dropped)
-    rest = f"{'the other ' if lost else ''}{written} are written" if written else "nothing was written"
-    partly = sum(one.partly for one in dropped)
-    without = f", {partly} of them without some samples" if partly else ""
-    return BadRequest(f"{lost} series dropped, {rest}{without}: {'; '.join(map(str, dropped))}")
+def told(packed: Packed) -> StrandlineError:
+    """What a client is told that sent something which is not taken."""
+    lost = packed.held - packed.series - packed.without_samples
+    rest = f"{'the other ' if lost else ''}{packed.series} are written" if packed.series else "nothing was written"
+    without = f", {packed.shortened} without some of their samples" if packed.shortened else ""
+    return BadRequest(f"{lost} series dropped, {rest}{without}: {'; '.join(map(str, packed.dropped))}")
 
 
-def _split(
-    request: bytes, partitions: int, options: GatewayOptions, times: TimeRange
-) -> tuple[Split, tuple[Dropped, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """A request that was split, as `Packed` tells of it."""
+
+    split: Split
+    dropped: tuple[Dropped, ...]
+    held: int
+    shortened: int
+
+
+def _split(request: bytes, partitions: int, options: GatewayOptions, times: TimeRange) -> _Sorted:
     large: tuple[Dropped, ...] = ()
     untimely: tuple[Dropped, ...] = ()
+    shortened = 0
 
     def split_again() -> Split:
         return split_request(request, partitions, options.limits, max_bytes=options.max_record)
@@ -142,25 +153,31 @@ def _split(
         # Nothing else of the request may be lost by that.
         request, large = _without_large(request, options.max_record)
         split = split_again()
+    held = _series_in(split) + split.without_samples + sum(split.skipped.series.values())
+    held += sum(one.series for one in large)
     if split.times.first < times.first or split.times.last > times.last:
-        request, untimely = _without_untimely(request, times)
+        request, untimely, shortened = _without_untimely(request, times)
         split = split_again()
-    return split, (*_dropped(request, split, options.limits), *large, *untimely)
+    return _Sorted(split, (*_dropped(request, split, options.limits), *large, *untimely), held, shortened)
 
 
-def _without_untimely(request: bytes, times: TimeRange) -> tuple[bytes, tuple[Dropped, ...]]:
-    """The request without samples that no shard would keep, and word of these."""
+def _series_in(split: Split) -> int:
+    return sum(part.series for part in split.parts)
+
+
+def _without_untimely(request: bytes, times: TimeRange) -> tuple[bytes, tuple[Dropped, ...], int]:
+    """The request without samples that no shard would keep, word of these, and how many series lack only some."""
     data, out = np.frombuffer(request, dtype=np.uint8), np.empty(len(request), dtype=np.uint8)
-    counts, spans = np.zeros((len(_UNTIMELY), 3), dtype=np.int64), np.zeros((len(_UNTIMELY), 2), dtype=np.int64)
-    size = leave_out_untimely(data, times.first, times.last, out, counts, spans)
-    dropped = []
-    for (reason, words), found, (start, end) in zip(_UNTIMELY, counts, spans.tolist(), strict=True):
-        samples, series, lost = found.tolist()
-        if series:
-            dropped.append(
-                Dropped(reason, words, series, labels_text(request[start:end]), partly=series - lost, samples=samples)
-            )
-    return out[:size].tobytes(), tuple(dropped)
+    counts, spans = np.zeros((len(_UNTIMELY), 2), dtype=np.int64), np.zeros((len(_UNTIMELY), 2), dtype=np.int64)
+    size, shortened = leave_out_untimely(data, times.first, times.last, out, counts, spans)
+    dropped = tuple(
+        Dropped(reason, words, series, labels_text(request[start:end]), samples)
+        for (reason, words), (samples, series), (start, end) in zip(
+            _UNTIMELY, counts.tolist(), spans.tolist(), strict=True
+        )
+        if samples
+    )
+    return out[:size].tobytes(), dropped, shortened
 
 
 def _without_large(request: bytes, most: int) -> tuple[bytes, tuple[Dropped, ...]]:

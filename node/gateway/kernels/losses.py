@@ -14,8 +14,8 @@ from strandline.wire.kernels.split import copy_bytes
 from strandline.wire.kernels.walk import TAG_SAMPLE, TAG_SERIES, read_sample
 
 TOO_OLD, TOO_FAR_AHEAD = 0, 1
-# Places of what is counted for each of the two: samples, series that have some, and series that have no other.
-SAMPLES, SERIES, LOST = 0, 1, 2
+# Places of what is counted for each of the two: samples, and series that have some.
+SAMPLES, SERIES = 0, 1
 
 
 @njit(cache=True, nogil=True)
@@ -134,15 +134,16 @@ def _put_timely(to, at, end, length, least, greatest):
 @njit(cache=True, nogil=True)
 def leave_out_untimely(data, least, greatest, out, counts, spans):
     """Write a request to `out`, which is as long as `data`, without samples that lie before `least` or behind
-    `greatest`, and without series that have no other; how many bytes were written.
+    `greatest`, and without series that have no other.
 
-    `counts` has three places for each of the two kinds, and `spans` a row with the first series of each. What is not
-    sound is copied as it is, with all that follows.
+    Gives (how many bytes were written, how many series lost some of their samples and not all). `counts` has two places
+    for each of the two kinds, and `spans` a row with the first series of each. What is not sound is copied as it is,
+    with all that follows.
     """
     base, to = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
     first = to
     at, end = base, base + len(data)
-    found = np.zeros(2, dtype=np.int64)
+    found, shortened = np.zeros(2, dtype=np.int64), 0
     while at < end:
         field = at
         tag, at = read_varint(at, end)
@@ -151,7 +152,7 @@ def leave_out_untimely(data, least, greatest, out, counts, spans):
             at = skip_field(tag, at, end)
         if at < 0:
             copy_bytes(to, field, end - field)
-            return to + end - field - first
+            return to + end - field - first, shortened
         taken, others = 0, 0
         if tag == TAG_SERIES:
             _, start = read_length(start, end)
@@ -168,6 +169,5 @@ def leave_out_untimely(data, least, greatest, out, counts, spans):
                 counts[kind, SERIES] += 1
         if others:
             to = _put_timely(to, start, at, at - start - taken, least, greatest)
-        else:
-            counts[TOO_OLD if found[TOO_OLD] else TOO_FAR_AHEAD, LOST] += 1
-    return to - first
+            shortened += 1
+    return to - first, shortened

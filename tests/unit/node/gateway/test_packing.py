@@ -91,7 +91,7 @@ class TestWhatIsDropped:
             ("duplicate-name", 2, '{a="1", a="2", b="3"}'),
             ("no-labels", 1, "{}"),
         }
-        said = str(told(packed.dropped, packed.series))
+        said = str(told(packed))
         assert "3 series dropped, the other 2 are written" in said
 
     @pytest.mark.parametrize(
@@ -116,14 +116,19 @@ class TestWhatIsDropped:
             (False, [20]),
             (True, [15, 16, 25]),
         ]
-        assert (packed.series, packed.samples) == (2, 4)
-        assert [(one.reason, one.series, one.partly, one.samples, one.example) for one in packed.dropped] == [
-            ("too-old", 2, 1, 2, '{__name__="mixed"}'),
-            ("too-far-ahead", 2, 1, 2, '{__name__="mixed"}'),
+        assert (packed.series, packed.samples, packed.held, packed.shortened) == (2, 4, 4, 1)
+        assert [(one.reason, one.series, one.samples, one.example) for one in packed.dropped] == [
+            ("too-old", 2, 2, '{__name__="mixed"}'),
+            ("too-far-ahead", 2, 2, '{__name__="mixed"}'),
         ]
-        said = str(told(packed.dropped, packed.series))
-        assert "2 series dropped, the other 2 are written, 2 of them without some samples" in said
+        said = str(told(packed))
+        assert "2 series dropped, the other 2 are written, 1 without some of their samples" in said
         assert "2 samples older than shard.max_sample_age allows, in 2 series" in said
+
+    def test_a_series_that_is_too_old_and_too_far_ahead_is_one_series(self) -> None:
+        packed = pack(body_of(Series([("a", "b")], [(1, 1.0), (99, 1.0)])), 1, OPTIONS, TimeRange(15, 25))
+        assert (packed.records, packed.held, packed.shortened, len(packed.dropped)) == ((), 1, 0, 2)
+        assert "1 series dropped, nothing was written" in str(told(packed))
 
     def test_a_request_whose_samples_are_all_in_time_is_passed_on_as_it_came(self) -> None:
         body = body_of(up(1, time=15), up(2, time=25))
@@ -155,7 +160,7 @@ class TestWhatIsDropped:
     def test_a_request_with_nothing_valid_makes_no_record(self) -> None:
         packed = pack(body_of(Series([], [(1, 1.0)])), 4, OPTIONS)
         assert packed.records == ()
-        assert "nothing was written" in str(told(packed.dropped, packed.series))
+        assert "nothing was written" in str(told(packed))
 
 
 def test_what_is_skipped_is_counted_and_no_error() -> None:
@@ -229,6 +234,7 @@ def test_every_series_is_in_a_record_or_accounted_for(series: list[Series], part
     body = body_of(*series)
     packed = pack(body, partitions, options)
     assert packed.series + packed.without_samples + sum(one.series for one in packed.dropped) == len(series)
+    assert packed.held == len(series)
     whole = decode_batch([body], options.limits)
     valid = [(labels, samples) for _, labels, samples in rows_of(whole) if samples]
     large = sum(one.series for one in packed.dropped if one.reason == "too-large")
@@ -259,6 +265,8 @@ def test_just_the_samples_outside_of_the_times_are_left_out(
 
     expected = [(at, labels, timely(samples)) for at, labels, samples in written_in(whole) if timely(samples)]
     assert written_in(packed) == expected
+    assert packed.held == len(series)
+    assert packed.shortened == sum(0 < len(timely(one.samples)) < len(one.samples) for one in series)
     assert sum(one.samples or 0 for one in packed.dropped) == sum(
         len(samples) - len(timely(samples)) for one in series for samples in [one.samples]
     )
