@@ -10,6 +10,8 @@ from strandline.wire.decode import Limits
 
 _PATIENCE = 4
 """Which part of the time for a request may be spent in line."""
+_PACKED_WITHIN_MS = 5_000
+"""How long it takes at the most until a request is handed to Kafka, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,10 @@ class GatewayOptions:
         """The times of samples that are taken now. Shards compare them with the record's time, which is that of its
         arrival in Kafka: so what would be too old by the time that this may take is too old already.
         """
-        behind = self.sample_limits.behind
-        waits = round(1000 * self.timeout_s)
-        return replace(self.sample_limits, behind=None if behind is None else max(0, behind - waits)).times_in(now)
+        limits, waits = self.sample_limits, round(1000 * self.timeout_s) + _PACKED_WITHIN_MS
+        # By half at the most, so that a short limit leaves something.
+        behind = None if limits.behind is None else max(limits.behind // 2, limits.behind - waits)
+        return replace(limits, behind=behind).times_in(now)
 
 
 def gateway_options(settings: Settings) -> GatewayOptions:

@@ -24,7 +24,7 @@ from strandline.wire.splitting import BadRequest, SeriesTooLarge, Split, split_r
 TOO_LARGE = "too-large"
 # In the order of the kernel's two kinds.
 _UNTIMELY = (
-    ("too-old", "older than shard.max_sample_age allows"),
+    ("too-old", "too old for shard.max_sample_age by the time that they would arrive"),
     ("too-far-ahead", "further ahead of the clock than shard.max_sample_ahead allows"),
 )
 
@@ -125,7 +125,8 @@ def told(packed: Packed) -> StrandlineError:
     """What a client is told that sent something which is not taken."""
     lost = packed.held - packed.series - packed.without_samples
     rest = f"{'the other ' if lost else ''}{packed.series} are written" if packed.series else "nothing was written"
-    without = f", {packed.shortened} without some of their samples" if packed.shortened else ""
+    shortened = min(packed.shortened, packed.series)  # Some may have been dropped for their labels after all.
+    without = f", {shortened} without some of their samples" if shortened else ""
     return BadRequest(f"{lost} series dropped, {rest}{without}: {'; '.join(map(str, packed.dropped))}")
 
 

@@ -79,7 +79,10 @@ class LinkClient:
         idle = self._take_idle()
         if idle is None:
             return None
-        return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation, (idle, True), at_once=True)
+        try:
+            return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation, (idle, True), at_once=True)
+        except LinkBroken:
+            return None
 
     def ask(self, ask: Ask, cancellation: Cancellation) -> Answer:
         """Send a question and fetch its answer, under the rules of `begin` and `Asked.answer`."""
@@ -263,6 +266,8 @@ class Asked:
                 send(self._connection, self._message, self._wait)
             except LinkBroken:
                 # A new connection may have been refused before the question was read: what comes back says why.
+                if self._at_once:
+                    raise
                 if self._was_used:
                     self._connect_again()
         except BaseException:

@@ -74,9 +74,10 @@ def answering(live: LiveShard, within: TimeRange | None = None) -> Answering:
 
 def _known_until(live: LiveShard, shard: Shard) -> int:
     """The time from which on samples may be missing that were not late: those of records that are not read yet."""
-    options = live.parts.options
+    options, status = live.parts.options, live.status
     begun = shard.index.open.bucket * options.policy.flush_interval
-    return max(begun, live.status.counters.newest_record_at - options.grace)
+    # Where producers give the times, a record may be of a time that has not come yet.
+    return min(max(begun, status.counters.newest_record_at - options.grace), status.caught_up_at - options.grace)
 
 
 def still_answers(live: LiveShard) -> None:

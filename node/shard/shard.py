@@ -160,23 +160,24 @@ class Shard:
         """
         options = self.parts.options
         self.status.turns += 1
-        known, records = self.status.counters.new_keys, Records.none(self.position)
-        lag: int | None = None
+        known, records, lag = self.status.counters.new_keys, Records.none(self.position), None
         hasty = not self._is_active() and not self.status.lag  # A start where nothing may be left to read.
-        patience = _HASTY_POLL_S if hasty else options.poll_timeout_s
         if self.merge is not None:
             self._step_merge(self.merge)
-        if self.waits_for_store():
+        reads, waits = self._reads_tail or bool(self._known_cuts), self.waits_for_store()
+        if waits or not reads:
             self.flusher.hurry()
             self.parts.clock.sleep(options.poll_timeout_s)
-        elif not self._reads_tail and not self._known_cuts:
-            self.parts.clock.sleep(options.poll_timeout_s)
-        else:
+        if reads:
             try:
-                with self.stages.timing(Stage.CONSUME):
-                    records = self.parts.log.poll(options.poll_records, patience)
-                self._ingest(records)
-                lag = self._look_at_log(idle=len(records) == 0)
+                if waits:
+                    self._look_at_log(idle=False)  # It falls behind, and has to say so.
+                else:
+                    with self.stages.timing(Stage.CONSUME):
+                        patience = _HASTY_POLL_S if hasty else options.poll_timeout_s
+                        records = self.parts.log.poll(options.poll_records, patience)
+                    self._ingest(records)
+                    lag = self._look_at_log(idle=len(records) == 0)
                 self._no_log.is_over()
             except LogUnreachable as error:
                 self.status.counters.log_retries += 1
@@ -295,7 +296,7 @@ class Shard:
             return None
         self._asked = clock.monotonic()
         ends = self.parts.log.ends()
-        self.status.lag = max(0, ends.last_stable - self.position)
+        self.status.hear_of_lag(max(0, ends.last_stable - self.position), asked_at, self.parts.options.active_lag)
         if not self._known_cuts and self._wall_clock.is_trusted():
             while self._cutting.closes_idle(self.bucket, self.position, ends, asked_at):
                 self._close_bucket(ends.last_stable)

@@ -79,7 +79,13 @@ def parse_expression(written: str) -> Expression:
     try:
         return Constant(constant_value(written))
     except NotConstantError:
-        return _selection(_within_parentheses(written))
+        inner = _within_parentheses(written)
+        if inner == written.strip():
+            return _selection(written)
+        try:
+            return _selection(inner)
+        except BadParameter:
+            raise _not_plain(written, "there is something else than a selector in the parentheses") from None
 
 
 def _within_parentheses(written: str) -> str:

@@ -54,6 +54,8 @@ def test_reading_waits_for_the_store_rather_than_fill_the_disk(make_world: Calla
             world.running.step()
     read = world.running.position
     assert read < len(world.produced), "it has stopped reading"
+    world.running.step()
+    assert world.status.lag == len(world.produced) - read, "and says how far behind that is"
     assert world.running.memory.spill.used < 40_000
     world.store.before = quietly
     world.pass_time(MINUTE)

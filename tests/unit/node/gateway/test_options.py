@@ -31,7 +31,9 @@ def test_samples_are_held_to_the_limits_of_the_shards_at_the_time_of_their_arriv
     options = gateway_options(Settings(shard=shard, gateway=GatewaySettings(timeout="10s")))
     now = 1_700_000_000_000
     # A record may take as long to arrive in Kafka as a request is waited for.
-    assert options.sample_times(now) == TimeRange(now - 3_600_000 + 10_000, now + 300_000)
+    assert options.sample_times(now) == TimeRange(now - 3_600_000 + 15_000, now + 300_000)
+    short = gateway_options(Settings(shard=ShardSettings(max_sample_age="20s")))
+    assert short.sample_times(now).first == now - 10_000, "a short limit leaves something"
     anything = gateway_options(Settings(shard=ShardSettings(max_sample_age=None, max_sample_ahead=None)))
     assert anything.sample_times(now) == TimeRange(EARLIEST + 1, LATEST - 1), "those two are no times"
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from strandline.index.part_columns import Span
+from strandline.node.query import link_client
 from strandline.node.query.answers import TermsAnswer
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer
-from strandline.node.query.link_socket import SHORT
+from strandline.node.query.link_socket import SHORT, LinkBroken
 from strandline.node.query.queries import (
     QueryTimedOut,
     QueryUnavailable,
@@ -59,6 +60,21 @@ class TestAskedAtOnce:
         with pytest.raises(QueryTimedOut):
             asked.answer()
         assert service.over.wait(WAIT_S)
+
+    @pytest.mark.usefixtures("server")
+    def test_a_connection_that_breaks_as_the_question_is_sent_is_a_thread_s_to_replace(
+        self, client: LinkClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(*_: object) -> None:
+            raise LinkBroken("the link is broken")
+
+        client.ask(ASK, give())
+        with monkeypatch.context() as patched:
+            patched.setattr(link_client, "send", broken)
+            patched.setattr(client, "connect", broken)
+            assert client.begin_at_once(ASK, give()) is None
+        assert not client.has_idle()
+        assert client.ask(ASK, give()).warnings == (repr(ASK),)
 
     def test_a_process_that_went_away_is_a_thread_s_to_find(self, service: Service, path: Path) -> None:
         with closing(LinkClient(path, 3, CLOCK)) as client:

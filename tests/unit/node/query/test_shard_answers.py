@@ -123,6 +123,17 @@ def test_what_was_read_before_kafka_was_out_of_reach_is_answered_as_ever(
     assert warnings(0) == ("shard 0 is catching up: the answer may lack recent samples",)
 
 
+def test_a_record_from_the_future_makes_nothing_known_that_is_not_read(
+    stored: LuceneWorld, answers: ShardAnswers
+) -> None:
+    """Where producers give the times, one may be fast by nearly a flush interval."""
+    status, grace = stored.status, stored.options.grace
+    status.lag, status.counters.newest_record_at = None, status.caught_up_at + 50 * MINUTE
+    asked = replace(ALL_SAMPLES, within=TimeRange(0, status.caught_up_at - grace))
+    assert read(answers, asked).warnings != ()
+    assert read(answers, replace(asked, within=TimeRange(0, status.caught_up_at - grace - 1))).warnings == ()
+
+
 def test_a_shard_that_has_read_nothing_since_it_started_knows_all_before_its_open_bucket(
     stored: LuceneWorld, answers: ShardAnswers
 ) -> None:
