@@ -1,6 +1,6 @@
 """Hours as they become ready in a world that goes on: not before all is stored, and anew when something is late."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -18,7 +18,7 @@ from strandline.recovery.readiness import (
     standings,
 )
 from strandline.recovery.rewinding import ToBucket
-from support.rewound_worlds import cutting_of, rewound, stopped, worlds
+from support.rewound_worlds import cutting_of, rewound, stopped
 from support.shard_world import (
     GRACE,
     HOUR,
@@ -35,17 +35,6 @@ from support.shard_world import (
 pytestmark = pytest.mark.simulation
 
 FIRST = START // HOUR
-
-
-@pytest.fixture
-def make_world() -> Iterator[Callable[..., World]]:
-    with worlds() as make:
-        yield make
-
-
-@pytest.fixture
-def world(make_world: Callable[..., World]) -> World:
-    return make_world()
 
 
 def stored(*partitions: World) -> StoredDataset:

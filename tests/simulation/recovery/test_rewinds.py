@@ -2,7 +2,7 @@
 twice.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from strandline.node.shard.status import Phase
 from strandline.recovery.checkpoints import designated_group, progress
 from strandline.recovery.rewinding import RewindRefused, ToBucket, ToOffset, ToTime
 from strandline.store.protocol import StoreUnavailable
-from support.rewound_worlds import buckets_with, checked, ids, lived, rewound, stopped, superseded, worlds
+from support.rewound_worlds import buckets_with, checked, ids, lived, rewound, stopped, superseded
 from support.shard_world import (
     HOUR,
     METRICS,
@@ -33,17 +33,6 @@ pytestmark = pytest.mark.simulation
 
 FIRST = START // HOUR  # The bucket that the first record falls into.
 LASTING = replace(POLICY, retention=48 * HOUR)  # Nothing is purged within a test.
-
-
-@pytest.fixture
-def make_world() -> Iterator[Callable[..., World]]:
-    with worlds() as make:
-        yield make
-
-
-@pytest.fixture
-def world(make_world: Callable[..., World]) -> World:
-    return make_world()
 
 
 def test_a_rewound_shard_reads_again_from_the_cut_and_ends_up_as_it_was(world: World) -> None:

@@ -1,6 +1,6 @@
 """Rewinds and whoever else has to do with the shard: its owner, a node that starts, its local copy, replay workers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from strandline.node.shard.status import Status
 from strandline.recovery.rewinding import ToBucket
 from strandline.store.jobs import JobState
 from strandline.store.protocol import Fenced
-from support.rewound_worlds import checked, lived, rewound, stopped, superseded, worlds
+from support.rewound_worlds import checked, lived, rewound, stopped, superseded
 from support.shard_world import (
     HOUR,
     MINUTE,
@@ -32,17 +32,6 @@ pytestmark = pytest.mark.simulation
 
 FIRST = START // HOUR  # The bucket that the first record falls into.
 LASTING = replace(POLICY, retention=48 * HOUR)  # Nothing is purged within a test.
-
-
-@pytest.fixture
-def make_world() -> Iterator[Callable[..., World]]:
-    with worlds() as make:
-        yield make
-
-
-@pytest.fixture
-def world(make_world: Callable[..., World]) -> World:
-    return make_world()
 
 
 def test_28_a_shard_that_is_owned_is_rewound_only_by_force_and_its_owner_is_fenced(world: World) -> None:
