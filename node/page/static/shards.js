@@ -56,7 +56,7 @@ function jobs(states) {
 }
 
 function started(shard) {
-    const phases = STEPS.filter(([phase]) => shard.start_s[phase] >= 0.1);
+    const phases = STEPS.filter(([phase]) => shard.start_s[phase] >= 0.5);
     return shard.active && phases.length ? `start: ${phases.map(([phase, words]) => `${words.toLowerCase()} ${duration(shard.start_s[phase])}`).join(", ")}` : "";
 }
 
