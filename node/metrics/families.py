@@ -77,3 +77,8 @@ def _family(metric: Metric) -> Family:
 def _check(metric: Metric, labels: Sequence[str]) -> None:
     if len(labels) != len(metric.labels):
         raise ValueError(f"{metric.name} has the labels {metric.labels}, and {labels} were given")
+
+
+def in_seconds(milliseconds: int | None) -> float | None:
+    """Of a time in milliseconds that may not be known."""
+    return milliseconds / 1000 if milliseconds is not None else None

@@ -7,7 +7,7 @@ from prometheus_client.core import Metric as Family
 from strandline.node.metrics import node_metrics as node
 from strandline.node.metrics.build import put_build
 from strandline.node.metrics.catalogue import NODE_METRICS
-from strandline.node.metrics.families import Families
+from strandline.node.metrics.families import Families, in_seconds
 from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.metrics.readiness_watch import ReadinessFigures
 from strandline.node.metrics.shard_families import put_shard
@@ -56,15 +56,11 @@ def _put_readiness(families: Families, readiness: ReadinessFigures, now: int) ->
         return
     hour = readiness.newest_ready_hour
     families.put(node.READY_HOUR_END, (hour + 1) * HOUR / 1000 if hour is not None else None)
-    families.put(node.DATASET_FLUSH_INTERVAL, _seconds(readiness.flush_interval))
-    families.put(node.TOPIC_RETENTION, _seconds(readiness.kafka_retention))
+    families.put(node.DATASET_FLUSH_INTERVAL, in_seconds(readiness.flush_interval))
+    families.put(node.TOPIC_RETENTION, in_seconds(readiness.kafka_retention))
     families.put(node.UNREAD_PARTITIONS, sum(one.stored_until is None for one in readiness.partitions))
     for one in readiness.partitions:
         if one.stored_until is not None:
             families.put(node.STORED_UNTIL, one.stored_until / 1000, str(one.shard))
             # As of the scrape: figures that are old must not look as if they had stopped getting older.
             families.put(node.BEHIND, max(0, now - one.stored_until) / 1000, str(one.shard))
-
-
-def _seconds(milliseconds: int | None) -> float | None:
-    return milliseconds / 1000 if milliseconds is not None else None

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from strandline.node.metrics import shard_reading_metrics as reading
 from strandline.node.metrics import shard_storing_metrics as storing
-from strandline.node.metrics.families import Families
+from strandline.node.metrics.families import Families, in_seconds
 from strandline.node.metrics.metric import Metric
 from strandline.node.shard.phases import lag_seconds, phase_seconds, seconds_left
 from strandline.node.shard.report import ShardReport
@@ -65,10 +65,6 @@ def _put_by_label(families: Families, report: ShardReport, shard: str, now: int)
         families.put(storing.REPLAY_JOBS, report.jobs.get(state.value, 0), shard, state.value)
 
 
-def _seconds(milliseconds: int | None) -> float | None:
-    return milliseconds / 1000 if milliseconds is not None else None
-
-
 def _time(milliseconds: int) -> float | None:
     """Of something that may never have happened."""
     return milliseconds / 1000 if milliseconds else None
@@ -105,8 +101,8 @@ _FIGURES: tuple[tuple[Metric, Figure], ...] = (
     (storing.INDEX_BYTES, lambda told: told.status.counters.index_bytes),
     (storing.LAST_INDEX_BYTES, lambda told: told.status.counters.last_index_bytes or None),
     (storing.PROGRESS, lambda told: told.status.fraction),
-    (storing.RETENTION_MARGIN, lambda told: _seconds(told.status.time_left)),
-    (storing.KAFKA_RETENTION, lambda told: _seconds(told.limits.kafka_retention)),
+    (storing.RETENTION_MARGIN, lambda told: in_seconds(told.status.time_left)),
+    (storing.KAFKA_RETENTION, lambda told: in_seconds(told.limits.kafka_retention)),
 )
 # Those that are known once the index is loaded.
 _LOADED: tuple[tuple[Metric, Figure], ...] = (
