@@ -18,6 +18,12 @@ _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*")
 _METRIC_NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPERATOR = re.compile("=~|=|!=|!~")
+_OPERATORS = {op.value: op for op in MatchOp}
+_PLAIN_MATCHER = re.compile(r'([A-Za-z_][A-Za-z0-9_]*+)(=~|!=|!~|=)"([^"\\\n]*+)"')
+_ONE_PLAIN_MATCHER = r'[A-Za-z_][A-Za-z0-9_]*+(?:=~|!=|!~|=)"[^"\\\n]*+"'
+_PLAIN_SELECTOR = re.compile(
+    rf"([A-Za-z_:][A-Za-z0-9_:]*+)?(?:\{{({_ONE_PLAIN_MATCHER}(?:,{_ONE_PLAIN_MATCHER})*+,?)\}})?"
+)
 _RAW_STRING = re.compile("`([^`]*)`")
 _PLAIN_CHARACTERS = {'"': re.compile(r'[^"\\\n]+'), "'": re.compile(r"[^'\\\n]+")}
 _NUMBER = re.compile(r"([0-7]{3})|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})")
@@ -42,6 +48,8 @@ def parse_selector(selector: str) -> tuple[Matcher, ...]:
     Raises `InvalidSelector`, which says where, what was found and what was expected. `{}` is a selector: whether one
     may match everything is `require_a_non_empty_matcher`'s to say.
     """
+    if plain := plain_matchers(selector):
+        return tuple([Matcher(label, _OPERATORS[op], value) for label, op, value in plain])
     return _Parser(selector).parse()
 
 
@@ -50,12 +58,30 @@ def require_a_non_empty_matcher(matchers: Sequence[Matcher]) -> None:
 
     Raises `InvalidSelector`, or `InvalidMatcher` for an expression that can't be read.
     """
+    if any(matcher.value and matcher.op is MatchOp.EQUAL for matcher in matchers):
+        return
     if all(map(matches_empty, matchers)):
         shown = ", ".join(map(str, matchers))
         raise InvalidSelector(
             f"{{{shown}}} matches series without any of its labels",
             remedy='Add a matcher that does not match the empty value, such as a metric\'s name or job=~".+"',
         )
+
+
+def plain_matchers(selector: str) -> list[tuple[str, str, str]]:
+    """The matchers of a selector without anything that has to be looked at twice, as most are: a label, an operator and
+    a value of each. None if this is another one, or none at all.
+    """
+    plain = _PLAIN_SELECTOR.fullmatch(selector)
+    if plain is None or not selector.isascii():
+        return []
+    name, braces = plain.groups("")
+    matchers: list[tuple[str, str, str]] = _PLAIN_MATCHER.findall(braces)
+    if not name:
+        return matchers
+    if name.lower() in _NO_METRIC_NAMES or METRIC_NAME in braces:
+        return []
+    return [(METRIC_NAME, "=", name), *matchers]
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import orjson
@@ -10,7 +11,7 @@ from prometheus_client.core import Metric as Family
 
 from strandline.clock import Clock
 from strandline.node.http.api.kernel_loading import load_kernels
-from strandline.node.http.api.quick_way import QuickWay
+from strandline.node.http.api.quick_lookups import QuickLookups
 from strandline.node.http.api.routes import api_routes
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.health import health_routes
@@ -64,7 +65,7 @@ class NodeFront:
         self._watch = ReadinessWatch(opener, clock)
         self._workers = Workers(clock, concurrency=settings.query.concurrency, timeout_s=settings.query.timeout.seconds)
         self._loading: asyncio.Future[None] | None = None
-        self._quick = QuickWay(self._queries, is_open=self._has_kernels)
+        self._quick = QuickLookups(self._queries, self._workers, settings.query.max_names, is_open=self._has_kernels)
         self._answering: dict[str, Handler] = {}
         self._server: HttpServer | None = None
 
@@ -77,6 +78,8 @@ class NodeFront:
             max_body=MAX_BODY,
             mask=self._mask,
             middlewares=(observing(self.figures, self._clock),),
+            counts=self.figures,
+            clock=self._clock,
         )
         self.bound: BoundAddress = await self._server.start()
         self._watch.start()
@@ -97,6 +100,7 @@ class NodeFront:
             self._server.reload(settings.http)
         if settings.query != self._settings.query:
             self._workers.reload(concurrency=settings.query.concurrency, timeout_s=settings.query.timeout.seconds)
+            self._quick.max_names = settings.query.max_names
             self._answering = {route.path: route.handler for route in self._query_routes(settings.query)}
         self._settings = settings
 
@@ -104,7 +108,7 @@ class NodeFront:
         query_routes = self._query_routes(self._settings.query)
         self._answering = {route.path: route.handler for route in query_routes}
         return (
-            *(Route(route.methods, route.path, self._answered_by(route.path), route.access) for route in query_routes),
+            *(replace(route, handler=self._answered_by(route.path)) for route in query_routes),
             *health_routes(self._supervisor),
             *metrics_routes(self._collect),
             *readiness_routes(self._watch, self._workers),

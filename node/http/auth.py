@@ -8,9 +8,8 @@ browser would send it along with a request that another site has made.
 import base64
 import binascii
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from aiohttp import web
 
 from strandline.node.http.errors import Refused
 from strandline.node.http.routes import Access
@@ -41,6 +40,8 @@ class Tokens:
 
     def __init__(self, settings: HttpSettings) -> None:
         self._by_access: dict[Access, bytes] = {}
+        self.version = 0
+        """Changes with the tokens."""
         self.replace(settings)
 
     def __repr__(self) -> str:
@@ -56,6 +57,7 @@ class Tokens:
         self._by_access = {
             access: file.content.get_secret_value().encode() for access, file in files.items() if file is not None
         }
+        self.version += 1
 
     def guards(self, access: Access) -> bool:
         """Whether callers have to show something: for this access or, where it is open to all, for any."""
@@ -63,8 +65,8 @@ class Tokens:
             return bool(self._by_access)
         return access is Access.ADMIN or access in self._by_access
 
-    def check(self, request: web.Request, access: Access) -> None:
-        """Raises `Refused` (401 or 403) unless the request may do this."""
+    def check(self, path: str, headers: Mapping[str, str], access: Access) -> None:
+        """Raises `Refused` (401 or 403) unless a request to this path, with these header fields, may do this."""
         known = self._by_access
         if access is Access.ADMIN and Access.ADMIN not in known:
             raise Refused(
@@ -75,12 +77,12 @@ class Tokens:
             )
         if access is Access.OPEN or not self.guards(access):
             return
-        presented = _presented(request)
+        presented = _presented(headers.get("Authorization", ""))
         if presented is None:
-            raise _unauthorized(request, access, "a token is needed")
+            raise _unauthorized(path, headers, access, "a token is needed")
         held = _kinds_of(presented.token, known)
         if not held:
-            raise _unauthorized(request, access, "the token is not known")
+            raise _unauthorized(path, headers, access, "the token is not known")
         if presented.basic and access is not Access.READ:
             raise Refused(403, "forbidden", f"{access} access takes a bearer token, not a password")
         allowed = {access} | ({Access.ADMIN} if access is Access.READ else set())
@@ -99,8 +101,8 @@ def _kinds_of(token: bytes, known: dict[Access, bytes]) -> set[Access]:
     return {access for access, is_same in same if is_same}
 
 
-def _presented(request: web.Request) -> _Presented | None:
-    scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
+def _presented(authorization: str) -> _Presented | None:
+    scheme, _, rest = authorization.partition(" ")
     rest = rest.strip()
     if not rest or len(rest) > _LONGEST:
         return None
@@ -117,9 +119,9 @@ def _presented(request: web.Request) -> _Presented | None:
     return _Presented(password, basic=True) if colon else None
 
 
-def _unauthorized(request: web.Request, access: Access, reason: str) -> Refused:
+def _unauthorized(path: str, headers: Mapping[str, str], access: Access, reason: str) -> Refused:
     # Only where a person looks, and then alone: a browser that sees another challenge before it asks for no password.
-    person = access is Access.READ and (request.path == "/" or "text/html" in request.headers.get("Accept", ""))
+    person = access is Access.READ and (path == "/" or "text/html" in headers.get("Accept", ""))
     challenge = _BASIC if person else _BEARER
     remedy = f"Send `Authorization: Bearer <token>` with the token of {_TOKEN_SETTINGS[access]}"
     return Refused(401, "unauthorized", reason, remedy=remedy, headers={"WWW-Authenticate": challenge})

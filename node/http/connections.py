@@ -1,8 +1,12 @@
-"""One connection of a client: how many there may be, what it may send, and how what is no HTTP is answered."""
+"""One connection of a client: how many there may be, what it may send, and how what is no HTTP is answered.
+
+Requests that have a quick side are answered there, between those that aiohttp answers on the same connection.
+"""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -11,8 +15,14 @@ from aiohttp.abc import AbstractAccessLogger
 from aiohttp.web_exceptions import HTTPException
 
 from strandline.node.http.errors import Fault, unexpected
+from strandline.node.http.quick_handlers import UnderWay
+from strandline.node.http.quick_side import Begun, QuickSide
+from strandline.node.http.whole import HEADERS, Whole
+from strandline.node.http.whole_requests import RequestReader, WholeRequest
 
 log = structlog.get_logger(__name__)
+# To ask it for its level takes less than to let it drop a line.
+_ACCESS = logging.getLogger(__name__)
 
 # A long selector in a URL is normal; whoever has a longer one posts it.
 _LONGEST_LINE = 32 << 10
@@ -20,14 +30,9 @@ _LONGEST_HEADER = 16 << 10
 _MOST_HEADERS = 100
 # How long the rest of a body is read that nobody wants: a client that is cut off while it sends sees no answer.
 _LINGER_S = 5.0
+# How long a client may take nothing of an answer.
+_TAKEN_WITHIN_S = 60.0
 
-HEADERS: Mapping[str, str] = {
-    "Server": "strandline",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 _TOO_MANY = (
     b"HTTP/1.1 503 Service Unavailable\r\nServer: strandline\r\nRetry-After: 1\r\nContent-Type: text/plain\r\n"
     b"Content-Length: 40\r\nConnection: close\r\n\r\nthere are too many connections already.\n"
@@ -42,12 +47,22 @@ class ConnectionLimits:
     timeout_s: float
 
 
+@dataclass(slots=True)
+class _Turn:
+    """A request whose answer is worked on at the quick side: its bytes, and what came behind it."""
+
+    data: bytes
+    begun: Begun
+    under_way: UnderWay
+    behind: list[bytes] = field(default_factory=list)
+
+
 class Connection(web.RequestHandler):
-    """aiohttp's, with a limit on their number and without a word about what it is made of."""
+    """aiohttp's, with a limit on their number, a quick side, and without a word about what it is made of."""
 
-    __slots__ = ("_most",)
+    __slots__ = ("_closes", "_handed_over", "_is_plain", "_most", "_quick", "_reader", "_taking", "_turn", "_turn_over")
 
-    def __init__(self, server: web.Server, limits: ConnectionLimits) -> None:
+    def __init__(self, server: web.Server, limits: ConnectionLimits, quick: QuickSide) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -60,7 +75,14 @@ class Connection(web.RequestHandler):
             # A body comes to its handler as it was sent: what may be unpacked, and how far, is decided there.
             auto_decompress=False,
         )
-        self._most = limits.connections
+        self._most, self._quick = limits.connections, quick
+        # Until now every request came whole, so that aiohttp has no half of one.
+        self._is_plain, self._reader = True, RequestReader()
+        self._turn: _Turn | None = None
+        self._turn_over: asyncio.Future[None] | None = None
+        self._handed_over: Begun | None = None
+        self._closes = False
+        self._taking: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -70,6 +92,156 @@ class Connection(web.RequestHandler):
             if isinstance(transport, asyncio.WriteTransport):
                 transport.write(_TOO_MANY)
             self.force_close()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._end_watch()
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.under_way.abandon()
+            self._quick.passed_on()
+            self._end_turn()
+        self.abandon_handed_over()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._taking is not None:
+            self._end_watch()
+        if self._turn is not None:
+            # Requests may be sent before others are answered, though hardly any client does.
+            self._turn.behind.append(data)
+            if self.transport is not None:
+                self.transport.pause_reading()
+            return
+        if self._is_plain:
+            request = self._reader.read(data)
+            self._is_plain = request is not None
+            if request is not None and self._is_idle() and self._takes_turn(request, data):
+                return
+        super().data_received(data)
+
+    @property
+    def handed_over(self) -> Begun | None:
+        """What the quick side has begun and could not end, for the request that is being handled."""
+        return self._handed_over
+
+    def abandon_handed_over(self) -> None:
+        """The request was handled: nobody wants any more what the quick side has begun."""
+        begun, self._handed_over = self._handed_over, None
+        if begun is not None and not isinstance(begun.answer, Whole):
+            begun.answer.abandon()
+
+    def close(self) -> None:
+        """As aiohttp has it: what is under way is answered before."""
+        if self._turn is not None:
+            self._closes = True
+        else:
+            super().close()
+
+    async def shutdown(self, timeout: float | None = 15.0) -> None:
+        """The same, and wait for it."""
+        if self._turn is not None:
+            self._turn_over = self._loop.create_future()
+            await asyncio.wait([self._turn_over], timeout=timeout)
+            # Whatever was handed over then is under way for aiohttp two turns of the loop later.
+            for _ in range(3):
+                await asyncio.sleep(0)
+        await super().shutdown(timeout)
+
+    def _is_idle(self) -> bool:
+        """Whether aiohttp waits for a request, and the client has taken all that was sent."""
+        waiter, transport = self._waiter, self.transport
+        return (
+            waiter is not None
+            and not waiter.done()
+            and not self._messages
+            and not self._upgraded
+            and transport is not None
+            and not (self._close or self._force_close)
+            and transport.get_write_buffer_size() == 0
+        )
+
+    def _takes_turn(self, request: WholeRequest, data: bytes) -> bool:
+        begun = self._quick.begin(request)
+        if begun is None:
+            return False
+        if isinstance(begun.answer, Whole):
+            self._reply(begun, begun.answer)
+        else:
+            self._turn = _Turn(data, begun, begun.answer)
+            begun.answer.when_here(self._arrived)
+        return True
+
+    def _arrived(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return
+        whole = turn.under_way.take()
+        if whole is not None:
+            self._reply(turn.begun, whole)
+        else:
+            self._quick.passed_on()
+            self._handed_over = turn.begun
+            super().data_received(turn.data)
+        if self._closes or self._turn_over is not None:
+            self._end_turn()
+        if turn.behind and self.transport is not None:
+            self.transport.resume_reading()
+            self.data_received(b"".join(turn.behind))
+
+    def _end_turn(self) -> None:
+        if self._closes:
+            super().close()
+        if self._turn_over is not None and not self._turn_over.done():
+            self._turn_over.set_result(None)
+
+    def _reply(self, begun: Begun, whole: Whole) -> None:
+        transport = self.transport
+        if transport is None:
+            self._quick.passed_on()
+            return
+        transport.write(self._quick.raw(whole))
+        if left := transport.get_write_buffer_size():
+            self._watch_taking(left)
+        self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        seconds = self._quick.answered(begun)
+        if not _ACCESS.isEnabledFor(logging.DEBUG):
+            return
+        log.debug(
+            "request",
+            method=begun.request.method,
+            path=begun.request.path,
+            status=200,
+            bytes=len(whole.body),
+            ms=round(seconds * 1000, 1),
+            remote=self.peername[0] if isinstance(self.peername, tuple) else self.peername,
+        )
+
+    def _watch_taking(self, left: int) -> None:
+        """So much of an answer has not gone out yet: see to it that the client takes it."""
+        self._taking = self._loop.call_later(_TAKEN_WITHIN_S, self._look_at_taking, left)
+
+    def _end_watch(self) -> None:
+        if self._taking is not None:
+            # It asks for more, so that it has taken what it was given; or it is gone.
+            self._taking.cancel()
+            self._taking = None
+
+    def _look_at_taking(self, before: int) -> None:
+        self._taking = None
+        left = self.transport.get_write_buffer_size() if self.transport is not None else 0
+        if self.transport is None or not left:
+            return
+        if left < before:
+            self._watch_taking(left)
+            return
+        log.info("a client that takes nothing of its answer is cut off", after_s=_TAKEN_WITHIN_S)
+        self.transport.abort()
+
+    def _process_keepalive(self) -> None:
+        if self._turn is not None:
+            # aiohttp knows of no request.
+            self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        super()._process_keepalive()
 
     def handle_error(
         self,
@@ -106,12 +278,31 @@ class AccessLog(AbstractAccessLogger):
         return True
 
     def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
+        length = 0 if isinstance(response, HTTPException) else response.body_length
         log.debug(
             "request",
             method=request.method,
             path=request.path,
             status=response.status,
-            bytes=0 if isinstance(response, HTTPException) else response.body_length,
+            bytes=length,
             ms=round(time * 1000, 1),
             remote=request.remote,
         )
+
+
+def begun_of(request: web.BaseRequest) -> Begun | None:
+    """What the quick side has begun for a request that it has handed over."""
+    connection = request.protocol
+    return connection.handed_over if isinstance(connection, Connection) else None
+
+
+@web.middleware
+async def begun_abandoned(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """The middleware that gives up what the quick side has begun and no handler has ended."""
+    try:
+        return await handler(request)
+    finally:
+        if isinstance(request.protocol, Connection):
+            request.protocol.abandon_handed_over()

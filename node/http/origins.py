@@ -5,20 +5,19 @@ may post to this machine without reading the answer. The first is known by the n
 """
 
 import ipaddress
+from collections.abc import Mapping
 from urllib.parse import urlsplit
-
-from aiohttp import web
 
 from strandline.node.http.errors import Refused
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def check_origin(request: web.Request, listening_host: str, *, guarded: bool) -> None:
+def check_origin(method: str, headers: Mapping[str, str], listening_host: str, *, guarded: bool) -> None:
     """Raises `Refused` for what another site's page has sent. Without a token, the machine must also be called by a
     name that can only mean itself.
     """
-    host = _host_of(request.headers.get("Host", ""))
+    host = _host_of(headers.get("Host", ""))
     if not guarded and host not in ("", listening_host) and not _is_loopback(host):
         raise Refused(
             403,
@@ -27,8 +26,8 @@ def check_origin(request: web.Request, listening_host: str, *, guarded: bool) ->
             "answered",
             remedy="Use localhost or the address that is listened on; for other names set a token",
         )
-    origin = request.headers.get("Origin")
-    if origin is None or request.method in _SAFE:
+    origin = headers.get("Origin")
+    if origin is None or method in _SAFE:
         return
     if origin == "null" or _host_of(urlsplit(origin).netloc) != host:
         raise Refused(403, "forbidden", "the request comes from a page of another site")

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from aiohttp import web
 
+from strandline.node.http.quick_handlers import QuickHandler
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -20,9 +22,10 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One path, in aiohttp's notation (`/api/v1/label/{name}/values`)."""
+    """One path, in aiohttp's notation (`/api/v1/label/{name}/values`). `quick` is asked first, if there is one."""
 
     methods: tuple[str, ...]
     path: str
     handler: Handler
     access: Access
+    quick: QuickHandler | None = None

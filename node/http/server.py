@@ -14,13 +14,17 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from strandline.clock import Clock, SystemClock
 from strandline.node.http.auth import Tokens
-from strandline.node.http.connections import HEADERS, Connection, ConnectionLimits
+from strandline.node.http.connections import Connection, ConnectionLimits, begun_abandoned
 from strandline.node.http.errors import Refused, SlowRequest, errors_answered
 from strandline.node.http.listening import BoundAddress, address_of, bound_socket, load_certificate, tls_context
 from strandline.node.http.marks import ANSWER_BEGUN
 from strandline.node.http.origins import check_origin
+from strandline.node.http.quick_side import Counts, QuickSide
 from strandline.node.http.routes import Handler, Route
+from strandline.node.http.whole import HEADERS
+from strandline.node.http.whole_requests import WholeRequest
 from strandline.node.masking import SecretMask
 from strandline.node.settings.fields import is_loopback, split_listen_address
 from strandline.node.settings.http_sections import HttpSettings
@@ -43,9 +47,15 @@ class HttpServer:
         mask: SecretMask | None = None,
         request_timeout_s: float | None = None,
         middlewares: Sequence[Middleware] = (),
+        counts: Counts | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        """`middlewares` see each request first and its answer last, errors as they are answered."""
+        """`middlewares` see each request first and its answer last, errors as they are answered; `counts` is told of
+        requests that are answered without them.
+        """
         self._address = address
+        self._listening_host, _ = split_listen_address(address)
+        self._is_loopback = is_loopback(address)
         self._timeout_s = settings.request_timeout.seconds if request_timeout_s is None else request_timeout_s
         self._connections = settings.connections
         self._tokens = Tokens(settings)
@@ -53,11 +63,12 @@ class HttpServer:
         self._max_body = max_body
         self._app = web.Application(
             client_max_size=max_body,
-            middlewares=[*middlewares, errors_answered(mask or SecretMask()), self._body_bounded()],
+            middlewares=[*middlewares, begun_abandoned, errors_answered(mask or SecretMask()), self._body_bounded()],
         )
         self._app.on_response_prepare.append(_prepared)
         for route in routes:
             self._add(route)
+        self._quick = QuickSide(routes, self._check_whole, clock or SystemClock(), counts)
         self._runner = web.AppRunner(self._app, handler_cancellation=True)
         self._server: asyncio.Server | None = None
         self._stopping = asyncio.Lock()
@@ -104,9 +115,9 @@ class HttpServer:
         limits = ConnectionLimits(self._connections, self._timeout_s)
         loop = asyncio.get_running_loop()
         if self._context is None:
-            return await loop.create_server(lambda: Connection(server, limits), sock=listener)
+            return await loop.create_server(lambda: Connection(server, limits, self._quick), sock=listener)
         return await loop.create_server(
-            lambda: Connection(server, limits),
+            lambda: Connection(server, limits, self._quick),
             sock=listener,
             ssl=self._context,
             ssl_handshake_timeout=min(self._timeout_s, _HANDSHAKE_S),
@@ -119,14 +130,24 @@ class HttpServer:
         for method in methods:
             resource.add_route(method, handler)
 
-    def _guarded(self, route: Route) -> Handler:
-        listening_host, _ = split_listen_address(self._address)
-        loopback = is_loopback(self._address)
+    def _check(self, request: web.Request | WholeRequest, route: Route) -> None:
+        """Raises `Refused` if the request may not be made."""
+        headers, access = request.headers, route.access
+        is_guarded = not self._is_loopback or self._tokens.guards(access)
+        check_origin(request.method, headers, self._listening_host, guarded=is_guarded)
+        self._tokens.check(request.path, headers, access)
 
+    def _check_whole(self, request: WholeRequest, route: Route) -> None:
+        """The same for a request whose header fields may have been looked at before."""
+        clearance = (route.access, request.method, self._tokens.version)
+        if request.headers.cleared_for != clearance:
+            self._check(request, route)
+            request.headers.cleared_for = clearance
+
+    def _guarded(self, route: Route) -> Handler:
         async def guarded(request: web.Request) -> web.StreamResponse:
-            check_origin(request, listening_host, guarded=not loopback or self._tokens.guards(route.access))
             try:
-                self._tokens.check(request, route.access)
+                self._check(request, route)
             except Refused as refused:
                 log.info("request refused", path=request.path, remote=request.remote, reason=refused.message)
                 raise

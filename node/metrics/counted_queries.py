@@ -31,12 +31,11 @@ from strandline.node.query.queries import (
     QueryTooLarge,
     QueryUnavailable,
 )
-from strandline.node.query.quick import Coming, Lookup, QuickQueries
+from strandline.node.query.quick import LABEL_NAMES, LABEL_VALUES, SERIES, Coming, Question, QuickQueries
 
 Given = TypeVar("Given", bound=Answer)
 
 ANSWERED, KEPT, WARNED, FAILED = "answered", "kept", "warned", "failed"
-_LOOKUPS = {SeriesAsk: "series", LabelNamesAsk: "label-names", LabelValuesAsk: "label-values"}
 _OUTCOMES: tuple[tuple[type[BaseException], str], ...] = (
     (QueryTooLarge, "too-large"),
     (QueryTimedOut, "timed-out"),
@@ -54,17 +53,14 @@ class Queries(NodeQueries, QuickQueries, Protocol):
 class CountedComing:
     """`Coming`, counted once it is fetched."""
 
-    def __init__(self, coming: Coming, fetch: Callable[[], SeriesAnswer | TermsAnswer]) -> None:
-        self._coming, self._fetch = coming, fetch
+    __slots__ = ("_coming", "_figures", "_kind", "abandon", "is_short", "look_at_time")
 
-    async def arrives(self) -> bool:
-        return await self._coming.arrives()
+    def __init__(self, coming: Coming, kind: str, figures: FrontFigures) -> None:
+        self._coming, self._kind, self._figures = coming, kind, figures
+        self.is_short, self.look_at_time, self.abandon = coming.is_short, coming.look_at_time, coming.abandon
 
     def answer(self) -> SeriesAnswer | TermsAnswer:
-        return self._fetch()
-
-    def abandon(self) -> None:
-        self._coming.abandon()
+        return _counted(self._figures, self._kind, self._coming.answer)
 
 
 class CountedQueries:
@@ -74,13 +70,13 @@ class CountedQueries:
         self._queries, self._figures = queries, figures
 
     def series(self, ask: SeriesAsk, cancellation: Cancellation) -> SeriesAnswer:
-        return self._counted("series", lambda: self._queries.series(ask, cancellation))
+        return self._counted(SERIES, lambda: self._queries.series(ask, cancellation))
 
     def label_names(self, ask: LabelNamesAsk, cancellation: Cancellation) -> TermsAnswer:
-        return self._counted("label-names", lambda: self._queries.label_names(ask, cancellation))
+        return self._counted(LABEL_NAMES, lambda: self._queries.label_names(ask, cancellation))
 
     def label_values(self, ask: LabelValuesAsk, cancellation: Cancellation) -> TermsAnswer:
-        return self._counted("label-values", lambda: self._queries.label_values(ask, cancellation))
+        return self._counted(LABEL_VALUES, lambda: self._queries.label_values(ask, cancellation))
 
     def samples(self, ask: SamplesAsk, cancellation: Cancellation) -> SamplesAnswer:
         return self._counted("samples", lambda: self._queries.samples(ask, cancellation))
@@ -94,23 +90,27 @@ class CountedQueries:
     def edition(self) -> Edition | None:
         return self._queries.edition()
 
-    def kept(self, ask: Lookup) -> None:
-        self._queries.kept(ask)
-        self._figures.asked(_LOOKUPS[type(ask)], KEPT)
+    def kept(self, question: Question) -> None:
+        self._queries.kept(question)
+        self._figures.asked(question.kind, KEPT)
 
-    def begin_at_once(self, ask: Lookup, cancellation: Cancellation) -> "CountedComing | None":
-        coming = self._queries.begin_at_once(ask, cancellation)
-        if coming is None:
-            return None
-        return CountedComing(coming, lambda: self._counted(_LOOKUPS[type(ask)], coming.answer))
+    def begin_at_once(
+        self, question: Question, cancellation: Cancellation, came: Callable[[], None]
+    ) -> CountedComing | None:
+        coming = self._queries.begin_at_once(question, cancellation, came)
+        return CountedComing(coming, question.kind, self._figures) if coming is not None else None
 
     def _counted(self, ask: str, question: Callable[[], Given]) -> Given:
-        try:
-            answer = question()
-        except BaseException as error:
-            self._figures.asked(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
-            raise
-        series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer) else 0
-        samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
-        self._figures.asked(ask, WARNED if answer.warnings else ANSWERED, series=series, samples=samples)
-        return answer
+        return _counted(self._figures, ask, question)
+
+
+def _counted(figures: FrontFigures, ask: str, question: Callable[[], Given]) -> Given:
+    try:
+        answer = question()
+    except BaseException as error:
+        figures.asked(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
+        raise
+    series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer) else 0
+    samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
+    figures.asked(ask, WARNED if answer.warnings else ANSWERED, series=series, samples=samples)
+    return answer

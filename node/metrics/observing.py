@@ -7,6 +7,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from strandline.clock import Clock
+from strandline.node.http.connections import begun_of
 from strandline.node.metrics.front_figures import FrontFigures
 
 OTHER = "other"
@@ -24,7 +25,8 @@ def observing(figures: FrontFigures, clock: Clock) -> Middleware:
     async def observed(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        began, code = clock.monotonic(), 500
+        begun, code = begun_of(request), 500
+        began = clock.monotonic() if begun is None else begun.at
         with figures.in_flight():
             try:
                 response = await handler(request)

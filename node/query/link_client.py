@@ -1,9 +1,9 @@
 """The front's end of the link to one shard: a small pool of connections, which outlives the shard's process."""
 
-import asyncio
 import select
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,9 +13,11 @@ from strandline.node.query.asks import Ask
 from strandline.node.query.edition import Edition, EditionReader
 from strandline.node.query.frames import FrameDamaged, Message
 from strandline.node.query.link_server import EDITION, REPORT
-from strandline.node.query.link_socket import SHORT, LinkBroken, receive, send, short_frame
+from strandline.node.query.link_socket import SHORT, LinkBroken, decode_frame, receive, receive_rest, send
+from strandline.node.query.loop_links import Expected, LoopLinks
 from strandline.node.query.messages import ERROR, answer_of, ask_message, error_of
 from strandline.node.query.queries import Cancellation, QueryTimedOut, QueryUnavailable
+from strandline.node.query.quick import Question
 from strandline.node.shard.report import ShardReport
 
 # So many connections are kept for the next questions.
@@ -37,6 +39,7 @@ class LinkClient:
         self._lock = threading.Lock()
         self._idle: list[socket.socket] = []
         self._page: tuple[EditionReader, socket.socket] | None = None
+        self._loop_links = LoopLinks(path)
         self._is_closed = False
 
     def close(self) -> None:
@@ -45,6 +48,7 @@ class LinkClient:
             idle, self._idle, self._is_closed = self._idle, [], True
         for connection in idle:
             connection.close()
+        self._loop_links.close()
         if self._page is not None:
             self._drop_page(self._page)
 
@@ -69,20 +73,14 @@ class LinkClient:
         cancellation.check()
         return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation, self.take())
 
-    def has_idle(self) -> bool:
-        """Whether a connection is there that nobody uses now."""
-        return bool(self._idle)
-
-    def begin_at_once(self, ask: Ask, cancellation: Cancellation) -> "Asked | None":
-        """The same for a short question, over a connection that is there. None if there is none now."""
-        cancellation.check()
-        idle = self._take_idle()
-        if idle is None:
-            return None
-        try:
-            return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation, (idle, True), at_once=True)
-        except LinkBroken:
-            return None
+    def begin_at_once(
+        self, question: Question, cancellation: Cancellation, came: Callable[[], None]
+    ) -> "AskedAtOnce | None":
+        """The same for an event loop, which must not wait: None if it would have to. `came` is called by the loop when
+        there is nothing more for it to wait for.
+        """
+        asked = AskedAtOnce(self, question, cancellation, came)
+        return asked if self._loop_links.ask(question.frame(cancellation.seconds_left), asked) else None
 
     def ask(self, ask: Ask, cancellation: Cancellation) -> Answer:
         """Send a question and fetch its answer, under the rules of `begin` and `Asked.answer`."""
@@ -192,33 +190,11 @@ class Asked:
         message: Message,
         cancellation: Cancellation,
         taken: tuple[socket.socket, bool],
-        *,
-        at_once: bool = False,
     ) -> None:
-        """`taken` is a connection of the client, and whether it was used before. What is asked `at_once` is asked by an
-        event loop, which fetches no page.
-        """
+        """`taken` is a connection of the client, and whether it was used before."""
         self._client, self._message, self._cancellation = client, message, cancellation
         self._connection, self._was_used = taken
-        self._at_once = at_once
         self._send()
-
-    async def arrives(self) -> int | None:
-        """Wait until the answer begins to come, or its time is over; how many bytes it has, if it is short and here as
-        a whole.
-        """
-        loop, came = asyncio.get_running_loop(), asyncio.Event()
-        # One that is closed meanwhile can't be taken off the loop any more by its number, which may be another's.
-        number = self._connection.fileno()
-        loop.add_reader(number, came.set)
-        try:
-            async with asyncio.timeout(self._cancellation.seconds_left):
-                await came.wait()
-        except TimeoutError:
-            return None
-        finally:
-            loop.remove_reader(number)
-        return short_frame(self._connection)
 
     def answer(self) -> Answer:
         """The answer. Raises the shard's errors as they were raised there, `QueryUnavailable` if its process ends
@@ -227,9 +203,7 @@ class Asked:
         try:
             return answer_of(self.receive())
         except FrameDamaged as error:
-            raise QueryUnavailable(
-                f"shard {self._client.shard} gave an answer that is none: {error.message}", remedy=error.remedy
-            ) from error
+            raise _damaged(self._client.shard, error) from error
 
     def receive(self) -> Message:
         """What came back, whatever it is."""
@@ -239,7 +213,7 @@ class Asked:
             self.abandon()
             raise
         self._client.give_back(self._connection)
-        if not (self._was_used or self._at_once):
+        if not self._was_used:
             self._client.fetch_page()
         return message
 
@@ -266,8 +240,6 @@ class Asked:
                 send(self._connection, self._message, self._wait)
             except LinkBroken:
                 # A new connection may have been refused before the question was read: what comes back says why.
-                if self._at_once:
-                    raise
                 if self._was_used:
                     self._connect_again()
         except BaseException:
@@ -287,12 +259,60 @@ class Asked:
         )
 
     def _wait(self, connection: socket.socket, events: int) -> None:
-        poll = select.poll()
-        poll.register(connection, events)
-        while True:
-            self._cancellation.check()
-            if poll.poll(max(1, min(_LOOK_S, self._cancellation.seconds_left) * 1000)):
-                return
+        _wait(connection, events, self._cancellation)
+
+
+class AskedAtOnce(Expected):
+    """A question that an event loop has asked. One thread fetches the answer, or the loop if it is here."""
+
+    __slots__ = ("_cancellation", "_client", "_question")
+
+    def __init__(
+        self, client: LinkClient, question: Question, cancellation: Cancellation, came: Callable[[], None]
+    ) -> None:
+        super().__init__(came)
+        self._client, self._question, self._cancellation = client, question, cancellation
+
+    def answer(self) -> Answer:
+        """The answer, under the rules of `Asked.answer`."""
+        try:
+            if self.frame is not None:
+                return answer_of(decode_frame(self.frame))
+            if self.rest is not None:
+                return answer_of(self._received(*self.rest))
+        except FrameDamaged as error:
+            raise _damaged(self._client.shard, error) from error
+        # The process has ended. A new one may be there.
+        return self._client.ask(self._question.ask(), self._cancellation)
+
+    def _received(self, connection: socket.socket, begun: bytes) -> Message:
+        try:
+            message = receive_rest(connection, begun, lambda one, events: _wait(one, events, self._cancellation))
+        except LinkBroken as error:
+            connection.close()
+            raise QueryUnavailable(
+                f"the process of shard {self._client.shard} ended before it had answered: {error.message}",
+                remedy="Ask again in a while; the status page shows what became of it",
+            ) from error
+        except BaseException:
+            connection.close()
+            raise
+        self._client.give_back(connection)
+        return message
+
+
+def _wait(connection: socket.socket, events: int, cancellation: Cancellation) -> None:
+    """Until there is something to do on a connection, or nobody wants it any more."""
+    poll = select.poll()
+    poll.register(connection, events)
+    while True:
+        cancellation.check()
+        if poll.poll(max(1, min(_LOOK_S, cancellation.seconds_left) * 1000)):
+            return
+
+
+def _damaged(shard: int, error: FrameDamaged) -> QueryUnavailable:
+    return QueryUnavailable(f"shard {shard} gave an answer that is none: {error.message}", remedy=error.remedy)
 
 
 def _no_wait(_connection: socket.socket, _events: int) -> None:

@@ -51,7 +51,12 @@ def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Mes
     `FrameDamaged`, after which the connection is good for nothing.
     """
     # Most messages are short, and are here whole. Nothing follows one before it is answered.
-    begun = _received_some(connection, wait)
+    return receive_rest(connection, _received_some(connection, wait), wait, most)
+
+
+def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Waits, most: int = MAX_BODY) -> Message:
+    """The same for a message of which some is here."""
+    begun = bytearray(begun)
     if len(begun) < PREFIX.size:
         begun += _received(connection, PREFIX.size - len(begun), wait)
     header, body = lengths_of(begun[: PREFIX.size], most)
@@ -65,19 +70,14 @@ def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Mes
     return decode(text[:header], _received(connection, body, wait, text[header:]))
 
 
-def short_frame(connection: socket.socket) -> int | None:
-    """The length of a whole frame that waits to be received, if it has no more than `SHORT` bytes."""
-    try:
-        prefix = connection.recv(PREFIX.size, socket.MSG_PEEK)
-        if len(prefix) < PREFIX.size:
-            return None
-        size = PREFIX.size + sum(lengths_of(prefix))
-        return size if size <= SHORT and len(connection.recv(size, socket.MSG_PEEK)) == size else None
-    except (OSError, FrameDamaged):
-        return None
+def decode_frame(frame: bytes) -> Message:
+    """A message that is here as a whole."""
+    header, _ = lengths_of(frame[: PREFIX.size])
+    behind = PREFIX.size + header
+    return decode(frame[PREFIX.size : behind], bytearray(frame[behind:]))
 
 
-def _received_some(connection: socket.socket, wait: Waits) -> bytearray:
+def _received_some(connection: socket.socket, wait: Waits) -> bytes:
     while True:
         try:
             data = connection.recv(SHORT)
@@ -88,7 +88,7 @@ def _received_some(connection: socket.socket, wait: Waits) -> bytearray:
             raise LinkBroken(f"the link is broken: {error.strerror}", clean=True) from error
         if not data:
             raise LinkBroken("the other side has closed the link", clean=True)
-        return bytearray(data)
+        return data
 
 
 def _received(connection: socket.socket, size: int, wait: Waits, begun: bytearray | None = None) -> bytearray:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-import numpy as np
-
 from strandline.arrays import I64s
 from strandline.errors import Fatal, StrandlineError
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
@@ -35,7 +33,7 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.frames import FrameDamaged, Message
-from strandline.node.query.kernels.soundness import first_unsound_key
+from strandline.node.query.kernels.soundness import first_unsound_key, lead_to
 from strandline.node.query.queries import QueryCancelled, QueryTimedOut, QueryTooLarge, QueryUnavailable
 from strandline.time_range import TimeRange
 
@@ -143,18 +141,17 @@ def answer_of(message: Message) -> Answer:
     fields, columns = _Fields(message), message.columns
     if message.kind == ERROR:
         raise error_of(message)
-    warnings = fields.get("warnings", lambda told: tuple(_text(one) for one in _list(told)))
+    warnings = fields.get("warnings", _texts)
     match message.kind:
         case "series":
             offsets, data = _typed(columns, "<i8", "|u1")
-            return SeriesAnswer(_keys(offsets, data), fields.get("more", _flag), warnings)
+            return SeriesAnswer(_keys(offsets, data), fields.flag("more"), warnings)
         case "terms":
             offsets, data, counts = _typed(columns, "<i8", "|u1", "<i8")
             _check_offsets(offsets, len(data))
             if len(counts) != len(offsets) - 1:
                 raise FrameDamaged(f"{len(offsets) - 1} terms came with {len(counts)} counts")
-            more, of_all = fields.get("more", _flag), fields.get("of_all", _flag)
-            return TermsAnswer(offsets, data, counts, more, warnings, of_all)
+            return TermsAnswer(offsets, data, counts, fields.flag("more"), warnings, fields.flag("of_all"))
         case "samples":
             offsets, data, first, time, value = _typed(columns, "<i8", "|u1", "<i8", "<i8", "<f8")
             _check_offsets(first, len(time))
@@ -164,7 +161,7 @@ def answer_of(message: Message) -> Answer:
         case "cardinality":
             tops = {name: fields.get(name, _values) for name in _TOPS}
             labels = fields.get("labels", lambda told: tuple(LabelCardinality(*_row(one, "siii")) for one in told))
-            exact = fields.get("exact_values", _flag)
+            exact = fields.flag("exact_values")
             return CardinalityAnswer(fields.count("series"), labels, exact_values=exact, warnings=warnings, **tops)
         case "buckets":
             return BucketsAnswer(fields.get("buckets", _buckets), warnings)
@@ -210,6 +207,10 @@ class _Fields:
 
     def count(self, name: str) -> int:
         return self.get(name, _count)
+
+    def flag(self, name: str) -> bool:
+        told = self._message.fields.get(name)
+        return told if told is True or told is False else self.get(name, _flag)
 
 
 def _told(selector: Selector) -> list[list[str]]:
@@ -261,10 +262,12 @@ def _text(told: Any) -> str:
     return told
 
 
+def _texts(told: Any) -> tuple[str, ...]:
+    return tuple([_text(one) for one in _list(told)]) if told != [] else ()
+
+
 def _flag(told: Any) -> bool:
-    if not isinstance(told, bool):
-        raise TypeError(f"{told!r} is neither true nor false")
-    return told
+    raise TypeError(f"{told!r} is neither true nor false")
 
 
 def _count(told: Any) -> int:
@@ -286,7 +289,7 @@ def _typed(columns: Sequence[Any], *kinds: str) -> Sequence[Any]:
 
 
 def _check_offsets(offsets: I64s, behind: int) -> None:
-    if not len(offsets) or offsets[0] != 0 or offsets[-1] != behind or (np.diff(offsets) < 0).any():
+    if not lead_to(offsets, behind):
         raise FrameDamaged(f"a frame's offsets do not lead from 0 to {behind}")
 
 

@@ -1,9 +1,9 @@
 """Questions to all shards of a node at once, and their answers as one."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from strandline.errors import StrandlineError
 from strandline.node.query.answers import (
@@ -34,23 +34,35 @@ from strandline.node.query.merging import (
 )
 from strandline.node.query.messages import QueryFailed
 from strandline.node.query.queries import Cancellation, QueryUnavailable
-from strandline.node.query.quick import Lookup
+from strandline.node.query.quick import SERIES, Question
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.supervisor.standing import NodeStanding, ProcessState, ShardStanding
 
 OneAnswer = TypeVar("OneAnswer", bound=Answer)
 # A top over several shards is made of longer tops of each: what is in no shard's own is missed.
 _LONGER_TOPS = 10
+# Held for a moment, to decide between whoever fetches an answer and whoever gives it up.
+_FETCHING = threading.Lock()
 
 
 class Pending(Protocol):
     """A question that a shard works on."""
 
-    async def arrives(self) -> int | None: ...
-
     def answer(self) -> Answer: ...
 
     def abandon(self) -> None: ...
+
+
+class PendingAtOnce(Pending, Protocol):
+    """The same for an event loop: `AskedAtOnce`."""
+
+    frame: bytes | None
+    """The answer, once it is here and if it is short."""
+
+    def detach(self) -> None: ...
+
+
+OnePending = TypeVar("OnePending", bound=Pending)
 
 
 class ShardClient(Protocol):
@@ -58,9 +70,9 @@ class ShardClient(Protocol):
 
     def begin(self, ask: Ask, cancellation: Cancellation) -> Pending: ...
 
-    def has_idle(self) -> bool: ...
-
-    def begin_at_once(self, ask: Ask, cancellation: Cancellation) -> Pending | None: ...
+    def begin_at_once(
+        self, question: Question, cancellation: Cancellation, came: Callable[[], None]
+    ) -> PendingAtOnce | None: ...
 
     def edition(self) -> Edition | None: ...
 
@@ -71,6 +83,7 @@ class ShardQueries:
     def __init__(self, clients: Callable[[], Mapping[int, ShardClient]], standing: NodeStanding) -> None:
         """`clients` are the links there are now, by the shards' numbers; a shard without one can't answer."""
         self._clients, self._standing = clients, standing
+        self._known = _LineUp({}, ())
 
     def series(self, ask: SeriesAsk, cancellation: Cancellation) -> SeriesAnswer:
         answers, warnings = self._ask(ask, SeriesAnswer, cancellation)
@@ -103,63 +116,82 @@ class ShardQueries:
 
     def edition(self) -> Edition | None:
         """Of the lists that all shards would give now, as `QuickQueries` has it."""
-        clients, standings = self._clients(), {one.shard: one for one in self._standing.shards()}
-        shards = sorted({*clients, *standings})
-        if not shards or any(_unable(shard, clients, standings) is not None for shard in shards):
+        line_up = self._line_up()
+        if line_up.trouble or not line_up.able:
             return None
         # All of them are looked at: so the page of a process that has ended is let go of.
-        editions = [clients[shard].edition() for shard in shards]
+        editions = [client.edition() for _, client in line_up.able]
         known = [edition for edition in editions if edition is not None]
-        return joined(known) if len(known) == len(shards) else None
+        return joined(known) if len(known) == len(editions) else None
 
-    def kept(self, ask: Lookup) -> None:
+    def kept(self, question: Question) -> None:
         """Nothing is counted here."""
 
-    def begin_at_once(self, ask: Lookup, cancellation: Cancellation) -> "ComingFromShards | None":
+    def begin_at_once(
+        self, question: Question, cancellation: Cancellation, came: Callable[[], None]
+    ) -> "ComingFromShards | None":
         """Ask all shards as `QuickQueries` has it."""
-        clients = self._clients()
-        if not all(client.has_idle() for client in clients.values()):
-            return None
-        asked = _Asked(clients, self._standing)
-        begun = asked.begin(lambda client: client.begin_at_once(ask, cancellation))
-        return ComingFromShards(ask, asked, cancellation) if begun else None
+        coming = ComingFromShards(self._line_up(), question, cancellation, came)
+        return coming if coming.begin_all() else None
+
+    def _line_up(self) -> "_LineUp":
+        """Who can be asked now. It changes far less often than somebody asks."""
+        clients, standings = self._clients(), self._standing.shards()
+        known = self._known
+        if known.clients is not clients or known.standings is not standings:
+            self._known = known = _LineUp(clients, standings)
+        return known
 
     def _ask(
         self, ask: Ask, kind: type[OneAnswer], cancellation: Cancellation
     ) -> tuple[list[OneAnswer], tuple[str, ...]]:
         """The answers of the shards that can answer, one at least, and warnings about the others."""
         cancellation.check()
-        asked = _Asked(self._clients(), self._standing)
+        asked: _Asked[Pending] = _Asked(self._line_up())
         asked.begin(lambda client: client.begin(ask, cancellation))
         return asked.answers(kind)
 
 
-class _Asked:
+class _LineUp:
+    """The shards of a node at one moment, in the order of their numbers: whom to ask, and why others need not be."""
+
+    def __init__(self, clients: Mapping[int, ShardClient], standings: Sequence[ShardStanding]) -> None:
+        self.clients, self.standings = clients, standings
+        self.able: list[tuple[int, ShardClient]] = []
+        self.trouble: dict[int, str] = {}
+        by_shard = {one.shard: one for one in standings}
+        for shard in sorted({*clients, *by_shard}):
+            reason = _unable(shard, clients, by_shard)
+            if reason is None:
+                self.able.append((shard, clients[shard]))
+            else:
+                self.trouble[shard] = reason
+
+
+class _Asked(Generic[OnePending]):
     """A question to all shards: who works on it, and why others can't."""
 
-    def __init__(self, clients: Mapping[int, ShardClient], standing: NodeStanding) -> None:
-        self._clients, self._standings = clients, {one.shard: one for one in standing.shards()}
-        self.pending: dict[int, Pending] = {}
-        self._trouble: dict[int, str] = {}
+    def __init__(self, line_up: _LineUp) -> None:
+        self._able, self._trouble = line_up.able, dict(line_up.trouble)
+        self.pending: dict[int, OnePending] = {}
 
-    def begin(self, begin: Callable[[ShardClient], Pending | None]) -> bool:
+    def begin(self, begin: Callable[[ShardClient], OnePending | None]) -> bool:
         """Ask each shard that may be able to answer. False if one could not be asked like this: then none is."""
         begun = False
         try:
-            for shard in sorted({*self._clients, *self._standings}):
+            for shard, client in self._able:
                 try:
-                    if (reason := _unable(shard, self._clients, self._standings)) is not None:
-                        self._trouble[shard] = reason
-                    elif (pending := begin(self._clients[shard])) is not None:
-                        self.pending[shard] = pending
-                    else:
-                        return False
+                    pending = begin(client)
                 except QueryUnavailable as error:
                     self._trouble[shard] = error.message
+                    continue
+                if pending is None:
+                    return False
+                self.pending[shard] = pending
             begun = True
         finally:
             if not begun:
-                self.abandon()
+                self.give_up()
         return True
 
     def answers(self, kind: type[OneAnswer]) -> tuple[list[OneAnswer], tuple[str, ...]]:
@@ -180,7 +212,9 @@ class _Asked:
                     continue
                 answers.append(answer)
         finally:
-            self.abandon()
+            self.give_up()
+        if answers and not self._trouble:
+            return answers, ()
         reasons = [self._trouble[shard] for shard in sorted(self._trouble)]
         if not answers:
             raise QueryUnavailable(
@@ -189,42 +223,72 @@ class _Asked:
             )
         return answers, tuple(f"{reason}: the answer lacks its series" for reason in reasons)
 
-    def abandon(self) -> None:
-        """Let the shards that work on it give it up."""
+    def give_up(self) -> None:
+        """Let the shards that work on it do so no longer."""
         for one in self.pending.values():
             one.abandon()
         self.pending.clear()
 
 
-class ComingFromShards:
+class ComingFromShards(_Asked[PendingAtOnce]):
     """`Coming` from all shards of a node."""
 
-    def __init__(self, ask: Lookup, asked: _Asked, cancellation: Cancellation) -> None:
-        self._ask, self._asked, self._cancellation = ask, asked, cancellation
-        self._lock, self._is_fetched = threading.Lock(), False
+    def __init__(
+        self, line_up: _LineUp, question: Question, cancellation: Cancellation, came: Callable[[], None]
+    ) -> None:
+        super().__init__(line_up)
+        self._question, self._cancellation, self._came = question, cancellation, came
+        self._missing, self._is_fetched = 0, False
 
-    async def arrives(self) -> bool:
-        sizes = [await pending.arrives() for pending in self._asked.pending.values()]
-        # Of many shards also short answers are much together.
-        return None not in sizes and sum(size for size in sizes if size is not None) <= SHORT
+    def begin_all(self) -> bool:
+        """Ask; False if that can't be done at once. If there is nobody to ask, a thread says so."""
+        question, cancellation, one_came = self._question, self._cancellation, self._one_came
+        if not self.begin(lambda client: client.begin_at_once(question, cancellation, one_came)):
+            return False
+        self._missing = len(self.pending)
+        return self._missing > 0
+
+    def is_short(self) -> bool:
+        """Of many shards also short answers are much together."""
+        size = 0
+        for pending in self.pending.values():
+            if pending.frame is None:
+                return False
+            size += len(pending.frame)
+        return size <= SHORT
 
     def answer(self) -> SeriesAnswer | TermsAnswer:
-        with self._lock:
+        with _FETCHING:
             self._cancellation.check()
             self._is_fetched = True
-        if isinstance(self._ask, SeriesAsk):
-            series, warnings = self._asked.answers(SeriesAnswer)
-            return _warned(merge_series(series, self._ask.limit), warnings)
-        terms, warnings = self._asked.answers(TermsAnswer)
-        return _warned(merge_terms(terms, self._ask.limit), warnings)
+        limit = self._question.limit
+        if self._question.kind == SERIES:
+            series, warnings = self.answers(SeriesAnswer)
+            return _warned(merge_series(series, limit), warnings)
+        terms, warnings = self.answers(TermsAnswer)
+        return _warned(merge_terms(terms, limit), warnings)
+
+    def look_at_time(self) -> None:
+        if self._missing and not self._cancellation.seconds_left:
+            self._missing = 0
+            # Whoever fetches it says that it is too late.
+            for pending in self.pending.values():
+                pending.detach()
+            self._came()
 
     def abandon(self) -> None:
+        self._missing = 0
         self._cancellation.cancel()
-        with self._lock:
+        with _FETCHING:
             # A thread that is fetching it sees that it was cancelled. Its sockets must not be closed under it: their
             # numbers would be those of others in a moment.
             if not self._is_fetched:
-                self._asked.abandon()
+                self.give_up()
+
+    def _one_came(self) -> None:
+        self._missing -= 1
+        if not self._missing:
+            self._came()
 
 
 def _warned(answer: OneAnswer, warnings: tuple[str, ...]) -> OneAnswer:

@@ -1,30 +1,71 @@
 """Questions that the event loop asks itself. Two changes of threads take longer than most look-ups do."""
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from strandline.node.query.answers import SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SeriesAsk
 from strandline.node.query.edition import Edition
+from strandline.node.query.frames import Message, encode
+from strandline.node.query.link_socket import decode_frame
+from strandline.node.query.messages import ask_message, ask_of
 from strandline.node.query.queries import Cancellation
 
 Lookup = SeriesAsk | LabelNamesAsk | LabelValuesAsk
+SERIES, LABEL_NAMES, LABEL_VALUES = "series", "label-names", "label-values"
+
+
+@dataclass(slots=True)
+class Question:
+    """A look-up as it goes over the link: the kind and the fields of its message, but for the time that it has. An
+    event loop that only passes it on need not make anything else of it.
+    """
+
+    kind: str
+    fields: dict[str, Any]
+
+    @classmethod
+    def of(cls, ask: Lookup) -> "Question":
+        """The question that asks for this."""
+        message = ask_message(ask, 0.0)
+        return cls(message.kind, dict(message.fields))
+
+    @property
+    def limit(self) -> int:
+        """How many results are wanted at the most."""
+        limit: int = self.fields["limit"]
+        return limit
+
+    def ask(self) -> Lookup:
+        """What it asks for, as whoever receives it reads it."""
+        ask, _ = ask_of(decode_frame(self.frame(0.0)))
+        if not isinstance(ask, Lookup):
+            raise TypeError(f"{self.kind} is no look-up")
+        return ask
+
+    def frame(self, seconds: float) -> bytes:
+        """As the link takes it, with so much time."""
+        return b"".join(encode(Message(self.kind, self.fields | {"seconds": seconds})))
 
 
 class Coming(Protocol):
-    """An answer on its way. It is either fetched or abandoned."""
+    """An answer on its way to an event loop. It is either fetched or abandoned."""
 
-    async def arrives(self) -> bool:
-        """Wait until it begins to come, or its time is over. Whether all of it is here then, and short; if not, it is
-        for a thread to fetch it.
-        """
+    def is_short(self) -> bool:
+        """Whether all of it is here, and not much; if not, it is for a thread to fetch it."""
         ...
 
     def answer(self) -> SeriesAnswer | TermsAnswer:
         """The answer, under the rules of `NodeQueries`."""
         ...
 
+    def look_at_time(self) -> None:
+        """To be called now and then. If its time is over, it is not waited for any longer."""
+        ...
+
     def abandon(self) -> None:
-        """Give the question up."""
+        """Give the question up. Called by the event loop; afterwards, or when it was fetched, it means nothing."""
         ...
 
 
@@ -35,10 +76,14 @@ class QuickQueries(Protocol):
         """Of the lists that all shards would give now; None if they should not be kept."""
         ...
 
-    def kept(self, ask: Lookup) -> None:
+    def kept(self, question: Question) -> None:
         """A question was answered with a list that was kept."""
         ...
 
-    def begin_at_once(self, ask: Lookup, cancellation: Cancellation) -> Coming | None:
-        """Ask a short question; None if that could not be done without waiting, so that a thread has to."""
+    def begin_at_once(self, question: Question, cancellation: Cancellation, came: Callable[[], None]) -> Coming | None:
+        """Ask a short question; None if that could not be done without waiting, so that a thread has to.
+
+        The event loop calls `came` later, once: when the answer is here or too long to wait for it, or when its time is
+        over. It is not called after `abandon`.
+        """
         ...

@@ -64,7 +64,7 @@ class Supervisor(Generic[Link]):
         self._clock, self._count = clock, count
         self._crew: Crew[Link] = Crew(self._keeper, KeepingRules.of(settings.node), clock)
         self._launcher = launcher
-        self._links: dict[int, Link] = {}
+        self._links: Mapping[int, Link] = {}
         self._partitions: int | None = None
         self._unreachable = ""
         # What was asked of the thread, and what it knows: the first under the lock, the second replaced as a whole.
@@ -170,8 +170,7 @@ class Supervisor(Generic[Link]):
 
     def clients(self) -> Mapping[int, Link]:
         """The links to the shards that are served, by number. They stay the same while processes come and go."""
-        with self._lock:
-            return dict(self._links)
+        return self._links
 
     def _ask(self, what: Callable[[], None]) -> None:
         with self._lock:
@@ -182,11 +181,13 @@ class Supervisor(Generic[Link]):
         """Serve what the settings list."""
         shards = served_shards(self._settings, partitions)
         with self._lock:
-            for shard in shards:
-                if shard not in self._links:
-                    self._links[shard] = self._links_of(shard, socket_path(self._folder, shard))
-            gone = [self._links.pop(shard) for shard in self._links.keys() - set(shards)]
-            links = dict(self._links)
+            before = self._links
+            # Replaced as a whole, since any thread may be looking at it.
+            self._links = links = {
+                shard: before[shard] if shard in before else self._links_of(shard, socket_path(self._folder, shard))
+                for shard in shards
+            }
+            gone = [before[shard] for shard in before.keys() - links.keys()]
         self._partitions, self._unreachable = partitions, ""
         self._ask(lambda: self._crew.serve(links))
         for link in gone:

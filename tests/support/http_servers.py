@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import aiohttp
 
 from strandline.clock import Clock, SystemClock
-from strandline.node.http.api.quick_way import QuickWay
+from strandline.node.http.api.quick_lookups import QuickLookups
 from strandline.node.http.api.routes import api_routes
 from strandline.node.http.listening import BoundAddress
 from strandline.node.http.routes import Route
@@ -96,8 +96,8 @@ async def api_served(
     settings, clock = settings or QuerySettings(), clock or SystemClock()
     workers = Workers(clock, concurrency=2, timeout_s=settings.timeout.seconds)
     try:
-        way = QuickWay(quick) if quick is not None else None
-        async with served(api_routes(queries, workers, settings, clock, quick=way), http) as serving:
+        lookups = QuickLookups(quick, workers, settings.max_names) if quick is not None else None
+        async with served(api_routes(queries, workers, settings, clock, quick=lookups), http) as serving:
             yield serving
     finally:
         workers.close()

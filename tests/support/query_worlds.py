@@ -84,11 +84,8 @@ class AnswersInProcess:
     def begin(self, ask: Ask, cancellation: Cancellation) -> "AskedInProcess":
         return AskedInProcess(self.answers, ask, cancellation)
 
-    def has_idle(self) -> bool:
-        return True
-
-    def begin_at_once(self, ask: Ask, cancellation: Cancellation) -> "AskedInProcess":
-        return self.begin(ask, cancellation)
+    def begin_at_once(self, *_: object) -> None:
+        """It is a thread's to ask."""
 
     def edition(self) -> None:
         """Nothing is kept."""
@@ -99,9 +96,6 @@ class AskedInProcess:
     answers: ShardAnswers
     ask: Ask
     cancellation: Cancellation
-
-    async def arrives(self) -> None:
-        """It is a thread's to fetch."""
 
     def answer(self) -> Answer:
         return self.answers.answer(self.ask, self.cancellation)
@@ -183,7 +177,10 @@ def node_world(folder: Path, *, shards: int, linked: bool, **changes: Any) -> It
             services.append(opened.enter_context(closing(WorldService(world, answers))))
             if linked:
                 opened.enter_context(LinkServer(home / "socket", services[-1], clock))
-                clients[number] = opened.enter_context(closing(LinkClient(home / "socket", number, clock)))
+                client = opened.enter_context(closing(LinkClient(home / "socket", number, clock)))
+                # As the supervisor does all the time; thus the front gets the page of editions.
+                client.report(30.0)
+                clients[number] = client
             else:
                 clients[number] = AnswersInProcess(answers)
         standing = FixedStanding({one: ShardStanding(one, ProcessState.RUNNING) for one in range(shards)})

@@ -1,6 +1,6 @@
 """`/api/v1/query` and `/api/v1/query_range`, for selectors and constants."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,7 +128,7 @@ def _constant(steps: Steps, value: float) -> Points:
     return Points(_NO_LABELS, np.array([0, steps.count], dtype=np.int64), time, bits)
 
 
-def _result(kind: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _result(kind: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield b'{"resultType":"' + kind.encode() + b'","result":'
     yield from pieces
     yield b"}"

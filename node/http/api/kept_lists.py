@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from strandline.node.http.api.sending import Whole
+from strandline.node.http.whole import Whole
 from strandline.node.query.edition import Edition
 
 # In bytes, of all lists and of one.

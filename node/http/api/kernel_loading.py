@@ -6,7 +6,10 @@ from strandline.node.http.api.evaluation import Steps, points_at, samples_of_ran
 from strandline.node.http.api.expressions import Selection
 from strandline.node.http.api.pieces import matrix_json, scalar_json, series_json, terms_json, vector_json
 from strandline.node.query.answers import KeyBytes, SamplesAnswer, SeriesAnswer, TermsAnswer
+from strandline.node.query.frames import encode
+from strandline.node.query.link_socket import decode_frame
 from strandline.node.query.merging import merge_samples_answers, merge_series, merge_terms
+from strandline.node.query.messages import answer_message, answer_of
 
 
 def load_kernels() -> None:
@@ -19,6 +22,8 @@ def load_kernels() -> None:
         b"".join(made)
     terms, series = TermsAnswer(offsets, data, one, more=False), SeriesAnswer(samples.keys, more=False)
     b"".join(terms_json(terms))
+    for answer in (series, terms, samples):
+        answer_of(decode_frame(b"".join(encode(answer_message(answer)))))
     # Answers of several shards are put together.
     merge_terms([terms, terms], 1)
     merge_series([series, series], 1)

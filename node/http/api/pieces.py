@@ -1,6 +1,6 @@
 """Answers as JSON in pieces, so that a large one is never whole in memory, and none is made of Python objects."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -22,6 +22,10 @@ from strandline.node.query.answers import Bytes, KeyBytes, TermsAnswer
 
 # How long a piece may be in the worst case. In an ordinary one it is a third of that, or less.
 _ROOM = 8 << 20
+# What fits into this is made in one piece, without a look at each entry first.
+_LITTLE = 1 << 20
+# What surrounds a term: quotes and a comma.
+_TERM_FRAME = 4
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -51,36 +55,34 @@ class Points:
 
 def settled(column: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
     """The same in an array of the ordinary kind, copied if need be: kernels are compiled for each kind they meet."""
-    return np.require(column, requirements=("C", "A", "W"))
+    return column if column.flags.carray else np.require(column, requirements=("C", "A", "W"))
 
 
 def _settled_keys(keys: KeyBytes) -> KeyBytes:
     return KeyBytes(settled(keys.offsets), settled(keys.data))
 
 
-def terms_json(answer: TermsAnswer) -> Iterator[bytes]:
+def terms_json(answer: TermsAnswer) -> Iterable[bytes]:
     """A list of strings."""
     terms = _settled_keys(KeyBytes(answer.offsets, answer.data))
-    room = np.diff(terms.offsets) * WIDEST + 4
 
     def write(first: int, behind: int, out: Bytes) -> int:
         return int(write_terms(terms.offsets, terms.data, first, behind, out))
 
-    yield from _listed(room, write)
+    return _listed(terms, _TERM_FRAME, write)
 
 
-def series_json(keys: KeyBytes) -> Iterator[bytes]:
+def series_json(keys: KeyBytes) -> Iterable[bytes]:
     """A list of label sets."""
     keys = _settled_keys(keys)
-    room = np.diff(keys.offsets) * WIDEST + SERIES_FRAME
 
     def write(first: int, behind: int, out: Bytes) -> int:
         return int(write_series(keys.offsets, keys.data, first, behind, out))
 
-    yield from _listed(room, write)
+    return _listed(keys, SERIES_FRAME, write)
 
 
-def vector_json(points: Points, time: int) -> Iterator[bytes]:
+def vector_json(points: Points, time: int) -> Iterable[bytes]:
     """A list of label sets with the only point of each, at one time."""
     keys = _settled_keys(points.keys)
     room = np.diff(keys.offsets) * WIDEST + SERIES_FRAME + POINT_FRAME
@@ -88,10 +90,10 @@ def vector_json(points: Points, time: int) -> Iterator[bytes]:
     def write(first: int, behind: int, out: Bytes) -> int:
         return int(write_vector(keys.offsets, keys.data, time, points.bits, first, behind, out))
 
-    yield from _listed(room, write)
+    return _in_pieces(room, write)
 
 
-def matrix_json(points: Points) -> Iterator[bytes]:
+def matrix_json(points: Points) -> Iterable[bytes]:
     """A list of label sets with their points."""
     keys = _settled_keys(points.keys)
     room = np.diff(keys.offsets) * WIDEST + SERIES_FRAME + np.diff(points.first_point) * POINT_FRAME
@@ -100,7 +102,7 @@ def matrix_json(points: Points) -> Iterator[bytes]:
         arrays = (keys.offsets, keys.data, points.first_point, points.time, points.bits)
         return int(write_matrix(*arrays, first, behind, out))
 
-    yield from _listed(room, write)
+    return _in_pieces(room, write)
 
 
 def scalar_json(time: int, value: float) -> Iterator[bytes]:
@@ -109,7 +111,17 @@ def scalar_json(time: int, value: float) -> Iterator[bytes]:
     yield out[: int(write_point(time, np.float64(value).view(np.uint64), out, 0))].tobytes()
 
 
-def _listed(room: I64s, write: Callable[[int, int, Bytes], int]) -> Iterator[bytes]:
+def _listed(texts: KeyBytes, frame: int, write: Callable[[int, int, Bytes], int]) -> Iterable[bytes]:
+    """A list of texts, each with so many bytes around it at the most, as `_in_pieces` makes it."""
+    most = len(texts.data) * WIDEST + len(texts) * frame
+    if most > _LITTLE:
+        return _in_pieces(np.diff(texts.offsets) * WIDEST + frame, write)
+    out = np.empty(most, dtype=np.uint8)
+    length = write(0, len(texts), out)
+    return (b"[", out[: max(0, length - 1)].tobytes(), b"]")
+
+
+def _in_pieces(room: I64s, write: Callable[[int, int, Bytes], int]) -> Iterator[bytes]:
     """The list, so many entries at a time as surely fit. `write` puts entries into an array, a comma behind each, and
     says where it stopped.
     """

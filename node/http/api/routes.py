@@ -3,7 +3,7 @@
 from strandline.clock import Clock
 from strandline.node.http.api.evaluating import EvaluatingApi
 from strandline.node.http.api.names import NamesApi
-from strandline.node.http.api.quick_way import QuickWay
+from strandline.node.http.api.quick_lookups import QuickLookups
 from strandline.node.http.api.status import StatusApi
 from strandline.node.http.routes import Route
 from strandline.node.http.working import Workers
@@ -18,10 +18,10 @@ def api_routes(
     clock: Clock,
     *,
     started_ms: int | None = None,
-    quick: QuickWay | None = None,
+    quick: QuickLookups | None = None,
 ) -> tuple[Route, ...]:
-    """The routes, over these queries, with a quick way where there is one. The node counts as started now, unless told
-    otherwise.
+    """The routes, over these queries, with a quick side for look-ups where there is one. The node counts as started
+    now, unless told otherwise.
     """
     return (
         *NamesApi(queries, workers, settings.max_names, quick).routes(),

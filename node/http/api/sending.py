@@ -1,21 +1,20 @@
 """Sending answers: Prometheus' envelope around pieces of JSON, compressed for clients that take it.
 
-The question is asked, and every piece written and compressed, in a worker thread; a short answer that the event loop
-has asked for itself is written there, too. What fits into one block is sent whole; of what does not, one block is in
-memory at a time, and the next is made when the client has taken it.
+The question is asked, and every piece written and compressed, in a worker thread. What fits into one block is sent
+whole; of what does not, one block is in memory at a time, and the next is made when the client has taken it.
 """
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
 from aiohttp import web
 
+from strandline.node.http.whole import Whole, json_headers
 from strandline.node.http.working import Workers
 from strandline.node.query.queries import Cancellation
-from strandline.node.query.quick import Coming
 
 _BLOCK = 1 << 20
 # Less than this is not worth a compressor.
@@ -23,6 +22,7 @@ _COMPRESSED_FROM = 4 << 10
 # The lowest level: the network here is mostly as fast as the next one would be.
 _LEVEL = 1
 _GZIP = 31
+_BEGIN = b'{"status":"success","data":'
 # How long a client may take nothing of an answer.
 _TAKEN_WITHIN_S = 60.0
 
@@ -31,20 +31,12 @@ _TAKEN_WITHIN_S = 60.0
 class Answer:
     """The data of an answer as JSON, in pieces, and what the client should know about it."""
 
-    data: Iterator[bytes]
+    data: Iterable[bytes]
     warnings: tuple[str, ...] = ()
     may_be_kept: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A body that can be sent as often as it is asked for."""
-
-    body: bytes
-    is_compressed: bool
-
-    def response(self) -> web.Response:
-        return web.Response(body=self.body, headers=_headers(compressed=self.is_compressed))
+Keep = Callable[[Whole], None]
 
 
 async def send(
@@ -53,40 +45,23 @@ async def send(
     work: Callable[[Cancellation], Answer],
     *,
     timeout_s: float | None = None,
-    coming: Coming | None = None,
-    keep: Callable[[Whole], None] | None = None,
+    keep: Keep | None = None,
 ) -> web.StreamResponse:
-    """Do the work in a thread, and send what it answers. If the answer is `coming` and turns out to be short, the work
-    is done here. `keep` is given what is sent whole and may be kept.
-    """
+    """Do the work in a thread, and send what it answers. `keep` is given what is sent whole and may be kept."""
     accepted = accepts_gzip(request.headers.get("Accept-Encoding", ""))
-    may_be_kept = False
 
-    def begin(cancellation: Cancellation) -> tuple[_Body, bytes]:
-        nonlocal may_be_kept
+    def begin(cancellation: Cancellation) -> tuple[Answer, _Body, bytes]:
         answer = work(cancellation)
-        may_be_kept = answer.may_be_kept
         body = _Body(_blocks(answer), gzip=accepted)
-        return body, body.next()
+        return answer, body, body.next()
 
-    if coming is None:
-        body, first = await workers.run(begin, timeout_s=timeout_s)
-    else:
-        try:
-            if await coming.arrives():
-                body, first = begin(workers.cancellation(timeout_s))
-            else:
-                body, first = await workers.run(begin, timeout_s=timeout_s)
-        except BaseException:
-            # No thread may have got as far as fetching it: the client went away, or too many wait already.
-            coming.abandon()
-            raise
+    answer, body, first = await workers.run(begin, timeout_s=timeout_s)
     if body.is_over():
         whole = Whole(first, body.is_compressed)
-        if keep is not None and may_be_kept:
+        if keep is not None and answer.may_be_kept:
             keep(whole)
         return whole.response()
-    response = web.StreamResponse(headers=_headers(compressed=body.is_compressed))
+    response = web.StreamResponse(headers=json_headers(compressed=body.is_compressed))
     response.enable_chunked_encoding()
     await response.prepare(request)
     await _write(request, response, first)
@@ -94,6 +69,15 @@ async def send(
         await _write(request, response, await workers.run(lambda _: body.next()))
     await response.write_eof()
     return response
+
+
+def whole_of(answer: Answer, *, gzip: bool) -> Whole:
+    """All of an answer that is short."""
+    body = b"".join((_BEGIN, *answer.data, _end(answer.warnings)))
+    if not gzip or len(body) < _COMPRESSED_FROM:
+        return Whole(body, is_compressed=False)
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+    return Whole(compressor.compress(body) + compressor.flush(), is_compressed=True)
 
 
 def accepts_gzip(header: str) -> bool:
@@ -104,11 +88,6 @@ def accepts_gzip(header: str) -> bool:
             quality = parameters.strip().removeprefix("q=")
             return not (quality and quality.strip("0.") == "" and parameters)
     return False
-
-
-def _headers(*, compressed: bool) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "Vary": "Accept-Encoding"}
-    return headers | {"Content-Encoding": "gzip"} if compressed else headers
 
 
 async def _write(request: web.Request, response: web.StreamResponse, block: bytes) -> None:
@@ -122,7 +101,7 @@ async def _write(request: web.Request, response: web.StreamResponse, block: byte
 
 
 def _blocks(answer: Answer) -> Iterator[bytes]:
-    held = [b'{"status":"success","data":']
+    held = [_BEGIN]
     size = 0
     for piece in answer.data:
         held.append(piece)
@@ -131,10 +110,15 @@ def _blocks(answer: Answer) -> Iterator[bytes]:
             yield b"".join(held)
             held.clear()
             size = 0
-    # Each only once: every question of a request may have met the same shard.
-    warnings = list(dict.fromkeys(answer.warnings))
-    held.append(b',"warnings":' + orjson.dumps(warnings) + b"}" if warnings else b"}")
+    held.append(_end(answer.warnings))
     yield b"".join(held)
+
+
+def _end(warnings: Sequence[str]) -> bytes:
+    if not warnings:
+        return b"}"
+    # Each only once: every question of a request may have met the same shard.
+    return b',"warnings":' + orjson.dumps(list(dict.fromkeys(warnings))) + b"}"
 
 
 class _Body:

@@ -1,4 +1,4 @@
-"""Whether bytes are part keys."""
+"""Whether offsets lead through bytes, and whether these are part keys."""
 
 from numba import njit
 
@@ -21,3 +21,15 @@ def first_unsound_key(data, offsets):
         if at != end:
             return key
     return -1
+
+
+@njit(cache=True, nogil=True)
+def lead_to(offsets, behind):
+    """Whether offsets lead from 0 to this, and never back."""
+    n = len(offsets)
+    if n == 0 or offsets[0] != 0 or offsets[n - 1] != behind:
+        return False
+    back = False
+    for place in range(1, n):
+        back |= offsets[place] < offsets[place - 1]
+    return not back

@@ -1,7 +1,7 @@
 """Parameters of requests, in URLs and forms."""
 
 from collections.abc import Callable
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import orjson
 import pytest
@@ -17,6 +17,7 @@ from strandline.node.http.parameters import (
     MAX_SELECTORS,
     Parameters,
     parameters_of,
+    plain_pairs,
 )
 from strandline.node.http.routes import Access, Route
 from strandline.node.http.times import EARLIEST_MS, LATEST_MS
@@ -209,3 +210,27 @@ def test_a_timeout_is_read_in_seconds() -> None:
     assert given_as(("timeout", "1m30s")).timeout_s() == 90
     assert given_as(("timeout", "2.5")).timeout_s() == 2.5
     assert given_as().timeout_s() is None
+
+
+@given(st.lists(st.text(st.sampled_from("ab=%&2Dd0+é\x7f;/?"), max_size=6), max_size=5).map("&".join))
+def test_plain_parameters_are_those_that_the_library_reads(query: str) -> None:
+    pairs = plain_pairs(query)
+    if pairs is not None:
+        assert pairs == parse_qsl(query, keep_blank_values=True, errors="strict")
+
+
+@pytest.mark.parametrize(
+    ("query", "pairs"),
+    [
+        ("a=%7Bb%3D%22c%22%7D&d", [("a", '{b="c"}'), ("d", "")]),
+        ("&&a=b=c", [("a", "b=c")]),
+        ("a=b+c", None),
+        ("a=%C3%A9", None),
+        ("a=%zz", None),
+        ("a=%2", None),
+        ("a=%00", None),
+        ("&" * MAX_PARAMETERS, None),
+    ],
+)
+def test_what_has_to_be_decoded_otherwise_is_not_plain(query: str, pairs: list[tuple[str, str]] | None) -> None:
+    assert plain_pairs(query) == pairs
