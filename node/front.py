@@ -65,7 +65,7 @@ class NodeFront:
         self._watch = ReadinessWatch(opener, clock)
         self._workers = Workers(clock, concurrency=settings.query.concurrency, timeout_s=settings.query.timeout.seconds)
         self._loading: asyncio.Future[None] | None = None
-        self._quick = QuickLookups(self._queries, self._workers, settings.query.max_names, is_open=self._has_kernels)
+        self._quick = QuickLookups(self._queries, self._workers, settings.query.max_names, is_open=False)
         self._answering: dict[str, Handler] = {}
         self._server: HttpServer | None = None
 
@@ -85,6 +85,7 @@ class NodeFront:
         self._watch.start()
         # Not before it listens: a first question may wait for its kernels, a probe of the node's health may not.
         self._loading = asyncio.get_running_loop().run_in_executor(None, load_kernels)
+        self._loading.add_done_callback(self._open_quick_side)
 
     async def stop(self) -> None:
         """Take no more requests, and give those that run a short time."""
@@ -145,8 +146,10 @@ class NodeFront:
 
         return answer
 
-    def _has_kernels(self) -> bool:
-        return self._loading is not None and self._loading.done()
+    def _open_quick_side(self, loading: "asyncio.Future[None]") -> None:
+        # Whoever needs a kernel that could not be loaded says why.
+        if not loading.cancelled() and loading.exception() is None:
+            self._quick.is_open = True
 
     def _collect(self) -> tuple[Family, ...]:
         return node_families(self._supervisor.shards(), self.figures, self._watch.figures(), self._clock.now_ms())

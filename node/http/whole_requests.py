@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from strandline.node.http.encodings import accepts_gzip
+
 # In bytes, of all of it.
 _LONGEST = 16 << 10
 # Possessive, so that nothing takes longer to read than its length.
@@ -20,11 +22,12 @@ _NOT_PLAIN = frozenset({"transfer-encoding", "upgrade", "expect", "http2-setting
 class Headers(Mapping[str, str]):
     """Header fields, by names however they are written. None of them comes twice."""
 
-    __slots__ = ("_fields", "cleared_for")
+    __slots__ = ("_fields", "accept_gzip", "cleared_for")
 
     def __init__(self, fields: dict[str, str]) -> None:
         """By names in lower case."""
         self._fields = fields
+        self.accept_gzip = accepts_gzip(fields.get("accept-encoding", ""))
         self.cleared_for: object = None
         """What a request with these fields was last allowed to do, for whoever decides on it."""
 

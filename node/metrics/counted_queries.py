@@ -50,19 +50,6 @@ class Queries(NodeQueries, QuickQueries, Protocol):
     """What is counted here."""
 
 
-class CountedComing:
-    """`Coming`, counted once it is fetched."""
-
-    __slots__ = ("_coming", "_figures", "_kind", "abandon", "is_short", "look_at_time")
-
-    def __init__(self, coming: Coming, kind: str, figures: FrontFigures) -> None:
-        self._coming, self._kind, self._figures = coming, kind, figures
-        self.is_short, self.look_at_time, self.abandon = coming.is_short, coming.look_at_time, coming.abandon
-
-    def answer(self) -> SeriesAnswer | TermsAnswer:
-        return _counted(self._figures, self._kind, self._coming.answer)
-
-
 class CountedQueries:
     """Passes every question on, and counts what came of it. Any thread may ask."""
 
@@ -94,23 +81,19 @@ class CountedQueries:
         self._queries.kept(question)
         self._figures.asked(question.kind, KEPT)
 
-    def begin_at_once(
-        self, question: Question, cancellation: Cancellation, came: Callable[[], None]
-    ) -> CountedComing | None:
-        coming = self._queries.begin_at_once(question, cancellation, came)
-        return CountedComing(coming, question.kind, self._figures) if coming is not None else None
+    def begin_at_once(self, question: Question, cancellation: Cancellation, came: Callable[[], None]) -> Coming | None:
+        return self._queries.begin_at_once(question, cancellation, came)
+
+    def fetch(self, question: Question, coming: Coming) -> SeriesAnswer | TermsAnswer:
+        return self._counted(question.kind, coming.answer)
 
     def _counted(self, ask: str, question: Callable[[], Given]) -> Given:
-        return _counted(self._figures, ask, question)
-
-
-def _counted(figures: FrontFigures, ask: str, question: Callable[[], Given]) -> Given:
-    try:
-        answer = question()
-    except BaseException as error:
-        figures.asked(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
-        raise
-    series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer) else 0
-    samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
-    figures.asked(ask, WARNED if answer.warnings else ANSWERED, series=series, samples=samples)
-    return answer
+        try:
+            answer = question()
+        except BaseException as error:
+            self._figures.asked(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
+            raise
+        series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer) else 0
+        samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
+        self._figures.asked(ask, WARNED if answer.warnings else ANSWERED, series=series, samples=samples)
+        return answer

@@ -66,20 +66,16 @@ class FrontFigures:
 
     def answered(self, handler: str, code: int, seconds: float) -> None:
         """It is over, and was answered."""
-        with self._lock:
-            self._in_flight -= 1
-            self._observe(handler, code, seconds)
+        self.over()
+        self.observe(handler, code, seconds)
 
     def observe(self, handler: str, code: int, seconds: float) -> None:
         """A request was answered. `handler` is a path's pattern: there must be few of them, whatever clients send."""
         with self._lock:
-            self._observe(handler, code, seconds)
-
-    def _observe(self, handler: str, code: int, seconds: float) -> None:
-        self._requests[handler, str(code)] += 1
-        durations = self._durations.setdefault(handler, [0] * (len(BOUNDS_S) + 1))
-        durations[bisect_left(BOUNDS_S, seconds)] += 1
-        self._seconds[handler] = self._seconds.get(handler, 0.0) + seconds
+            self._requests[handler, str(code)] += 1
+            durations = self._durations.setdefault(handler, [0] * (len(BOUNDS_S) + 1))
+            durations[bisect_left(BOUNDS_S, seconds)] += 1
+            self._seconds[handler] = self._seconds.get(handler, 0.0) + seconds
 
     def asked(self, ask: str, outcome: str, *, series: int = 0, samples: int = 0) -> None:
         """A question to the shards has come to its end, with so many series and samples."""

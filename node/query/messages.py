@@ -138,10 +138,11 @@ def answer_message(answer: Answer) -> Message:
 
 def answer_of(message: Message) -> Answer:
     """The answer of a message; raises what an error says, and `FrameDamaged`."""
-    fields, columns = _Fields(message), message.columns
     if message.kind == ERROR:
         raise error_of(message)
-    warnings = fields.get("warnings", _texts)
+    fields, columns = _Fields(message), message.columns
+    # An empty list is what most answers have.
+    warnings = () if message.fields.get("warnings") == [] else fields.get("warnings", _texts)
     match message.kind:
         case "series":
             offsets, data = _typed(columns, "<i8", "|u1")
@@ -263,7 +264,7 @@ def _text(told: Any) -> str:
 
 
 def _texts(told: Any) -> tuple[str, ...]:
-    return tuple([_text(one) for one in _list(told)]) if told != [] else ()
+    return tuple(map(_text, _list(told)))
 
 
 def _flag(told: Any) -> bool:

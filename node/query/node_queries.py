@@ -34,7 +34,7 @@ from strandline.node.query.merging import (
 )
 from strandline.node.query.messages import QueryFailed
 from strandline.node.query.queries import Cancellation, QueryUnavailable
-from strandline.node.query.quick import SERIES, Question
+from strandline.node.query.quick import SERIES, Coming, Question
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.supervisor.standing import NodeStanding, ProcessState, ShardStanding
 
@@ -134,6 +134,9 @@ class ShardQueries:
         coming = ComingFromShards(self._line_up(), question, cancellation, came)
         return coming if coming.begin_all() else None
 
+    def fetch(self, _question: Question, coming: Coming) -> SeriesAnswer | TermsAnswer:
+        return coming.answer()
+
     def _line_up(self) -> "_LineUp":
         """Who can be asked now. It changes far less often than somebody asks."""
         clients, standings = self._clients(), self._standing.shards()
@@ -212,7 +215,8 @@ class _Asked(Generic[OnePending]):
                     continue
                 answers.append(answer)
         finally:
-            self.give_up()
+            if self.pending:
+                self.give_up()
         if answers and not self._trouble:
             return answers, ()
         reasons = [self._trouble[shard] for shard in sorted(self._trouble)]
@@ -236,15 +240,18 @@ class ComingFromShards(_Asked[PendingAtOnce]):
     def __init__(
         self, line_up: _LineUp, question: Question, cancellation: Cancellation, came: Callable[[], None]
     ) -> None:
-        super().__init__(line_up)
+        self._able, self._trouble, self.pending = line_up.able, line_up.trouble.copy(), {}
         self._question, self._cancellation, self._came = question, cancellation, came
         self._missing, self._is_fetched = 0, False
 
     def begin_all(self) -> bool:
         """Ask; False if that can't be done at once. If there is nobody to ask, a thread says so."""
-        question, cancellation, one_came = self._question, self._cancellation, self._one_came
-        if not self.begin(lambda client: client.begin_at_once(question, cancellation, one_came)):
-            return False
+        for shard, client in self._able:
+            pending = client.begin_at_once(self._question, self._cancellation, self._one_came)
+            if pending is None:
+                self.give_up()
+                return False
+            self.pending[shard] = pending
         self._missing = len(self.pending)
         return self._missing > 0
 

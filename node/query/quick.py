@@ -24,18 +24,14 @@ class Question:
 
     kind: str
     fields: dict[str, Any]
+    limit: int
+    """How many results are wanted at the most."""
 
     @classmethod
     def of(cls, ask: Lookup) -> "Question":
         """The question that asks for this."""
         message = ask_message(ask, 0.0)
-        return cls(message.kind, dict(message.fields))
-
-    @property
-    def limit(self) -> int:
-        """How many results are wanted at the most."""
-        limit: int = self.fields["limit"]
-        return limit
+        return cls(message.kind, dict(message.fields), ask.limit)
 
     def ask(self) -> Lookup:
         """What it asks for, as whoever receives it reads it."""
@@ -70,7 +66,7 @@ class Coming(Protocol):
 
 
 class QuickQueries(Protocol):
-    """What an event loop may ask. Nothing here waits."""
+    """What an event loop may ask. Nothing here waits, but for `fetch` of what is not short."""
 
     def edition(self) -> Edition | None:
         """Of the lists that all shards would give now; None if they should not be kept."""
@@ -86,4 +82,8 @@ class QuickQueries(Protocol):
         The event loop calls `came` later, once: when the answer is here or too long to wait for it, or when its time is
         over. It is not called after `abandon`.
         """
+        ...
+
+    def fetch(self, question: Question, coming: Coming) -> SeriesAnswer | TermsAnswer:
+        """The answer, as `Coming.answer` gives it. Any thread may."""
         ...

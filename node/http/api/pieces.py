@@ -55,10 +55,12 @@ class Points:
 
 def settled(column: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
     """The same in an array of the ordinary kind, copied if need be: kernels are compiled for each kind they meet."""
-    return column if column.flags.carray else np.require(column, requirements=("C", "A", "W"))
+    return np.require(column, requirements=("C", "A", "W"))
 
 
 def _settled_keys(keys: KeyBytes) -> KeyBytes:
+    if keys.offsets.flags.carray and keys.data.flags.carray:
+        return keys
     return KeyBytes(settled(keys.offsets), settled(keys.data))
 
 

@@ -42,8 +42,11 @@ def plain_question(kind: str, label: str, query: str, most: int) -> Question | N
         ]
         if within[1] < within[0]:
             return None
-    fields = {"selectors": selectors, "within": within, "limit": min(numbers.get("limit") or most, most)}
-    return Question(kind, {"label": label, **fields} if kind == LABEL_VALUES else fields)
+    limit = min(numbers.get("limit") or most, most)
+    fields: dict[str, object] = {"selectors": selectors, "within": within, "limit": limit}
+    if kind == LABEL_VALUES:
+        fields["label"] = label
+    return Question(kind, fields, limit)
 
 
 def _plain_selector(written: str) -> list[tuple[str, str, str]]:

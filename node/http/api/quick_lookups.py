@@ -5,11 +5,12 @@ Two changes of threads, and aiohttp's work for a request, take longer than most 
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from strandline.node.http.api.kept_lists import KeptLists, ListKey
 from strandline.node.http.api.lookups import READERS, answer_of
 from strandline.node.http.api.plain_questions import plain_question
-from strandline.node.http.api.sending import Answer, Keep, accepts_gzip, whole_of
+from strandline.node.http.api.sending import Answer, Keep, whole_of
 from strandline.node.http.parameters import parameters_of_whole
 from strandline.node.http.quick_handlers import QuickHandler
 from strandline.node.http.whole import Whole
@@ -28,10 +29,6 @@ _MOST = 8
 _LOOK_S = 0.05
 
 
-def _always() -> bool:
-    return True
-
-
 class QuickLookups:
     """Answers look-ups that are short to read, while few such are under way. It belongs to one event loop."""
 
@@ -41,27 +38,25 @@ class QuickLookups:
         workers: Workers,
         max_names: int,
         *,
-        is_open: Callable[[], bool] = _always,
+        is_open: bool = True,
         most: int = _MOST,
     ) -> None:
-        """An answer has `max_names` results at the most. `is_open` says whether kernels are loaded: an event loop must
-        not wait for them.
+        """An answer has `max_names` results at the most. While it is not open threads ask: an event loop must not wait
+        until kernels are loaded.
         """
-        self.max_names = max_names
-        self._queries, self._workers, self._is_open, self._most = queries, workers, is_open, most
+        self.max_names, self.is_open = max_names, is_open
+        self._queries, self._workers, self._most = queries, workers, most
         self._kept = KeptLists()
         self._under_way: set[QuickLookup] = set()
         self._looks = False
 
     def handler(self, kind: str) -> QuickHandler:
         """For look-ups of a kind."""
+        return partial(self._begin, kind)
 
-        def handle(request: WholeRequest, name: str) -> Whole | QuickLookup | None:
-            return self._begin(request, name, kind) if self._is_open() else None
-
-        return handle
-
-    def _begin(self, request: WholeRequest, name: str, kind: str) -> "Whole | QuickLookup | None":
+    def _begin(self, kind: str, request: WholeRequest, name: str) -> "Whole | QuickLookup | None":
+        if not self.is_open:
+            return None
         question, timeout_s = None, None
         if not request.body and len(request.query) <= _SHORT:
             question = plain_question(kind, name, request.query, self.max_names)
@@ -71,7 +66,7 @@ class QuickLookups:
             parameters = parameters_of_whole(request)
             timeout_s = parameters.timeout_s()
             question = Question.of(READERS[kind](parameters, name, self.max_names))
-        gzip, keep = accepts_gzip(request.headers.get("Accept-Encoding", "")), None
+        gzip, keep = request.headers.accept_gzip, None
         if kind != SERIES and not question.fields["selectors"] and (edition := self._queries.edition()) is not None:
             key = ListKey(question.fields.get("label"), question.limit, gzip)
             if edition.holds_for(_within(question)) and (whole := self._kept.get(edition, key)) is not None:
@@ -81,7 +76,7 @@ class QuickLookups:
             keep = self._keeping(edition, key)
         if len(self._under_way) >= self._most:
             return None
-        lookup = QuickLookup(question, timeout_s, gzip=gzip, keep=keep, over=self._under_way.discard)
+        lookup = QuickLookup(self._queries, question, timeout_s, gzip=gzip, keep=keep, over=self._under_way.discard)
         coming = self._queries.begin_at_once(question, self._workers.cancellation(timeout_s), lookup.came)
         if coming is None:
             return None
@@ -110,12 +105,13 @@ class QuickLookups:
 class QuickLookup:
     """A look-up that is `UnderWay`."""
 
-    __slots__ = ("_failure", "_gzip", "_here", "_over", "_question", "coming", "keep", "timeout_s")
+    __slots__ = ("_failure", "_gzip", "_here", "_over", "_queries", "_question", "coming", "keep", "timeout_s")
 
     coming: Coming
 
     def __init__(
         self,
+        queries: QuickQueries,
         question: Question,
         timeout_s: float | None,
         *,
@@ -125,7 +121,7 @@ class QuickLookup:
     ) -> None:
         """`over` is told once it is waited for no longer."""
         self.timeout_s, self.keep = timeout_s, keep
-        self._question, self._gzip, self._over = question, gzip, over
+        self._queries, self._question, self._gzip, self._over = queries, question, gzip, over
         self._here: Callable[[], None] | None = None
         self._failure: Exception | None = None
 
@@ -142,7 +138,7 @@ class QuickLookup:
         if not self.coming.is_short():
             return None
         try:
-            answer = answer_of(self.coming.answer(), self._question.limit)
+            answer = answer_of(self._queries.fetch(self._question, self.coming), self._question.limit)
             whole = whole_of(answer, gzip=self._gzip)
         except Exception as error:  # noqa: BLE001 - it is raised again where errors are answered
             self._failure = error
@@ -156,7 +152,7 @@ class QuickLookup:
         if self._failure is not None:
             raise self._failure
         cancellation.check()
-        return answer_of(self.coming.answer(), self._question.limit)
+        return answer_of(self._queries.fetch(self._question, self.coming), self._question.limit)
 
     def abandon(self) -> None:
         self._here = None

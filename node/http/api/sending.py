@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import orjson
 from aiohttp import web
 
+from strandline.node.http.encodings import accepts_gzip
 from strandline.node.http.whole import Whole, json_headers
 from strandline.node.http.working import Workers
 from strandline.node.query.queries import Cancellation
@@ -73,21 +74,11 @@ async def send(
 
 def whole_of(answer: Answer, *, gzip: bool) -> Whole:
     """All of an answer that is short."""
-    body = b"".join((_BEGIN, *answer.data, _end(answer.warnings)))
+    body = b"".join((_BEGIN, *answer.data, _end(answer.warnings) if answer.warnings else b"}"))
     if not gzip or len(body) < _COMPRESSED_FROM:
         return Whole(body, is_compressed=False)
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
     return Whole(compressor.compress(body) + compressor.flush(), is_compressed=True)
-
-
-def accepts_gzip(header: str) -> bool:
-    """Whether an `Accept-Encoding` allows it."""
-    for part in header.lower().split(","):
-        coding, _, parameters = part.partition(";")
-        if coding.strip() in ("gzip", "*"):
-            quality = parameters.strip().removeprefix("q=")
-            return not (quality and quality.strip("0.") == "" and parameters)
-    return False
 
 
 async def _write(request: web.Request, response: web.StreamResponse, block: bytes) -> None:

@@ -72,6 +72,9 @@ class FakeQuickQueries:
         self.asked.append((question, coming))
         return coming if self.can else None
 
+    def fetch(self, _question: Question, coming: FakeComing) -> TermsAnswer:
+        return coming.answer()
+
 
 @pytest.fixture
 def queries() -> FakeQuickQueries:
@@ -80,7 +83,7 @@ def queries() -> FakeQuickQueries:
 
 def lookups(queries: FakeQuickQueries, *, most: int = 8, is_open: bool = True) -> QuickLookups:
     workers = Workers(CLOCK, concurrency=1, timeout_s=30.0)
-    return QuickLookups(queries, workers, 1000, is_open=lambda: is_open, most=most)
+    return QuickLookups(queries, workers, 1000, is_open=is_open, most=most)
 
 
 def request(query: str = "", *, method: str = "GET", body: bytes = b"", **fields: str) -> WholeRequest:
