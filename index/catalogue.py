@@ -17,8 +17,9 @@ from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.cardinality import Cardinality, ValueCardinality
 from strandline.index.documents import PartKeyBatch, TermCounts
 from strandline.index.key_labels import names_in, values_in
+from strandline.index.key_lookup import packed_selectors
 from strandline.index.matchers import Matcher, MatchOp, RegexBudget, matchers_named, to_query
-from strandline.index.part_columns import ABSENT, PartColumns
+from strandline.index.part_columns import ABSENT, PartColumns, PartRows
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.classes import Query
 from strandline.index.pylucene.queries import all_of, any_of, part_id_in
@@ -128,13 +129,19 @@ class Catalogue:
         """The keys that selectors match and that were there in the range, in any order, by one search. None if more
         match than so many, whenever they were there, or if that would not be cheap to find out.
         """
-        if not any(map(len, selectors)) or not _is_cheap(selectors):
+        packed = packed_selectors(selectors)
+        if packed is not None:
+            keys = self._lucene.few_part_keys_having(packed, most)
+        elif any(map(len, selectors)) and _is_cheap(selectors):
+            keys = self._lucene.few_part_keys(self._any_of(selectors), most)
+        else:
             return None
-        keys = self._lucene.few_part_keys(self._any_of(selectors), most)
         if keys is None or len(keys) == 0:
             return keys
-        order = np.argsort(keys.part_ids)
         known = self._columns.rows
+        if len(keys) == 1 and _is_there(known, keys.part_ids, within):
+            return keys
+        order = np.argsort(keys.part_ids)
         rows = known.rows_of(keys.part_ids[order])
         there = rows >= 0
         there[there] = _there(known.start[rows[there]], known.end[rows[there]], within)
@@ -224,6 +231,15 @@ def _there(start: I64s, end: I64s, within: TimeRange | None) -> npt.NDArray[np.b
     if within is not None:
         there &= (start <= within.last) & (end >= within.first)
     return there
+
+
+def _is_there(known: PartRows, one: U32s, within: TimeRange | None) -> bool:
+    """The same for the one key with this id, without arrays of one element, which cost as much as a search."""
+    row = known.part_id.searchsorted(one).item()
+    if row == len(known) or known.part_id.item(row) != one.item():
+        return False
+    end = known.end.item(row)
+    return end != ABSENT and (within is None or (known.start.item(row) <= within.last and end >= within.first))
 
 
 def _is_cheap(selectors: Selectors) -> bool:

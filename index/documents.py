@@ -25,6 +25,8 @@ from strandline.index.kernels.gather import gather_runs
 # Java arrays hold no more; a little less, because some JVMs keep a few words for themselves.
 MAX_PACKED_BYTES = 2**31 - 1024
 _HASH_WORDS = 2
+# Made once: a type that is named is looked up each time, which counts where one key is read.
+_U8, _U32, _U64 = np.dtype("u1"), np.dtype("<u4"), np.dtype("<u8")
 
 
 class MalformedBatch(Fatal):
@@ -152,17 +154,17 @@ class PartKeyBatch:
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
         """Views into a packed batch that the extension made."""
-        count = int(np.frombuffer(packed, "<u4", 1)[0])
         part_ids, key_hashes = unpack_ids_and_hashes(packed)
-        offsets = np.frombuffer(packed, "<u4", count + 1, offset=4 + 20 * count)
-        return cls(part_ids, key_hashes, offsets, np.frombuffer(packed, np.uint8, offset=8 + 24 * count))
+        count = len(part_ids)
+        offsets = np.frombuffer(packed, _U32, count + 1, 4 + 20 * count)
+        return cls(part_ids, key_hashes, offsets, np.frombuffer(packed, _U8, -1, 8 + 24 * count))
 
 
 def unpack_ids_and_hashes(packed: bytes) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
     """Views of the part ids and key hashes that a packed batch, or a dump of a segment, starts with."""
-    count = int(np.frombuffer(packed, "<u4", 1)[0])
-    key_hashes = np.frombuffer(packed, "<u8", _HASH_WORDS * count, offset=4 + 4 * count)
-    return np.frombuffer(packed, "<u4", count, offset=4), key_hashes.reshape(count, _HASH_WORDS)
+    count = int.from_bytes(packed[:4], "little")
+    key_hashes = np.frombuffer(packed, _U64, _HASH_WORDS * count, 4 + 4 * count)
+    return np.frombuffer(packed, _U32, count, 4), key_hashes.reshape(count, _HASH_WORDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,12 @@ class PartKeyIndex:
             packed = java().part_key_columns.fewPartKeys(searcher, query, most)
             return PartKeyBatch.unpack(to_python(packed)) if packed is not None else None
 
+    def few_part_keys_having(self, selectors: bytes, most: int) -> PartKeyBatch | None:
+        """The same for keys whose labels have certain values, packed by `strandline.index.key_lookup`: by one call."""
+        with java_failures():
+            packed = java().key_lookup.few(self._searchers, to_java(selectors), most)
+        return PartKeyBatch.unpack(to_python(packed)) if packed is not None else None
+
     def ids_and_hashes(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
         """The part ids and key hashes of all keys, segment by segment, in the order of Lucene's documents."""
         columns = java().part_key_columns

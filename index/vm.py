@@ -8,7 +8,7 @@ import faulthandler
 import os
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -29,6 +29,7 @@ class VmUnusable(Fatal):
 @dataclass(frozen=True, slots=True)
 class _RunningVm:
     lucene: ModuleType
+    byte_array: Callable[[bytes], JavaBytes]
     arguments: tuple[str, ...]
     process_id: int
 
@@ -69,7 +70,8 @@ def start_vm(heap_mb: int = DEFAULT_HEAP_MB, extra: Sequence[str] = ()) -> None:
     arguments = _arguments(heap_mb, extra)
     with _start_lock:
         if _running is None:
-            _running = _RunningVm(_create_vm(arguments), arguments, os.getpid())
+            lucene = _create_vm(arguments)
+            _running = _RunningVm(lucene, lucene.JArray("byte"), arguments, os.getpid())
         elif _running.arguments != arguments:
             raise VmUnusable(
                 f"the JVM runs with {' '.join(_running.arguments)}, and can't be started with {' '.join(arguments)}",
@@ -83,6 +85,10 @@ def attach_thread() -> None:
 
     It costs next to nothing when it was done before, so that whatever calls Java does it first.
     """
+    _attached()
+
+
+def _attached() -> _RunningVm:
     vm = _running
     if vm is None:
         raise VmUnusable("the JVM is not running", remedy="Call start_vm first")
@@ -96,19 +102,17 @@ def attach_thread() -> None:
         # The thread that created the JVM is attached for good.
         if not environment.isCurrentThreadAttached():
             _thread.attachment = _Attachment(environment)
+    return vm
 
 
 def lucene_module() -> ModuleType:
     """The `lucene` module, with the JVM running and this thread attached."""
-    attach_thread()
-    assert _running is not None  # noqa: S101 - attach_thread has just seen it
-    return _running.lucene
+    return _attached().lucene
 
 
 def to_java(data: bytes) -> JavaBytes:
     """Copy bytes into a Java array."""
-    array: JavaBytes = lucene_module().JArray("byte")(data)
-    return array
+    return _attached().byte_array(data)
 
 
 def to_python(array: JavaBytes) -> bytes:

@@ -118,6 +118,12 @@ class PartKeyColumns(Protocol):
     def fewPartKeys(self, searcher: IndexSearcher, query: Query, most: int) -> JavaBytes | None: ...
 
 
+class KeyLookup(Protocol):
+    """Finds keys by the values of their labels, in one call."""
+
+    def few(self, searchers: SearcherManager, selectors: JavaBytes, most: int) -> JavaBytes | None: ...
+
+
 class TermCounts(Protocol):
     """Lists names and values of labels."""
 
@@ -169,6 +175,7 @@ class JavaClasses:
     part_key_documents: PartKeyDocuments
     part_id_bitmaps: PartIdBitmaps
     part_key_columns: PartKeyColumns
+    key_lookup: KeyLookup
     term_counts: TermCounts
     cardinality: Cardinality
     term_sets: TermSets
@@ -235,6 +242,7 @@ def _load(error: type[Exception]) -> JavaClasses:
         part_key_documents=ours.PartKeyDocuments,
         part_id_bitmaps=ours.PartIdBitmaps,
         part_key_columns=ours.PartKeyColumns,
+        key_lookup=ours.KeyLookup,
         term_counts=ours.TermCounts,
         cardinality=ours.Cardinality,
         term_sets=ours.TermSets,

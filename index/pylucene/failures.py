@@ -1,11 +1,12 @@
 """What Java's exceptions mean here: each becomes an error of ours that says what to do."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from types import TracebackType
 
 from strandline.errors import Fatal
 from strandline.index.documents import MalformedBatch
 from strandline.index.pylucene.classes import JavaThrowable, java
+from strandline.index.vm import attach_thread
 
 
 class LuceneFailed(Fatal):
@@ -40,14 +41,26 @@ class RegexTooCostly(Fatal):
         self.elapsed_ms = elapsed_ms
 
 
-@contextmanager
-def java_failures() -> Iterator[None]:
+class _JavaFailures:
+    """No generator, and one for all: a search is over in microseconds."""
+
+    def __enter__(self) -> None:
+        # Whoever may not call the JVM is told so before anything inside is done.
+        attach_thread()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and isinstance(error, java().error):
+            raise _translate(error.args[0]) from error
+
+
+_JAVA_FAILURES = _JavaFailures()
+
+
+def java_failures() -> AbstractContextManager[None]:
     """Turn the exceptions of the Java calls inside into our errors."""
-    classes = java()
-    try:
-        yield
-    except classes.error as error:
-        raise _translate(error.args[0]) from error
+    return _JAVA_FAILURES
 
 
 def _translate(thrown: JavaThrowable) -> Fatal:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from strandline.index.catalogue import Catalogue
-from strandline.index.documents import decode_part_key
+from strandline.index.documents import PartKeyBatch, decode_part_key, encode_part_key
 from strandline.index.key_documents import LuceneDocuments
 from strandline.index.matchers import MatcherTooCostly, RegexBudget
 from strandline.index.part_columns import LIVE
@@ -30,19 +30,19 @@ class Shard:
         self.index = ShardIndex(POLICY, LuceneDocuments(lucene), open_bucket=100, next_part_id=0, series_limit=1000)
         budget = RegexBudget(max_terms=1000, max_ms=10_000)
         self.catalogue = Catalogue(lucene, self.index.columns, budget, has_forgotten=self.index.has_forgotten)
-        self._lucene = lucene
+        self.lucene = lucene
 
     def samples(self, *names: str) -> None:
         time = self.index.open.bucket * HOUR + HOUR // 2
         series = [Series([("__name__", "up"), ("name", name), ("zone", name[0])], [(time, 1.0)]) for name in names]
         self.index.take(decoded(series))
-        self._lucene.refresh()
+        self.lucene.refresh()
 
     def cut(self) -> None:
         frozen = self.index.cut()
         self.index.encode(frozen)
         self.index.stored(frozen, POLICY.expected_expiry(frozen.bucket))
-        self._lucene.refresh()
+        self.lucene.refresh()
 
     def found(self, selector: str, within: TimeRange | None = None, limit: int = 100) -> list[str]:
         keys = self.catalogue.series(parse_selector(selector), within, limit=limit).keys
@@ -126,7 +126,7 @@ def test_label_names_and_values_follow_matchers_and_time(shard: Shard) -> None:
 
 def test_a_matcher_that_is_too_costly_is_named(shard: Shard) -> None:
     shard.samples(*(f"a{number}" for number in range(50)))
-    costly = Catalogue(shard._lucene, shard.index.columns, RegexBudget(max_terms=10, max_ms=10_000))
+    costly = Catalogue(shard.lucene, shard.index.columns, RegexBudget(max_terms=10, max_ms=10_000))
     with pytest.raises(MatcherTooCostly, match=r'name=~"\.\*7"'):
         costly.matching(parse_selector('up{name=~".*7"}'))
 
@@ -145,3 +145,37 @@ def test_what_was_purged_is_in_no_list_though_its_document_waits_for_the_store(
     assert shard.found("up") == ["b1"]
     assert shard.catalogue.label_values("name", within=within, limit=9).terms == ["b1"]
     assert shard.catalogue.cardinality(within=within, limit=9)[0].series == 1
+
+
+@pytest.mark.parametrize("selector", ['{name="a1"}', '{name="b1"}', '{name="a3"}', '{name="none"}', '{zone="b"}'])
+def test_few_keys_are_those_that_were_there(shard: Shard, selector: str) -> None:
+    shard.samples("a1", "b1")  # at 100.5
+    shard.cut()
+    shard.samples("b1", "b2")  # at 101.5
+    shard.cut()
+    shard.cut()
+    shard.samples("a3")  # at 103.5, live
+
+    def few(within: TimeRange | None) -> list[str]:
+        keys = shard.catalogue.few_keys((parse_selector(selector),), within)
+        assert keys is not None
+        assert int(keys.offsets[-1]) == len(keys.keys), "nothing of other keys is left"
+        return sorted(decode_part_key(keys.part_key(place))["name"] for place in range(len(keys)))
+
+    moments = [moment * HOUR // 2 for moment in range(199, 212)]
+    for within in [None, *(TimeRange(first, last) for first in moments for last in moments if first <= last)]:
+        assert few(within) == shard.found(selector, within)
+    for _ in range(30):
+        shard.cut()
+    assert few(None) == shard.found(selector, None), "keys that were purged are gone"
+
+
+@pytest.mark.parametrize("part_id", [1, 2**32 - 1])
+def test_a_document_whose_id_the_columns_do_not_know_is_no_key(shard: Shard, part_id: int) -> None:
+    shard.samples("a1")
+    shard.lucene.add(PartKeyBatch.of([part_id], [(0, 0)], [encode_part_key({"name": "early"})]))
+    shard.lucene.refresh()
+    for within in (None, hours(0, 200)):
+        keys = shard.catalogue.few_keys((parse_selector('{name="early"}'),), within)
+        assert keys is not None
+        assert len(keys) == 0

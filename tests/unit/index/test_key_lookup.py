@@ -1,0 +1,141 @@
+"""Keys by the values of their labels in one call: the same keys as by a query, whatever is asked."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from strandline.index.documents import MalformedBatch, PartKeyBatch, encode_part_key
+from strandline.index.key_lookup import packed_selectors
+from strandline.index.matchers import Matcher, MatchOp, RegexBudget, to_query
+from strandline.index.part_key_index import PartKeyIndex
+from strandline.index.pylucene.failures import IndexClosed
+from strandline.index.pylucene.queries import any_of
+from strandline.index.vm import start_vm
+
+pytestmark = pytest.mark.unit
+
+BUDGET = RegexBudget(max_terms=1000, max_ms=60_000)
+NAMES, VALUES = ["a", "b", "é", "\U0001f600"], ["1", "2", "12", "ü", "\uffff"]
+# Each value of each label, alone and beside others; ids of three segments, of which some are deleted.
+KEYS = [
+    {name: VALUES[(place + at) % (at + 2)] for at, name in enumerate(NAMES) if place >> at & 1} | {"all": "x"}
+    for place in range(48)
+]
+DELETED = BitMap([3, 20, 21, 40])
+
+
+def matcher(label: str, value: str, op: MatchOp = MatchOp.EQUAL) -> Matcher:
+    return Matcher(label, op, value)
+
+
+EQUAL = st.builds(matcher, st.sampled_from([*NAMES, "all", "", "none"]), st.sampled_from([*VALUES, "x"]))
+ANY = EQUAL | st.builds(matcher, st.sampled_from(NAMES), st.sampled_from([*VALUES, ""]), st.sampled_from(MatchOp))
+
+
+def selectors_of(matchers: st.SearchStrategy[Matcher], least: int) -> st.SearchStrategy[list[list[Matcher]]]:
+    return st.lists(st.lists(matchers, min_size=least, max_size=3), min_size=least, max_size=3)
+
+
+def filled(folder: Path) -> PartKeyIndex:
+    start_vm()
+    index = PartKeyIndex.open(folder)
+    for first in range(0, len(KEYS), 16):
+        ids = range(first, first + 16)
+        index.add(PartKeyBatch.of(ids, [(7, i) for i in ids], [encode_part_key(KEYS[i]) for i in ids]))
+        index.refresh()
+    index.delete(DELETED)
+    index.refresh()
+    return index
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PartKeyIndex]:
+    with filled(tmp_path_factory.mktemp("lookup")) as index:
+        yield index
+
+
+def rows(keys: PartKeyBatch | None) -> list[tuple[int, list[int], bytes]] | None:
+    if keys is None:
+        return None
+    places = range(len(keys))
+    return [(int(keys.part_ids[at]), keys.key_hashes[at].tolist(), keys.part_key(at)) for at in places]
+
+
+def by_query(index: PartKeyIndex, selectors: Sequence[Sequence[Matcher]], most: int) -> PartKeyBatch | None:
+    return index.few_part_keys(any_of([to_query(matchers, BUDGET) for matchers in selectors]), most)
+
+
+@given(selectors=selectors_of(EQUAL, least=1), most=st.integers(0, 50))
+def test_values_find_what_a_query_finds(full: PartKeyIndex, selectors: list[list[Matcher]], most: int) -> None:
+    packed = packed_selectors(selectors)
+    assert packed is not None
+    found = rows(full.few_part_keys_having(packed, most))
+    assert found == rows(by_query(full, selectors, most))
+    meant = [
+        place
+        for place, labels in enumerate(KEYS)
+        if place not in DELETED
+        and any(all(labels.get(one.label) == one.value for one in matchers) for matchers in selectors)
+    ]
+    assert found is None if len(meant) > most else [place for place, _, _ in found or ()] == meant
+
+
+@given(selectors=selectors_of(ANY, least=0))
+def test_only_what_names_a_value_for_each_label_is_looked_up(
+    full: PartKeyIndex, selectors: list[list[Matcher]]
+) -> None:
+    packed = packed_selectors(selectors)
+    names_values = all(one.op is MatchOp.EQUAL and one.value for matchers in selectors for one in matchers)
+    assert (packed is not None) == (bool(selectors) and all(selectors) and names_values)
+    if packed is not None:
+        assert rows(full.few_part_keys_having(packed, 50)) == rows(by_query(full, selectors, 50))
+
+
+def test_texts_that_no_key_can_have_and_long_lists_are_left_to_a_query(full: PartKeyIndex) -> None:
+    longest = "v" * 32_766
+    packed = packed_selectors([[matcher("a", longest)]])
+    assert packed is not None
+    assert rows(full.few_part_keys_having(packed, 5)) == []
+    assert packed_selectors([[matcher("a", longest + "v")]]) is None
+    assert packed_selectors([[matcher("l" * 70_000, "v")]]) is None
+    many = [matcher("a", str(number)) for number in range(64)]
+    assert packed_selectors([many]) is not None
+    assert packed_selectors([many, many[:1]]) is None
+
+
+def test_a_malformed_pack_is_refused(full: PartKeyIndex) -> None:
+    packed = packed_selectors([[matcher("all", "x"), matcher("é", "ü")]])
+    assert packed is not None
+    for end in range(len(packed)):
+        with pytest.raises(MalformedBatch, match="a selector is cut off"):
+            full.few_part_keys_having(packed[:end], 50)
+    with pytest.raises(MalformedBatch, match="a selector has no label"):
+        full.few_part_keys_having(packed + b"\0\0", 50)
+
+
+@given(packed=st.binary(max_size=40))
+def test_no_bytes_do_harm(full: PartKeyIndex, packed: bytes) -> None:
+    refused = None
+    try:
+        full.few_part_keys_having(packed, 50)
+    except MalformedBatch as error:
+        refused = error
+    assert refused is None or 0 <= refused.position <= len(packed)
+
+
+def test_a_search_sees_the_last_refresh_and_no_closed_index(tmp_path: Path) -> None:
+    packed = packed_selectors([[matcher("all", "new")]])
+    assert packed is not None
+    with filled(tmp_path) as index:
+        index.add(PartKeyBatch.of([99], [(7, 99)], [encode_part_key({"all": "new"})]))
+        assert rows(index.few_part_keys_having(packed, 1)) == []
+        index.refresh()
+        assert rows(index.few_part_keys_having(packed, 1)) == [(99, [7, 99], encode_part_key({"all": "new"}))]
+        # As often as one likes: each search lets go of what it held.
+        assert all(index.few_part_keys_having(packed, 0) is None for _ in range(100))
+    with pytest.raises(IndexClosed):
+        index.few_part_keys_having(packed, 1)
