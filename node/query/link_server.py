@@ -133,7 +133,8 @@ class LinkServer:
             self._take(connection)
 
     def _take(self, connection: socket.socket) -> None:
-        connection.setblocking(False)
+        # A thread that waits for a question has nothing else to do, so that receiving may block; `send` never does.
+        connection.setblocking(True)
         thread = threading.Thread(target=self._serve, args=(connection,), name="answering", daemon=True)
         with self._lock:
             if not self._is_closed and len(self._connections) < self._most and _is_own_user(connection):
@@ -219,7 +220,7 @@ def _is_own_user(connection: socket.socket) -> bool:
 
 def _is_closed(connection: socket.socket) -> bool:
     try:
-        return connection.recv(1, socket.MSG_PEEK) == b""
+        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
         return False
     except OSError:

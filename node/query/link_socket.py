@@ -11,6 +11,8 @@ from strandline.node.query.frames import MAX_BODY, PREFIX, Buffer, FrameDamaged,
 _MOST_BUFFERS = 1024
 # A message of so many bytes is received by one call, and fits into what the kernel holds of a link.
 SHORT = 64 << 10
+# So many bytes are copied into one piece sooner than the kernel takes the pieces.
+_JOINED = 4 << 10
 
 
 class LinkBroken(Retryable):
@@ -33,11 +35,16 @@ def wait_for_ever(connection: socket.socket, events: int) -> None:
 
 
 def send(connection: socket.socket, message: Message, wait: Waits) -> None:
-    """Send a message. The socket does not block; `wait` is called where it would."""
+    """Send a message. It does not block, even if the socket does; `wait` is called where it would."""
     left: list[Buffer] = encode(message)
+    if sum(map(len, left)) <= _JOINED:
+        left = [b"".join(left)]
     while left:
         try:
-            sent = connection.sendmsg(left[:_MOST_BUFFERS])
+            if len(left) == 1:
+                sent = connection.send(left[0], socket.MSG_DONTWAIT)
+            else:
+                sent = connection.sendmsg(left[:_MOST_BUFFERS], (), socket.MSG_DONTWAIT)
         except BlockingIOError:
             wait(connection, select.POLLOUT)
             continue
@@ -47,8 +54,9 @@ def send(connection: socket.socket, message: Message, wait: Waits) -> None:
 
 
 def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Message:
-    """Receive a message whose header and body have no more than `most` bytes each. Raises `LinkBroken`, and
-    `FrameDamaged`, after which the connection is good for nothing.
+    """Receive a message whose header and body have no more than `most` bytes each; `wait` is called where a socket that
+    does not block has nothing yet. Raises `LinkBroken`, and `FrameDamaged`, after which the connection is good for
+    nothing.
     """
     # Most messages are short, and are here whole. Nothing follows one before it is answered.
     return receive_rest(connection, _received_some(connection, wait), wait, most)
@@ -63,7 +71,9 @@ def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Wait
     whole = PREFIX.size + header + body
     if len(begun) > whole:
         raise FrameDamaged(f"{len(begun) - whole} bytes came behind a frame")
-    text = begun[PREFIX.size :]
+    if len(begun) == whole and not body:
+        return decode(begun[PREFIX.size :], b"")
+    text = bytearray(begun[PREFIX.size :])
     if len(text) < header:
         text += _received(connection, header - len(text), wait)
     # The body in memory of its own: its columns are aligned there.

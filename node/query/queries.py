@@ -1,6 +1,5 @@
 """What the HTTP handlers may ask of a node, and how a question is given up."""
 
-import threading
 from typing import Protocol
 
 from strandline.clock import Clock
@@ -44,20 +43,21 @@ class Cancellation:
     def __init__(self, clock: Clock, timeout_s: float) -> None:
         self._clock, self._timeout_s = clock, timeout_s
         self._until = clock.monotonic() + timeout_s
-        self._cancelled = threading.Event()
+        # Nobody waits for it, so that it is no event: one is made for each question, and costs more than a look-up.
+        self._is_cancelled = False
 
     def cancel(self) -> None:
         """Give it up."""
-        self._cancelled.set()
+        self._is_cancelled = True
 
     @property
     def seconds_left(self) -> float:
         """How long it may still take; 0 if it was given up."""
-        return 0.0 if self._cancelled.is_set() else max(0.0, self._until - self._clock.monotonic())
+        return 0.0 if self._is_cancelled else max(0.0, self._until - self._clock.monotonic())
 
     def check(self) -> None:
         """Raises `QueryCancelled` or `QueryTimedOut`."""
-        if self._cancelled.is_set():
+        if self._is_cancelled:
             raise QueryCancelled("the query was given up by its client")
         if self._clock.monotonic() >= self._until:
             raise QueryTimedOut(

@@ -1,10 +1,13 @@
 """The link between the front and a shard's process: what it brings over, and what happens when one side goes away."""
 
+import fcntl
 import os
 import socket
 import stat
+import termios
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +18,8 @@ from strandline.node.query.asks import LabelValuesAsk
 from strandline.node.query.frames import PREFIX, Message, encode
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer, LinkUnusable
-from strandline.node.query.messages import QueryFailed, answer_message
+from strandline.node.query.link_socket import receive, wait_for_ever
+from strandline.node.query.messages import QueryFailed, answer_message, answer_of, ask_message
 from strandline.node.query.queries import (
     QueryCancelled,
     QueryTimedOut,
@@ -254,6 +258,56 @@ def test_closing_gives_up_what_is_worked_on(service: Service, path: Path, client
             asked.answer()
     assert service.over.wait(WAIT_S)
     assert not path.exists()
+
+
+def answering_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "answering"]
+
+
+def test_closing_ends_threads_that_wait_for_a_question_or_for_the_rest_of_one(service: Service, path: Path) -> None:
+    question = b"".join(encode(ask_message(ASK, WAIT_S)))
+    with LinkServer(path, service, CLOCK) as server, ExitStack() as stack:
+        for begun in (b"", question[:7], question[:20]):
+            connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+            connection.settimeout(WAIT_S)
+            connection.connect(str(path))
+            # Once it has answered, its thread is there and waits.
+            connection.sendall(question)
+            assert connection.recv(1 << 16)
+            connection.sendall(begun)
+        assert len(answering_threads()) == 3
+        server.close()
+        assert answering_threads() == []
+
+
+def test_closing_ends_a_thread_whose_answer_nobody_fetches(service: Service, path: Path) -> None:
+    data = np.zeros(5_000_001, dtype=np.uint8)
+    service.answers = lambda *_: TermsAnswer(np.array([0, len(data)]), data, np.array([7]), more=False)
+    with LinkServer(path, service, CLOCK) as server, socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(WAIT_S)
+        connection.connect(str(path))
+        connection.sendall(b"".join(encode(ask_message(ASK, WAIT_S))))
+        # Its first bytes are here, and the rest is more than the kernel holds.
+        assert connection.recv(1)
+        server.close()
+        assert answering_threads() == []
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("piece", [1, 7, 16, 17, 60])
+def test_a_question_that_comes_in_pieces_is_answered(path: Path, piece: int) -> None:
+    question = b"".join(encode(ask_message(ASK, WAIT_S)))
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(WAIT_S)
+        connection.connect(str(path))
+        for first in range(0, len(question), piece):
+            connection.sendall(question[first : first + piece])
+            # The pieces must not be sent together: the thread takes each before the next one comes.
+            while fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)) != bytes(4):
+                os.sched_yield()
+        connection.setblocking(False)
+        answer = answer_of(receive(connection, wait_for_ever))
+        assert answer.warnings == (repr(ASK),)
 
 
 def test_the_socket_is_for_its_own_user_and_replaces_one_that_was_left(service: Service, path: Path) -> None:
