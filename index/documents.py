@@ -52,19 +52,24 @@ def encode_part_key(labels: Mapping[str, str]) -> bytes:
 
 def decode_part_key(part_key: bytes) -> dict[str, str]:
     """The labels of a part key in order. Made for people and tests: it goes label by label."""
-    texts = []
-    position = 0
-    while position < len(part_key):
-        try:
-            (length,) = struct.unpack_from("<H", part_key, position)
-        except struct.error as error:
-            raise MalformedBatch("a part key is cut off in a length") from error
-        position += 2 + length
-        texts.append(part_key[position - length : position])
-    if position > len(part_key) or len(texts) % 2:
-        raise MalformedBatch("a part key is cut off in a text")
-    decoded = [text.decode() for text in texts]
+    decoded = [text.decode() for text in texts_of_part_key(part_key)]
     return dict(zip(decoded[::2], decoded[1::2], strict=True))
+
+
+def texts_of_part_key(part_key: bytes) -> list[bytes]:
+    """The names and values of a part key as they stand there, each name before its value: for handfuls of keys."""
+    texts = []
+    position, end = 0, len(part_key)
+    try:
+        while position < end:
+            start = position + 2
+            position = start + (part_key[position] | part_key[position + 1] << 8)
+            texts.append(part_key[start:position])
+    except IndexError as error:
+        raise MalformedBatch("a part key is cut off in a length") from error
+    if position > end or len(texts) % 2:
+        raise MalformedBatch("a part key is cut off in a text")
+    return texts
 
 
 def encode_values(values: Iterable[str]) -> bytes:

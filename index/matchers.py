@@ -59,6 +59,8 @@ class Matcher:
     value: str
 
     def __post_init__(self) -> None:
+        if self.label.isascii() and self.value.isascii():
+            return
         for text in (self.label, self.value):
             try:
                 text.encode()

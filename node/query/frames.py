@@ -24,6 +24,8 @@ PREFIX = struct.Struct("<4sIQ")
 _MAGIC = b"SLQ1"
 _ALIGNED = 8
 _TYPES: Mapping[str, "np.dtype[Any]"] = {name: np.dtype(name) for name in ("<i8", "<f8", "|u1")}
+_SENT = frozenset(_TYPES.values())
+_SHORT_COLUMN = 4 << 10
 _PADDING = bytes(_ALIGNED)
 
 Column = npt.NDArray[Any]
@@ -45,7 +47,7 @@ class Message:
 
 def encode(message: Message) -> list[Buffer]:
     """The frame as buffers to be sent one behind the other; columns are not copied if they lie in one piece."""
-    columns = [np.ascontiguousarray(column, dtype=_little_endian(column)) for column in message.columns]
+    columns = [_as_sent(column) for column in message.columns]
     header = orjson.dumps(
         {
             "version": VERSION,
@@ -54,11 +56,17 @@ def encode(message: Message) -> list[Buffer]:
             "columns": [[column.dtype.str, len(column)] for column in columns],
         }
     )
-    body: list[Buffer] = []
+    buffers: list[Buffer] = [b"", header]
+    length = 0
     for column in columns:
-        body.append(column.data.cast("B") if len(column) else b"")
-        body.append(_PADDING[: -column.nbytes % _ALIGNED])
-    return [PREFIX.pack(_MAGIC, len(header), sum(map(len, body))), header, *filter(len, body)]
+        if size := column.nbytes:
+            # A short one is copied sooner than a view of it is made.
+            buffers.append(column.data.cast("B") if size > _SHORT_COLUMN else column.tobytes())
+            if padding := -size % _ALIGNED:
+                buffers.append(_PADDING[:padding])
+            length += size + padding
+    buffers[0] = PREFIX.pack(_MAGIC, len(header), length)
+    return buffers
 
 
 def lengths_of(prefix: bytes | bytearray, most: int = MAX_BODY) -> tuple[int, int]:
@@ -102,6 +110,13 @@ def _columns(told: list[Any], body: memoryview) -> list[Column]:
     if at != len(body):
         raise FrameDamaged(f"a frame's columns end at byte {at:,} of a body of {len(body):,}")
     return found
+
+
+def _as_sent(column: Column) -> Column:
+    # Most are as they are sent: to look is quicker than to ask for it.
+    if column.dtype in _SENT and column.flags.c_contiguous:
+        return column
+    return np.ascontiguousarray(column, dtype=_little_endian(column))
 
 
 def _little_endian(column: Column) -> "np.dtype[Any]":

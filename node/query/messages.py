@@ -191,6 +191,8 @@ def error_of(message: Message) -> StrandlineError:
     return error
 
 
+_OPERATORS: Mapping[str, MatchOp] = {op.value: op for op in MatchOp}
+_KINDS: Mapping[str, type] = {"s": str, "i": int}
 _TOPS = ("top_pairs_by_series", "top_metrics_by_series", "top_values_by_series")
 
 
@@ -223,8 +225,13 @@ def _selectors(told: Any) -> tuple[Selector, ...]:
 
 
 def _selector(told: Any) -> Selector:
-    rows = [_row(one, "sss") for one in _list(told)]
-    return tuple(Matcher(label, MatchOp(op), value) for label, op, value in rows)
+    return tuple(map(_matcher, _list(told)))
+
+
+def _matcher(told: Any) -> Matcher:
+    label, op, value = _row(told, "sss")
+    # Looked up: calling the enumeration takes as long as the rest.
+    return Matcher(label, _OPERATORS[op] if op in _OPERATORS else MatchOp(op), value)
 
 
 def _values(told: Any) -> tuple[ValueCardinality, ...]:
@@ -246,7 +253,7 @@ def _row(told: Any, kinds: str) -> list[Any]:
     if not isinstance(told, list) or len(told) != len(kinds):
         raise ValueError(f"{told!r} is no list of {len(kinds)}")
     for one, kind in zip(told, kinds, strict=True):
-        if type(one) is not {"s": str, "i": int}[kind]:
+        if type(one) is not _KINDS[kind]:
             raise TypeError(f"{one!r} is of another type")
     return told
 

@@ -29,7 +29,7 @@ from strandline.node.query.asks import (
 )
 from strandline.node.query.bucket_figures import bucket_figures
 from strandline.node.query.edition import EditionPage
-from strandline.node.query.key_bytes import label_order, take_keys
+from strandline.node.query.key_bytes import in_label_order
 from strandline.node.query.live_shard import Answering, LiveShard, answering, number_of, still_answers
 from strandline.node.query.queries import (
     Cancellation,
@@ -146,13 +146,12 @@ def _series(
 ) -> SeriesAnswer:
     few = catalogue.few_keys(ask.selectors, ask.within)
     if few is not None and len(few) <= ask.limit:
-        keys = _key_bytes(few)
-        return SeriesAnswer(take_keys(keys, label_order(keys)), more=False, warnings=warnings)
+        return SeriesAnswer(in_label_order(_key_bytes(few)), more=False, warnings=warnings)
     found = catalogue.find(ask.selectors, ask.within)
     cancellation.check()
     keys = _key_bytes(catalogue.keys(found, limit=ask.limit, step=cancellation.check))
     cancellation.check()
-    return SeriesAnswer(take_keys(keys, label_order(keys)), len(found.part_ids) > ask.limit, warnings)
+    return SeriesAnswer(in_label_order(keys), len(found.part_ids) > ask.limit, warnings)
 
 
 def _terms(found: TermCounts, warnings: tuple[str, ...]) -> TermsAnswer:

@@ -2,8 +2,10 @@
 
 import struct
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -142,6 +144,26 @@ def test_the_bits_of_a_staleness_marker_arrive() -> None:
     arrived = answer_of(message_of(frame_of(answer_message(sent))))
     assert isinstance(arrived, SamplesAnswer)
     assert arrived.value.view(np.uint64).tolist() == [0x7FF0_0000_0000_0002]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.arange(0),
+        np.arange(512),
+        np.arange(513),
+        np.arange(4095, dtype=np.uint8),
+        np.arange(4097, dtype=np.uint8),
+        np.arange(20)[::3],
+        np.arange(9_000)[::3],
+        np.arange(20, dtype=">i8"),
+        np.arange(9_000, dtype=">f8"),
+    ],
+    ids=lambda column: f"{len(column)} {column.dtype.str}",
+)
+def test_a_column_of_any_length_order_and_layout_arrives(column: npt.NDArray[Any]) -> None:
+    arrived = message_of(frame_of(Message("any", {}, (column, np.arange(3), column)))).columns
+    assert [one.tolist() for one in arrived] == [column.tolist(), [0, 1, 2], column.tolist()]
 
 
 def test_columns_lie_where_words_may_be_read() -> None:

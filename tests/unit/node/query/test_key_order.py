@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from strandline.index.documents import encode_part_key
 from strandline.node.query.answers import KeyBytes
-from strandline.node.query.key_bytes import label_order, take_keys
+from strandline.node.query.key_bytes import in_label_order, label_order, take_keys
 
 pytestmark = pytest.mark.unit
 
@@ -52,3 +52,12 @@ def test_keys_are_taken_in_the_order_of_their_places() -> None:
     keys = take_keys(key_bytes([b"a", b"", b"ccc", b"dd"]), np.array([3, 1, 0, 3]))
     assert [keys.key(place) for place in range(len(keys))] == [b"dd", b"", b"a", b"dd"]
     assert len(take_keys(keys, np.empty(0, dtype=np.int64))) == 0
+
+
+@given(st.lists(LABELS, max_size=3), st.integers(0, 2), st.integers(0, 3))
+def test_keys_in_order_have_no_bytes_but_their_own(some: list[dict[str, str]], first: int, behind: int) -> None:
+    keys = key_bytes([encode_part_key(labels) for labels in some])
+    part = KeyBytes(keys.offsets[first : max(first, behind) + 1], keys.data) if first <= len(some) else keys
+    ordered = in_label_order(part)
+    assert sorted(part.key(place) for place in range(len(part))) == sorted(map(ordered.key, range(len(ordered))))
+    assert (ordered.offsets[0], ordered.offsets[-1]) == (0, len(ordered.data))
