@@ -235,8 +235,8 @@ def _there(start: I64s, end: I64s, within: TimeRange | None) -> npt.NDArray[np.b
 
 def _is_there(known: PartRows, one: U32s, within: TimeRange | None) -> bool:
     """The same for the one key with this id, without arrays of one element, which cost as much as a search."""
-    row = known.part_id.searchsorted(one).item()
-    if row == len(known) or known.part_id.item(row) != one.item():
+    row = known.row_of(one.item())
+    if row < 0:
         return False
     end = known.end.item(row)
     return end != ABSENT and (within is None or (known.start.item(row) <= within.last and end >= within.first))

@@ -10,7 +10,7 @@ from strandline.index.documents import PartKeyBatch, TermCounts, texts_of_part_k
 
 def names_in(keys: PartKeyBatch, *, limit: int) -> TermCounts:
     """The names of the keys' labels, under the rules of `PartKeyIndex.label_names`."""
-    return _listed((name for place in range(len(keys)) for name in texts_of_part_key(keys.part_key(place))[::2]), limit)
+    return _listed([name for place in range(len(keys)) for name in texts_of_part_key(keys.part_key(place))[::2]], limit)
 
 
 def values_in(keys: PartKeyBatch, label: str, *, limit: int) -> TermCounts:

@@ -107,6 +107,20 @@ class PartRows:
         rows_of_ids(self.part_id, part_ids, rows)
         return rows
 
+    def row_of(self, part_id: int) -> int:
+        """The row of one part id, -1 where there is none."""
+        ids = self.part_id
+        length = len(ids)
+        if not length:
+            return -1
+        # Where no id lies between that has gone, which is so for most, it is where it would be without gaps.
+        row = part_id - ids.item(0)
+        if 0 <= row < length and ids.item(row) == part_id:
+            return row
+        # As an array: of a plain number the type is not known, and all ids would be turned into another one.
+        row = ids.searchsorted(np.array((part_id,), dtype=ids.dtype)).item()
+        return row if row < length and ids.item(row) == part_id else -1
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

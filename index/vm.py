@@ -57,6 +57,17 @@ class _ThreadLocals(threading.local):
 _start_lock = threading.Lock()
 _running: _RunningVm | None = None
 _thread = _ThreadLocals()
+# Whether this process was forked from the one that the JVM runs in. Told by the fork itself, since whatever calls Java
+# would have to ask the kernel otherwise.
+_is_lost = False
+
+
+def _after_fork() -> None:
+    global _is_lost  # noqa: PLW0603 - as the JVM is one a process
+    _is_lost = _running is not None
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def start_vm(heap_mb: int = DEFAULT_HEAP_MB, extra: Sequence[str] = ()) -> None:
@@ -92,7 +103,7 @@ def _attached() -> _RunningVm:
     vm = _running
     if vm is None:
         raise VmUnusable("the JVM is not running", remedy="Call start_vm first")
-    if vm.process_id != os.getpid():
+    if _is_lost:
         raise VmUnusable(
             f"the JVM belongs to process {vm.process_id}, which this process {os.getpid()} was forked from",
             remedy="Start processes with the spawn method, and a JVM in each",

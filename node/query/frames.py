@@ -24,7 +24,7 @@ PREFIX = struct.Struct("<4sIQ")
 _MAGIC = b"SLQ1"
 _ALIGNED = 8
 _TYPES: Mapping[str, "np.dtype[Any]"] = {name: np.dtype(name) for name in ("<i8", "<f8", "|u1")}
-_SENT = frozenset(_TYPES.values())
+_NAMES: Mapping["np.dtype[Any]", str] = {kind: name for name, kind in _TYPES.items()}
 _SHORT_COLUMN = 4 << 10
 _PADDING = bytes(_ALIGNED)
 
@@ -53,7 +53,7 @@ def encode(message: Message) -> list[Buffer]:
             "version": VERSION,
             "kind": message.kind,
             "fields": message.fields,
-            "columns": [[column.dtype.str, len(column)] for column in columns],
+            "columns": [[_NAMES[column.dtype], len(column)] for column in columns],
         }
     )
     buffers: list[Buffer] = [b"", header]
@@ -114,7 +114,7 @@ def _columns(told: list[Any], body: memoryview) -> list[Column]:
 
 def _as_sent(column: Column) -> Column:
     # Most are as they are sent: to look is quicker than to ask for it.
-    if column.dtype in _SENT and column.flags.c_contiguous:
+    if column.dtype in _NAMES and column.flags.c_contiguous:
         return column
     return np.ascontiguousarray(column, dtype=_little_endian(column))
 

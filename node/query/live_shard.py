@@ -24,7 +24,8 @@ _DOING = {
     Phase.FAILED: "has failed",
     Phase.STOPPED: "was stopped",
 }
-_WITH_WARNING = (Phase.REPLAYING, Phase.CATCHING_UP)
+# All but the last with a warning.
+_ANSWERING = (Phase.REPLAYING, Phase.CATCHING_UP, Phase.ACTIVE)
 
 
 class LiveShard(Protocol):
@@ -56,14 +57,17 @@ class Answering:
 def answering(live: LiveShard, within: TimeRange | None = None) -> Answering:
     """Let a shard answer about a time, or about all of it. Raises `QueryUnavailable` if it can't, with the reason."""
     # The phase first: one that becomes ACTIVE a moment later has lacked something just now.
-    phase, words = live.status.phase, phase_in_words(live.status, number_of(live))
+    status = live.status
+    phase = status.phase
+    words = phase_in_words(status, number_of(live)) if phase is not Phase.ACTIVE else ""
     shard = live.shard
     home = shard.parts.home if shard is not None else None
     lucene = home.index if isinstance(home, LuceneHome) else None
-    if shard is None or lucene is None or phase not in (*_WITH_WARNING, Phase.ACTIVE):
+    if shard is None or lucene is None or phase not in _ANSWERING:
+        words = words or phase_in_words(status, number_of(live))
         raise QueryUnavailable(f"{words}: it can't answer", remedy=_remedy(phase))
-    lag, most = live.status.lag, _FAR_BEHIND * live.parts.options.active_lag
-    is_behind = lag is None or lag > most
+    lag = status.lag
+    is_behind = lag is None or lag > _FAR_BEHIND * live.parts.options.active_lag
     if phase is Phase.ACTIVE and is_behind and (within is None or within.last >= _known_until(live, shard)):
         # It stays ACTIVE, but for now it does not know all that it should. What is older than that it knows as ever.
         words = f"shard {number_of(live)} " + ("can't reach Kafka" if lag is None else f"is {lag:,} records behind")

@@ -4,6 +4,7 @@ together, so that no kernel behind it reads past its end.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any, TypeVar
 
 from strandline.arrays import I64s
@@ -192,7 +193,6 @@ def error_of(message: Message) -> StrandlineError:
 
 
 _OPERATORS: Mapping[str, MatchOp] = {op.value: op for op in MatchOp}
-_KINDS: Mapping[str, type] = {"s": str, "i": int}
 _TOPS = ("top_pairs_by_series", "top_metrics_by_series", "top_values_by_series")
 
 
@@ -252,10 +252,16 @@ def _time_range(told: Any) -> TimeRange | None:
 def _row(told: Any, kinds: str) -> list[Any]:
     if not isinstance(told, list) or len(told) != len(kinds):
         raise ValueError(f"{told!r} is no list of {len(kinds)}")
-    for one, kind in zip(told, kinds, strict=True):
-        if type(one) is not _KINDS[kind]:
-            raise TypeError(f"{one!r} is of another type")
+    wanted = _types(kinds)
+    if tuple(map(type, told)) != wanted:
+        wrong = next(one for one, kind in zip(told, wanted, strict=True) if type(one) is not kind)
+        raise TypeError(f"{wrong!r} is of another type")
     return told
+
+
+@cache
+def _types(kinds: str) -> tuple[type, ...]:
+    return tuple({"s": str, "i": int}[kind] for kind in kinds)
 
 
 def _list(told: Any) -> list[Any]:

@@ -138,7 +138,7 @@ class ShardAnswers:
     def _budget_of(self, cancellation: Cancellation) -> RegexBudget:
         """No expression is worked on for longer than the question has."""
         left = max(1, int(cancellation.seconds_left * 1000))
-        return RegexBudget(self._budget.max_terms, min(self._budget.max_ms, left))
+        return self._budget if left >= self._budget.max_ms else RegexBudget(self._budget.max_terms, left)
 
 
 def _series(

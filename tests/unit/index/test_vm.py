@@ -82,6 +82,20 @@ def test_a_forked_process_is_refused_instead_of_hanging() -> None:
     assert said.startswith(f"the JVM belongs to process {os.getpid()}, which this process {child} was forked from")
 
 
+def test_a_process_that_was_forked_before_the_start_has_a_jvm_of_its_own() -> None:
+    done = run_python(
+        "import os\n"
+        "from strandline.index.vm import attach_thread, start_vm\n"
+        "child = os.fork()\n"
+        "start_vm(64)\n"
+        "attach_thread()\n"
+        "code = os.waitpid(child, 0)[1] if child else 0\n"
+        "print(code, flush=True)\n"
+        "os._exit(code)\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n0\n", "")
+
+
 def test_a_call_before_the_start_is_refused() -> None:
     done = run_python("from strandline.index.vm import attach_thread; attach_thread()")
     assert done.returncode == 1
