@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from strandline.arrays import I64s, U32s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.cardinality import Cardinality, ValueCardinality
-from strandline.index.documents import PartKeyBatch, TermCounts
+from strandline.index.documents import FewKeys, PartKeyBatch, TermCounts
 from strandline.index.key_labels import names_in, values_in
 from strandline.index.key_lookup import packed_selectors
 from strandline.index.matchers import Matcher, MatchOp, RegexBudget, matchers_named, to_query
@@ -123,9 +123,7 @@ class Catalogue:
             return keys.take(np.flatnonzero(np.isin(keys.part_ids, wanted)))
         return self.keys_of(to_ids(found.part_ids)[:limit], step=step)
 
-    def few_keys(
-        self, selectors: Selectors, within: TimeRange | None = None, *, most: int = _FEW
-    ) -> PartKeyBatch | None:
+    def few_keys(self, selectors: Selectors, within: TimeRange | None = None, *, most: int = _FEW) -> FewKeys | None:
         """The keys that selectors match and that were there in the range, in any order, by one search. None if more
         match than so many, whenever they were there, or if that would not be cheap to find out.
         """
@@ -161,7 +159,7 @@ class Catalogue:
         """The names of the labels that such keys have, with the number of keys that have each."""
         few = self.few_keys(selectors, within, most=_A_HANDFUL)
         if few is not None:
-            return names_in(few, limit=limit)
+            return names_in(few.part_keys(), limit=limit)
         restriction = self._restriction(selectors, within)
         return replace(self._lucene.label_names(restriction, limit=limit), of_all=restriction is None)
 
@@ -171,7 +169,7 @@ class Catalogue:
         """The values that a label has in such keys, with the number of keys that have each."""
         few = self.few_keys(selectors, within, most=_A_HANDFUL)
         if few is not None:
-            return values_in(few, label, limit=limit)
+            return values_in(few.part_keys(), label, limit=limit)
         restriction = self._restriction(selectors, within)
         return replace(self._lucene.label_values(label, restriction, limit=limit), of_all=restriction is None)
 

@@ -26,7 +26,7 @@ from strandline.index.kernels.gather import gather_runs
 MAX_PACKED_BYTES = 2**31 - 1024
 _HASH_WORDS = 2
 # Made once: a type that is named is looked up each time, which counts where one key is read.
-_U8, _U32, _U64 = np.dtype("u1"), np.dtype("<u4"), np.dtype("<u8")
+_U8, _U32, _U64, _I64 = np.dtype("u1"), np.dtype("<u4"), np.dtype("<u8"), np.dtype("<i8")
 
 
 class MalformedBatch(Fatal):
@@ -170,6 +170,45 @@ def unpack_ids_and_hashes(packed: bytes) -> tuple[NDArray[np.uint32], NDArray[np
     count = int.from_bytes(packed[:4], "little")
     key_hashes = np.frombuffer(packed, _U64, _HASH_WORDS * count, 4 + 4 * count)
     return np.frombuffer(packed, _U32, count, 4), key_hashes.reshape(count, _HASH_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class FewKeys:
+    """Part keys that a search has fetched, without their hashes, which nobody asks for: ids, and the bytes from one
+    offset to the next. The first offset is 0, and the last one the length of `keys`.
+    """
+
+    part_ids: NDArray[np.uint32]
+    offsets: NDArray[np.int64]
+    keys: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.part_ids)
+
+    def part_keys(self) -> list[bytes]:
+        """The bytes of each: for a handful."""
+        data = self.keys.tobytes()
+        return [data[start:end] for start, end in pairwise(self.offsets.tolist())]
+
+    def take(self, places: NDArray[np.intp]) -> Self:
+        """The keys at these places, in their order."""
+        starts, ends = self.offsets[places], self.offsets[places + 1]
+        offsets = np.zeros(len(places) + 1, dtype=np.int64)
+        np.cumsum(ends - starts, out=offsets[1:])
+        keys = np.empty(int(offsets[-1]), dtype=np.uint8)
+        gather_runs(self.keys, starts, ends, keys)
+        return type(self)(self.part_ids[places], offsets, keys)
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Self:
+        """Views of the extension's layout: u64 n; n + 1 offsets of u64; n part ids of u32; the part keys."""
+        count = int.from_bytes(packed[:8], "little")
+        ids = 8 * (count + 2)
+        return cls(
+            np.frombuffer(packed, _U32, count, ids),
+            np.frombuffer(packed, _I64, count + 1, 8),
+            np.frombuffer(packed, _U8, -1, ids + 4 * count),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,19 @@ from itertools import accumulate
 
 import numpy as np
 
-from strandline.index.documents import PartKeyBatch, TermCounts, texts_of_part_key
+from strandline.index.documents import TermCounts, texts_of_part_key
 
 
-def names_in(keys: PartKeyBatch, *, limit: int) -> TermCounts:
+def names_in(part_keys: Iterable[bytes], *, limit: int) -> TermCounts:
     """The names of the keys' labels, under the rules of `PartKeyIndex.label_names`."""
-    return _listed([name for place in range(len(keys)) for name in texts_of_part_key(keys.part_key(place))[::2]], limit)
+    return _listed([name for part_key in part_keys for name in texts_of_part_key(part_key)[::2]], limit)
 
 
-def values_in(keys: PartKeyBatch, label: str, *, limit: int) -> TermCounts:
+def values_in(part_keys: Iterable[bytes], label: str, *, limit: int) -> TermCounts:
     """The values that a label has in the keys, under the same rules."""
     name, found = label.encode(), []
-    for place in range(len(keys)):
-        texts = texts_of_part_key(keys.part_key(place))
+    for part_key in part_keys:
+        texts = texts_of_part_key(part_key)
         names = texts[::2]
         if name in names:
             found.append(texts[2 * names.index(name) + 1])

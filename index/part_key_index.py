@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from strandline.index.cardinality import DEFAULT_LIMIT, METRIC_NAME, Cardinality, ValueCardinality, unpack_values
-from strandline.index.documents import PartKeyBatch, TermCounts, unpack_ids_and_hashes
+from strandline.index.documents import FewKeys, PartKeyBatch, TermCounts, unpack_ids_and_hashes
 from strandline.index.pylucene.classes import IndexSearcher, IndexWriter, Query, SearcherManager, java, strings_of
 from strandline.index.pylucene.failures import java_failures
 from strandline.index.pylucene.queries import part_id_in
@@ -36,6 +36,7 @@ class PartKeyIndex:
     def __init__(self, writer: IndexWriter, searchers: SearcherManager) -> None:
         self._writer = writer
         self._searchers = searchers
+        self._lookup = java().key_lookup
         self._commit_lock = threading.Lock()
         self.refreshes = 0
         """How often searches were let see what is new. Any thread may look."""
@@ -130,17 +131,19 @@ class PartKeyIndex:
         with self._searcher() as searcher:
             return PartKeyBatch.unpack(to_python(java().part_key_columns.partKeys(searcher, query)))
 
-    def few_part_keys(self, query: Query, most: int) -> PartKeyBatch | None:
-        """The same if no more than so many match, and None if more do. It is over as soon as that is known."""
+    def few_part_keys(self, query: Query, most: int) -> FewKeys | None:
+        """The keys that a query matches if they are no more than so many, and None if more are. It is over as soon as
+        that is known.
+        """
         with self._searcher() as searcher:
             packed = java().part_key_columns.fewPartKeys(searcher, query, most)
-            return PartKeyBatch.unpack(to_python(packed)) if packed is not None else None
+            return FewKeys.unpack(to_python(packed)) if packed is not None else None
 
-    def few_part_keys_having(self, selectors: bytes, most: int) -> PartKeyBatch | None:
+    def few_part_keys_having(self, selectors: bytes, most: int) -> FewKeys | None:
         """The same for keys whose labels have certain values, packed by `strandline.index.key_lookup`: by one call."""
         with java_failures():
-            packed = java().key_lookup.few(self._searchers, to_java(selectors), most)
-        return PartKeyBatch.unpack(to_python(packed)) if packed is not None else None
+            packed = self._lookup.few(self._searchers, to_java(selectors), most)
+        return FewKeys.unpack(to_python(packed)) if packed is not None else None
 
     def ids_and_hashes(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
         """The part ids and key hashes of all keys, segment by segment, in the order of Lucene's documents."""

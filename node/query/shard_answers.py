@@ -146,7 +146,7 @@ def _series(
 ) -> SeriesAnswer:
     few = catalogue.few_keys(ask.selectors, ask.within)
     if few is not None and len(few) <= ask.limit:
-        return SeriesAnswer(in_label_order(_key_bytes(few)), more=False, warnings=warnings)
+        return SeriesAnswer(in_label_order(KeyBytes(few.offsets, few.keys)), more=False, warnings=warnings)
     found = catalogue.find(ask.selectors, ask.within)
     cancellation.check()
     keys = _key_bytes(catalogue.keys(found, limit=ask.limit, step=cancellation.check))

@@ -160,7 +160,7 @@ def test_few_keys_are_those_that_were_there(shard: Shard, selector: str) -> None
         keys = shard.catalogue.few_keys((parse_selector(selector),), within)
         assert keys is not None
         assert int(keys.offsets[-1]) == len(keys.keys), "nothing of other keys is left"
-        return sorted(decode_part_key(keys.part_key(place))["name"] for place in range(len(keys)))
+        return sorted(decode_part_key(key)["name"] for key in keys.part_keys())
 
     moments = [moment * HOUR // 2 for moment in range(199, 212)]
     for within in [None, *(TimeRange(first, last) for first in moments for last in moments if first <= last)]:

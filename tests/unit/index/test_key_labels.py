@@ -38,5 +38,5 @@ def test_names_and_values_are_those_of_lucene(
         index.delete(index.search(everything()))
         index.add(batch)
         index.refresh()
-        assert told(names_in(batch, limit=limit)) == told(index.label_names(everything(), limit=limit))
-        assert told(values_in(batch, label, limit=limit)) == told(index.label_values(label, everything(), limit=limit))
+        assert told(names_in(keys, limit=limit)) == told(index.label_names(everything(), limit=limit))
+        assert told(values_in(keys, label, limit=limit)) == told(index.label_values(label, everything(), limit=limit))

@@ -64,15 +64,18 @@ public final class PartKeyColumns {
      * @throws IllegalArgumentException if they don't fit into one array of 2 GB
      */
     public static byte[] partKeys(IndexSearcher searcher, Query query) throws IOException {
-        return visited(searcher, query, new Batch(Integer.MAX_VALUE)).pack();
+        return visited(searcher, query, new Batch(Integer.MAX_VALUE, true)).pack();
     }
 
     /**
-     * The same if no more than so many documents match, and null if more do, which is known after so many.
+     * The part ids and part keys, without hashes, if no more than so many documents match, and null if more do, which
+     * is known after so many.
+     *
+     * @return u64 count n; n + 1 offsets of u64 into the part keys, the first one 0; n part ids of u32; the part keys
      */
     public static byte[] fewPartKeys(IndexSearcher searcher, Query query, int most) throws IOException {
         try {
-            return visited(searcher, query, new Batch(most)).pack();
+            return visited(searcher, query, new Batch(most, false)).packWithoutHashes();
         } catch (TooMany more) {
             return null;
         }
@@ -81,13 +84,17 @@ public final class PartKeyColumns {
     private static Batch visited(IndexSearcher searcher, Query query, Batch batch) throws IOException {
         Matches.visit(searcher, query, leaf -> {
             NumericDocValues partIds = DocValues.getNumeric(leaf.reader(), Fields.PART_ID);
-            BinaryDocValues keyHashes = DocValues.getBinary(leaf.reader(), Fields.KEY_HASH);
+            BinaryDocValues keyHashes =
+                batch.hasHashes ? DocValues.getBinary(leaf.reader(), Fields.KEY_HASH) : null;
             BinaryDocValues partKeys = DocValues.getBinary(leaf.reader(), Fields.PART_KEY);
             return doc -> {
                 partIds.advance(doc);
-                keyHashes.advance(doc);
                 partKeys.advance(doc);
-                batch.append((int) partIds.longValue(), keyHashes.binaryValue(), partKeys.binaryValue());
+                batch.append((int) partIds.longValue(), partKeys.binaryValue());
+                if (keyHashes != null) {
+                    keyHashes.advance(doc);
+                    batch.setLastHash(keyHashes.binaryValue());
+                }
             };
         });
         return batch;
@@ -111,34 +118,54 @@ public final class PartKeyColumns {
         }
     }
 
-    /** A batch in the making, of so many part keys at the most. */
+    /** A batch in the making, of so many part keys at the most, with their hashes or without. */
     private static final class Batch {
+        final boolean hasHashes;
         private final int most;
         private int count = 0;
         private int[] ids = new int[16];
         private int[] keyEnds = new int[16];
-        private byte[] hashes = new byte[16 * PartKeyBatch.HASH_BYTES];
+        private byte[] hashes;
         private byte[] keys = new byte[4096];
         private int keysEnd = 0;
 
-        Batch(int most) {
+        Batch(int most, boolean hasHashes) {
             this.most = most;
+            this.hasHashes = hasHashes;
+            hashes = new byte[hasHashes ? 16 * PartKeyBatch.HASH_BYTES : 0];
         }
 
-        void append(int id, BytesRef hash, BytesRef key) {
+        void append(int id, BytesRef key) {
             if (count == most) {
                 throw TooMany.INSTANCE;
             }
             ids = ArrayUtil.grow(ids, count + 1);
             keyEnds = ArrayUtil.grow(keyEnds, count + 1);
-            hashes = ArrayUtil.grow(hashes, arrayLength((count + 1L) * PartKeyBatch.HASH_BYTES));
             keys = ArrayUtil.grow(keys, arrayLength((long) keysEnd + key.length));
-            System.arraycopy(hash.bytes, hash.offset, hashes, count * PartKeyBatch.HASH_BYTES, PartKeyBatch.HASH_BYTES);
             System.arraycopy(key.bytes, key.offset, keys, keysEnd, key.length);
             keysEnd += key.length;
             ids[count] = id;
             keyEnds[count] = keysEnd;
             count++;
+        }
+
+        void setLastHash(BytesRef hash) {
+            hashes = ArrayUtil.grow(hashes, arrayLength((long) count * PartKeyBatch.HASH_BYTES));
+            int start = (count - 1) * PartKeyBatch.HASH_BYTES;
+            System.arraycopy(hash.bytes, hash.offset, hashes, start, PartKeyBatch.HASH_BYTES);
+        }
+
+        byte[] packWithoutHashes() {
+            long keyStart = (count + 2L) * Long.BYTES + (long) count * Integer.BYTES;
+            byte[] out = new byte[arrayLength(keyStart + keysEnd)];
+            BitUtil.VH_LE_LONG.set(out, 0, (long) count);
+            int idStart = (count + 2) * Long.BYTES;
+            for (int i = 0; i < count; i++) {
+                BitUtil.VH_LE_LONG.set(out, (i + 2) * Long.BYTES, (long) keyEnds[i]);
+                BitUtil.VH_LE_INT.set(out, idStart + i * Integer.BYTES, ids[i]);
+            }
+            System.arraycopy(keys, 0, out, (int) keyStart, keysEnd);
+            return out;
         }
 
         byte[] pack() {
