@@ -217,9 +217,9 @@ class TermCounts:
     is `data[offsets[i] : offsets[i + 1]]`, as UTF-8.
     """
 
-    offsets: NDArray[np.uint32]
+    offsets: NDArray[np.uint32] | NDArray[np.int64]
     data: NDArray[np.uint8]
-    counts: NDArray[np.uint32]
+    counts: NDArray[np.uint32] | NDArray[np.int64]
     # Whether there are further ones behind the last.
     more: bool
     # Whether they are those of all keys, not only of some that were asked about.

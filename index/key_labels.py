@@ -24,16 +24,15 @@ def values_in(part_keys: Iterable[bytes], label: str, *, limit: int) -> TermCoun
     return _listed(found, limit)
 
 
-def _listed(terms: Iterable[bytes], limit: int) -> TermCounts:
+def _listed(terms: list[bytes], limit: int) -> TermCounts:
     # No `Counter`, which takes longer to be made than a handful to be counted.
     counts: dict[bytes, int] = {}
     for term in terms:
         counts[term] = counts.get(term, 0) + 1
     # By their bytes, which is the order of their code points.
     listed = sorted(counts)[:limit]
-    return TermCounts(
-        np.array([0, *accumulate(map(len, listed))], dtype=np.uint32),
-        np.frombuffer(b"".join(listed), dtype=np.uint8),
-        np.array([counts[term] for term in listed], dtype=np.uint32),
-        more=len(counts) > limit,
-    )
+    # One array for both: to make one costs more than a handful of numbers.
+    numbers = np.array([0, *accumulate(map(len, listed)), *map(counts.__getitem__, listed)], dtype=np.int64)
+    behind = len(listed) + 1
+    data = np.frombuffer(b"".join(listed), dtype=np.uint8)
+    return TermCounts(numbers[:behind], data, numbers[behind:], more=len(counts) > limit)

@@ -155,8 +155,8 @@ def _series(
 
 
 def _terms(found: TermCounts, warnings: tuple[str, ...]) -> TermsAnswer:
-    counts = found.counts.astype(np.int64)
-    return TermsAnswer(found.offsets.astype(np.int64), found.data, counts, found.more, warnings, found.of_all)
+    offsets, counts = found.offsets.astype(np.int64, copy=False), found.counts.astype(np.int64, copy=False)
+    return TermsAnswer(offsets, found.data, counts, found.more, warnings, found.of_all)
 
 
 def _cardinality(catalogue: Catalogue, ask: CardinalityAsk, warnings: tuple[str, ...]) -> CardinalityAnswer:
