@@ -159,7 +159,7 @@ class Catalogue:
         """The names of the labels that such keys have, with the number of keys that have each."""
         few = self.few_keys(selectors, within, most=_A_HANDFUL)
         if few is not None:
-            return names_in(few.part_keys(), limit=limit)
+            return names_in(few, limit=limit)
         restriction = self._restriction(selectors, within)
         return replace(self._lucene.label_names(restriction, limit=limit), of_all=restriction is None)
 
@@ -169,7 +169,7 @@ class Catalogue:
         """The values that a label has in such keys, with the number of keys that have each."""
         few = self.few_keys(selectors, within, most=_A_HANDFUL)
         if few is not None:
-            return values_in(few.part_keys(), label, limit=limit)
+            return values_in(few, label, limit=limit)
         restriction = self._restriction(selectors, within)
         return replace(self._lucene.label_values(label, restriction, limit=limit), of_all=restriction is None)
 

@@ -1,12 +1,14 @@
 """Labels counted over keys at hand: the same as Lucene counts."""
 
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.index.documents import PartKeyBatch, TermCounts, encode_part_key
+from strandline.index.documents import FewKeys, MalformedBatch, PartKeyBatch, TermCounts, encode_part_key
 from strandline.index.key_labels import names_in, values_in
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.queries import everything
@@ -24,6 +26,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("labels")
 
 
+def few_of(part_keys: list[bytes]) -> FewKeys:
+    offsets = np.cumsum([0, *map(len, part_keys)], dtype=np.int64)
+    ids = np.arange(len(part_keys), dtype=np.uint32)
+    return FewKeys(ids, offsets, np.frombuffer(b"".join(part_keys), dtype=np.uint8))
+
+
 def told(counts: TermCounts) -> tuple[list[str], list[int], bool]:
     return counts.terms, counts.counts.tolist(), counts.more
 
@@ -34,9 +42,33 @@ def test_names_and_values_are_those_of_lucene(
 ) -> None:
     keys = [encode_part_key(one) for one in labels]
     batch = PartKeyBatch.of(range(len(keys)), [(i, i) for i in range(len(keys))], keys)
+    few = few_of(keys)
     with PartKeyIndex.open(folder / str(number)) as index:
         index.delete(index.search(everything()))
         index.add(batch)
         index.refresh()
-        assert told(names_in(keys, limit=limit)) == told(index.label_names(everything(), limit=limit))
-        assert told(values_in(keys, label, limit=limit)) == told(index.label_values(label, everything(), limit=limit))
+        assert told(names_in(few, limit=limit)) == told(index.label_names(everything(), limit=limit))
+        assert told(values_in(few, label, limit=limit)) == told(index.label_values(label, everything(), limit=limit))
+
+
+@pytest.mark.parametrize("beside", [[], [encode_part_key({"a": "b"})]], ids=["alone", "beside another"])
+def test_a_key_that_is_cut_off_is_refused(beside: list[bytes]) -> None:
+    whole = encode_part_key({"a": "bc", "é": "\U0001f600"})
+    after_first = len(encode_part_key({"a": "bc"}))
+    for cut in set(range(1, len(whole))) - {after_first}:
+        few = few_of([whole[:cut], *beside])
+        with pytest.raises(MalformedBatch, match="cut off"):
+            names_in(few, limit=9)
+        with pytest.raises(MalformedBatch, match="cut off"):
+            values_in(few, "none", limit=9)
+
+
+@given(part_key=st.binary(max_size=12), name=st.sampled_from(["", "a", "\0"]))
+def test_no_bytes_lead_past_their_end(part_key: bytes, name: str) -> None:
+    # Words of a key that follows must not be read as if they were of this one.
+    few = few_of([part_key + b"\1\0a\1\0b"])
+    few = FewKeys(few.part_ids, np.array([0, len(part_key)]), few.keys[: len(part_key)])
+    with suppress(MalformedBatch):
+        assert len(names_in(few, limit=99).data) <= len(part_key)
+    with suppress(MalformedBatch):
+        assert values_in(few, name, limit=99).data.tobytes() in part_key
