@@ -1,19 +1,21 @@
-"""Selectors that name the value of each of their labels, as the extension's `KeyLookup` takes them: one call of it
-makes the query, searches and fetches the keys, while a query that is made here takes several calls for each matcher.
+"""Selectors that name values for each of their labels, as the extension's `KeyLookup` takes them: one call of it makes
+the query, searches and fetches the keys, while a query that is made here takes several calls for each matcher.
 
 The layout, little endian, one selector behind the other: a u16 with the number of its matchers; for each the label's
-length as u16, the label, the value's length as u16, the value.
+length as u16, the label, the number of its values as u16, and for each its length as u16 and the value.
 """
 
 import struct
 from collections.abc import Sequence
 
 from strandline.index.matchers import Matcher, MatchOp
+from strandline.index.regular_expressions import plain_list
 from strandline.wire.kernels.labels import MAX_TEXT
 
 # Far below the clauses that Lucene takes. Beside the search for more than these it does not matter how they got there.
 _MOST_MATCHERS = 64
-_COUNT = struct.Struct("<H")
+_MOST_VALUES = 1000
+_NUMBER = struct.Struct("<H")
 
 
 def packed_selectors(selectors: Sequence[Sequence[Matcher]]) -> bytes | None:
@@ -27,10 +29,23 @@ def packed_selectors(selectors: Sequence[Sequence[Matcher]]) -> bytes | None:
     for matchers in selectors:
         if not matchers:
             return None
-        parts.append(_COUNT.pack(len(matchers)))
+        parts.append(_NUMBER.pack(len(matchers)))
         for matcher in matchers:
-            label, value = matcher.label.encode(), matcher.value.encode()
-            if matcher.op is not MatchOp.EQUAL or not value or len(value) > MAX_TEXT or len(label) > MAX_TEXT:
+            label, values = matcher.label.encode(), _values(matcher)
+            if values is None or len(label) > MAX_TEXT:
                 return None
-            parts += (_COUNT.pack(len(label)), label, _COUNT.pack(len(value)), value)
+            parts += (_NUMBER.pack(len(label)), label, _NUMBER.pack(len(values)))
+            for text in values:
+                value = text.encode()
+                if not 0 < len(value) <= MAX_TEXT:
+                    return None
+                parts += (_NUMBER.pack(len(value)), value)
     return b"".join(parts)
+
+
+def _values(matcher: Matcher) -> Sequence[str] | None:
+    """Of which the label has to have one."""
+    if matcher.op is MatchOp.EQUAL:
+        return (matcher.value,)
+    values = plain_list(matcher.value) if matcher.op is MatchOp.MATCH else None
+    return values if values is None or len(values) <= _MOST_VALUES else None

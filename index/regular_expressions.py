@@ -92,14 +92,19 @@ class General:
 Shape = Alternatives | General
 
 
+def plain_list(expression: str) -> list[str] | None:
+    """The values, perhaps some twice, of an expression that is seen at once to be a list of them: `a|b|c`."""
+    return expression.split("|") if _PLAIN_LIST.fullmatch(expression) else None
+
+
 def analyse(expression: str) -> Shape:
     """Say what an expression comes down to; `InvalidExpression` if it can't be read.
 
     Alternatives are exact, and were read to the last character. A `General` one may still turn out to be invalid when
     it is compiled: names of Unicode's classes and the order of ranges are not looked at here.
     """
-    if _PLAIN_LIST.fullmatch(expression):
-        return Alternatives(frozenset(expression.split("|")))
+    if (values := plain_list(expression)) is not None:
+        return Alternatives(frozenset(values))
     part = _Reader(expression).read()
     general = General(part.prefix, part.matches_empty)
     if part.language is None:

@@ -1,5 +1,6 @@
 """Keys by the values of their labels in one call: the same keys as by a query, whatever is asked."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -33,7 +34,17 @@ def matcher(label: str, value: str, op: MatchOp = MatchOp.EQUAL) -> Matcher:
 
 
 EQUAL = st.builds(matcher, st.sampled_from([*NAMES, "all", "", "none"]), st.sampled_from([*VALUES, "x"]))
-ANY = EQUAL | st.builds(matcher, st.sampled_from(NAMES), st.sampled_from([*VALUES, ""]), st.sampled_from(MatchOp))
+LISTS = st.builds(
+    lambda label, values: matcher(label, "|".join(values), MatchOp.MATCH),
+    st.sampled_from([*NAMES, "none"]),
+    st.lists(st.sampled_from(["1", "2", "12", "x"]), min_size=1, max_size=3),
+)
+ANY = EQUAL | st.builds(
+    matcher,
+    st.sampled_from(NAMES),
+    st.sampled_from([*VALUES, "", "1|2", "1|", "|", "1.*", "1+", "(1|2)", "ü|1", "["]),
+    st.sampled_from(MatchOp),
+)
 
 
 def selectors_of(matchers: st.SearchStrategy[Matcher], least: int) -> st.SearchStrategy[list[list[Matcher]]]:
@@ -58,6 +69,10 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PartKeyIndex]:
         yield index
 
 
+def values_of(one: Matcher) -> list[str]:
+    return [one.value] if one.op is MatchOp.EQUAL else one.value.split("|")
+
+
 def rows(keys: FewKeys | None) -> list[tuple[int, bytes]] | None:
     return None if keys is None else list(zip(keys.part_ids.tolist(), keys.part_keys(), strict=True))
 
@@ -66,7 +81,7 @@ def by_query(index: PartKeyIndex, selectors: Sequence[Sequence[Matcher]], most: 
     return index.few_part_keys(any_of([to_query(matchers, BUDGET) for matchers in selectors]), most)
 
 
-@given(selectors=selectors_of(EQUAL, least=1), most=st.integers(0, 50))
+@given(selectors=selectors_of(EQUAL | LISTS, least=1), most=st.integers(0, 50))
 def test_values_find_what_a_query_finds(full: PartKeyIndex, selectors: list[list[Matcher]], most: int) -> None:
     packed = packed_selectors(selectors)
     assert packed is not None
@@ -76,20 +91,24 @@ def test_values_find_what_a_query_finds(full: PartKeyIndex, selectors: list[list
         place
         for place, labels in enumerate(KEYS)
         if place not in DELETED
-        and any(all(labels.get(one.label) == one.value for one in matchers) for matchers in selectors)
+        and any(all(labels.get(one.label) in values_of(one) for one in matchers) for matchers in selectors)
     ]
     assert found == (None if len(meant) > most else [(place, encode_part_key(KEYS[place])) for place in meant])
 
 
 @given(selectors=selectors_of(ANY, least=0))
-def test_only_what_names_a_value_for_each_label_is_looked_up(
-    full: PartKeyIndex, selectors: list[list[Matcher]]
-) -> None:
+def test_only_what_names_values_for_each_label_is_looked_up(full: PartKeyIndex, selectors: list[list[Matcher]]) -> None:
     packed = packed_selectors(selectors)
-    names_values = all(one.op is MatchOp.EQUAL and one.value for matchers in selectors for one in matchers)
-    assert (packed is not None) == (bool(selectors) and all(selectors) and names_values)
+    matchers = list(itertools.chain.from_iterable(selectors))
+    if not selectors or not all(selectors) or any(one.is_negative or matches_no_value(one) for one in matchers):
+        assert packed is None
     if packed is not None:
         assert rows(full.few_part_keys_having(packed, 50)) == rows(by_query(full, selectors, 50))
+
+
+def matches_no_value(one: Matcher) -> bool:
+    """Whether a missing label matches, or nothing does."""
+    return one.value in {"", "1|", "|", "["} and (one.op is MatchOp.MATCH or not one.value)
 
 
 def test_texts_that_no_key_can_have_and_long_lists_are_left_to_a_query(full: PartKeyIndex) -> None:
@@ -102,16 +121,21 @@ def test_texts_that_no_key_can_have_and_long_lists_are_left_to_a_query(full: Par
     many = [matcher("a", str(number)) for number in range(64)]
     assert packed_selectors([many]) is not None
     assert packed_selectors([many, many[:1]]) is None
+    listed = "|".join(map(str, range(1000)))
+    assert packed_selectors([[matcher("a", listed, MatchOp.MATCH)]]) is not None
+    assert packed_selectors([[matcher("a", listed + "|1000", MatchOp.MATCH)]]) is None
 
 
 def test_a_malformed_pack_is_refused(full: PartKeyIndex) -> None:
-    packed = packed_selectors([[matcher("all", "x"), matcher("é", "ü")]])
+    packed = packed_selectors([[matcher("all", "x"), matcher("é", "1|2", MatchOp.MATCH)]])
     assert packed is not None
     for end in range(len(packed)):
         with pytest.raises(MalformedBatch, match="a selector is cut off"):
             full.few_part_keys_having(packed[:end], 50)
     with pytest.raises(MalformedBatch, match="a selector has no label"):
         full.few_part_keys_having(packed + b"\0\0", 50)
+    with pytest.raises(MalformedBatch, match="a label has no value"):
+        full.few_part_keys_having(packed + b"\1\0\1\0a\0\0", 50)
 
 
 @given(packed=st.binary(max_size=40))

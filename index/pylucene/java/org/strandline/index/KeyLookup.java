@@ -2,12 +2,15 @@ package org.strandline.index;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.lucene.index.Term;
 import org.apache.lucene.search.BooleanClause.Occur;
 import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.IndexSearcher;
 import org.apache.lucene.search.Query;
 import org.apache.lucene.search.SearcherManager;
+import org.apache.lucene.search.TermInSetQuery;
 import org.apache.lucene.search.TermQuery;
 import org.apache.lucene.util.BytesRef;
 
@@ -28,10 +31,11 @@ public final class KeyLookup {
      * of the last refresh.
      *
      * @param selectors one behind the other, little endian: a u16 with the number of its labels, and for each a u16
-     *     with the name's length, the name, a u16 with the value's length, the value. It matches documents that have
-     *     each of these labels with its value
+     *     with the name's length, the name, a u16 with the number of its values, and for each a u16 with its length and
+     *     the value. It matches documents that have each of these labels with one of its values
      * @return null if more than so many documents match
-     * @throws MalformedBatchException if there is no selector, one has no label, or the last one is cut off
+     * @throws MalformedBatchException if there is no selector, one has no label, a label has no value, or the last
+     *     selector is cut off
      */
     public static byte[] few(SearcherManager searchers, byte[] selectors, int most) throws IOException {
         Query query = new KeyLookup(selectors).anySelector();
@@ -74,7 +78,19 @@ public final class KeyLookup {
     private Query label() {
         BytesRef name = text();
         String field = Fields.ofLabel(new String(packed, name.offset, name.length, StandardCharsets.UTF_8));
-        return new TermQuery(new Term(field, text()));
+        int start = position;
+        int values = number();
+        if (values == 0) {
+            throw new MalformedBatchException(-1, start, "a label has no value");
+        }
+        if (values == 1) {
+            return new TermQuery(new Term(field, text()));
+        }
+        List<BytesRef> terms = new ArrayList<>();
+        for (int i = 0; i < values; i++) {
+            terms.add(text());
+        }
+        return new TermInSetQuery(field, terms);
     }
 
     private BytesRef text() {
