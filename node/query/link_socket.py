@@ -64,15 +64,14 @@ def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Mes
 
 def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Waits, most: int = MAX_BODY) -> Message:
     """The same for a message of which some is here."""
-    begun = bytearray(begun)
     if len(begun) < PREFIX.size:
-        begun += _received(connection, PREFIX.size - len(begun), wait)
+        begun = bytearray(begun) + _received(connection, PREFIX.size - len(begun), wait)
     header, body = lengths_of(begun[: PREFIX.size], most)
-    whole = PREFIX.size + header + body
-    if len(begun) > whole:
-        raise FrameDamaged(f"{len(begun) - whole} bytes came behind a frame")
-    if len(begun) == whole and not body:
-        return decode(begun[PREFIX.size :], b"")
+    behind = PREFIX.size + header
+    if len(begun) > behind + body:
+        raise FrameDamaged(f"{len(begun) - behind - body} bytes came behind a frame")
+    if len(begun) == behind + body:
+        return decode(begun[PREFIX.size : behind], bytearray(begun[behind:]))
     text = bytearray(begun[PREFIX.size :])
     if len(text) < header:
         text += _received(connection, header - len(text), wait)
