@@ -41,6 +41,9 @@ from strandline.node.steps import Step, Steps
 TOPIC = "bench"
 _HOUR_S = 3600
 _KNOWN_WITHIN_S = 1800.0
+# A look-up is measured for so long, but with no more than so many times the requests that were asked for.
+_MEASURED_S = 3.0
+_MORE = 10
 
 
 class DifferentAnswers(Fatal):
@@ -59,8 +62,8 @@ class BadPeer(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """So many series on so many shards, and so many requests for each look-up. Without the URL of a peer, one is
-    started if it is installed.
+    """So many series on so many shards, and so many requests for each look-up, or more if it is quick. Without the URL
+    of a peer, one is started if it is installed.
     """
 
     series: int
@@ -70,8 +73,15 @@ class QueryOptions:
 
     @property
     def warm_up(self) -> int:
-        """How many requests do not count."""
-        return max(5, self.requests // 10)
+        """How many requests do not count. A JVM compiles what runs often, and goes on doing so for some hundreds."""
+        return self.requests
+
+    def turns(self, seconds: float) -> int:
+        """How many requests count, if the warm-up took so long. Of few quick ones the slowest in a hundred would tell
+        more about what else the machine does than about the servers.
+        """
+        in_time = int(self.warm_up * _MEASURED_S / max(seconds, 1e-9))
+        return max(self.requests, min(in_time, _MORE * self.requests))
 
 
 class QueryBench:
@@ -113,7 +123,6 @@ class QueryBench:
             series=options.series,
             labels_a_series=len(wider_labels_of(0)),
             shards=options.shards,
-            requests=options.requests,
             machine=Machine.this(),
             peer=peer.name if peer is not None else None,
             note=PEER_MISSING if peer is None else "" if quiet else "A server was still busy with something else.",
@@ -123,11 +132,13 @@ class QueryBench:
     def _figures(
         self, lookup: Lookup, servers: Sequence[Server], links: Sequence[TimedConnection], step: Step
     ) -> LookupFigures:
+        began = self._clock.monotonic()
         for turn in range(-self._options.warm_up, 0):
             self._asked_of_each(lookup.request(turn), links, turn)
+        turns = self._options.turns(self._clock.monotonic() - began)
         times: list[list[float]] = [[] for _ in links]
         before, found = [server.cpu_seconds() for server in servers], 0
-        for turn in range(self._options.requests):
+        for turn in range(turns):
             answers, found = self._asked_of_each(lookup.request(turn), links, turn)
             for kept, milliseconds in zip(times, answers, strict=True):
                 kept.append(milliseconds)
@@ -137,7 +148,7 @@ class QueryBench:
         ]
         taken = [Taken.of(*each) for each in zip(times, spent, strict=True)]
         step.note = " against ".join(f"{each.p50_ms:.2f} ms" for each in taken)
-        return LookupFigures(lookup.what, found, taken[0], taken[1] if len(taken) > 1 else None)
+        return LookupFigures(lookup.what, turns, found, taken[0], taken[1] if len(taken) > 1 else None)
 
     @staticmethod
     def _asked_of_each(target: str, links: Sequence[TimedConnection], turn: int) -> tuple[list[float], int]:

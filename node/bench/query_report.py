@@ -32,9 +32,10 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class LookupFigures:
-    """One look-up: how many results it has, and what it takes here and there."""
+    """One look-up: how often it was asked, how many results it has, and what it takes here and there."""
 
     what: str
+    requests: int
     found: int
     strandline: Taken
     peer: Taken | None
@@ -42,7 +43,7 @@ class LookupFigures:
     def row(self) -> tuple[str, ...]:
         """What is above 1 in the last two columns is quicker here."""
         ours, theirs = self.strandline, self.peer
-        told = (self.what, f"{self.found:,}", *ours.cells())
+        told = (self.what, f"{self.requests:,}", f"{self.found:,}", *ours.cells())
         if theirs is None:
             return told
         ratios = (theirs.p50_ms / ours.p50_ms, theirs.p99_ms / ours.p99_ms)
@@ -56,7 +57,6 @@ class QueryReport:
     series: int
     labels_a_series: int
     shards: int
-    requests: int
     machine: Machine
     peer: str | None
     note: str
@@ -66,13 +66,13 @@ class QueryReport:
         """The figures as one table."""
         yield (
             f"{self.series:,} series with {self.labels_a_series} labels, {self.shards} shard"
-            f"{'' if self.shards == 1 else 's'}; {self.requests} requests each, in turn, over one connection each"
+            f"{'' if self.shards == 1 else 's'}; asked in turn, over one connection each"
         )
         yield str(self.machine)
         if self.note:
             yield self.note
         yield ""
-        columns: tuple[str, ...] = ("look-up over HTTP", "found", "p50 ms", "p99 ms", "CPU ms")
+        columns: tuple[str, ...] = ("look-up over HTTP", "asked", "found", "p50 ms", "p99 ms", "CPU ms")
         if self.peer is not None:
             columns += tuple(f"{self.peer} {what} ms" for what in ("p50", "p99", "CPU"))
             columns += ("p50: theirs / ours", "p99: theirs / ours")

@@ -167,7 +167,11 @@ def gateway(context: Context, *, requests: int, series: int, connections: int, p
     "--shards", type=click.IntRange(1, 64), default=1, show_default=True, help="How many shards the node has."
 )
 @click.option(
-    "--requests", type=click.IntRange(min=10), default=200, show_default=True, help="How many requests a look-up has."
+    "--requests",
+    type=click.IntRange(min=10),
+    default=200,
+    show_default=True,
+    help="How many requests a look-up has at the least; quick ones have up to ten times as many.",
 )
 @click.option("--peer-url", metavar="URL", help="Where a peer is that has no data. [default: start VictoriaMetrics]")
 @pass_context

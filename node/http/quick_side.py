@@ -9,12 +9,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+import structlog
+
 from strandline.clock import Clock
 from strandline.node.http.errors import Refused
 from strandline.node.http.quick_handlers import UnderWay
 from strandline.node.http.routes import Route
 from strandline.node.http.whole import HttpDates, Whole
 from strandline.node.http.whole_requests import WholeRequest
+
+log = structlog.get_logger(__name__)
 
 # What stands in a path for a parameter of it: text that means itself.
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9_.:-]+")
@@ -74,6 +78,10 @@ class QuickSide:
             self._check(request, route)
             answer = route.quick(request, name)
         except Refused:
+            return None
+        except Exception:
+            # Whatever it is, the client gets an answer.
+            log.exception("the quick side failed", path=route.path)
             return None
         if answer is None:
             return None

@@ -1,4 +1,4 @@
-"""The few machine operations that numba lacks: loads from an address, and a product of two words in full.
+"""The few machine operations that numba lacks: loads and stores at an address, and a product of two words in full.
 
 Kernels walk messages by address, not by array and index: an array that is handed from function to function has its
 references counted at each call, which costs more than the work that most of these functions do. None checks bounds:
@@ -56,6 +56,18 @@ def store_u8(_typing, address, byte):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.uint8), generate
+
+
+@intrinsic
+def store_u64(_typing, address, word):
+    """Write eight bytes from an address on, little endian."""
+
+    def generate(context, builder, _signature, arguments):
+        pointer = builder.inttoptr(arguments[0], U64.as_pointer())
+        builder.store(arguments[1], pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.uint64), generate
 
 
 @intrinsic

@@ -6,6 +6,7 @@ Text is passed on as UTF-8. A byte that belongs to no character becomes U+FFFD, 
 import numpy as np
 from numba import njit
 
+from strandline.kernels.machine import load_u8, load_u64, store_u8, store_u64
 from strandline.node.http.api.kernels.decimals import LONGEST_TIME, LONGEST_VALUE, write_time, write_value
 
 # What surrounds the labels of a series, at the most, and what a point takes: brackets, comma, quotes.
@@ -23,16 +24,23 @@ VALUES = np.frombuffer(b',"values":[', dtype=np.uint8)
 # What stands behind a backslash for a control character; 0 for those that have only their number.
 SHORT = np.zeros(32, dtype=np.uint8)
 SHORT[[8, 9, 10, 12, 13]] = np.frombuffer(b"btnfr", dtype=np.uint8)
-# What is written as it is.
-PLAIN = np.zeros(256, dtype=np.bool_)
-PLAIN[0x20:0x80] = True
-PLAIN[[QUOTE, BACKSLASH]] = False
+# The same byte eight times: for a look at eight bytes at once.
+ONES, TOPS, SPACES = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080), np.uint64(0x2020202020202020)
+QUOTES, BACKSLASHES = np.uint64(0x2222222222222222), np.uint64(0x5C5C5C5C5C5C5C5C)
 
 
-@njit(cache=True)
-def _character(data, at, end):
-    """How many bytes the character at a place has, which is not ASCII; 0 if there is none."""
-    first = data[at]
+@njit(cache=True, nogil=True, inline="always")
+def _are_plain(word):
+    """Whether eight bytes are written as they are. It may say no of some that are."""
+    quotes, backslashes = word ^ QUOTES, word ^ BACKSLASHES
+    marks = ((quotes - ONES) & ~quotes) | ((backslashes - ONES) & ~backslashes) | ((word - SPACES) & ~word) | word
+    return marks & TOPS == 0
+
+
+@njit(cache=True, nogil=True)
+def _character(at, end):
+    """How many bytes the character at an address has, which is not ASCII; 0 if there is none."""
+    first = load_u8(at)
     if 0xC2 <= first <= 0xDF:
         length = 2
     elif 0xE0 <= first <= 0xEF:
@@ -44,9 +52,9 @@ def _character(data, at, end):
     if at + length > end:
         return 0
     for place in range(at + 1, at + length):
-        if data[place] & 0xC0 != 0x80:
+        if load_u8(place) & 0xC0 != 0x80:
             return 0
-    second = data[at + 1]
+    second = load_u8(at + 1)
     # Too long for what it says, half of a surrogate pair, or beyond the last character.
     if (
         (first == 0xE0 and second < 0xA0)
@@ -58,68 +66,87 @@ def _character(data, at, end):
     return length
 
 
-@njit(cache=True)
-def write_string(data, start, end, out, at):
-    """The text `data[start:end]` in quotes."""
-    out[at] = QUOTE
-    at += 1
-    place = start
+@njit(cache=True, nogil=True)
+def _put_special(place, end, to):
+    """The character at an address, which is not plain; the places behind it, there and in what is written."""
+    byte = load_u8(place)
+    if byte >= 0x80:
+        length = _character(place, end)
+        if length == 0:
+            store_u8(to, np.uint8(0xEF))
+            store_u8(to + 1, np.uint8(0xBF))
+            store_u8(to + 2, np.uint8(0xBD))
+            return place + 1, to + 3
+        for i in range(length):
+            store_u8(to + i, load_u8(place + i))
+        return place + length, to + length
+    store_u8(to, BACKSLASH)
+    if byte == QUOTE or byte == BACKSLASH:
+        store_u8(to + 1, byte)
+        return place + 1, to + 2
+    if SHORT[byte] != 0:
+        store_u8(to + 1, SHORT[byte])
+        return place + 1, to + 2
+    store_u8(to + 1, np.uint8(117))
+    store_u8(to + 2, np.uint8(48))
+    store_u8(to + 3, np.uint8(48))
+    store_u8(to + 4, HEX[byte >> 4])
+    store_u8(to + 5, HEX[byte & 15])
+    return place + 1, to + 6
+
+
+@njit(cache=True, nogil=True)
+def _put_string(place, end, readable, to):
+    """The text from an address to another in quotes. Eight bytes are read and written at a time: up to `readable` they
+    may be read, and whoever makes room has made it for more than these.
+    """
+    store_u8(to, QUOTE)
+    to += 1
     while place < end:
-        byte = data[place]
-        if PLAIN[byte]:
-            out[at] = byte
-            at += 1
+        if place + 8 <= readable:
+            word = load_u64(place)
+            if end - place < 8:
+                # What lies behind is anything; as blanks it is plain.
+                behind = ~np.uint64(0) << np.uint64(8 * (end - place))
+                word = (word & ~behind) | (SPACES & behind)
+            if _are_plain(word):
+                store_u64(to, word)
+                step = min(end - place, 8)
+                place += step
+                to += step
+                continue
+        byte = load_u8(place)
+        if 0x20 <= byte < 0x80 and byte != QUOTE and byte != BACKSLASH:
+            store_u8(to, byte)
             place += 1
-            continue
-        if byte >= 0x80:
-            length = _character(data, place, end)
-            if length == 0:
-                out[at], out[at + 1], out[at + 2] = 0xEF, 0xBF, 0xBD
-                at += 3
-                place += 1
-            for _ in range(length):
-                out[at] = data[place]
-                at += 1
-                place += 1
-            continue
-        if byte == QUOTE or byte == BACKSLASH:
-            out[at] = BACKSLASH
-            out[at + 1] = byte
-            at += 2
+            to += 1
         else:
-            out[at] = BACKSLASH
-            if SHORT[byte] != 0:
-                out[at + 1] = SHORT[byte]
-                at += 2
-            else:
-                out[at + 1], out[at + 2], out[at + 3] = 117, 48, 48
-                out[at + 4], out[at + 5] = HEX[byte >> 4], HEX[byte & 15]
-                at += 6
-        place += 1
-    out[at] = QUOTE
-    return at + 1
+            place, to = _put_special(place, end, to)
+    store_u8(to, QUOTE)
+    return to + 1
 
 
-@njit(cache=True)
-def write_labels(data, start, end, out, at):
-    """The part key `data[start:end]` as an object."""
-    out[at] = OPEN
-    at += 1
-    place = start
+@njit(cache=True, nogil=True, inline="always")
+def _length(at):
+    return np.int64(load_u8(at)) | np.int64(load_u8(at + 1)) << 8
+
+
+@njit(cache=True, nogil=True)
+def _put_labels(place, end, readable, to):
+    """The part key from an address to another as an object."""
+    store_u8(to, OPEN)
+    to += 1
     while place < end:
-        if place > start:
-            out[at] = COMMA
-            at += 1
-        length = np.int64(data[place]) | np.int64(data[place + 1]) << 8
-        at = write_string(data, place + 2, place + 2 + length, out, at)
-        out[at] = COLON
-        at += 1
-        place += 2 + length
-        length = np.int64(data[place]) | np.int64(data[place + 1]) << 8
-        at = write_string(data, place + 2, place + 2 + length, out, at)
-        place += 2 + length
-    out[at] = CLOSE
-    return at + 1
+        name = place + 2 + _length(place)
+        to = _put_string(place + 2, name, readable, to)
+        store_u8(to, COLON)
+        place = name + 2 + _length(name)
+        to = _put_string(name + 2, place, readable, to + 1)
+        if place < end:
+            store_u8(to, COMMA)
+            to += 1
+    store_u8(to, CLOSE)
+    return to + 1
 
 
 @njit(cache=True)
@@ -146,32 +173,35 @@ def write_point(time, bits, out, at):
 @njit(cache=True, nogil=True)
 def write_terms(offsets, data, first, behind, out):
     """Terms from place `first` on up to, not including, `behind`, as strings, each with a comma behind it."""
-    at = 0
+    base, start = data.ctypes.data, out.ctypes.data
+    readable, to = base + len(data), start
     for term in range(first, behind):
-        at = write_string(data, offsets[term], offsets[term + 1], out, at)
-        out[at] = COMMA
-        at += 1
-    return at
+        to = _put_string(base + offsets[term], base + offsets[term + 1], readable, to)
+        store_u8(to, COMMA)
+        to += 1
+    return to - start
 
 
 @njit(cache=True, nogil=True)
 def write_series(offsets, data, first, behind, out):
     """Part keys as objects, each with a comma behind it."""
-    at = 0
+    base, start = data.ctypes.data, out.ctypes.data
+    readable, to = base + len(data), start
     for key in range(first, behind):
-        at = write_labels(data, offsets[key], offsets[key + 1], out, at)
-        out[at] = COMMA
-        at += 1
-    return at
+        to = _put_labels(base + offsets[key], base + offsets[key + 1], readable, to)
+        store_u8(to, COMMA)
+        to += 1
+    return to - start
 
 
 @njit(cache=True, nogil=True)
 def write_vector(offsets, data, time, bits, first, behind, out):
     """Series with one point each, at one time, each with a comma behind it."""
-    at = 0
+    base, start = data.ctypes.data, out.ctypes.data
+    readable, at = base + len(data), 0
     for key in range(first, behind):
         at = _write_text(METRIC, out, at)
-        at = write_labels(data, offsets[key], offsets[key + 1], out, at)
+        at = _put_labels(base + offsets[key], base + offsets[key + 1], readable, start + at) - start
         at = _write_text(VALUE, out, at)
         at = write_point(time, bits[key], out, at)
         out[at] = CLOSE
@@ -183,10 +213,11 @@ def write_vector(offsets, data, time, bits, first, behind, out):
 @njit(cache=True, nogil=True)
 def write_matrix(offsets, data, first_point, time, bits, first, behind, out):
     """Series with their points, at least one each, each with a comma behind it."""
-    at = 0
+    base, start = data.ctypes.data, out.ctypes.data
+    readable, at = base + len(data), 0
     for key in range(first, behind):
         at = _write_text(METRIC, out, at)
-        at = write_labels(data, offsets[key], offsets[key + 1], out, at)
+        at = _put_labels(base + offsets[key], base + offsets[key + 1], readable, start + at) - start
         at = _write_text(VALUES, out, at)
         for point in range(first_point[key], first_point[key + 1]):
             at = write_point(time[point], bits[point], out, at)

@@ -10,7 +10,7 @@ A sample always has both fields, also where they are 0: protobuf allows that, an
 import numpy as np
 from numba import njit
 
-from strandline.kernels.machine import load_u64, store_u8
+from strandline.kernels.machine import load_u64, store_u8, store_u64
 from strandline.node.http.remote_read.kernels.labels import labels_length, put_labels
 from strandline.node.http.remote_read.kernels.words import (
     WORD,
@@ -18,7 +18,6 @@ from strandline.node.http.remote_read.kernels.words import (
     put_short_varint,
     put_varint,
     store_u32,
-    store_u64,
     varint_length,
 )
 

@@ -10,7 +10,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from strandline.kernels.machine import load_u64, store_u8
+from strandline.kernels.machine import load_u64, store_u8, store_u64
 
 U64 = np.uint64
 WORD = 8
@@ -32,17 +32,6 @@ def store_u32(_typing, address, number):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.uint32), generate
-
-
-@intrinsic
-def store_u64(_typing, address, word):
-    """Eight bytes from an address on, little endian."""
-
-    def generate(context, builder, _signature, arguments):
-        _store(builder, arguments[0], arguments[1], _WORD)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.uint64), generate
 
 
 @intrinsic

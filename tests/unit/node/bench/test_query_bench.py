@@ -99,12 +99,15 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
 def test_both_are_asked_the_same_in_turn_over_one_connection_a_look_up(pair: Pair) -> None:
     report = pair.bench.measured(pair.server(pair.node), pair.server(pair.peer))
     assert pair.node.asked == pair.peer.asked
-    assert len(pair.node.asked) == len(report.lookups) * (10 + pair.options.warm_up)
+    asked = [pair.options.warm_up + figures.requests for figures in report.lookups]
+    assert len(pair.node.asked) == sum(asked)
     connections = (len(pair.node.connections), len(pair.peer.connections))
     assert connections == (len(report.lookups), len(report.lookups))
-    firsts, each = pair.order[::2], 10 + pair.options.warm_up
-    for start in range(0, len(firsts), each):
-        assert firsts[start + pair.options.warm_up : start + each] == ["node", "peer"] * 5
+    firsts, start = pair.order[::2], 0
+    for each in asked:
+        measured = firsts[start + pair.options.warm_up : start + each]
+        assert measured == (["node", "peer"] * len(measured))[: len(measured)]
+        start += each
     assert {figures.found for figures in report.lookups} == {3}
     assert all(figures.peer is not None for figures in report.lookups)
     assert (report.peer, report.note) == ("peer", "")

@@ -10,6 +10,7 @@ import pytest
 
 from strandline.node.bench.fleet import labels_of
 from strandline.node.bench.machine import Machine
+from strandline.node.bench.query_bench import QueryOptions
 from strandline.node.bench.query_fleet import RACKS, SLOTS, bodies, wider_labels_of
 from strandline.node.bench.query_lookups import Asked, lookups
 from strandline.node.bench.query_report import LookupFigures, QueryReport, Taken
@@ -132,22 +133,22 @@ def test_percentiles_are_the_middle_and_the_hundredth_part() -> None:
 
 
 def report(peer: Taken | None) -> QueryReport:
-    figures = LookupFigures("series, 1 key", 1, Taken(1.0, 2.0, 0.5), peer)
+    figures = LookupFigures("series, 1 key", 200, 1, Taken(1.0, 2.0, 0.5), peer)
     machine = Machine("cpu", 2, 1000, "6.1", "3.11")
     name = "victoria-metrics" if peer is not None else None
-    return QueryReport(1000, 12, 1, 200, machine, name, "", (figures,))
+    return QueryReport(1000, 12, 1, machine, name, "", (figures,))
 
 
 def test_the_report_is_one_table_with_both_sides() -> None:
     [table] = [block for block in report(Taken(3.0, 3.0, None)).blocks() if isinstance(block, Table)]
-    assert table.rows == (("series, 1 key", "1", "1.00", "2.00", "0.50", "3.00", "3.00", "-", "3.00", "1.50"),)
-    assert table.columns[5] == "victoria-metrics p50 ms"
+    assert table.rows == (("series, 1 key", "200", "1", "1.00", "2.00", "0.50", "3.00", "3.00", "-", "3.00", "1.50"),)
+    assert table.columns[6] == "victoria-metrics p50 ms"
     assert len(table.columns) == len(table.rows[0])
 
 
 def test_without_a_peer_its_columns_are_missing() -> None:
     [table] = [block for block in report(None).blocks() if isinstance(block, Table)]
-    assert len(table.columns) == len(table.rows[0]) == 5
+    assert len(table.columns) == len(table.rows[0]) == 6
 
 
 def test_the_report_is_json_too() -> None:
@@ -156,8 +157,24 @@ def test_the_report_is_json_too() -> None:
     assert told["lookups"] == [
         {
             "what": "series, 1 key",
+            "requests": 200,
             "found": 1,
             "strandline": {"p50_ms": 1.0, "p99_ms": 2.0, "cpu_ms": 0.5},
             "peer": {"p50_ms": 3.0, "p99_ms": 4.0, "cpu_ms": 5.0},
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("warm_up_s", "turns"),
+    [
+        (0.0, 2000),
+        # A millisecond each: three seconds would be 3,000.
+        (0.2, 2000),
+        (1.0, 600),
+        (3.0, 200),
+        (14.0, 200),
+    ],
+)
+def test_quick_look_ups_are_asked_more_often(warm_up_s: float, turns: int) -> None:
+    assert QueryOptions(1000, requests=200).turns(warm_up_s) == turns

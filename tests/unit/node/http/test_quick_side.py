@@ -167,6 +167,20 @@ def test_what_it_declines_or_refuses_comes_to_the_ordinary_handler(site: Site) -
     assert site.ordinary == [None, None, None]
 
 
+def test_a_fault_of_its_own_is_logged_and_the_ordinary_handler_answers(site: Site) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    async def test() -> bytes:
+        site.answer = fail
+        async with served(site.routes()) as serving:
+            return (await serving.get("/quick")).body
+
+    with capture_logs() as logs:
+        assert in_loop(test()) == b"ordinary"
+    assert [line["path"] for line in logs if line["log_level"] == "error"] == ["/quick"]
+
+
 def test_both_sides_take_turns_on_one_connection(site: Site) -> None:
     async def test() -> list[bytes]:
         async with served(site.routes()) as serving:

@@ -52,6 +52,25 @@ def test_any_terms_are_read_back_by_another_reader(drawn: list[str]) -> None:
     assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in drawn])))) == drawn
 
 
+@given(st.lists(st.text(st.sampled_from('abcdefgh "\\\n\x1f\x7f\x80é€😀'), max_size=40), max_size=5))
+def test_texts_longer_than_a_word_are_read_back_wherever_something_is_escaped(drawn: list[str]) -> None:
+    assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in drawn])))) == drawn
+
+
+@pytest.mark.parametrize("special", ['"', "\\", "\n", "\x00", "\x1f", "\x7f", "\x80", "é", "😀"])
+def test_each_character_is_found_at_each_place_of_a_word(special: str) -> None:
+    terms = [
+        plain[:place] + special + plain[place:] for plain in ("", "a" * 7, " " * 24) for place in range(len(plain) + 1)
+    ]
+    assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in terms])))) == terms
+
+
+def test_nothing_behind_a_text_is_written_into_it() -> None:
+    """Words are read past a text's end, where the next one lies, and never past the end of all."""
+    terms = ["a", '"', "bc", "é", "", "d" * 9, "\\", "e"]
+    assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in terms])))) == terms
+
+
 @given(st.lists(st.binary(max_size=12), max_size=5))
 def test_bytes_that_are_no_text_become_the_character_for_that(drawn: list[bytes]) -> None:
     read = orjson.loads(b"".join(terms_json(terms_of(drawn))))
