@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from strandline.node.http.whole_requests import WholeRequest
 from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.metrics.observing import observing
 from strandline.node.settings.http_sections import HttpSettings
+from support.certificates import make_certificates
 from support.http_servers import Served, in_loop, secret_file, served
 
 pytestmark = pytest.mark.unit
@@ -383,6 +385,28 @@ def test_queries_are_not_in_the_access_log(site: Site, caplog: pytest.LogCapture
     (line,) = [line for line in logs if line["event"] == "request"]
     assert (line["path"], line["status"], line["bytes"], line["remote"]) == ("/quick", 200, 5, "127.0.0.1")
     assert "secret" not in str(line)
+
+
+def test_it_answers_over_tls_as_well(site: Site, tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path / "ca")
+    folder = certificates.ca.parent
+    encrypted = HttpSettings(tls_certificate_file=folder / "server.pem", tls_key_file=folder / "server.key")
+    trusting = ssl.create_default_context(cafile=str(certificates.ca))
+
+    async def test() -> list[bytes]:
+        async with served(site.routes(), encrypted) as serving:
+            late = Waiting()
+            # The first one may come before aiohttp waits for it.
+            await serving.get("/slow", ssl=trusting)
+            bodies = [(await serving.get(path, ssl=trusting)).body for path in ("/quick", "/slow", "/quick")]
+            site.answer = lambda *_: late
+            answering = asyncio.create_task(serving.get("/quick", ssl=trusting))
+            await late.waits.wait()
+            late.call()
+            return [*bodies, (await answering).body]
+
+    assert in_loop(test()) == [b"quick", b"ordinary", b"quick", b"late"]
+    assert len(site.quick) == 3
 
 
 def test_a_client_that_takes_nothing_is_cut_off(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
