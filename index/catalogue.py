@@ -34,8 +34,8 @@ _NO_LIMIT = 2**32
 _KEYS_AT_ONCE = 20_000
 # So many are fetched by the search that finds them. What is lost if there are more is small beside fetching those.
 _FEW = 1000
-# Labels of no more keys than this are put together here, one by one.
-_A_HANDFUL = 20
+A_HANDFUL = 20
+"""Labels of no more keys than this are put together one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,19 +155,28 @@ class Catalogue:
             pieces.append(self._lucene.part_keys(part_id_in(wanted)))
         return _joined(pieces)
 
-    def label_names(self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int) -> TermCounts:
-        """The names of the labels that such keys have, with the number of keys that have each."""
-        few = self.few_keys(selectors, within, most=_A_HANDFUL)
+    def label_names(
+        self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int, are_many: bool = False
+    ) -> TermCounts:
+        """The names of the labels that such keys have, with the number of keys that have each. `are_many` says that it
+        was found out that these are more than a handful.
+        """
+        few = self.few_keys(selectors, within, most=A_HANDFUL) if not are_many else None
         if few is not None:
             return names_in(few, limit=limit)
         restriction = self._restriction(selectors, within)
         return replace(self._lucene.label_names(restriction, limit=limit), of_all=restriction is None)
 
     def label_values(
-        self, label: str, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int
+        self,
+        label: str,
+        *selectors: Sequence[Matcher],
+        within: TimeRange | None = None,
+        limit: int,
+        are_many: bool = False,
     ) -> TermCounts:
-        """The values that a label has in such keys, with the number of keys that have each."""
-        few = self.few_keys(selectors, within, most=_A_HANDFUL)
+        """The values that a label has in such keys, with the number of keys that have each, under the same rules."""
+        few = self.few_keys(selectors, within, most=A_HANDFUL) if not are_many else None
         if few is not None:
             return values_in(few, label, limit=limit)
         restriction = self._restriction(selectors, within)

@@ -23,6 +23,7 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.edition import Edition
+from strandline.node.query.few_labels import FewFound
 from strandline.node.query.queries import (
     Cancellation,
     NodeQueries,
@@ -31,9 +32,9 @@ from strandline.node.query.queries import (
     QueryTooLarge,
     QueryUnavailable,
 )
-from strandline.node.query.quick import LABEL_NAMES, LABEL_VALUES, SERIES, Coming, Question, QuickQueries
+from strandline.node.query.quick import LABEL_NAMES, LABEL_VALUES, SERIES, Coming, LookupAnswer, Question, QuickQueries
 
-Given = TypeVar("Given", bound=Answer)
+Given = TypeVar("Given", bound=Answer | FewFound)
 
 ANSWERED, KEPT, WARNED, FAILED = "answered", "kept", "warned", "failed"
 _OUTCOMES: tuple[tuple[type[BaseException], str], ...] = (
@@ -84,7 +85,7 @@ class CountedQueries:
     def begin_at_once(self, question: Question, cancellation: Cancellation, came: Callable[[], None]) -> Coming | None:
         return self._queries.begin_at_once(question, cancellation, came)
 
-    def fetch(self, question: Question, coming: Coming) -> SeriesAnswer | TermsAnswer:
+    def fetch(self, question: Question, coming: Coming) -> LookupAnswer:
         return self._counted(question.kind, coming.answer)
 
     def _counted(self, ask: str, question: Callable[[], Given]) -> Given:
@@ -94,6 +95,7 @@ class CountedQueries:
             self._figures.asked(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
             raise
         series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer) else 0
+        series = answer.series if isinstance(answer, FewFound) else series
         samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
         self._figures.asked(ask, WARNED if answer.warnings else ANSWERED, series=series, samples=samples)
         return answer

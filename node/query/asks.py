@@ -1,5 +1,6 @@
 """What may be asked of a shard. Matchers are PromQL's; a selector is a tuple of them, and a series is meant that all
-matchers of one selector match. Times are milliseconds, both ends included.
+matchers of one selector match. Times are milliseconds, both ends included. A look-up that says `few_as_labels` may be
+answered with `FewLabels`.
 """
 
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ class SeriesAsk:
     selectors: tuple[Selector, ...]
     within: TimeRange | None
     limit: int
+    few_as_labels: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class LabelNamesAsk:
     selectors: tuple[Selector, ...]
     within: TimeRange | None
     limit: int
+    few_as_labels: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class LabelValuesAsk:
     selectors: tuple[Selector, ...]
     within: TimeRange | None
     limit: int
+    few_as_labels: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
 from strandline.errors import StrandlineError
+from strandline.node.query import quick
 from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
     CardinalityAnswer,
+    FewLabels,
     SamplesAnswer,
     SeriesAnswer,
     TermsAnswer,
@@ -24,6 +26,14 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.edition import Edition, joined
+from strandline.node.query.few_labels import (
+    FewFound,
+    names_of,
+    series_columns,
+    series_of,
+    terms_columns,
+    values_of,
+)
 from strandline.node.query.link_socket import SHORT
 from strandline.node.query.merging import (
     merge_buckets,
@@ -34,11 +44,13 @@ from strandline.node.query.merging import (
 )
 from strandline.node.query.messages import QueryFailed
 from strandline.node.query.queries import Cancellation, QueryUnavailable
-from strandline.node.query.quick import SERIES, Coming, Question
+from strandline.node.query.quick import Coming, LookupAnswer, Question
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.supervisor.standing import NodeStanding, ProcessState, ShardStanding
 
 OneAnswer = TypeVar("OneAnswer", bound=Answer)
+Told = TypeVar("Told", bound=Answer | FewFound)
+_FOUND: tuple[type[Answer], ...] = (SeriesAnswer, TermsAnswer, FewLabels)
 # A top over several shards is made of longer tops of each: what is in no shard's own is missed.
 _LONGER_TOPS = 10
 # Held for a moment, to decide between whoever fetches an answer and whoever gives it up.
@@ -134,7 +146,7 @@ class ShardQueries:
         coming = ComingFromShards(self._line_up(), question, cancellation, came)
         return coming if coming.begin_all() else None
 
-    def fetch(self, _question: Question, coming: Coming) -> SeriesAnswer | TermsAnswer:
+    def fetch(self, _question: Question, coming: Coming) -> LookupAnswer:
         return coming.answer()
 
     def _line_up(self) -> "_LineUp":
@@ -197,8 +209,8 @@ class _Asked(Generic[OnePending]):
                 self.give_up()
         return True
 
-    def answers(self, kind: type[OneAnswer]) -> tuple[list[OneAnswer], tuple[str, ...]]:
-        """The answers, one at least, and warnings about shards that gave none.
+    def answers(self, *kinds: type[OneAnswer]) -> tuple[list[OneAnswer], tuple[str, ...]]:
+        """The answers of these kinds, one at least, and warnings about shards that gave none.
 
         An error that speaks of the question is raised at once, and the other shards are told to give it up.
         """
@@ -210,7 +222,7 @@ class _Asked(Generic[OnePending]):
                 except (QueryUnavailable, QueryFailed) as error:
                     self._trouble[shard] = _named(error, shard)
                     continue
-                if not isinstance(answer, kind):
+                if not isinstance(answer, kinds):
                     self._trouble[shard] = f"shard {shard} answered something else than was asked"
                     continue
                 answers.append(answer)
@@ -264,16 +276,15 @@ class ComingFromShards(_Asked[PendingAtOnce]):
             size += len(pending.frame)
         return size <= SHORT
 
-    def answer(self) -> SeriesAnswer | TermsAnswer:
+    def answer(self) -> LookupAnswer:
         with _FETCHING:
             self._cancellation.check()
             self._is_fetched = True
-        limit = self._question.limit
-        if self._question.kind == SERIES:
-            series, warnings = self.answers(SeriesAnswer)
-            return _warned(merge_series(series, limit), warnings)
-        terms, warnings = self.answers(TermsAnswer)
-        return _warned(merge_terms(terms, limit), warnings)
+        answers, warnings = self.answers(*_FOUND)
+        few = [answer for answer in answers if isinstance(answer, FewLabels)]
+        question = self._question
+        found = _few_found(question, few) if len(few) == len(answers) else _merged(question, answers)
+        return _warned(found, warnings) if warnings else found
 
     def look_at_time(self) -> None:
         if self._missing and not self._cancellation.seconds_left:
@@ -298,7 +309,27 @@ class ComingFromShards(_Asked[PendingAtOnce]):
             self._came()
 
 
-def _warned(answer: OneAnswer, warnings: tuple[str, ...]) -> OneAnswer:
+def _few_found(question: Question, few: list[FewLabels]) -> FewFound:
+    match question.kind:
+        case quick.SERIES:
+            return series_of(few, question.limit)
+        case quick.LABEL_NAMES:
+            return names_of(few, question.limit)
+        case _:
+            return values_of(few, question.label or "", question.limit)
+
+
+def _merged(question: Question, answers: Sequence[Answer]) -> SeriesAnswer | TermsAnswer:
+    """Answers of which some are longer than a handful."""
+    limit, label = question.limit, question.label
+    if question.kind == quick.SERIES:
+        series = [series_columns(one) if isinstance(one, FewLabels) else one for one in answers]
+        return merge_series([one for one in series if isinstance(one, SeriesAnswer)], limit)
+    terms = [terms_columns(one, label, limit) if isinstance(one, FewLabels) else one for one in answers]
+    return merge_terms([one for one in terms if isinstance(one, TermsAnswer)], limit)
+
+
+def _warned(answer: Told, warnings: tuple[str, ...]) -> Told:
     return replace(answer, warnings=answer.warnings + warnings) if warnings else answer
 
 

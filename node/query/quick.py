@@ -1,18 +1,20 @@
 """Questions that the event loop asks itself. Two changes of threads take longer than most look-ups do."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from strandline.node.query.answers import SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SeriesAsk
 from strandline.node.query.edition import Edition
+from strandline.node.query.few_labels import FewFound
 from strandline.node.query.frames import Message, encode
 from strandline.node.query.link_socket import decode_frame
 from strandline.node.query.messages import ask_message, ask_of
 from strandline.node.query.queries import Cancellation
 
 Lookup = SeriesAsk | LabelNamesAsk | LabelValuesAsk
+LookupAnswer = SeriesAnswer | TermsAnswer | FewFound
 SERIES, LABEL_NAMES, LABEL_VALUES = "series", "label-names", "label-values"
 
 
@@ -30,8 +32,13 @@ class Question:
     @classmethod
     def of(cls, ask: Lookup) -> "Question":
         """The question that asks for this."""
-        message = ask_message(ask, 0.0)
+        message = ask_message(replace(ask, few_as_labels=True), 0.0)
         return cls(message.kind, dict(message.fields), ask.limit)
+
+    @property
+    def label(self) -> str | None:
+        """The label whose values are wanted."""
+        return self.fields.get("label")
 
     def ask(self) -> Lookup:
         """What it asks for, as whoever receives it reads it."""
@@ -52,7 +59,7 @@ class Coming(Protocol):
         """Whether all of it is here, and not much; if not, it is for a thread to fetch it."""
         ...
 
-    def answer(self) -> SeriesAnswer | TermsAnswer:
+    def answer(self) -> LookupAnswer:
         """The answer, under the rules of `NodeQueries`."""
         ...
 
@@ -84,6 +91,6 @@ class QuickQueries(Protocol):
         """
         ...
 
-    def fetch(self, question: Question, coming: Coming) -> SeriesAnswer | TermsAnswer:
+    def fetch(self, question: Question, coming: Coming) -> LookupAnswer:
         """The answer, as `Coming.answer` gives it. Any thread may."""
         ...

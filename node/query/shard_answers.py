@@ -5,8 +5,8 @@ import threading
 import numpy as np
 
 from strandline.errors import StrandlineError
-from strandline.index.catalogue import Catalogue
-from strandline.index.documents import PartKeyBatch, TermCounts
+from strandline.index.catalogue import A_HANDFUL, Catalogue
+from strandline.index.documents import PartKeyBatch
 from strandline.index.matchers import InvalidMatcher, RegexBudget
 from strandline.index.part_columns import NO_KEYS
 from strandline.index.pylucene.failures import RegexTooCostly
@@ -14,6 +14,7 @@ from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
     CardinalityAnswer,
+    FewLabels,
     KeyBytes,
     SeriesAnswer,
     TermsAnswer,
@@ -29,6 +30,7 @@ from strandline.node.query.asks import (
 )
 from strandline.node.query.bucket_figures import bucket_figures
 from strandline.node.query.edition import EditionPage
+from strandline.node.query.few_labels import labels_of
 from strandline.node.query.key_bytes import in_label_order
 from strandline.node.query.live_shard import Answering, LiveShard, answering, number_of, still_answers
 from strandline.node.query.queries import (
@@ -109,12 +111,8 @@ class ShardAnswers:
         match ask:
             case SeriesAsk():
                 return _series(catalogue, ask, cancellation, able.warnings)
-            case LabelNamesAsk():
-                names = catalogue.label_names(*ask.selectors, within=ask.within, limit=ask.limit)
-                return _terms(names, able.warnings)
-            case LabelValuesAsk():
-                values = catalogue.label_values(ask.label, *ask.selectors, within=ask.within, limit=ask.limit)
-                return _terms(values, able.warnings)
+            case LabelNamesAsk() | LabelValuesAsk():
+                return _few(catalogue, ask, able.warnings) or _terms(catalogue, ask, able.warnings)
             case SamplesAsk():
                 columns = able.shard.index.columns
                 return read_samples(catalogue, columns, reader, ask, cancellation, warnings=able.warnings)
@@ -143,9 +141,11 @@ class ShardAnswers:
 
 def _series(
     catalogue: Catalogue, ask: SeriesAsk, cancellation: Cancellation, warnings: tuple[str, ...]
-) -> SeriesAnswer:
+) -> SeriesAnswer | FewLabels:
     few = catalogue.few_keys(ask.selectors, ask.within)
     if few is not None and len(few) <= ask.limit:
+        if ask.few_as_labels and len(few) <= A_HANDFUL and (labels := labels_of(few)) is not None:
+            return FewLabels(labels, warnings)
         return SeriesAnswer(in_label_order(KeyBytes(few.offsets, few.keys)), more=False, warnings=warnings)
     found = catalogue.find(ask.selectors, ask.within)
     cancellation.check()
@@ -154,7 +154,22 @@ def _series(
     return SeriesAnswer(in_label_order(keys), len(found.part_ids) > ask.limit, warnings)
 
 
-def _terms(found: TermCounts, warnings: tuple[str, ...]) -> TermsAnswer:
+def _few(catalogue: Catalogue, ask: LabelNamesAsk | LabelValuesAsk, warnings: tuple[str, ...]) -> FewLabels | None:
+    """The series that such a question is about, if they are few and may be told like this."""
+    if not (ask.few_as_labels and ask.selectors):
+        return None
+    few = catalogue.few_keys(ask.selectors, ask.within, most=A_HANDFUL)
+    labels = labels_of(few) if few is not None else None
+    return FewLabels(labels, warnings) if labels is not None else None
+
+
+def _terms(catalogue: Catalogue, ask: LabelNamesAsk | LabelValuesAsk, warnings: tuple[str, ...]) -> TermsAnswer:
+    if isinstance(ask, LabelNamesAsk):
+        found = catalogue.label_names(*ask.selectors, within=ask.within, limit=ask.limit, are_many=ask.few_as_labels)
+    else:
+        found = catalogue.label_values(
+            ask.label, *ask.selectors, within=ask.within, limit=ask.limit, are_many=ask.few_as_labels
+        )
     offsets, counts = found.offsets.astype(np.int64, copy=False), found.counts.astype(np.int64, copy=False)
     return TermsAnswer(offsets, found.data, counts, found.more, warnings, found.of_all)
 

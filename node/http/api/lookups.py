@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping
 
+import orjson
+
 from strandline.node.http.api.label_names import label_name_of
 from strandline.node.http.api.pieces import series_json, terms_json
 from strandline.node.http.api.sending import Answer
 from strandline.node.http.parameters import Parameters
-from strandline.node.query.answers import SeriesAnswer, TermsAnswer
+from strandline.node.query.answers import SeriesAnswer
 from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SeriesAsk
-from strandline.node.query.quick import LABEL_NAMES, LABEL_VALUES, SERIES, Lookup
+from strandline.node.query.few_labels import FewFound
+from strandline.node.query.quick import LABEL_NAMES, LABEL_VALUES, SERIES, Lookup, LookupAnswer
 
 ReadLookup = Callable[[Parameters, str, int], Lookup]
 """What parameters ask for, with the label that the path names, if it names one; at most so many results. Raises
@@ -36,12 +39,14 @@ READERS: Mapping[str, ReadLookup] = {SERIES: series_lookup, LABEL_NAMES: names_l
 """By the kinds of questions."""
 
 
-def answer_of(found: SeriesAnswer | TermsAnswer, limit: int) -> Answer:
+def answer_of(found: LookupAnswer, limit: int) -> Answer:
     """What was found, as it is sent, of no more than so many results."""
     warnings = found.warnings
     if found.more:
         more = f"results truncated due to limit: there are more than the {limit} that are listed"
         warnings = (*warnings, more)
+    if isinstance(found, FewFound):
+        return Answer((orjson.dumps(found.found),), warnings)
     if isinstance(found, SeriesAnswer):
         return Answer(series_json(found.keys), warnings)
     # One that has nothing in it is as quick to ask for again, and there are as many of them as somebody thinks up.

@@ -43,7 +43,7 @@ def plain_question(kind: str, label: str, query: str, most: int) -> Question | N
         if within[1] < within[0]:
             return None
     limit = min(numbers.get("limit") or most, most)
-    fields: dict[str, object] = {"selectors": selectors, "within": within, "limit": limit}
+    fields: dict[str, object] = {"selectors": selectors, "within": within, "limit": limit, "few_as_labels": True}
     if kind == LABEL_VALUES:
         fields["label"] = label
     return Question(kind, fields, limit)

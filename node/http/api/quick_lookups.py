@@ -68,7 +68,7 @@ class QuickLookups:
             question = Question.of(READERS[kind](parameters, name, self.max_names))
         gzip, keep = request.headers.accept_gzip, None
         if kind != SERIES and not question.fields["selectors"] and (edition := self._queries.edition()) is not None:
-            key = ListKey(question.fields.get("label"), question.limit, gzip)
+            key = ListKey(question.label, question.limit, gzip)
             if edition.holds_for(_within(question)) and (whole := self._kept.get(edition, key)) is not None:
                 self._queries.kept(question)
                 return whole

@@ -57,7 +57,7 @@ class TestAskedAtOnce:
     def test_a_short_answer_is_here_when_it_came(self, client: LinkClient) -> None:
         asked = asked_at_once(client, when_it_came, give())
         assert asked.frame is not None
-        assert asked.answer().warnings == (repr(LabelNamesAsk((), None, 1)),)
+        assert asked.answer().warnings == (repr(QUESTION.ask()),)
 
     @pytest.mark.usefixtures("server")
     def test_a_connection_is_used_again(self, service: Service, client: LinkClient) -> None:
@@ -170,7 +170,7 @@ class TestAskedAtOnce:
                         asked = client.begin_at_once(QUESTION, give(), came.set)
                         assert asked is not None
                         await came.wait()
-                        assert asked.answer().warnings == (repr(LabelNamesAsk((), None, 1)),)
+                        assert asked.answer().warnings == (repr(QUESTION.ask()),)
 
             in_loop(run())
 
@@ -197,7 +197,7 @@ class TestAskedAtOnce:
         monkeypatch.setattr(link_server, "send", piecewise)
         asked = asked_at_once(client, when_it_came, give())
         assert whole.wait(WAIT_S)
-        assert asked.answer().warnings == (repr(LabelNamesAsk((), None, 1)),)
+        assert asked.answer().warnings == (repr(QUESTION.ask()),)
 
     @pytest.mark.usefixtures("server")
     def test_connections_are_closed_with_the_client(self, client: LinkClient, server: LinkServer) -> None:

@@ -11,7 +11,7 @@ from strandline.node.http.api.plain_questions import plain_question
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.parameters import parameters_of_whole
 from strandline.node.http.whole_requests import Headers, WholeRequest
-from strandline.node.query.quick import LABEL_NAMES, LABEL_VALUES, SERIES, Lookup
+from strandline.node.query.quick import LABEL_NAMES, LABEL_VALUES, SERIES, Lookup, Question
 
 pytestmark = pytest.mark.unit
 
@@ -44,7 +44,7 @@ def generally(kind: str, label: str, query: str) -> Lookup | None:
     """What the general way reads; None if it refuses."""
     request = WholeRequest("GET", "/", query, Headers({}), b"")
     try:
-        return READERS[kind](parameters_of_whole(request), label, MOST)
+        return Question.of(READERS[kind](parameters_of_whole(request), label, MOST)).ask()
     except BadParameter:
         return None
 

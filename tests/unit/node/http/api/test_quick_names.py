@@ -181,3 +181,30 @@ def test_a_shard_that_has_ended_keeps_nothing(node: NodeWorld) -> None:
     assert node.queries.edition() is not None
     node.standing.standings[1] = ShardStanding(1, ProcessState.WAITING)
     assert node.queries.edition() is None
+
+
+def test_few_series_of_one_shard_are_put_together_with_many_of_another(node: NodeWorld) -> None:
+    """Few travel as labels and many as columns; threads ask for columns alone."""
+    for number in range(30):
+        produce(node, 0, f"more-{number:02}")
+    for number in range(3):
+        produce(node, 1, f"more-{number:02}")
+        produce(node, 1, f"other-{number:02}")
+    node.tell_editions()
+
+    async def run() -> None:
+        async with api_served(node.queries, quick=node.queries) as quick, api_served(node.queries) as ordinary:
+            for selector in (
+                '{__name__="m0"}',
+                '{name=~"more-0[0-3]|other-01"}',
+                '{name="more-02"}',
+                '{name="nobody"}',
+            ):
+                for path in ("/api/v1/series", "/api/v1/labels", "/api/v1/label/name/values", "/api/v1/label/x/values"):
+                    for limit in ("0", "1", "3", "25"):
+                        parameters = {"match[]": selector, "limit": limit}
+                        told_quickly = await quick.get(path, params=parameters)
+                        told_by_threads = await ordinary.get(path, params=parameters)
+                        assert orjson.loads(told_quickly.body) == orjson.loads(told_by_threads.body), parameters
+
+    in_loop(run())
