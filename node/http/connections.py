@@ -32,6 +32,8 @@ _MOST_HEADERS = 100
 _LINGER_S = 5.0
 # How long a client may take nothing of an answer.
 _TAKEN_WITHIN_S = 60.0
+# In bytes, of what is sent behind a request before it is answered.
+_MOST_BEHIND = 64 << 10
 
 _TOO_MANY = (
     b"HTTP/1.1 503 Service Unavailable\r\nServer: strandline\r\nRetry-After: 1\r\nContent-Type: text/plain\r\n"
@@ -54,7 +56,7 @@ class _Turn:
     data: bytes
     begun: Begun
     under_way: UnderWay
-    behind: list[bytes] = field(default_factory=list)
+    behind: bytearray = field(default_factory=bytearray)
 
 
 class Connection(web.RequestHandler):
@@ -104,12 +106,11 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._taking is not None:
-            self._end_watch()
         if self._turn is not None:
-            # Requests may be sent before others are answered, though hardly any client does.
-            self._turn.behind.append(data)
-            if self.transport is not None:
+            # Requests may be sent before others are answered, though hardly any client does. Whoever reads no longer
+            # does not see a client go away, so that it takes much to do so.
+            self._turn.behind += data
+            if len(self._turn.behind) > _MOST_BEHIND and self.transport is not None:
                 self.transport.pause_reading()
             return
         if self._is_plain:
@@ -140,11 +141,14 @@ class Connection(web.RequestHandler):
     async def shutdown(self, timeout: float | None = 15.0) -> None:
         """The same, and wait for it."""
         if self._turn is not None:
+            began = self._loop.time()
             self._turn_over = self._loop.create_future()
             await asyncio.wait([self._turn_over], timeout=timeout)
             # Whatever was handed over then is under way for aiohttp two turns of the loop later.
             for _ in range(3):
                 await asyncio.sleep(0)
+            # For ever, if it is told not to wait at all.
+            timeout = None if timeout is None else max(0.001, timeout - (self._loop.time() - began))
         await super().shutdown(timeout)
 
     def _is_idle(self) -> bool:
@@ -186,7 +190,7 @@ class Connection(web.RequestHandler):
             self._end_turn()
         if turn.behind and self.transport is not None:
             self.transport.resume_reading()
-            self.data_received(b"".join(turn.behind))
+            self.data_received(bytes(turn.behind))
 
     def _end_turn(self) -> None:
         if self._closes:
@@ -200,8 +204,6 @@ class Connection(web.RequestHandler):
             self._quick.passed_on()
             return
         transport.write(self._quick.raw(whole))
-        if left := transport.get_write_buffer_size():
-            self._watch_taking(left)
         self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         seconds = self._quick.answered(begun)
         if not _ACCESS.isEnabledFor(logging.DEBUG):
@@ -216,26 +218,40 @@ class Connection(web.RequestHandler):
             remote=self.peername[0] if isinstance(self.peername, tuple) else self.peername,
         )
 
-    def _watch_taking(self, left: int) -> None:
-        """So much of an answer has not gone out yet: see to it that the client takes it."""
-        self._taking = self._loop.call_later(_TAKEN_WITHIN_S, self._look_at_taking, left)
+    def pause_writing(self) -> None:
+        """So much waits to be taken by the client that nobody should write more."""
+        super().pause_writing()
+        self._watch_taking(self.transport)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        # One that is closed, and waits only for the rest to be taken, stays watched.
+        if self.transport is not None:
+            self._end_watch()
+
+    def force_close(self) -> None:
+        """Close the connection once all is taken that was written; but not for ever. TLS has a limit of its own."""
+        transport = self.transport
+        super().force_close()
+        self._watch_taking(transport)
+
+    def _watch_taking(self, transport: asyncio.WriteTransport | None) -> None:
+        """See to it that the client goes on taking what was written."""
+        if transport is not None and self._taking is None and (left := transport.get_write_buffer_size()):
+            self._taking = self._loop.call_later(_TAKEN_WITHIN_S, self._look_at_taking, transport, left)
 
     def _end_watch(self) -> None:
         if self._taking is not None:
-            # It asks for more, so that it has taken what it was given; or it is gone.
             self._taking.cancel()
             self._taking = None
 
-    def _look_at_taking(self, before: int) -> None:
+    def _look_at_taking(self, transport: asyncio.WriteTransport, before: int) -> None:
         self._taking = None
-        left = self.transport.get_write_buffer_size() if self.transport is not None else 0
-        if self.transport is None or not left:
-            return
-        if left < before:
-            self._watch_taking(left)
+        if transport.get_write_buffer_size() < before:
+            self._watch_taking(transport)
             return
         log.info("a client that takes nothing of its answer is cut off", after_s=_TAKEN_WITHIN_S)
-        self.transport.abort()
+        transport.abort()
 
     def _process_keepalive(self) -> None:
         if self._turn is not None:

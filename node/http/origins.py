@@ -29,7 +29,7 @@ def check_origin(method: str, headers: Mapping[str, str], listening_host: str, *
     origin = headers.get("Origin")
     if origin is None or method in _SAFE:
         return
-    if origin == "null" or _host_of(urlsplit(origin).netloc) != host:
+    if origin == "null" or _site_of(origin) != host:
         raise Refused(403, "forbidden", "the request comes from a page of another site")
 
 
@@ -39,6 +39,13 @@ def _host_of(netloc: str) -> str:
     if netloc.startswith("["):
         return netloc[1:].partition("]")[0]
     return netloc.partition(":")[0].removesuffix(".")
+
+
+def _site_of(origin: str) -> str | None:
+    try:
+        return _host_of(urlsplit(origin).netloc)
+    except ValueError:
+        return None  # Half of an IPv6 address, for one.
 
 
 def _is_loopback(host: str) -> bool:

@@ -15,8 +15,19 @@ _LONGEST = 16 << 10
 # Possessive, so that nothing takes longer to read than its length.
 _LINE = re.compile(r"([A-Z]{1,20}+) (/[!\"$->@-~]*+)(?:\?([!\"$-~]*+))? HTTP/1\.1")
 _FIELDS = re.compile(rb"((?:[!#$%&'*+.^_`|~0-9A-Za-z-]++:[ -~]*+\r\n){1,100}+)\r\n")
-# What says that there is more to a request than its head and as many bytes as it says.
-_NOT_PLAIN = frozenset({"transfer-encoding", "upgrade", "expect", "http2-settings", "trailer", "te"})
+# What says that there is more to a request than its head and as many bytes as it says, or to do behind it.
+_NOT_PLAIN = frozenset(
+    {
+        "transfer-encoding",
+        "upgrade",
+        "expect",
+        "http2-settings",
+        "trailer",
+        "te",
+        "proxy-connection",
+        "sec-websocket-key1",
+    }
+)
 
 
 class Headers(Mapping[str, str]):

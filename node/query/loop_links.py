@@ -31,12 +31,11 @@ class LoopLinks:
 
     def ask(self, question: bytes, expected: "Expected") -> bool:
         """Send a question whose answer is expected; False if that can't be done without waiting."""
-        while True:
-            link = self._idle.pop() if self._idle else self._connected()
-            if link is None:
-                return False
-            if link.ask(question, expected):
+        while self._idle:
+            if self._idle.pop().ask(question, expected):
                 return True
+        link = self._connected()
+        return link is not None and link.ask(question, expected)
 
     def close(self) -> None:
         """Close the connections that nobody uses now, and the others when they are no longer used."""

@@ -58,7 +58,7 @@ class QuickLookups:
         if not self.is_open:
             return None
         question, timeout_s = None, None
-        if not request.body and len(request.query) <= _SHORT:
+        if request.method == "GET" and not request.body and len(request.query) <= _SHORT:
             question = plain_question(kind, name, request.query, self.max_names)
         if question is None:
             if not suits(request):

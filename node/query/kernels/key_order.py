@@ -136,7 +136,7 @@ def order_by_labels(data, starts, ends, order):
     """Put the places of the keys `data[starts[i] : ends[i]]` into `order`, sorted by their labels. The bytes are sound
     part keys: nothing is checked here.
     """
-    base = data.ctypes.data
+    base = np.int64(data.ctypes.data)
     n = len(starts)
     chunks, stops = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64)
     stack = np.empty((64, 2), dtype=np.int64)

@@ -23,7 +23,7 @@ def places_in(metric, key_high, key_low, in_metric, in_key_high, in_key_low, pla
 
 @njit(cache=True, nogil=True)
 def _joined(data, offsets, other_data, other_offsets, are_keys, one, other):
-    base, other_base = data.ctypes.data, other_data.ctypes.data
+    base, other_base = np.int64(data.ctypes.data), np.int64(other_data.ctypes.data)
     i = j = found = 0
     n, m = len(offsets) - 1, len(other_offsets) - 1
     while i < n or j < m:

@@ -1,5 +1,6 @@
 """Whether offsets lead through bytes, and whether these are part keys."""
 
+import numpy as np
 from numba import njit
 
 from strandline.kernels.machine import load_u8
@@ -10,7 +11,7 @@ def first_unsound_key(data, offsets):
     """The first of the keys `data[offsets[i] : offsets[i + 1]]` whose lengths do not lead to its end, by pairs of a
     name and a value; -1 if all do. The offsets have been checked.
     """
-    base = data.ctypes.data
+    base = np.int64(data.ctypes.data)
     for key in range(len(offsets) - 1):
         at, end = base + offsets[key], base + offsets[key + 1]
         while at < end:

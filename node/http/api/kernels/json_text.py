@@ -173,7 +173,7 @@ def write_point(time, bits, out, at):
 @njit(cache=True, nogil=True)
 def write_terms(offsets, data, first, behind, out):
     """Terms from place `first` on up to, not including, `behind`, as strings, each with a comma behind it."""
-    base, start = data.ctypes.data, out.ctypes.data
+    base, start = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
     readable, to = base + len(data), start
     for term in range(first, behind):
         to = _put_string(base + offsets[term], base + offsets[term + 1], readable, to)
@@ -185,7 +185,7 @@ def write_terms(offsets, data, first, behind, out):
 @njit(cache=True, nogil=True)
 def write_series(offsets, data, first, behind, out):
     """Part keys as objects, each with a comma behind it."""
-    base, start = data.ctypes.data, out.ctypes.data
+    base, start = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
     readable, to = base + len(data), start
     for key in range(first, behind):
         to = _put_labels(base + offsets[key], base + offsets[key + 1], readable, to)
@@ -197,7 +197,7 @@ def write_series(offsets, data, first, behind, out):
 @njit(cache=True, nogil=True)
 def write_vector(offsets, data, time, bits, first, behind, out):
     """Series with one point each, at one time, each with a comma behind it."""
-    base, start = data.ctypes.data, out.ctypes.data
+    base, start = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
     readable, at = base + len(data), 0
     for key in range(first, behind):
         at = _write_text(METRIC, out, at)
@@ -213,7 +213,7 @@ def write_vector(offsets, data, time, bits, first, behind, out):
 @njit(cache=True, nogil=True)
 def write_matrix(offsets, data, first_point, time, bits, first, behind, out):
     """Series with their points, at least one each, each with a comma behind it."""
-    base, start = data.ctypes.data, out.ctypes.data
+    base, start = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
     readable, at = base + len(data), 0
     for key in range(first, behind):
         at = _write_text(METRIC, out, at)

@@ -255,7 +255,8 @@ def test_what_can_t_be_ended_goes_on_at_the_ordinary_handler_and_is_given_up_beh
     in_loop(test())
 
 
-def test_it_is_given_up_when_the_client_goes_away(site: Site) -> None:
+@pytest.mark.parametrize("behind", [b"", b"GET /", request("/slow")])
+def test_it_is_given_up_when_the_client_goes_away(site: Site, behind: bytes) -> None:
     figures = FrontFigures(SystemClock())
 
     async def test() -> None:
@@ -266,13 +267,38 @@ def test_it_is_given_up_when_the_client_goes_away(site: Site) -> None:
             wire.writer.write(request("/quick"))
             await late.waits.wait()
             assert figures.counts().in_flight == 1
+            wire.writer.write(behind)
+            await wire.writer.drain()
+            # The server has that when a connection that was made later is answered.
+            await serving.get("/slow")
             wire.writer.close()
             await late.abandoned.wait()
             late.call()
 
     in_loop(test())
     assert figures.counts().in_flight == 0
-    assert figures.counts().requests == {}
+    assert ("/quick", "200") not in figures.counts().requests
+
+
+def test_what_comes_behind_a_request_is_not_read_without_end(site: Site) -> None:
+    async def test() -> None:
+        late = Waiting()
+        site.answer = lambda *_: late
+        async with served(site.routes()) as serving:
+            wire = await wire_to(serving)
+            wire.writer.write(request("/quick"))
+            await late.waits.wait()
+            wire.writer.write(bytes(32 << 20))
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    await wire.writer.drain()
+            late.call()
+            assert await wire.body() == b"late"
+            # Zeros are no request.
+            assert b" 400 " in await wire.reader.readline()
+            wire.writer.transport.abort()
+
+    in_loop(test())
 
 
 def test_a_server_that_stops_answers_what_is_under_way(site: Site) -> None:
@@ -351,6 +377,14 @@ def test_forms_of_other_sites_are_refused_though_the_same_fields_may_read(site: 
     assert in_loop(test()) == [200, 403]
 
 
+def test_an_origin_that_is_none_is_another_site(site: Site) -> None:
+    async def test() -> int:
+        async with served(site.routes()) as serving:
+            return (await serving.post("/quick", headers={"Origin": "http://[::1"})).status
+
+    assert in_loop(test()) == 403
+
+
 def test_requests_are_counted_once_and_from_their_beginning(site: Site) -> None:
     clock = SystemClock()
     figures = FrontFigures(clock)
@@ -409,21 +443,34 @@ def test_it_answers_over_tls_as_well(site: Site, tmp_path: Path) -> None:
     assert len(site.quick) == 3
 
 
-def test_a_client_that_takes_nothing_is_cut_off(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_TAKEN_WITHIN_S", 0.05)
-    site.answer = lambda *_: Whole(bytes(64 << 20), is_compressed=False)
+@pytest.mark.parametrize("path", ["/quick", "/large"])
+@pytest.mark.parametrize("timeout_s", [0.02, 60.0])
+@pytest.mark.parametrize("behind", [b"", request("/slow")])
+def test_a_client_that_takes_nothing_is_cut_off(
+    site: Site, monkeypatch: pytest.MonkeyPatch, path: str, timeout_s: float, behind: bytes
+) -> None:
+    """On either side; also if its connection counts as idle by then, or if it asks for more."""
+    monkeypatch.setattr(connections, "_TAKEN_WITHIN_S", 0.1)
+    whole = Whole(bytes(64 << 20), is_compressed=False)
+    site.answer = lambda *_: whole
+
+    async def large(_request: web.Request) -> web.StreamResponse:
+        return whole.response()
 
     async def test() -> None:
-        async with served(site.routes()) as serving:
+        routes = (*site.routes(), Route(("GET",), "/large", large, Access.READ))
+        async with served(routes, request_timeout_s=timeout_s) as serving:
             wire = await wire_to(serving)
-            wire.writer.write(request("/quick"))
+            wire.writer.write(request(path))
+            await wire.reader.readuntil(b"\r\n\r\n")
             # The reader takes as much as it likes to, and then nothing until the server has given up.
             with capture_logs() as logs:
+                wire.writer.write(behind)
                 while not any("takes nothing" in line["event"] for line in logs):
                     await asyncio.sleep(0.01)
             with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
                 await wire.reader.readexactly(64 << 20)
-            wire.writer.close()
+            wire.writer.transport.abort()
 
     in_loop(test())
 

@@ -57,6 +57,7 @@ def test_a_form_is_read_with_its_body() -> None:
         LINE + FIELDS + b"Expect: 100-continue\r\n\r\n",
         LINE + FIELDS + b"Upgrade: h2c\r\n\r\n",
         LINE + FIELDS + b"Connection: close\r\n\r\n",
+        LINE + FIELDS + b"Proxy-Connection: close\r\n\r\n",
         LINE + FIELDS + b"Connection: keep-alive, upgrade\r\n\r\n",
         LINE + FIELDS + b"X: a\r\n folded\r\n\r\n",
         LINE + FIELDS + b"X : a\r\n\r\n",

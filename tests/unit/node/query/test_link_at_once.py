@@ -15,7 +15,7 @@ from strandline.clock import wait_until
 from strandline.index.part_columns import Span
 from strandline.node.query import link_server
 from strandline.node.query.answers import BucketsAnswer, TermsAnswer
-from strandline.node.query.asks import Ask, LabelNamesAsk
+from strandline.node.query.asks import Ask, LabelNamesAsk, LabelValuesAsk
 from strandline.node.query.frames import Message, encode
 from strandline.node.query.link_client import AskedAtOnce, LinkClient
 from strandline.node.query.link_server import LinkServer
@@ -198,6 +198,15 @@ class TestAskedAtOnce:
         asked = asked_at_once(client, when_it_came, give())
         assert whole.wait(WAIT_S)
         assert asked.answer().warnings == (repr(QUESTION.ask()),)
+
+    @pytest.mark.usefixtures("server")
+    def test_a_question_that_does_not_go_out_at_once_is_a_thread_s_to_send(self, client: LinkClient) -> None:
+        async def run() -> AskedAtOnce | None:
+            long = "a" * (16 << 20)
+            question = Question.of(LabelValuesAsk(long, (), None, 1))
+            return client.begin_at_once(question, give(), lambda: None)
+
+        assert in_loop(run()) is None
 
     @pytest.mark.usefixtures("server")
     def test_connections_are_closed_with_the_client(self, client: LinkClient, server: LinkServer) -> None:

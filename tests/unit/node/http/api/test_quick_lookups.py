@@ -9,7 +9,7 @@ import pytest
 
 from strandline.clock import SystemClock
 from strandline.node.http.api.quick_lookups import QuickLookup, QuickLookups, suits
-from strandline.node.http.errors import BadParameter
+from strandline.node.http.errors import BadParameter, Refused
 from strandline.node.http.whole import Whole
 from strandline.node.http.whole_requests import Headers, WholeRequest
 from strandline.node.http.working import Workers
@@ -135,6 +135,8 @@ def test_what_is_wrong_is_for_the_ordinary_handler_to_say(queries: FakeQuickQuer
         begun(lookups(queries), request("start=x"))
     with pytest.raises(BadParameter):
         begun(lookups(queries), request(), SERIES)
+    with pytest.raises(Refused, match="compressed"):
+        begun(lookups(queries), request(method="POST", **{"content-encoding": "gzip"}))
 
 
 def test_only_so_many_are_under_way_at_a_time(queries: FakeQuickQueries) -> None:
