@@ -1,6 +1,7 @@
 """The status page in a real browser: shards, buckets, hours and the connection."""
 
 import base64
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_a_recovering_node_is_followed_until_it_is_active_without_a_reload(node:
     expect(page.locator("#banner")).to_be_hidden()
     expect(card(page, 1).locator("progress")).to_be_hidden()
     # What was partial is asked for anew.
-    page.wait_for_function("document.title.startsWith('Strandline')")
+    expect(page).to_have_title(re.compile("^Strandline"))
     assert page.evaluate("window.loadedOnce")
     assert len(node.queries.asked) > asked
 
@@ -156,7 +157,7 @@ def test_a_bucket_is_reached_by_keys_and_its_time_explored(node: PageNode, watch
     expect(page.locator("#buckets-readout")).to_contain_text("50 active series")
     page.keyboard.press("Enter")
     start = (THIS_HOUR - 1) * HOUR // 1000
-    page.wait_for_function(f"location.hash === '#start={start}&end={start + 3600}'")
+    expect(page).to_have_url(re.compile(f"#start={start}&end={start + 3600}$"))
     expect(page.locator("#custom")).to_be_visible()
 
 

@@ -1,5 +1,6 @@
 """The status page in a real browser: the selector, the plot, the tops and what a hostile label could do."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -88,7 +89,7 @@ def test_the_range_decides_what_is_asked_about(node: PageNode, watched: Watched)
     page = watched().open(node.url, "#selector=cpu&range=15m")
     shown(page, 3)
     page.locator("#ranges label", has_text="24 h").click()
-    page.wait_for_function("location.hash.includes('range=24h')")
+    expect(page).to_have_url(re.compile("#.*range=24h"))
     expect(page.locator("#plot-note")).to_contain_text("a point every 5 min")
     spans = [
         ask.within.last - ask.within.first
@@ -104,7 +105,7 @@ def test_times_of_ones_own_are_utc(node: PageNode, watched: Watched) -> None:
     page.locator("#from").fill("2026-11-15T10:00:00")
     page.locator("#to").fill("2026-11-15T11:00:00")
     page.locator("#to").blur()
-    page.wait_for_function("location.hash === '#start=1794736800&end=1794740400'")
+    expect(page).to_have_url(re.compile("#start=1794736800&end=1794740400$"))
     page.locator("#to").fill("2026-11-15T09:00:00")
     page.locator("#to").blur()
     expect(page.locator("#explore-error")).to_have_text("The time ends before it begins.")
@@ -313,7 +314,7 @@ def test_a_question_that_is_overtaken_is_given_up_on_both_sides(watched: Watched
 def test_metrics_that_begin_as_written_are_offered(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url)
     page.locator("#selector").press_sequentially("cp")
-    page.wait_for_function("document.querySelectorAll('#metrics option').length === 1")
+    expect(page.locator("#metrics option")).to_have_count(1)
     assert page.locator("#metrics option").get_attribute("value") == "cpu"
 
 
