@@ -37,6 +37,7 @@ _AWAY = frozenset({
     KafkaError._WAIT_COORD,
     KafkaError.UNKNOWN,
 })  # fmt: skip
+_HANDSHAKE_LATE = "handshake failed: Local: Timed out"
 _NO_SUCH_TOPIC = frozenset({
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
@@ -74,6 +75,10 @@ def meaning(error: KafkaError, what: str, topic: str) -> StrandlineError:
     known to pass.
     """
     code, told = error.code(), f"{what}: {error.str()}"
+    # The library calls it a failed authentication as well if a broker that hangs does not answer the handshake. It has
+    # refused nobody then, and may answer later.
+    if code == KafkaError._AUTHENTICATION and _HANDSHAKE_LATE in told:
+        code = KafkaError._TIMED_OUT
     if code in _REFUSED:
         return KafkaRefused(told, remedy=_remedy(code, topic))
     if code in _NO_SUCH_TOPIC:

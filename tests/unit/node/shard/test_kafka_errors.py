@@ -67,3 +67,19 @@ def test_what_the_cluster_does_not_allow_is_not_tried_again() -> None:
 
 def test_an_unknown_error_of_the_library_is_not_tried_again() -> None:
     assert isinstance(of(KafkaError._INVALID_ARG), KafkaFailed)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        # As the library says it of a broker that hangs, and of one that answers.
+        (
+            "SASL PLAIN mechanism handshake failed: Local: Timed out: broker's supported mechanisms: (n/a)",
+            LogUnreachable,
+        ),
+        ("SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism", KafkaRefused),
+        ("SASL authentication error: Authentication failed: Invalid username or password", KafkaRefused),
+    ],
+)
+def test_a_broker_that_does_not_answer_a_handshake_has_refused_nobody(said: str, kind: type[Exception]) -> None:
+    assert type(meaning(KafkaError(KafkaError._AUTHENTICATION, said), "the topic can't be read", "t")) is kind
