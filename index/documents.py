@@ -51,7 +51,7 @@ def encode_part_key(labels: Mapping[str, str]) -> bytes:
 
 
 def decode_part_key(part_key: bytes) -> dict[str, str]:
-    """The labels of a part key in order. Made for people and tests: it goes label by label."""
+    """The labels of a part key in order. For people, tests and handfuls of keys: it goes label by label."""
     decoded = [text.decode() for text in texts_of_part_key(part_key)]
     return dict(zip(decoded[::2], decoded[1::2], strict=True))
 

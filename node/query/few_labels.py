@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strandline.arrays import I64s
-from strandline.index.documents import FewKeys, encode_part_key, texts_of_part_key
+from strandline.index.documents import FewKeys, decode_part_key, encode_part_key
 from strandline.node.query.answers import Bytes, FewLabels, KeyBytes, SeriesAnswer, TermsAnswer
 
 Labels = dict[str, str]
@@ -28,15 +28,10 @@ class FewFound:
 
 def labels_of(few: FewKeys) -> list[Labels] | None:
     """The labels of each key; None if they are not text."""
-    found = []
-    for part_key in few.part_keys():
-        texts = texts_of_part_key(part_key)
-        try:
-            decoded = [text.decode() for text in texts]
-        except UnicodeDecodeError:
-            return None
-        found.append(dict(zip(decoded[::2], decoded[1::2], strict=True)))
-    return found
+    try:
+        return [decode_part_key(part_key) for part_key in few.part_keys()]
+    except UnicodeDecodeError:
+        return None
 
 
 def series_of(answers: Sequence[FewLabels], limit: int) -> FewFound:

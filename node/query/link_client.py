@@ -226,13 +226,13 @@ class Asked:
             return receive(self._connection, self._wait)
         except LinkBroken as error:
             if not (self._was_used and error.clean):
-                raise self._ended(error) from error
+                raise _ended(self._client.shard, error) from error
         # It was kept from before a restart of the shard: nobody has read the question.
         self._connect_again()
         try:
             return receive(self._connection, self._wait)
         except LinkBroken as error:
-            raise self._ended(error) from error
+            raise _ended(self._client.shard, error) from error
 
     def _send(self) -> None:
         try:
@@ -251,12 +251,6 @@ class Asked:
         self._connection, self._was_used = self._client.connect(), False
         with suppress(LinkBroken):
             send(self._connection, self._message, self._wait)
-
-    def _ended(self, error: LinkBroken) -> QueryUnavailable:
-        return QueryUnavailable(
-            f"the process of shard {self._client.shard} ended before it had answered: {error.message}",
-            remedy="Ask again in a while; the status page shows what became of it",
-        )
 
     def _wait(self, connection: socket.socket, events: int) -> None:
         _wait(connection, events, self._cancellation)
@@ -290,10 +284,7 @@ class AskedAtOnce(Expected):
             message = receive_rest(connection, begun, lambda one, events: _wait(one, events, self._cancellation))
         except LinkBroken as error:
             connection.close()
-            raise QueryUnavailable(
-                f"the process of shard {self._client.shard} ended before it had answered: {error.message}",
-                remedy="Ask again in a while; the status page shows what became of it",
-            ) from error
+            raise _ended(self._client.shard, error) from error
         except BaseException:
             connection.close()
             raise
@@ -309,6 +300,13 @@ def _wait(connection: socket.socket, events: int, cancellation: Cancellation) ->
         cancellation.check()
         if poll.poll(max(1, min(_LOOK_S, cancellation.seconds_left) * 1000)):
             return
+
+
+def _ended(shard: int, error: LinkBroken) -> QueryUnavailable:
+    return QueryUnavailable(
+        f"the process of shard {shard} ended before it had answered: {error.message}",
+        remedy="Ask again in a while; the status page shows what became of it",
+    )
 
 
 def _damaged(shard: int, error: FrameDamaged) -> QueryUnavailable:
