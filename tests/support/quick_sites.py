@@ -80,3 +80,13 @@ class Wire:
 
 async def wire_to(serving: Served) -> Wire:
     return Wire(*await asyncio.open_connection(serving.bound.host, serving.bound.port))
+
+
+async def under_way(site: Site, serving: Served) -> tuple[Wire, Waiting]:
+    """A connection whose request is worked on at the quick side, until the test says that the answer has come."""
+    late = Waiting()
+    site.answer = lambda *_: late
+    wire = await wire_to(serving)
+    wire.writer.write(request("/quick"))
+    await late.waits.wait()
+    return wire, late

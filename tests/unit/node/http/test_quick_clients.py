@@ -12,7 +12,7 @@ from strandline.node.http.routes import Access, Route
 from strandline.node.http.whole import Whole
 from strandline.node.metrics.front_figures import FrontFigures
 from support.http_servers import in_loop, served
-from support.quick_sites import Site, Waiting, request, wire_to
+from support.quick_sites import Site, Waiting, request, under_way, wire_to
 
 pytestmark = pytest.mark.unit
 
@@ -27,12 +27,8 @@ def test_it_is_given_up_when_the_client_goes_away(site: Site, behind: bytes) -> 
     figures = FrontFigures(SystemClock())
 
     async def test() -> None:
-        late = Waiting()
-        site.answer = lambda *_: late
         async with served(site.routes(), counts=figures) as serving:
-            wire = await wire_to(serving)
-            wire.writer.write(request("/quick"))
-            await late.waits.wait()
+            wire, late = await under_way(site, serving)
             assert figures.counts().in_flight == 1
             wire.writer.write(behind)
             await wire.writer.drain()
@@ -49,12 +45,8 @@ def test_it_is_given_up_when_the_client_goes_away(site: Site, behind: bytes) -> 
 
 def test_what_comes_behind_a_request_is_not_read_without_end(site: Site) -> None:
     async def test() -> None:
-        late = Waiting()
-        site.answer = lambda *_: late
         async with served(site.routes()) as serving:
-            wire = await wire_to(serving)
-            wire.writer.write(request("/quick"))
-            await late.waits.wait()
+            wire, late = await under_way(site, serving)
             wire.writer.write(bytes(32 << 20))
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.3):
@@ -89,12 +81,8 @@ def test_a_server_that_stops_answers_what_is_under_way(site: Site) -> None:
 
 def test_a_request_that_is_under_way_for_long_does_not_make_its_connection_idle(site: Site) -> None:
     async def test() -> bytes:
-        late = Waiting()
-        site.answer = lambda *_: late
         async with served(site.routes(), request_timeout_s=0.05) as serving:
-            wire = await wire_to(serving)
-            wire.writer.write(request("/quick"))
-            await late.waits.wait()
+            wire, late = await under_way(site, serving)
             asyncio.get_running_loop().call_later(0.3, late.call)
             body = await wire.body()
             # Now it is idle, and is closed.

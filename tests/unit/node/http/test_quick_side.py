@@ -19,7 +19,7 @@ from strandline.node.metrics.observing import observing
 from strandline.node.settings.http_sections import HttpSettings
 from support.certificates import make_certificates
 from support.http_servers import in_loop, secret_file, served
-from support.quick_sites import Site, Waiting, request, wire_to
+from support.quick_sites import Site, Waiting, request, under_way, wire_to
 
 pytestmark = pytest.mark.unit
 
@@ -144,12 +144,8 @@ def test_requests_that_come_together_are_answered_in_their_order(site: Site) -> 
 
 def test_a_request_behind_one_that_is_under_way_waits_for_it(site: Site) -> None:
     async def test() -> list[bytes]:
-        late = Waiting()
-        site.answer = lambda *_: late
         async with served(site.routes()) as serving:
-            wire = await wire_to(serving)
-            wire.writer.write(request("/quick"))
-            await late.waits.wait()
+            wire, late = await under_way(site, serving)
             wire.writer.write(request("/slow"))
             await wire.writer.drain()
             # The server has the second one when a connection that was made later is answered.
