@@ -12,8 +12,10 @@ from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.systemd.installing import UnitsReport, found_files, write_files
-from strandline.node.systemd.units import UnitPlace, closed_to_others, units
+from strandline.node.systemd.units import UnitPlace, closed_to_others, hidden, units
 from strandline.setup.installation import Installation
+
+_SEEN = 'see "An installation in a home folder" in docs/service.md'
 
 
 @click.command(
@@ -46,11 +48,16 @@ def command(context: Context, *, dry_run: bool, root: Path, user: str, yes: bool
     files = found_files(units(place), root.absolute())
     if not dry_run:
         write_files(files, replace=yes)
-    warnings = tuple(
-        f"only its owner may enter {folder}: user {user} must be allowed to read what Strandline needs in it"
+    warnings = [
+        f"only its owner may enter {folder}: user {user} must be allowed to read what Strandline needs in it, or its "
+        f"own /root and /home be made of that alone: {_SEEN}"
         for folder in closed_to_others((program, *reads))
-    )
-    context.output.result(UnitsReport(files, not dry_run, tuple(_next_steps(user, root)), warnings))
+    ]
+    warnings += [
+        f"a service has temporary folders of its own, and can't see {path}: install elsewhere, or {_SEEN}"
+        for path in hidden((program, *reads))
+    ]
+    context.output.result(UnitsReport(files, not dry_run, tuple(_next_steps(user, root)), tuple(warnings)))
     return ExitCode.OK
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from strandline.clock import Clock
-from strandline.index.kernel_loading import load_kernels
 from strandline.index.vm import start_vm
 from strandline.node.settings.clients import cassandra_connection, librdkafka_options
 from strandline.node.settings.sections import Settings
@@ -21,6 +20,7 @@ from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.kafka_topics import AS_BROKERS_SAY, check_topic, create_dead_topic
 from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.rehearsal import Rehearsal
 from strandline.node.shard.replaying import ReplayService
 from strandline.store.cassandra.store import open_cassandra_store
 from strandline.store.protocol import Store
@@ -50,7 +50,7 @@ def assembled(
         own.index_refresh.seconds,
         clock,
     )
-    with locked(folder), closing(home):
+    with locked(folder), closing(home), Rehearsal(folder / "rehearsal") as rehearsal:
         home.prepare()
         facts = check_topic(kafka, dataset.topic_name, dataset.flush_interval.milliseconds)
         options = shard_options(
@@ -63,7 +63,7 @@ def assembled(
         options = replace(options, owner_name=f"{socket.gethostname()}:{os.getpid()}")
         create_dead_topic(kafka, dataset.topic_name, replication=AS_BROKERS_SAY, retention_ms=facts.retention_ms)
         with closing(open_store(settings, data_folder, clock)) as store:
-            load_kernels()
+            rehearsal.wait()
             log = KafkaLog(kafka, dataset=dataset.name, topic=dataset.topic_name, partition=shard)
             yield ShardParts(options, log, store, home, KafkaDeadLetters(kafka, dataset.topic_name), clock, replays)
 

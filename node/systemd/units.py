@@ -15,6 +15,8 @@ FOLDER = PurePosixPath("/etc/systemd/system")
 _PROGRAM = "/usr/bin/strandline"
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}", re.ASCII)
 _HOMES = ("/home", "/root", "/run/user")
+# Of which each service has its own.
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - nothing is written there
 
 
 class UnitUnfit(Fatal):
@@ -82,6 +84,11 @@ def closed_to_others(paths: tuple[Path, ...]) -> tuple[Path, ...]:
             if folder.exists() and not folder.stat().st_mode & 0o001:
                 closed[folder] = None
     return tuple(sorted(closed))
+
+
+def hidden(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Those of these that the service can't see, because it has temporary folders of its own."""
+    return tuple(sorted({path for path in paths for folder in _TEMPORARY if path.is_relative_to(folder)}))
 
 
 def _word(program: Path) -> str:

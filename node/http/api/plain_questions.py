@@ -25,7 +25,7 @@ def plain_question(kind: str, label: str, query: str, most: int) -> Question | N
     for parameter in query.split("&") if query else ():
         name, _, value = parameter.partition("=")
         if name in ("start", "end", "limit"):
-            if not value.isdigit() or len(value) > _MOST_DIGITS or name in numbers:
+            if not (value.isdigit() and value.isascii()) or len(value) > _MOST_DIGITS or name in numbers:
                 return None
             numbers[name] = int(value)
         elif name in _MATCH and not selectors:

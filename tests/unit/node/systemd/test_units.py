@@ -10,7 +10,7 @@ import pytest
 
 from strandline.errors import ExitCode
 from strandline.node.cli import main as cli
-from strandline.node.systemd.units import GATEWAY, NODE, UnitPlace, UnitUnfit, closed_to_others, fitted, units
+from strandline.node.systemd.units import GATEWAY, NODE, UnitPlace, UnitUnfit, closed_to_others, fitted, hidden, units
 
 pytestmark = pytest.mark.unit
 
@@ -132,7 +132,20 @@ def test_folders_that_others_may_not_enter_are_found(tmp_path: Path) -> None:
     assert closed / "open" not in found
 
 
+def test_paths_that_a_service_has_others_for_are_found() -> None:
+    seen, below, deep = Path("/opt/strandline"), Path("/tmp/strandline"), Path("/var/tmp/jars")
+    assert hidden((seen, deep, below, Path("/tmpfiles"))) == (below, deep)
+
+
 class TestInstalling:
+    def test_what_a_service_could_not_see_is_told(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "executable", "/tmp/strandline/bin/python")
+        assert cli.main(["install-units", "--root", str(tmp_path)]) == ExitCode.OK
+        said = capsys.readouterr()
+        assert "can't see /tmp/strandline/bin/strandline: install elsewhere" in said.out + said.err
+
     def test_a_dry_run_shows_the_units_and_writes_nothing(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

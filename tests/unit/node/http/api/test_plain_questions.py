@@ -56,6 +56,7 @@ def generally(kind: str, label: str, query: str) -> Lookup | None:
 )
 @example(SERIES, "", [("match[]", "%7Bjob%3D%22a%3A1%22%7D"), ("start", "1"), ("end", "2"), ("limit", "0")])
 @example(LABEL_NAMES, "", [("start", "2"), ("end", "1")])
+@example(LABEL_NAMES, "", [("start", "\u0663")])
 def test_what_is_read_is_what_the_general_way_reads(kind: str, label: str, given_as: list[tuple[str, str]]) -> None:
     label = label if kind == LABEL_VALUES else ""
     query = "&".join(f"{name}={value}" for name, value in given_as)

@@ -1,0 +1,144 @@
+"""Some hours of a shard, lived through in a moment before its own begin: with a log, a store and a clock of their own.
+
+Kernels are compiled when they are first called, unless numba's cache has them. A new installation compiles those of the
+first record for some ten seconds and those of the first bucket for as long, and the loop of an active shard must not
+stand still for that: whoever watches it would take it for one that hangs. A start may take its time.
+"""
+
+import shutil
+import threading
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import structlog
+
+from strandline.clock import ManualClock
+from strandline.digest import digest
+from strandline.index.key_table import KeyTable
+from strandline.index.policy import BucketPolicy
+from strandline.index.sample_limits import SampleLimits
+from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.memory_log import MemoryDeadLetters, MemoryLog
+from strandline.node.shard.options import FlushTiming, ShardOptions
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.reader import ShardReader
+from strandline.node.shard.shard import Shard
+from strandline.node.shard.status import Status
+from strandline.recovery.offset_policy import FirstStart
+from strandline.store.rows import ShardId
+from strandline.store.selecting import WantedSeries
+from strandline.store.sqlite import open_sqlite_store
+from strandline.time_range import ALL_TIMES
+from strandline.wire.decode import Limits
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+
+_LOG = structlog.get_logger(__name__)
+_HOUR = 3_600_000
+# Within these hours keys end and are purged.
+_POLICY = BucketPolicy(flush_interval=_HOUR, retention=2 * _HOUR, margin=3 * _HOUR, stale_after=_HOUR)
+_HOURS = 5
+
+
+class Rehearsal:
+    """One in the background, while a start waits for others."""
+
+    def __init__(self, folder: Path) -> None:
+        """The folder is made, and removed again."""
+        self._thread = threading.Thread(target=_rehearse_if_possible, args=(folder,), name="rehearsal")
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until it is over."""
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.wait()
+
+
+def _rehearse_if_possible(folder: Path) -> None:
+    try:
+        rehearse(folder)
+    except Exception:  # noqa: BLE001 - it is logged
+        # What is wrong will be seen again, where it is told what to do about it.
+        _LOG.exception("the rehearsal failed, and the shard starts without it")
+
+
+def rehearse(folder: Path) -> None:
+    """Have all the kernels at hand that a shard calls. The folder is made, and removed again."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        clock, log = ManualClock(1_000 * _HOUR), MemoryLog()
+        with closing(open_sqlite_store(folder / "store.sqlite", clock)) as store:
+            parts = ShardParts(_options(folder), log, store, DictHome(), MemoryDeadLetters(), clock)
+            # The second one loads what the first one has stored.
+            for _ in range(2):
+                _live(Shard.start(parts, Status()), log, clock)
+        _read_a_copy()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _live(shard: Shard, log: MemoryLog, clock: ManualClock) -> None:
+    for _ in range(_HOURS):
+        now = clock.now_ms()
+        for name in ("of all hours", f"of hour {now}"):
+            series = Series([("__name__", "rehearsed"), ("name", name)], [(now, 1.0), (now + 1, 2.0)])
+            log.append(compress(encode_request([series])), now)
+            _settle(shard)
+        _read(shard)
+        clock.sleep(_HOUR / 1000)
+        _settle(shard)
+    shard.close()
+
+
+def _settle(shard: Shard) -> None:
+    """Read to the end of the log, and store what is due."""
+    while shard.step() or shard.flusher.step() == 0 or shard.buffer.maintain():
+        pass
+
+
+def _read(shard: Shard) -> None:
+    rows = shard.index.columns.rows
+    wanted = WantedSeries(rows.metric, rows.key_high, rows.key_low)
+    with closing(ShardReader(shard)) as reader:
+        reader.read(wanted, ALL_TIMES)
+
+
+def _read_a_copy() -> None:
+    """What reading the local copy of an index calls, which a home in memory does not have."""
+    words = np.ones(1, dtype=np.uint64)
+    KeyTable(1).insert(words, words, np.zeros(1, dtype=np.uint32))
+    digest(np.zeros(1, dtype=np.uint8))
+
+
+def _options(folder: Path) -> ShardOptions:
+    return ShardOptions(
+        shard=ShardId("rehearsal", 0),
+        policy=_POLICY,
+        groups=2,
+        partitions=1,
+        grace=0,
+        history=_HOUR,
+        first_start=FirstStart(),
+        record_limits=Limits(),
+        sample_limits=SampleLimits(None, None),
+        series_limit=1_000,
+        flush=FlushTiming(spread=0.0),
+        folder=folder,
+        buffer_bytes=1 << 20,
+        spill_bytes=1 << 20,
+        poll_timeout_s=0.0,
+        # Rows are sealed in the buffer after so many.
+        seal_rows=2,
+        active_lag=0,
+    )

@@ -1,0 +1,79 @@
+"""The units as `install-units` writes them, on a machine of a test's own with a real systemd."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from strandline.clock import SystemClock, wait_until
+from strandline.errors import ExitCode
+from strandline.node.cli import main as cli
+from strandline.setup.installation import Installation
+from support.real_systemd import Systemd, running_systemd
+
+CHECKOUT = Path(__file__).parents[2]
+NODE, GATEWAY = "strandline-node", "strandline-gateway"
+# No system user of Debian has such a number.
+_USER = {"passwd": "strandline:x:64990:64990::/nonexistent:/usr/sbin/nologin\n", "group": "strandline:x:64990:\n"}
+# As docs/service.md has it for an installation in a home folder that is closed, or below /tmp; a log that tests can
+# read; and no pause before a restart.
+_DROP_IN = """[Service]
+ProtectHome=tmpfs
+BindReadOnlyPaths={checkout} {jars}
+StandardOutput=append:/var/log/%p.log
+RestartSec=100ms
+"""
+
+
+@dataclass(frozen=True)
+class Units:
+    """A machine with the units; none of them is started."""
+
+    systemd: Systemd
+    root: Path
+
+    def configure(self, instance: str, settings: str) -> None:
+        """Write the settings of an instance, for everybody to read."""
+        file = self.root / f"etc/strandline/{instance}.toml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(settings)
+        file.chmod(0o644)
+
+    def change(self, name: str, directives: str) -> None:
+        """Change a unit as `systemctl edit` does."""
+        folder = self.root / f"etc/systemd/system/{name}@.service.d"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{len(list(folder.iterdir()))}.conf").write_text(directives)
+        self.done("daemon-reload")
+
+    def done(self, *arguments: str) -> None:
+        """Let `systemctl` do something that works."""
+        done = self.systemd.control(*arguments)
+        assert done.returncode == 0, done.stderr + self.logs()
+
+    def told(self, unit: str) -> Mapping[str, str]:
+        """What systemd knows of a unit."""
+        return self.systemd.properties(unit)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something holds."""
+        assert wait_until(condition, timeout=120, clock=SystemClock(), poll=0.2), self.logs()
+
+    def logs(self) -> str:
+        """The ends of what the services and systemd have said."""
+        files = [*sorted((self.root / "var/log").glob("strandline-*.log")), self.systemd.log]
+        return "\n".join(f"{file.name}: {file.read_text()[-3000:]}" for file in files)
+
+
+@contextmanager
+def installed_units(root: Path) -> Iterator[Units]:
+    """A machine whose own files lie in this folder."""
+    assert cli.main(["install-units", "--root", str(root)]) == ExitCode.OK
+    for name, line in _USER.items():
+        (root / "etc" / name).write_text(Path("/etc", name).read_text() + line)
+    jars = Installation.load().spark_jars
+    with running_systemd(root, (CHECKOUT, jars)) as systemd:
+        units = Units(systemd, root)
+        for name in (NODE, GATEWAY):
+            units.change(name, _DROP_IN.format(checkout=CHECKOUT, jars=jars))
+        yield units

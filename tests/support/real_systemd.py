@@ -1,0 +1,150 @@
+"""A real systemd, the first process of namespaces of its own, with the machine's programs and network and none of its
+services.
+
+All that it and its services could change is their own: /run and /tmp begin empty, `root/etc` is laid over /etc and
+`root/var` over /var, and whatever else there is can only be read. The units are those of `root/etc/systemd/system`.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from strandline.clock import SystemClock, wait_until
+
+# What the units of a service lean on, without what a machine has behind it.
+_TARGETS = ("test", "sysinit", "basic", "shutdown", "network-online", "multi-user")
+_TARGET = "[Unit]\nDescription=There, and empty\nDefaultDependencies=no\n"
+_BOOT = """
+set -e
+root=$1
+shift
+mount --make-rprivate /
+umount --lazy /sys/fs/cgroup
+mount -o remount,bind,ro /sys
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount --bind /proc/sys /proc/sys
+mount -o remount,bind,ro /proc/sys
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir /run/units
+mount --bind "$root/etc/systemd/system" /run/units
+for folder in etc var; do
+    mkdir -p "$root/work/$folder"
+    mount -t overlay overlay -o "lowerdir=/$folder,upperdir=$root/$folder,workdir=$root/work/$folder" "/$folder"
+done
+number=0
+for path; do
+    number=$((number + 1))
+    mkdir -p "/run/kept/$number"
+    mount --bind "$path" "/run/kept/$number"
+done
+mount -t tmpfs -o mode=1777 tmpfs /tmp
+number=0
+for path; do
+    number=$((number + 1))
+    mkdir -p "$path"
+    mount --bind "/run/kept/$number" "$path"
+    mount -o remount,bind,ro "$path"
+done
+mount -o remount,bind,ro /
+exec env -i PATH="$PATH" LC_ALL=C.UTF-8 container=strandline-test \
+    SYSTEMD_UNIT_PATH=/run/units SYSTEMD_GENERATOR_PATH=/run/none SYSTEMD_ENVIRONMENT_GENERATOR_PATH=/run/none \
+    /lib/systemd/systemd --system --unit=test.target --log-target=console --show-status=no
+"""
+
+
+@dataclass(frozen=True)
+class Systemd:
+    """One that runs."""
+
+    pid: int
+    log: Path
+
+    def control(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """What `systemctl` does with these; most verbs return when the job is done."""
+        entered = ["nsenter", "--target", str(self.pid), "--pid", "--mount", "--uts", "--ipc", "--cgroup"]
+        return subprocess.run(
+            [*entered, "systemctl", "--no-pager", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "SYSTEMD_COLORS": "0"},
+        )
+
+    def properties(self, unit: str) -> Mapping[str, str]:
+        """All that `systemctl show` tells of a unit."""
+        lines = self.control("show", unit).stdout.splitlines()
+        return {name: value for name, _, value in (line.partition("=") for line in lines)}
+
+
+@contextmanager
+def running_systemd(root: Path, reads: Iterable[Path]) -> Iterator[Systemd]:
+    """One that runs, until it is left; its services end with it. `reads` are folders that they need and that may lie
+    below /tmp. Only root can have one.
+    """
+    units = root / "etc/systemd/system"
+    units.mkdir(parents=True, exist_ok=True)
+    for name in _TARGETS:
+        (units / f"{name}.target").write_text(_TARGET)
+    (root / "var/log").mkdir(parents=True, exist_ok=True)
+    for folder in (root, root / "etc", root / "var"):
+        folder.chmod(0o755)
+    below_tmp = [str(path) for path in reads if path.is_relative_to("/tmp")]
+    log = root / "systemd.log"
+    group = _own_control_group() / f"strandline-test-{uuid4().hex[:8]}"
+    group.mkdir()
+    spaces = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts", "--ipc", "--cgroup"]
+    # In a control group of its own before it gets a namespace, of which that is the root.
+    joined = 'echo $$ > "$1/cgroup.procs"; shift; exec "$@"'
+    with log.open("wb") as said:
+        outer = subprocess.Popen(
+            ["sh", "-ec", joined, "sh", str(group), "unshare", *spaces, "sh", "-c", _BOOT, "sh", str(root), *below_tmp],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+        )
+    try:
+        yield _booted(outer, log)
+    finally:
+        outer.kill()
+        outer.wait()
+        _remove(group)
+
+
+def _booted(outer: "subprocess.Popen[bytes]", log: Path) -> Systemd:
+    found: list[Systemd] = []
+
+    def is_up() -> bool:
+        with suppress(OSError, ValueError):
+            pid = int(Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text())
+            if Path(f"/proc/{pid}/comm").read_text() == "systemd\n":
+                found[:] = [Systemd(pid, log)]
+        return bool(found) and found[0].control("is-system-running").stdout == "running\n"
+
+    assert wait_until(is_up, timeout=60, clock=SystemClock()), log.read_text()
+    return found[0]
+
+
+def _own_control_group() -> Path:
+    mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+    mounted = next(Path(place) for _, place, kind, *_ in mounts if kind == "cgroup2")
+    own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
+    return mounted / own.lstrip("/")
+
+
+def _remove(group: Path) -> None:
+    """Remove a control group with those below, when the last process has left."""
+
+    def is_gone() -> bool:
+        for folder in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
+            with suppress(OSError):
+                folder.rmdir()
+        with suppress(OSError):
+            group.rmdir()
+        return not group.exists()
+
+    assert wait_until(is_gone, timeout=30, clock=SystemClock())

@@ -1,0 +1,107 @@
+"""The units, run by a real systemd: their sandboxes, notices, restarts, watchdog and stops."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.node.stack import Stack
+from strandline.node.stack.ports import LOOPBACK, free_ports
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+from support.deployment import HOUR, Deployment
+from support.installed_units import GATEWAY, NODE, Units, installed_units
+from support.prometheus import Asked
+
+pytestmark = pytest.mark.system
+
+HANG_AFTER_S = 5
+THE_NODE, THE_GATEWAY = f"{NODE}@metrics", f"{GATEWAY}@metrics"
+
+
+@pytest.fixture(scope="module")
+def units(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Units]:
+    with installed_units(tmp_path_factory.mktemp("machine")) as machine:
+        yield machine
+
+
+@pytest.fixture
+def addresses() -> list[str]:
+    return [f"{LOOPBACK}:{port}" for port in free_ports(2)]
+
+
+@pytest.fixture
+def deployment(stack: Stack, tmp_path: Path, units: Units, addresses: list[str]) -> Iterator[Deployment]:
+    """A dataset, and the instance `metrics` for it, whose folders are those of the units."""
+    node, gateway = addresses
+    deployed = Deployment(
+        stack,
+        tmp_path,
+        partitions=2,
+        node={"hang_after": f"{HANG_AFTER_S}s"},
+        http={"node_address": node, "gateway_address": gateway},
+    )
+    lines = deployed.settings.read_text().splitlines(keepends=True)
+    units.configure("metrics", "".join(line for line in lines if not line.startswith("data_dir")))
+    with closing(deployed.store):
+        yield deployed
+    units.done("stop", THE_NODE, THE_GATEWAY)
+
+
+def is_active_again(units: Units, restarts: int) -> bool:
+    told = units.told(THE_NODE)
+    return (told["ActiveState"], told["NRestarts"]) == ("active", str(restarts))
+
+
+def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
+    units: Units, deployment: Deployment, addresses: list[str]
+) -> None:
+    node, gateway = map(Asked, addresses)
+    this_hour = SystemClock().now_ms() // HOUR * HOUR
+    deployment.produce_hours(2, records=5, series=50)
+    # It returns when both have said that they are ready: the replay on Spark is over by then.
+    units.done("start", THE_GATEWAY, THE_NODE)
+    deployment.check_stored(before=this_hour)
+    told = units.told(THE_NODE)
+    assert (told["StatusText"], told["NRestarts"]) == ("2 of 2 shards active", "0")
+
+    now = SystemClock().now_ms()
+    series = [Series([("__name__", "written"), ("number", str(number))], [(now, 1.0)]) for number in range(100)]
+    gateway.post("/api/v1/write", compress(encode_request(series)))
+    units.until(lambda: len(node.data("/api/v1/series", match="written")) == len(series))
+    units.done("reload", THE_GATEWAY, THE_NODE)
+    assert units.told(THE_NODE)["MainPID"] == told["MainPID"]
+
+    units.done("kill", "--signal=KILL", "--kill-who=main", THE_NODE)
+    units.until(lambda: is_active_again(units, 1))
+    assert len(node.query("written", now)) == len(series)
+
+    units.done("stop", THE_NODE, THE_GATEWAY)
+    for unit in (THE_NODE, THE_GATEWAY):
+        told = units.told(unit)
+        assert (told["ActiveState"], told["Result"], told["ExecMainStatus"]) == ("inactive", "success", "0")
+    kept, cache = units.root / "var/lib/strandline/node-metrics", units.root / "var/cache/strandline/node-metrics"
+    assert {path.name for path in (kept / f"strandline/shards/{deployment.name}").iterdir()} == {"0", "1"}
+    assert any((cache / "numba").iterdir())
+
+
+def test_a_node_that_stands_still_is_ended_by_the_watchdog_and_started_again(
+    units: Units, deployment: Deployment
+) -> None:
+    # With a pause that is long enough to see why it ended.
+    units.change(NODE, f"[Service]\nWatchdogSec={2 * HANG_AFTER_S}s\nRestartSec=2s\n")
+    deployment.produce_hours(1, records=1, series=1)
+    units.done("start", THE_NODE)
+    units.done("kill", "--signal=STOP", "--kill-who=main", THE_NODE)
+    units.until(lambda: units.told(THE_NODE)["Result"] == "watchdog")
+    units.until(lambda: is_active_again(units, 1))
+
+
+def test_wrong_settings_are_told_and_not_tried_again(units: Units) -> None:
+    units.configure("wrong", "[node]\nshards = 'some'\n")
+    assert units.systemd.control("start", f"{NODE}@wrong").returncode != 0
+    told = units.told(f"{NODE}@wrong")
+    assert (told["Result"], told["ExecMainStatus"], told["NRestarts"]) == ("exit-code", "2", "0")
+    assert "node.shards" in units.logs()

@@ -1,0 +1,81 @@
+"""After a rehearsal a shard calls no kernel that is not at hand: its loop never stands still to compile one."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from strandline.node.shard.rehearsal import Rehearsal, rehearse
+from strandline.wire.encoding import encode_request
+
+pytestmark = pytest.mark.unit
+
+SUPPORT = Path(__file__).parents[3]
+# In a process of its own: in this one other tests have called what there is.
+LIFE = """
+import gc, json, sys
+from pathlib import Path
+from numba.core.dispatcher import Dispatcher
+from strandline.node.shard.rehearsal import rehearse
+from support.query_worlds import LuceneWorld
+
+def at_hand():
+    kernels = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
+    return {f"{one.py_func.__module__}.{one.py_func.__name__}{kinds}" for one in kernels for kinds in one.signatures}
+
+folder = Path(sys.argv[1])
+if sys.argv[2:]:
+    rehearse(folder / "rehearsal")
+before = at_hand()
+world = LuceneWorld(folder, buffer_bytes=1 << 12)
+for _ in range(2):
+    world.start()
+    for hour in range(8):
+        now = world.clock.now_ms()
+        world.produce(*[("metric", f"{hour}-{number}", now, float(number)) for number in range(100)])
+        world.produce(("metric", "kept", now, 1.0), late=60_000)
+        world.pass_hours(1)
+    world.crash()
+world.close()
+print(json.dumps(sorted(at_hand() - before)))
+"""
+
+
+def called_first(folder: Path, *rehearsed: str) -> list[str]:
+    """The kernels that a shard's life calls first, of a process of its own."""
+    command = [sys.executable, "-c", LIFE, str(folder), *rehearsed]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(SUPPORT)})
+    return list(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_a_shard_finds_all_its_kernels_after_a_rehearsal(tmp_path: Path) -> None:
+    assert called_first(tmp_path, "rehearsed") == []
+
+
+def test_without_one_it_does_not(tmp_path: Path) -> None:
+    assert len(called_first(tmp_path)) > 10
+
+
+def test_it_leaves_nothing_and_takes_away_what_one_that_was_killed_has_left(tmp_path: Path) -> None:
+    folder = tmp_path / "rehearsal"
+    folder.mkdir()
+    (folder / "store.sqlite").write_text("half of one")
+    rehearse(folder)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_that_fails_is_logged_and_keeps_nobody_from_starting(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_series: object) -> bytes:
+        raise OSError("no space is left")
+
+    monkeypatch.setattr(f"{rehearse.__module__}.{encode_request.__name__}", fails)
+    with Rehearsal(tmp_path / "rehearsal") as rehearsal:
+        rehearsal.wait()
+    said = capsys.readouterr()
+    assert "the shard starts without it" in said.out + said.err
+    assert "no space is left" in said.out + said.err
+    assert list(tmp_path.iterdir()) == []
