@@ -25,7 +25,7 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from strandline.node.shard.kafka_clients import ClientOptions, made
-from strandline.node.shard.kafka_errors import NO_LEADER, error_of, meaning
+from strandline.node.shard.kafka_errors import NO_LEADER, OLD_EPOCH, error_of, meaning
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 _DEFAULT_TIMEOUT_MS = 30_000
@@ -142,12 +142,10 @@ class KafkaAdmin:
         self._client.poll(0)
 
     def _offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel, *, least: int = 0) -> int:
-        place = TopicPartition(self.topic, partition)
         what = f"the offsets of partition {partition} of topic {self.topic} can't be read"
-        answers = self._client.list_offsets({place: wanted}, isolation_level=isolation, request_timeout=self._timeout)
         with self._explained(what):
             try:
-                offset = int(answers[place].result(self._patience).offset)
+                offset = self._told_offset(partition, wanted, isolation)
             except KafkaException as failure:
                 if error_of(failure).code() != NO_LEADER:
                     raise
@@ -157,6 +155,22 @@ class KafkaAdmin:
             # For a broker that hangs past the time-out the library gives no error, but an answer with offset -1001.
             raise LogUnreachable(f"{what}: no broker has answered", remedy="Check that the brokers run")
         return offset
+
+    def _told_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
+        try:
+            return self._asked_offset(partition, wanted, isolation)
+        except KafkaException as failure:
+            if error_of(failure).code() not in OLD_EPOCH:
+                raise
+        # Asked for offsets, the library goes by what it knows of the leader for as long as it knows it, and what it is
+        # told of an epoch that is over does not make it ask again. This does.
+        self._client.list_topics(self.topic, timeout=self._timeout)
+        return self._asked_offset(partition, wanted, isolation)
+
+    def _asked_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
+        place = TopicPartition(self.topic, partition)
+        answers = self._client.list_offsets({place: wanted}, isolation_level=isolation, request_timeout=self._timeout)
+        return int(answers[place].result(self._patience).offset)
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:

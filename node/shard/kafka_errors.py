@@ -9,6 +9,8 @@ from strandline.node.shard.log import LogUnreachable, TopicUnfit
 ALL_DOWN = KafkaError._ALL_BROKERS_DOWN
 NO_LEADER = KafkaError._NOENT
 """What a question for offsets gets if nobody leads the partition, be it that there is none."""
+OLD_EPOCH = frozenset({KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH})
+"""Whoever leads the partition was chosen anew, and one of the two sides has not heard of it."""
 END_REACHED = KafkaError._PARTITION_EOF
 """Not an error: the reader has reached what it may see."""
 GROUP_REFUSED = KafkaError.GROUP_AUTHORIZATION_FAILED
