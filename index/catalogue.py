@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from strandline.arrays import I64s, U32s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.cardinality import Cardinality, ValueCardinality
-from strandline.index.documents import FewKeys, PartKeyBatch, TermCounts
+from strandline.index.documents import AskedOfKeys, FewKeys, KeysJson, PartKeyBatch, TermCounts
 from strandline.index.key_labels import names_in, values_in
 from strandline.index.key_lookup import packed_selectors
 from strandline.index.matchers import Matcher, MatchOp, RegexBudget, matchers_named, to_query
@@ -137,13 +137,27 @@ class Catalogue:
         if keys is None or len(keys) == 0:
             return keys
         known = self._columns.rows
-        if len(keys) == 1 and _is_there(known, keys.part_ids, within):
+        if len(keys) == 1 and _is_there(known, keys.part_ids.item(), within):
             return keys
         order = np.argsort(keys.part_ids)
         rows = known.rows_of(keys.part_ids[order])
         there = rows >= 0
         there[there] = _there(known.start[rows[there]], known.end[rows[there]], within)
         return keys if there.all() else keys.take(order[there])
+
+    def few_as_json(
+        self, selectors: bytes, asked: AskedOfKeys, label: str, within: TimeRange | None, *, limit: int
+    ) -> KeysJson | None:
+        """What is asked of a handful of keys, which selectors match that `packed_selectors` has packed. None if more
+        match, or some of these were not there in the range, or as `PartKeyIndex.few_as_json` has it.
+        """
+        found = self._lucene.few_as_json(selectors, A_HANDFUL, asked, label, limit)
+        if found is not None:
+            known = self._columns.rows
+            for part_id in found.part_ids:
+                if not _is_there(known, part_id, within):
+                    return None
+        return found
 
     def keys_of(self, part_ids: U32s, *, step: Callable[[], None] = _nothing) -> PartKeyBatch:
         """The keys of some ids, under the rules of `keys`."""
@@ -240,9 +254,9 @@ def _there(start: I64s, end: I64s, within: TimeRange | None) -> npt.NDArray[np.b
     return there
 
 
-def _is_there(known: PartRows, one: U32s, within: TimeRange | None) -> bool:
+def _is_there(known: PartRows, part_id: int, within: TimeRange | None) -> bool:
     """The same for the one key with this id, without arrays of one element, which cost as much as a search."""
-    row = known.row_of(one.item())
+    row = known.row_of(part_id)
     if row < 0:
         return False
     end = known.end.item(row)

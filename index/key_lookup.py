@@ -6,7 +6,7 @@ length as u16, the label, the number of its values as u16, and for each its leng
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.index.regular_expressions import plain_list
@@ -41,6 +41,52 @@ def packed_selectors(selectors: Sequence[Sequence[Matcher]]) -> bytes | None:
                     return None
                 parts += (_NUMBER.pack(len(value)), value)
     return b"".join(parts)
+
+
+def packed_values(matchers: Iterable[tuple[str, str]]) -> bytes:
+    """One selector of labels and a value of each, which is not empty. Raises `struct.error` for too long a text."""
+    parts = []
+    count = 0
+    for label, value in matchers:
+        name, text = label.encode(), value.encode()
+        parts.append(b"%b%b\1\0%b%b" % (_NUMBER.pack(len(name)), name, _NUMBER.pack(len(text)), text))
+        count += 1
+    return _NUMBER.pack(count) + b"".join(parts)
+
+
+def unpacked_selectors(packed: bytes) -> list[list[tuple[str, str]]]:
+    """The labels with a value of each that selectors name. Raises `ValueError` if they are cut off, and for what
+    `packed_values` does not pack.
+    """
+    position = 0
+
+    def number() -> int:
+        nonlocal position
+        position += _NUMBER.size
+        if position > len(packed):
+            raise ValueError("a selector is cut off")
+        return int.from_bytes(packed[position - _NUMBER.size : position], "little")
+
+    def text() -> str:
+        nonlocal position
+        size = number()
+        position += size
+        if position > len(packed) or not size:
+            raise ValueError("a text is cut off, or empty")
+        return packed[position - size : position].decode()
+
+    def labelled() -> tuple[str, str]:
+        label = text()
+        if number() != 1:
+            raise ValueError("a label has not one value")
+        return label, text()
+
+    selectors = []
+    while position < len(packed):
+        selectors.append([labelled() for _ in range(number())])
+    if not selectors or [] in selectors:
+        raise ValueError("a selector is empty")
+    return selectors
 
 
 def _values(matcher: Matcher) -> Sequence[str] | None:

@@ -122,6 +122,9 @@ class KeyLookup(Protocol):
     """Finds keys by the values of their labels, in one call."""
 
     def few(self, searchers: SearcherManager, selectors: JavaBytes, most: int) -> JavaBytes | None: ...
+    def json(  # noqa: PLR0917 - Java has no keywords
+        self, searchers: SearcherManager, selectors: str, most: int, asked: int, label: str, limit: int
+    ) -> JavaBytes | None: ...
 
 
 class TermCounts(Protocol):

@@ -15,6 +15,9 @@ from strandline.node.query.answers import (
     TermsAnswer,
 )
 from strandline.node.query.asks import (
+    LABEL_NAMES,
+    LABEL_VALUES,
+    SERIES,
     BucketsAsk,
     CardinalityAsk,
     LabelNamesAsk,
@@ -23,7 +26,7 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.edition import Edition
-from strandline.node.query.few_labels import FewFound
+from strandline.node.query.few_json import FewFound
 from strandline.node.query.queries import (
     Cancellation,
     NodeQueries,
@@ -32,7 +35,7 @@ from strandline.node.query.queries import (
     QueryTooLarge,
     QueryUnavailable,
 )
-from strandline.node.query.quick import LABEL_NAMES, LABEL_VALUES, SERIES, Coming, LookupAnswer, Question, QuickQueries
+from strandline.node.query.quick import AnyQuestion, Coming, LookupAnswer, QuickQueries
 
 Given = TypeVar("Given", bound=Answer | FewFound)
 
@@ -78,14 +81,16 @@ class CountedQueries:
     def edition(self) -> Edition | None:
         return self._queries.edition()
 
-    def kept(self, question: Question) -> None:
+    def kept(self, question: AnyQuestion) -> None:
         self._queries.kept(question)
         self._figures.asked(question.kind, KEPT)
 
-    def begin_at_once(self, question: Question, cancellation: Cancellation, came: Callable[[], None]) -> Coming | None:
+    def begin_at_once(
+        self, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
+    ) -> Coming | None:
         return self._queries.begin_at_once(question, cancellation, came)
 
-    def fetch(self, question: Question, coming: Coming) -> LookupAnswer:
+    def fetch(self, question: AnyQuestion, coming: Coming) -> LookupAnswer:
         return self._counted(question.kind, coming.answer)
 
     def _counted(self, ask: str, question: Callable[[], Given]) -> Given:

@@ -64,16 +64,6 @@ class TermsAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class FewLabels:
-    """A handful of series by their labels, each once: those that a look-up is about, whatever it asks of them. As
-    Python has them, since columns of so few take longer to be made, sent and read than the series to be found.
-    """
-
-    series: list[dict[str, str]]
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class SamplesAnswer:
     """Series in the order of their labels, each once, with at least one sample; series i has the samples
     `first_sample[i]` up to, not including, `first_sample[i + 1]`, in rising order of their times, no time twice.
@@ -129,4 +119,4 @@ class BucketsAnswer:
     warnings: tuple[str, ...] = field(default=())
 
 
-Answer = SeriesAnswer | TermsAnswer | FewLabels | SamplesAnswer | CardinalityAnswer | BucketsAnswer
+Answer = SeriesAnswer | TermsAnswer | SamplesAnswer | CardinalityAnswer | BucketsAnswer

@@ -1,6 +1,6 @@
 """What may be asked of a shard. Matchers are PromQL's; a selector is a tuple of them, and a series is meant that all
-matchers of one selector match. Times are milliseconds, both ends included. A look-up that says `few_as_labels` may be
-answered with `FewLabels`.
+matchers of one selector match. Times are milliseconds, both ends included. A look-up that says
+`are_many` is about more than a handful of series, as somebody has found out before.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,6 @@ class SeriesAsk:
     selectors: tuple[Selector, ...]
     within: TimeRange | None
     limit: int
-    few_as_labels: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class LabelNamesAsk:
     selectors: tuple[Selector, ...]
     within: TimeRange | None
     limit: int
-    few_as_labels: bool = False
+    are_many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class LabelValuesAsk:
     selectors: tuple[Selector, ...]
     within: TimeRange | None
     limit: int
-    few_as_labels: bool = False
+    are_many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +73,7 @@ class BucketsAsk:
     limit: int
 
 
+Lookup = SeriesAsk | LabelNamesAsk | LabelValuesAsk
+SERIES, LABEL_NAMES, LABEL_VALUES = "series", "label-names", "label-values"
+"""The kinds of look-ups."""
 Ask = SeriesAsk | LabelNamesAsk | LabelValuesAsk | SamplesAsk | CardinalityAsk | BucketsAsk

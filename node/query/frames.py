@@ -22,6 +22,8 @@ VERSION = 1
 MAX_HEADER, MAX_BODY = 1 << 28, 1 << 36
 PREFIX = struct.Struct("<4sIQ")
 _MAGIC = b"SLQ1"
+PLAIN_MAGIC = b"SLP1"
+"""What frames begin with that are no messages, but those of `plain_lookups`."""
 _ALIGNED = 8
 _TYPES: Mapping[str, "np.dtype[Any]"] = {name: np.dtype(name) for name in ("<i8", "<f8", "|u1")}
 _NAMES: Mapping["np.dtype[Any]", str] = {kind: name for name, kind in _TYPES.items()}

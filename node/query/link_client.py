@@ -16,8 +16,9 @@ from strandline.node.query.link_server import EDITION, REPORT
 from strandline.node.query.link_socket import SHORT, LinkBroken, decode_frame, receive, receive_rest, send
 from strandline.node.query.loop_links import Expected, LoopLinks
 from strandline.node.query.messages import ERROR, answer_of, ask_message, error_of
+from strandline.node.query.plain_lookups import FewJson, answer_in, is_plain
 from strandline.node.query.queries import Cancellation, QueryTimedOut, QueryUnavailable
-from strandline.node.query.quick import Question
+from strandline.node.query.quick import AnyQuestion
 from strandline.node.shard.report import ShardReport
 
 # So many connections are kept for the next questions.
@@ -74,7 +75,7 @@ class LinkClient:
         return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation, self.take())
 
     def begin_at_once(
-        self, question: Question, cancellation: Cancellation, came: Callable[[], None]
+        self, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
     ) -> "AskedAtOnce | None":
         """The same for an event loop, which must not wait: None if it would have to. `came` is called by the loop when
         there is nothing more for it to wait for.
@@ -262,16 +263,17 @@ class AskedAtOnce(Expected):
     __slots__ = ("_cancellation", "_client", "_question")
 
     def __init__(
-        self, client: LinkClient, question: Question, cancellation: Cancellation, came: Callable[[], None]
+        self, client: LinkClient, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
     ) -> None:
         super().__init__(came)
         self._client, self._question, self._cancellation = client, question, cancellation
 
-    def answer(self) -> Answer:
+    def answer(self) -> Answer | FewJson:
         """The answer, under the rules of `Asked.answer`."""
+        frame = self.frame
         try:
-            if self.frame is not None:
-                return answer_of(decode_frame(self.frame))
+            if frame is not None:
+                return answer_in(frame) if is_plain(frame) else answer_of(decode_frame(frame))
             if self.rest is not None:
                 return answer_of(self._received(*self.rest))
         except FrameDamaged as error:

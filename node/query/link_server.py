@@ -21,9 +21,18 @@ from strandline.clock import Clock
 from strandline.errors import Fatal, StrandlineError
 from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
-from strandline.node.query.frames import FrameDamaged, Message
-from strandline.node.query.link_socket import LinkBroken, receive, send, wait_for_ever
+from strandline.node.query.frames import PLAIN_MAGIC, Buffer, FrameDamaged, Message, encode
+from strandline.node.query.link_socket import (
+    LinkBroken,
+    receive_lookup,
+    receive_rest,
+    receive_some,
+    send,
+    send_bytes,
+    wait_for_ever,
+)
 from strandline.node.query.messages import answer_message, ask_of, error_message
+from strandline.node.query.plain_lookups import FewJson, PlainLookup, answer_frame, is_plain, lookup_of
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryUnavailable
 
 _LOG = structlog.get_logger(__name__)
@@ -50,6 +59,10 @@ class LinkService(Protocol):
     """What is behind the link. Any thread may ask."""
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer: ...
+
+    def few(self, lookup: PlainLookup) -> FewJson | None:
+        """The answer to a look-up if that is about a handful of series; None if `answer` has to be asked."""
+        ...
 
     def report(self) -> bytes:
         """How the shard is, as `ShardReport.to_json` says it."""
@@ -152,7 +165,14 @@ class LinkServer:
         try:
             with connection:
                 while not self._is_closed:
-                    message = receive(connection, wait_for_ever, _LONGEST_QUESTION)
+                    begun = receive_some(connection, wait_for_ever)
+                    while len(begun) < len(PLAIN_MAGIC):
+                        begun += receive_some(connection, wait_for_ever)
+                    if is_plain(begun):
+                        lookup = receive_lookup(connection, begun)
+                        send_bytes(connection, self._reply_to_lookup(lookup, connection), self._wait_to_send)
+                        continue
+                    message = receive_rest(connection, begun, wait_for_ever, _LONGEST_QUESTION)
                     if message.kind == EDITION:
                         # One byte: a file does not travel without any.
                         socket.send_fds(connection, [b"\0"], [self._service.edition_file()])
@@ -166,18 +186,32 @@ class LinkServer:
             with self._lock:
                 self._connections.pop(connection, None)
 
+    def _reply_to_lookup(self, frame: bytes, connection: socket.socket) -> list[Buffer]:
+        # Raised if it can't be read: the connection is good for nothing then.
+        lookup, seconds = lookup_of(frame)
+        try:
+            few = self._service.few(lookup)
+            if few is not None:
+                return [answer_frame(few)]
+            over = _AskedOver(self._clock, seconds, connection)
+            return encode(answer_message(self._service.answer(lookup.ask(), over)))
+        except Exception as error:  # noqa: BLE001 - it is told to whoever asked
+            return encode(self._told(error, lookup.kind))
+
     def _reply(self, message: Message, connection: socket.socket) -> Message:
         try:
             if message.kind == REPORT:
                 return Message(REPORT, {}, (np.frombuffer(self._service.report(), dtype=np.uint8),))
             ask, seconds = ask_of(message)
             return answer_message(self._service.answer(ask, _AskedOver(self._clock, seconds, connection)))
-        except StrandlineError as error:
-            return error_message(error)
-        except Exception as error:  # noqa: BLE001 - it is logged, and told to whoever asked
+        except Exception as error:  # noqa: BLE001 - it is told to whoever asked
+            return self._told(error, message.kind)
+
+    def _told(self, error: Exception, kind: str) -> Message:
+        if not isinstance(error, StrandlineError):
             # One question that fails must not leave the front without an answer, nor others without a shard.
-            _LOG.exception("a question failed", kind=message.kind)
-            return error_message(error)
+            _LOG.error("a question failed", kind=kind, exc_info=error)
+        return error_message(error)
 
     def _wait_to_send(self, connection: socket.socket, events: int) -> None:
         poll = select.poll()

@@ -36,9 +36,12 @@ def wait_for_ever(connection: socket.socket, events: int) -> None:
 
 def send(connection: socket.socket, message: Message, wait: Waits) -> None:
     """Send a message. It does not block, even if the socket does; `wait` is called where it would."""
-    left: list[Buffer] = encode(message)
-    if sum(map(len, left)) <= _JOINED:
-        left = [b"".join(left)]
+    buffers: list[Buffer] = encode(message)
+    send_bytes(connection, [b"".join(buffers)] if sum(map(len, buffers)) <= _JOINED else buffers, wait)
+
+
+def send_bytes(connection: socket.socket, left: list[Buffer], wait: Waits) -> None:
+    """The same for what was encoded."""
     while left:
         try:
             if len(left) == 1:
@@ -59,7 +62,7 @@ def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Mes
     nothing.
     """
     # Most messages are short, and are here whole. Nothing follows one before it is answered.
-    return receive_rest(connection, _received_some(connection, wait), wait, most)
+    return receive_rest(connection, receive_some(connection, wait), wait, most)
 
 
 def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Waits, most: int = MAX_BODY) -> Message:
@@ -79,6 +82,18 @@ def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Wait
     return decode(text[:header], _received(connection, body, wait, text[header:]))
 
 
+def receive_lookup(connection: socket.socket, begun: bytes) -> bytes:
+    """The whole frame of a look-up, of which some is here. Raises `LinkBroken` and `FrameDamaged`."""
+    while len(begun) < PREFIX.size:
+        begun += receive_some(connection, wait_for_ever)
+    _, header, body = PREFIX.unpack_from(begun)
+    if header + body > SHORT:
+        raise FrameDamaged(f"a look-up claims to have {header + body:,} bytes")
+    while len(begun) < PREFIX.size + header + body:
+        begun += receive_some(connection, wait_for_ever)
+    return begun
+
+
 def decode_frame(frame: bytes) -> Message:
     """A message that is here as a whole."""
     header, _ = lengths_of(frame[: PREFIX.size])
@@ -86,7 +101,8 @@ def decode_frame(frame: bytes) -> Message:
     return decode(frame[PREFIX.size : behind], bytearray(frame[behind:]))
 
 
-def _received_some(connection: socket.socket, wait: Waits) -> bytes:
+def receive_some(connection: socket.socket, wait: Waits) -> bytes:
+    """The beginning of a message, which is all of it if it is short."""
     while True:
         try:
             data = connection.recv(SHORT)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from strandline.node.query.frames import PREFIX, FrameDamaged, lengths_of
+from strandline.node.query.frames import PLAIN_MAGIC, PREFIX, FrameDamaged, lengths_of
 from strandline.node.query.link_socket import SHORT
 
 # So many are kept for the next questions.
@@ -174,8 +174,13 @@ def frame_size(begun: bytes) -> int | None:
     """
     if len(begun) < PREFIX.size:
         return None
-    try:
-        header, body = lengths_of(begun[: PREFIX.size])
-    except FrameDamaged:
-        return 0
+    header: int
+    body: int
+    if begun.startswith(PLAIN_MAGIC):
+        _, header, body = PREFIX.unpack_from(begun)
+    else:
+        try:
+            header, body = lengths_of(begun[: PREFIX.size])
+        except FrameDamaged:
+            return 0
     return PREFIX.size + header + body

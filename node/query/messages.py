@@ -18,7 +18,6 @@ from strandline.node.query.answers import (
     BucketFigures,
     BucketsAnswer,
     CardinalityAnswer,
-    FewLabels,
     KeyBytes,
     SamplesAnswer,
     SeriesAnswer,
@@ -104,13 +103,13 @@ def ask_of(message: Message) -> tuple[Ask, float]:
             ask = BucketsAsk(within, fields.count("limit"))
         case "series":
             selectors, limit = fields.get("selectors", _selectors), fields.count("limit")
-            ask = SeriesAsk(selectors, within, limit, fields.flag("few_as_labels"))
+            ask = SeriesAsk(selectors, within, limit)
         case "label-names":
             selectors, limit = fields.get("selectors", _selectors), fields.count("limit")
-            ask = LabelNamesAsk(selectors, within, limit, fields.flag("few_as_labels"))
+            ask = LabelNamesAsk(selectors, within, limit, fields.flag("are_many"))
         case "label-values":
             label, selectors = fields.get("label", _text), fields.get("selectors", _selectors)
-            ask = LabelValuesAsk(label, selectors, within, fields.count("limit"), fields.flag("few_as_labels"))
+            ask = LabelValuesAsk(label, selectors, within, fields.count("limit"), fields.flag("are_many"))
         case "cardinality":
             ranked = fields.get("label", lambda told: None if told is None else _text(told))
             ask = CardinalityAsk(fields.get("selectors", _selectors), within, fields.count("limit"), ranked)
@@ -125,8 +124,6 @@ def answer_message(answer: Answer) -> Message:
     match answer:
         case SeriesAnswer():
             return Message("series", told | {"more": answer.more}, (answer.keys.offsets, answer.keys.data))
-        case FewLabels():
-            return Message("few", told | {"series": answer.series})
         case TermsAnswer():
             told |= {"more": answer.more, "of_all": answer.of_all}
             return Message("terms", told, (answer.offsets, answer.data, answer.counts))
@@ -159,8 +156,6 @@ def answer_of(message: Message) -> Answer:
             if len(counts) != len(offsets) - 1:
                 raise FrameDamaged(f"{len(offsets) - 1} terms came with {len(counts)} counts")
             return TermsAnswer(offsets, data, counts, fields.flag("more"), warnings, fields.flag("of_all"))
-        case "few":
-            return FewLabels(fields.get("series", _label_sets), warnings)
         case "samples":
             offsets, data, first, time, value = _typed(columns, "<i8", "|u1", "<i8", "<i8", "<f8")
             _check_offsets(first, len(time))
@@ -200,7 +195,6 @@ def error_of(message: Message) -> StrandlineError:
 
 
 _OPERATORS: Mapping[str, MatchOp] = {op.value: op for op in MatchOp}
-_ONLY_TEXTS = frozenset({str})
 _TOPS = ("top_pairs_by_series", "top_metrics_by_series", "top_values_by_series")
 
 
@@ -282,13 +276,6 @@ def _text(told: Any) -> str:
     if not isinstance(told, str):
         raise TypeError(f"{told!r} is no text")
     return told
-
-
-def _label_sets(told: Any) -> list[dict[str, str]]:
-    for one in _list(told):
-        if type(one) is not dict or not _ONLY_TEXTS.issuperset(map(type, one.values())):
-            raise TypeError(f"{one!r} are no labels")
-    return list(told)
 
 
 def _texts(told: Any) -> tuple[str, ...]:

@@ -6,17 +6,16 @@ from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
 from strandline.errors import StrandlineError
-from strandline.node.query import quick
 from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
     CardinalityAnswer,
-    FewLabels,
     SamplesAnswer,
     SeriesAnswer,
     TermsAnswer,
 )
 from strandline.node.query.asks import (
+    SERIES,
     Ask,
     BucketsAsk,
     CardinalityAsk,
@@ -26,14 +25,7 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.edition import Edition, joined
-from strandline.node.query.few_labels import (
-    FewFound,
-    names_of,
-    series_columns,
-    series_of,
-    terms_columns,
-    values_of,
-)
+from strandline.node.query.few_json import FewFound, merged_few, series_columns, terms_columns
 from strandline.node.query.link_socket import SHORT
 from strandline.node.query.merging import (
     merge_buckets,
@@ -43,14 +35,14 @@ from strandline.node.query.merging import (
     merge_terms,
 )
 from strandline.node.query.messages import QueryFailed
+from strandline.node.query.plain_lookups import FewJson
 from strandline.node.query.queries import Cancellation, QueryUnavailable
-from strandline.node.query.quick import Coming, LookupAnswer, Question
+from strandline.node.query.quick import AnyQuestion, Coming, LookupAnswer
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.supervisor.standing import NodeStanding, ProcessState, ShardStanding
 
-OneAnswer = TypeVar("OneAnswer", bound=Answer)
+OneAnswer = TypeVar("OneAnswer", bound=Answer | FewJson)
 Told = TypeVar("Told", bound=Answer | FewFound)
-_FOUND: tuple[type[Answer], ...] = (SeriesAnswer, TermsAnswer, FewLabels)
 # A top over several shards is made of longer tops of each: what is in no shard's own is missed.
 _LONGER_TOPS = 10
 # Held for a moment, to decide between whoever fetches an answer and whoever gives it up.
@@ -60,7 +52,7 @@ _FETCHING = threading.Lock()
 class Pending(Protocol):
     """A question that a shard works on."""
 
-    def answer(self) -> Answer: ...
+    def answer(self) -> Answer | FewJson: ...
 
     def abandon(self) -> None: ...
 
@@ -83,7 +75,7 @@ class ShardClient(Protocol):
     def begin(self, ask: Ask, cancellation: Cancellation) -> Pending: ...
 
     def begin_at_once(
-        self, question: Question, cancellation: Cancellation, came: Callable[[], None]
+        self, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
     ) -> PendingAtOnce | None: ...
 
     def edition(self) -> Edition | None: ...
@@ -136,17 +128,17 @@ class ShardQueries:
         known = [edition for edition in editions if edition is not None]
         return joined(known) if len(known) == len(editions) else None
 
-    def kept(self, question: Question) -> None:
+    def kept(self, question: AnyQuestion) -> None:
         """Nothing is counted here."""
 
     def begin_at_once(
-        self, question: Question, cancellation: Cancellation, came: Callable[[], None]
+        self, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
     ) -> "ComingFromShards | None":
         """Ask all shards as `QuickQueries` has it."""
         coming = ComingFromShards(self._line_up(), question, cancellation, came)
         return coming if coming.begin_all() else None
 
-    def fetch(self, _question: Question, coming: Coming) -> LookupAnswer:
+    def fetch(self, _question: AnyQuestion, coming: Coming) -> LookupAnswer:
         return coming.answer()
 
     def _line_up(self) -> "_LineUp":
@@ -250,7 +242,7 @@ class ComingFromShards(_Asked[PendingAtOnce]):
     """`Coming` from all shards of a node."""
 
     def __init__(
-        self, line_up: _LineUp, question: Question, cancellation: Cancellation, came: Callable[[], None]
+        self, line_up: _LineUp, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
     ) -> None:
         self._able, self._trouble, self.pending = line_up.able, line_up.trouble.copy(), {}
         self._question, self._cancellation, self._came = question, cancellation, came
@@ -280,10 +272,10 @@ class ComingFromShards(_Asked[PendingAtOnce]):
         with _FETCHING:
             self._cancellation.check()
             self._is_fetched = True
-        answers, warnings = self.answers(*_FOUND)
-        few = [answer for answer in answers if isinstance(answer, FewLabels)]
-        question = self._question
-        found = _few_found(question, few) if len(few) == len(answers) else _merged(question, answers)
+        answers, warnings = self.answers(SeriesAnswer, TermsAnswer, FewJson)
+        few = [answer for answer in answers if isinstance(answer, FewJson)]
+        kind, limit = self._question.kind, self._question.limit
+        found = merged_few(kind, few, limit) if len(few) == len(answers) else _merged(kind, answers, limit)
         return _warned(found, warnings) if warnings else found
 
     def look_at_time(self) -> None:
@@ -309,23 +301,12 @@ class ComingFromShards(_Asked[PendingAtOnce]):
             self._came()
 
 
-def _few_found(question: Question, few: list[FewLabels]) -> FewFound:
-    match question.kind:
-        case quick.SERIES:
-            return series_of(few, question.limit)
-        case quick.LABEL_NAMES:
-            return names_of(few, question.limit)
-        case _:
-            return values_of(few, question.label or "", question.limit)
-
-
-def _merged(question: Question, answers: Sequence[Answer]) -> SeriesAnswer | TermsAnswer:
-    """Answers of which some are longer than a handful."""
-    limit, label = question.limit, question.label
-    if question.kind == quick.SERIES:
-        series = [series_columns(one) if isinstance(one, FewLabels) else one for one in answers]
+def _merged(kind: str, answers: Sequence[Answer | FewJson], limit: int) -> SeriesAnswer | TermsAnswer:
+    """Answers of which some are about more than a handful."""
+    if kind == SERIES:
+        series = [series_columns(one) if isinstance(one, FewJson) else one for one in answers]
         return merge_series([one for one in series if isinstance(one, SeriesAnswer)], limit)
-    terms = [terms_columns(one, label, limit) if isinstance(one, FewLabels) else one for one in answers]
+    terms = [terms_columns(one) if isinstance(one, FewJson) else one for one in answers]
     return merge_terms([one for one in terms if isinstance(one, TermsAnswer)], limit)
 
 

@@ -1,21 +1,20 @@
 """Questions that the event loop asks itself. Two changes of threads take longer than most look-ups do."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from strandline.node.query.answers import SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SeriesAsk
+from strandline.node.query.asks import Lookup
 from strandline.node.query.edition import Edition
-from strandline.node.query.few_labels import FewFound
+from strandline.node.query.few_json import FewFound
 from strandline.node.query.frames import Message, encode
 from strandline.node.query.link_socket import decode_frame
 from strandline.node.query.messages import ask_message, ask_of
+from strandline.node.query.plain_lookups import PlainLookup
 from strandline.node.query.queries import Cancellation
 
-Lookup = SeriesAsk | LabelNamesAsk | LabelValuesAsk
 LookupAnswer = SeriesAnswer | TermsAnswer | FewFound
-SERIES, LABEL_NAMES, LABEL_VALUES = "series", "label-names", "label-values"
 
 
 @dataclass(slots=True)
@@ -32,7 +31,7 @@ class Question:
     @classmethod
     def of(cls, ask: Lookup) -> "Question":
         """The question that asks for this."""
-        message = ask_message(replace(ask, few_as_labels=True), 0.0)
+        message = ask_message(ask, 0.0)
         return cls(message.kind, dict(message.fields), ask.limit)
 
     @property
@@ -50,6 +49,9 @@ class Question:
     def frame(self, seconds: float) -> bytes:
         """As the link takes it, with so much time."""
         return b"".join(encode(Message(self.kind, self.fields | {"seconds": seconds})))
+
+
+AnyQuestion = Question | PlainLookup
 
 
 class Coming(Protocol):
@@ -79,11 +81,13 @@ class QuickQueries(Protocol):
         """Of the lists that all shards would give now; None if they should not be kept."""
         ...
 
-    def kept(self, question: Question) -> None:
+    def kept(self, question: AnyQuestion) -> None:
         """A question was answered with a list that was kept."""
         ...
 
-    def begin_at_once(self, question: Question, cancellation: Cancellation, came: Callable[[], None]) -> Coming | None:
+    def begin_at_once(
+        self, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
+    ) -> Coming | None:
         """Ask a short question; None if that could not be done without waiting, so that a thread has to.
 
         The event loop calls `came` later, once: when the answer is here or too long to wait for it, or when its time is
@@ -91,6 +95,6 @@ class QuickQueries(Protocol):
         """
         ...
 
-    def fetch(self, question: Question, coming: Coming) -> LookupAnswer:
+    def fetch(self, question: AnyQuestion, coming: Coming) -> LookupAnswer:
         """The answer, as `Coming.answer` gives it. Any thread may."""
         ...

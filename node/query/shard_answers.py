@@ -5,8 +5,8 @@ import threading
 import numpy as np
 
 from strandline.errors import StrandlineError
-from strandline.index.catalogue import A_HANDFUL, Catalogue
-from strandline.index.documents import PartKeyBatch
+from strandline.index.catalogue import Catalogue
+from strandline.index.documents import AskedOfKeys, PartKeyBatch
 from strandline.index.matchers import InvalidMatcher, RegexBudget
 from strandline.index.part_columns import NO_KEYS
 from strandline.index.pylucene.failures import RegexTooCostly
@@ -14,12 +14,14 @@ from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
     CardinalityAnswer,
-    FewLabels,
     KeyBytes,
     SeriesAnswer,
     TermsAnswer,
 )
 from strandline.node.query.asks import (
+    LABEL_NAMES,
+    LABEL_VALUES,
+    SERIES,
     Ask,
     BucketsAsk,
     CardinalityAsk,
@@ -30,9 +32,10 @@ from strandline.node.query.asks import (
 )
 from strandline.node.query.bucket_figures import bucket_figures
 from strandline.node.query.edition import EditionPage
-from strandline.node.query.few_labels import labels_of
 from strandline.node.query.key_bytes import in_label_order
+from strandline.node.query.link_socket import SHORT
 from strandline.node.query.live_shard import Answering, LiveShard, answering, number_of, still_answers
+from strandline.node.query.plain_lookups import FewJson, PlainLookup
 from strandline.node.query.queries import (
     Cancellation,
     QueryCancelled,
@@ -45,6 +48,9 @@ from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard
 
 DEFAULT_BUDGET = RegexBudget(max_terms=5_000_000, max_ms=10_000)
+_ASKED = {SERIES: AskedOfKeys.SERIES, LABEL_NAMES: AskedOfKeys.NAMES, LABEL_VALUES: AskedOfKeys.VALUES}
+# In bytes: whoever waits for a short answer takes no longer one.
+_SHORT_TEXT = SHORT // 2
 # Errors that say something about the question, or about whoever asks. Any other is the shard's own trouble.
 ABOUT_THE_QUESTION = (InvalidMatcher, RegexTooCostly, QueryTooLarge, QueryCancelled, QueryTimedOut)
 
@@ -80,6 +86,22 @@ class ShardAnswers:
         still_answers(self._running)
         return answer
 
+    def few(self, lookup: PlainLookup) -> FewJson | None:
+        """The answer to a look-up that a handful of series match, and of which there is nothing more to be said; None
+        if `answer` has to be asked. Raises as that does.
+        """
+        within = lookup.within
+        able = answering(self._running, within)
+        if able.warnings or able.shard is not self._known:
+            return None
+        catalogue = Catalogue(able.lucene, able.shard.index.columns, self._budget)
+        asked = _ASKED[lookup.kind]
+        found = catalogue.few_as_json(lookup.selectors, asked, lookup.label, within, limit=lookup.limit)
+        if found is None or len(found.text) > _SHORT_TEXT:
+            return None
+        still_answers(self._running)
+        return FewJson(len(found.part_ids), found.text)
+
     def tell_edition(self, page: EditionPage) -> None:
         """Tell of which edition the lists are that this would answer with. Called by the shard's own threads."""
         try:
@@ -112,7 +134,7 @@ class ShardAnswers:
             case SeriesAsk():
                 return _series(catalogue, ask, cancellation, able.warnings)
             case LabelNamesAsk() | LabelValuesAsk():
-                return _few(catalogue, ask, able.warnings) or _terms(catalogue, ask, able.warnings)
+                return _terms(catalogue, ask, able.warnings)
             case SamplesAsk():
                 columns = able.shard.index.columns
                 return read_samples(catalogue, columns, reader, ask, cancellation, warnings=able.warnings)
@@ -141,11 +163,9 @@ class ShardAnswers:
 
 def _series(
     catalogue: Catalogue, ask: SeriesAsk, cancellation: Cancellation, warnings: tuple[str, ...]
-) -> SeriesAnswer | FewLabels:
+) -> SeriesAnswer:
     few = catalogue.few_keys(ask.selectors, ask.within)
     if few is not None and len(few) <= ask.limit:
-        if ask.few_as_labels and len(few) <= A_HANDFUL and (labels := labels_of(few)) is not None:
-            return FewLabels(labels, warnings)
         return SeriesAnswer(in_label_order(KeyBytes(few.offsets, few.keys)), more=False, warnings=warnings)
     found = catalogue.find(ask.selectors, ask.within)
     cancellation.check()
@@ -154,21 +174,12 @@ def _series(
     return SeriesAnswer(in_label_order(keys), len(found.part_ids) > ask.limit, warnings)
 
 
-def _few(catalogue: Catalogue, ask: LabelNamesAsk | LabelValuesAsk, warnings: tuple[str, ...]) -> FewLabels | None:
-    """The series that such a question is about, if they are few and may be told like this."""
-    if not (ask.few_as_labels and ask.selectors):
-        return None
-    few = catalogue.few_keys(ask.selectors, ask.within, most=A_HANDFUL)
-    labels = labels_of(few) if few is not None else None
-    return FewLabels(labels, warnings) if labels is not None else None
-
-
 def _terms(catalogue: Catalogue, ask: LabelNamesAsk | LabelValuesAsk, warnings: tuple[str, ...]) -> TermsAnswer:
     if isinstance(ask, LabelNamesAsk):
-        found = catalogue.label_names(*ask.selectors, within=ask.within, limit=ask.limit, are_many=ask.few_as_labels)
+        found = catalogue.label_names(*ask.selectors, within=ask.within, limit=ask.limit, are_many=ask.are_many)
     else:
         found = catalogue.label_values(
-            ask.label, *ask.selectors, within=ask.within, limit=ask.limit, are_many=ask.few_as_labels
+            ask.label, *ask.selectors, within=ask.within, limit=ask.limit, are_many=ask.are_many
         )
     offsets, counts = found.offsets.astype(np.int64, copy=False), found.counts.astype(np.int64, copy=False)
     return TermsAnswer(offsets, found.data, counts, found.more, warnings, found.of_all)

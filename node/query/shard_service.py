@@ -6,6 +6,7 @@ from strandline.clock import Clock
 from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
 from strandline.node.query.edition import EditionPage
+from strandline.node.query.plain_lookups import FewJson, PlainLookup
 from strandline.node.query.queries import Cancellation, QueryUnavailable
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.shard.report import ProcessFigures, ShardReport, report_of
@@ -50,6 +51,9 @@ class ShardService:
                 remedy="Ask again in a while; the status page shows how far it is",
             )
         return answers.answer(ask, cancellation)
+
+    def few(self, lookup: PlainLookup) -> FewJson | None:
+        return self._answers.few(lookup) if self._answers is not None else None
 
     def report(self) -> bytes:
         running = self._running

@@ -18,6 +18,7 @@ from strandline.node.query.edition import EditionPage
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.node_queries import ShardClient, ShardQueries
+from strandline.node.query.plain_lookups import FewJson, PlainLookup
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.shard.documents_home import DictHome, LuceneHome
@@ -124,6 +125,9 @@ class WorldService:
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
         return self.answers.answer(ask, cancellation)
+
+    def few(self, lookup: PlainLookup) -> FewJson | None:
+        return self.answers.few(lookup)
 
     def report(self) -> bytes:
         return ShardReport(self.world.status, ProcessFigures.now()).to_json()

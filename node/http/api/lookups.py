@@ -2,16 +2,22 @@
 
 from collections.abc import Callable, Mapping
 
-import orjson
-
 from strandline.node.http.api.label_names import label_name_of
 from strandline.node.http.api.pieces import series_json, terms_json
 from strandline.node.http.api.sending import Answer
 from strandline.node.http.parameters import Parameters
 from strandline.node.query.answers import SeriesAnswer
-from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SeriesAsk
-from strandline.node.query.few_labels import FewFound
-from strandline.node.query.quick import LABEL_NAMES, LABEL_VALUES, SERIES, Lookup, LookupAnswer
+from strandline.node.query.asks import (
+    LABEL_NAMES,
+    LABEL_VALUES,
+    SERIES,
+    LabelNamesAsk,
+    LabelValuesAsk,
+    Lookup,
+    SeriesAsk,
+)
+from strandline.node.query.few_json import FewFound
+from strandline.node.query.quick import LookupAnswer
 
 ReadLookup = Callable[[Parameters, str, int], Lookup]
 """What parameters ask for, with the label that the path names, if it names one; at most so many results. Raises
@@ -46,7 +52,7 @@ def answer_of(found: LookupAnswer, limit: int) -> Answer:
         more = f"results truncated due to limit: there are more than the {limit} that are listed"
         warnings = (*warnings, more)
     if isinstance(found, FewFound):
-        return Answer((orjson.dumps(found.found),), warnings)
+        return Answer((found.text,), warnings)
     if isinstance(found, SeriesAnswer):
         return Answer(series_json(found.keys), warnings)
     # One that has nothing in it is as quick to ask for again, and there are as many of them as somebody thinks up.

@@ -12,9 +12,16 @@ from strandline.node.http.parameters import parameters_of
 from strandline.node.http.quick_handlers import QuickHandler
 from strandline.node.http.routes import Access, Handler, Route
 from strandline.node.http.working import Workers
-from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SeriesAsk
+from strandline.node.query.asks import (
+    LABEL_NAMES,
+    LABEL_VALUES,
+    SERIES,
+    LabelNamesAsk,
+    LabelValuesAsk,
+    Lookup,
+    SeriesAsk,
+)
 from strandline.node.query.queries import Cancellation, NodeQueries
-from strandline.node.query.quick import LABEL_NAMES, LABEL_VALUES, SERIES, Lookup
 
 
 @dataclass(frozen=True, slots=True)

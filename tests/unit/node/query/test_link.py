@@ -13,13 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from strandline.index.key_lookup import packed_values
 from strandline.node.query.answers import Answer, BucketsAnswer, TermsAnswer
-from strandline.node.query.asks import LabelValuesAsk
+from strandline.node.query.asks import SERIES, LabelValuesAsk
 from strandline.node.query.frames import PREFIX, Message, encode
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer, LinkUnusable
 from strandline.node.query.link_socket import receive, wait_for_ever
 from strandline.node.query.messages import QueryFailed, answer_message, answer_of, ask_message
+from strandline.node.query.plain_lookups import FewJson, PlainLookup, answer_in
 from strandline.node.query.queries import (
     QueryCancelled,
     QueryTimedOut,
@@ -30,6 +32,8 @@ from strandline.node.shard.status import Phase
 from support.links import ASK, CLOCK, WAIT_S, Service, give
 
 pytestmark = pytest.mark.unit
+
+LOOKUP = PlainLookup.about(SERIES, "", 7, None, packed_values([("a", "b")]))
 
 
 @pytest.mark.usefixtures("server")
@@ -222,7 +226,14 @@ def test_an_answer_that_is_none_is_an_error(path: Path, client: LinkClient) -> N
 
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize(
-    "nonsense", [b"GET / HTTP/1.1\r\n\r\n", PREFIX.pack(b"SLQ1", 1 << 25, 0), PREFIX.pack(b"SLQ1", 2, 1 << 25)]
+    "nonsense",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        PREFIX.pack(b"SLQ1", 1 << 25, 0),
+        PREFIX.pack(b"SLQ1", 2, 1 << 25),
+        PREFIX.pack(b"SLP1", 0, 1 << 25),
+        PREFIX.pack(b"SLP1", 0, 3) + b"abc",
+    ],
 )
 def test_nonsense_ends_its_own_connection_only(path: Path, client: LinkClient, nonsense: bytes) -> None:
     client.ask(ASK, give())
@@ -293,6 +304,14 @@ def test_closing_ends_a_thread_whose_answer_nobody_fetches(service: Service, pat
         assert answering_threads() == []
 
 
+def send_in_pieces(connection: socket.socket, question: bytes, piece: int) -> None:
+    for first in range(0, len(question), piece):
+        connection.sendall(question[first : first + piece])
+        # The pieces must not be sent together: the thread takes each before the next one comes.
+        while fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)) != bytes(4):
+            os.sched_yield()
+
+
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("piece", [1, 7, 16, 17, 60])
 def test_a_question_that_comes_in_pieces_is_answered(path: Path, piece: int) -> None:
@@ -300,14 +319,22 @@ def test_a_question_that_comes_in_pieces_is_answered(path: Path, piece: int) -> 
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(WAIT_S)
         connection.connect(str(path))
-        for first in range(0, len(question), piece):
-            connection.sendall(question[first : first + piece])
-            # The pieces must not be sent together: the thread takes each before the next one comes.
-            while fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)) != bytes(4):
-                os.sched_yield()
+        send_in_pieces(connection, question, piece)
         connection.setblocking(False)
         answer = answer_of(receive(connection, wait_for_ever))
         assert answer.warnings == (repr(ASK),)
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("piece", [1, 7, 16, 17, 60, 100])
+def test_a_look_up_that_comes_in_pieces_is_answered(service: Service, path: Path, piece: int) -> None:
+    service.finds = lambda lookup: FewJson(lookup.limit, lookup.selectors)
+    question = LOOKUP.frame(WAIT_S)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(WAIT_S)
+        connection.connect(str(path))
+        send_in_pieces(connection, question, piece)
+        assert answer_in(connection.recv(1 << 16)) == FewJson(LOOKUP.limit, LOOKUP.selectors)
 
 
 def test_the_socket_is_for_its_own_user_and_replaces_one_that_was_left(service: Service, path: Path) -> None:

@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 
 from strandline.clock import wait_until
+from strandline.index.key_lookup import packed_values
 from strandline.index.part_columns import Span
 from strandline.node.query import link_server
 from strandline.node.query.answers import BucketsAnswer, TermsAnswer
-from strandline.node.query.asks import Ask, LabelNamesAsk, LabelValuesAsk
+from strandline.node.query.asks import SERIES, Ask, LabelNamesAsk, LabelValuesAsk
 from strandline.node.query.frames import Message, encode
 from strandline.node.query.link_client import AskedAtOnce, LinkClient
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.link_socket import SHORT, Waits
+from strandline.node.query.plain_lookups import FewJson, PlainLookup
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTimedOut, QueryUnavailable
 from strandline.node.query.quick import Question
 from support.http_servers import in_loop
@@ -58,6 +60,45 @@ class TestAskedAtOnce:
         asked = asked_at_once(client, when_it_came, give())
         assert asked.frame is not None
         assert asked.answer().warnings == (repr(QUESTION.ask()),)
+
+    @pytest.mark.usefixtures("server")
+    def test_a_look_up_is_answered_in_few_words_or_as_any_question_is(
+        self, service: Service, client: LinkClient
+    ) -> None:
+        lookup = PlainLookup.about(SERIES, "", 7, None, packed_values([("a", "b")]))
+        few = FewJson(1, b'[{"a":"b"}]')
+        answers: list[FewJson | None] = [few, None]
+
+        async def run() -> list[object]:
+            found: list[object] = []
+            for answer in answers:
+                service.finds = lambda told, answer=answer: answer if told == lookup else None
+                came = asyncio.Event()
+                asked = client.begin_at_once(lookup, give(), came.set)
+                assert asked is not None
+                await came.wait()
+                found.append(asked.answer())
+            return found
+
+        assert in_loop(run()) == [few, BucketsAnswer((), (repr(lookup.ask()),))]
+
+    @pytest.mark.usefixtures("server")
+    def test_a_look_up_that_fails_is_told_and_the_link_goes_on(self, service: Service, client: LinkClient) -> None:
+        def fails(_lookup: PlainLookup) -> FewJson:
+            raise QueryUnavailable("fenced")
+
+        service.finds = fails
+        lookup = PlainLookup.about(SERIES, "", 7, None, packed_values([("a", "b")]))
+
+        async def run() -> AskedAtOnce:
+            came = asyncio.Event()
+            asked = client.begin_at_once(lookup, give(), came.set)
+            assert asked is not None
+            await came.wait()
+            return asked
+
+        with pytest.raises(QueryUnavailable, match="fenced"):
+            in_loop(run()).answer()
 
     @pytest.mark.usefixtures("server")
     def test_a_connection_is_used_again(self, service: Service, client: LinkClient) -> None:

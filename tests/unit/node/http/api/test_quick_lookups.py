@@ -14,8 +14,9 @@ from strandline.node.http.whole import Whole
 from strandline.node.http.whole_requests import Headers, WholeRequest
 from strandline.node.http.working import Workers
 from strandline.node.query.answers import TermsAnswer
+from strandline.node.query.asks import LABEL_NAMES, SERIES
 from strandline.node.query.queries import Cancellation, QueryTimedOut, QueryUnavailable
-from strandline.node.query.quick import LABEL_NAMES, SERIES, Question
+from strandline.node.query.quick import Question
 from support.http_servers import in_loop
 
 pytestmark = pytest.mark.unit
