@@ -148,7 +148,7 @@ class Catalogue:
     def few_as_json(
         self, selectors: bytes, asked: AskedOfKeys, label: str, within: TimeRange | None, *, limit: int
     ) -> KeysJson | None:
-        """What is asked of a handful of keys, which selectors match that `packed_selectors` has packed. None if more
+        """What is asked of a handful of keys, which selectors match that `index.key_lookup` has packed. None if more
         match, or some of these were not there in the range, or as `PartKeyIndex.few_as_json` has it.
         """
         found = self._lucene.few_as_json(selectors, A_HANDFUL, asked, label, limit)
@@ -169,13 +169,9 @@ class Catalogue:
             pieces.append(self._lucene.part_keys(part_id_in(wanted)))
         return _joined(pieces)
 
-    def label_names(
-        self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int, are_many: bool = False
-    ) -> TermCounts:
-        """The names of the labels that such keys have, with the number of keys that have each. `are_many` says that it
-        was found out that these are more than a handful.
-        """
-        few = self.few_keys(selectors, within, most=A_HANDFUL) if not are_many else None
+    def label_names(self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int) -> TermCounts:
+        """The names of the labels that such keys have, with the number of keys that have each."""
+        few = self.few_keys(selectors, within, most=A_HANDFUL)
         if few is not None:
             return names_in(few, limit=limit)
         restriction = self._restriction(selectors, within)
@@ -187,10 +183,9 @@ class Catalogue:
         *selectors: Sequence[Matcher],
         within: TimeRange | None = None,
         limit: int,
-        are_many: bool = False,
     ) -> TermCounts:
         """The values that a label has in such keys, with the number of keys that have each, under the same rules."""
-        few = self.few_keys(selectors, within, most=A_HANDFUL) if not are_many else None
+        few = self.few_keys(selectors, within, most=A_HANDFUL)
         if few is not None:
             return values_in(few, label, limit=limit)
         restriction = self._restriction(selectors, within)

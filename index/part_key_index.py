@@ -153,8 +153,8 @@ class PartKeyIndex:
         return FewKeys.unpack(to_python(packed)) if packed is not None else None
 
     def few_as_json(self, selectors: bytes, most: int, asked: AskedOfKeys, label: str, limit: int) -> KeysJson | None:
-        """What is asked of such keys, a list of at most so many results: None if there are more, if more than `most`
-        keys match, or a text is not UTF-8. Each result comes once, label sets in their order, others in that of their
+        """What is asked of such keys, a list of at most so many results: None if there are more, or if more than
+        `most` keys match. Each result comes once, label sets in their order, others in that of their
         bytes.
         """
         attach_thread()

@@ -1,6 +1,5 @@
 """What may be asked of a shard. Matchers are PromQL's; a selector is a tuple of them, and a series is meant that all
-matchers of one selector match. Times are milliseconds, both ends included. A look-up that says
-`are_many` is about more than a handful of series, as somebody has found out before.
+matchers of one selector match. Times are milliseconds, both ends included.
 """
 
 from dataclasses import dataclass
@@ -27,7 +26,6 @@ class LabelNamesAsk:
     selectors: tuple[Selector, ...]
     within: TimeRange | None
     limit: int
-    are_many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,6 @@ class LabelValuesAsk:
     selectors: tuple[Selector, ...]
     within: TimeRange | None
     limit: int
-    are_many: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,4 +60,5 @@ def terms_columns(few: FewJson) -> TermsAnswer:
 
 def _columns(texts: Sequence[bytes]) -> tuple[I64s, Bytes]:
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    return offsets, np.frombuffer(b"".join(texts), dtype=np.uint8)
+    # Such as can be written to, as those from a frame: kernels are compiled for either, and an event loop calls these.
+    return offsets, np.frombuffer(bytearray().join(texts), dtype=np.uint8)

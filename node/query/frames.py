@@ -17,7 +17,7 @@ import orjson
 
 from strandline.errors import Fatal
 
-VERSION = 1
+VERSION = 2
 # The header has at most the tops of a cardinality; the body at most an answer at the limits of the settings.
 MAX_HEADER, MAX_BODY = 1 << 28, 1 << 36
 PREFIX = struct.Struct("<4sIQ")

@@ -106,10 +106,10 @@ def ask_of(message: Message) -> tuple[Ask, float]:
             ask = SeriesAsk(selectors, within, limit)
         case "label-names":
             selectors, limit = fields.get("selectors", _selectors), fields.count("limit")
-            ask = LabelNamesAsk(selectors, within, limit, fields.flag("are_many"))
+            ask = LabelNamesAsk(selectors, within, limit)
         case "label-values":
             label, selectors = fields.get("label", _text), fields.get("selectors", _selectors)
-            ask = LabelValuesAsk(label, selectors, within, fields.count("limit"), fields.flag("are_many"))
+            ask = LabelValuesAsk(label, selectors, within, fields.count("limit"))
         case "cardinality":
             ranked = fields.get("label", lambda told: None if told is None else _text(told))
             ask = CardinalityAsk(fields.get("selectors", _selectors), within, fields.count("limit"), ranked)

@@ -78,8 +78,8 @@ class PlainLookup:
         if self.kind == SERIES:
             return SeriesAsk(selectors, self.within, self.limit)
         if self.kind == LABEL_NAMES:
-            return LabelNamesAsk(selectors, self.within, self.limit, are_many=True)
-        return LabelValuesAsk(self.label, selectors, self.within, self.limit, are_many=True)
+            return LabelNamesAsk(selectors, self.within, self.limit)
+        return LabelValuesAsk(self.label, selectors, self.within, self.limit)
 
 
 @dataclass(frozen=True, slots=True)

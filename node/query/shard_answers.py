@@ -79,16 +79,13 @@ class ShardAnswers:
         except (*ABOUT_THE_QUESTION, QueryUnavailable):
             raise
         except StrandlineError as error:
-            still_answers(self._running)
-            raise QueryUnavailable(
-                f"shard {number_of(self._running)} can't answer: {error.message}", remedy=error.remedy
-            ) from error
+            raise self._trouble(error) from error
         still_answers(self._running)
         return answer
 
     def few(self, lookup: PlainLookup) -> FewJson | None:
         """The answer to a look-up that a handful of series match, and of which there is nothing more to be said; None
-        if `answer` has to be asked. Raises as that does.
+        if `answer` has to be asked. Raises `QueryUnavailable`.
         """
         within = lookup.within
         able = answering(self._running, within)
@@ -96,7 +93,10 @@ class ShardAnswers:
             return None
         catalogue = Catalogue(able.lucene, able.shard.index.columns, self._budget)
         asked = _ASKED[lookup.kind]
-        found = catalogue.few_as_json(lookup.selectors, asked, lookup.label, within, limit=lookup.limit)
+        try:
+            found = catalogue.few_as_json(lookup.selectors, asked, lookup.label, within, limit=lookup.limit)
+        except StrandlineError as error:
+            raise self._trouble(error) from error
         if found is None or len(found.text) > _SHORT_TEXT:
             return None
         still_answers(self._running)
@@ -143,6 +143,12 @@ class ShardAnswers:
             case BucketsAsk():
                 return BucketsAnswer(bucket_figures(able.shard, ask), able.warnings)
 
+    def _trouble(self, error: StrandlineError) -> QueryUnavailable:
+        """What is told of an error that says nothing about the question."""
+        still_answers(self._running)
+        number = number_of(self._running)
+        return QueryUnavailable(f"shard {number} can't answer: {error.message}", remedy=error.remedy)
+
     def _reader_of(self, able: Answering) -> ShardReader:
         """The reader of a shard, made when it is first asked."""
         with self._lock:
@@ -176,11 +182,9 @@ def _series(
 
 def _terms(catalogue: Catalogue, ask: LabelNamesAsk | LabelValuesAsk, warnings: tuple[str, ...]) -> TermsAnswer:
     if isinstance(ask, LabelNamesAsk):
-        found = catalogue.label_names(*ask.selectors, within=ask.within, limit=ask.limit, are_many=ask.are_many)
+        found = catalogue.label_names(*ask.selectors, within=ask.within, limit=ask.limit)
     else:
-        found = catalogue.label_values(
-            ask.label, *ask.selectors, within=ask.within, limit=ask.limit, are_many=ask.are_many
-        )
+        found = catalogue.label_values(ask.label, *ask.selectors, within=ask.within, limit=ask.limit)
     offsets, counts = found.offsets.astype(np.int64, copy=False), found.counts.astype(np.int64, copy=False)
     return TermsAnswer(offsets, found.data, counts, found.more, warnings, found.of_all)
 

@@ -7,6 +7,7 @@ stand still for that: whoever watches it would take it for one that hangs. A sta
 
 import shutil
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +38,8 @@ from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 
 _LOG = structlog.get_logger(__name__)
+# Of this process: some have many shards, one after the other.
+_AT_HAND = threading.Event()
 _HOUR = 3_600_000
 # Within these hours keys end and are purged.
 _POLICY = BucketPolicy(flush_interval=_HOUR, retention=2 * _HOUR, margin=3 * _HOUR, stale_after=_HOUR)
@@ -48,7 +51,8 @@ class Rehearsal:
 
     def __init__(self, folder: Path) -> None:
         """The folder is made, and removed again."""
-        self._thread = threading.Thread(target=_rehearse_if_possible, args=(folder,), name="rehearsal")
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=_rehearse_if_possible, args=(folder, self._is_over), name="rehearsal")
         self._thread.start()
 
     def wait(self) -> None:
@@ -61,18 +65,22 @@ class Rehearsal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # A start that failed has nobody who would need it.
+        self._is_over.set()
         self.wait()
 
 
-def _rehearse_if_possible(folder: Path) -> None:
+def _rehearse_if_possible(folder: Path, is_over: threading.Event) -> None:
+    if _AT_HAND.is_set():
+        return
     try:
-        rehearse(folder)
+        rehearse(folder, is_over.is_set)
     except Exception:  # noqa: BLE001 - it is logged
         # What is wrong will be seen again, where it is told what to do about it.
         _LOG.exception("the rehearsal failed, and the shard starts without it")
 
 
-def rehearse(folder: Path) -> None:
+def rehearse(folder: Path, is_over: Callable[[], bool] = lambda: False) -> None:
     """Have all the kernels at hand that a shard calls. The folder is made, and removed again."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -82,14 +90,18 @@ def rehearse(folder: Path) -> None:
             parts = ShardParts(_options(folder), log, store, DictHome(), MemoryDeadLetters(), clock)
             # The second one loads what the first one has stored.
             for _ in range(2):
-                _live(Shard.start(parts, Status()), log, clock)
+                _live(Shard.start(parts, Status()), log, clock, is_over)
         _read_a_copy()
+        if not is_over():
+            _AT_HAND.set()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _live(shard: Shard, log: MemoryLog, clock: ManualClock) -> None:
+def _live(shard: Shard, log: MemoryLog, clock: ManualClock, is_over: Callable[[], bool]) -> None:
     for _ in range(_HOURS):
+        if is_over():
+            break
         now = clock.now_ms()
         for name in ("of all hours", f"of hour {now}"):
             series = Series([("__name__", "rehearsed"), ("name", name)], [(now, 1.0), (now + 1, 2.0)])

@@ -1,5 +1,6 @@
 """The units as `install-units` writes them, on a machine of a test's own with a real systemd."""
 
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,7 +36,6 @@ class Units:
     def configure(self, instance: str, settings: str) -> None:
         """Write the settings of an instance, for everybody to read."""
         file = self.root / f"etc/strandline/{instance}.toml"
-        file.parent.mkdir(exist_ok=True)
         file.write_text(settings)
         file.chmod(0o644)
 
@@ -48,7 +48,10 @@ class Units:
 
     def done(self, *arguments: str) -> None:
         """Let `systemctl` do something that works."""
-        done = self.systemd.control(*arguments)
+        try:
+            done = self.systemd.control(*arguments)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"{error}\n{self.logs()}") from error
         assert done.returncode == 0, done.stderr + self.logs()
 
     def told(self, unit: str) -> Mapping[str, str]:
@@ -75,5 +78,10 @@ def installed_units(root: Path) -> Iterator[Units]:
     with running_systemd(root, (CHECKOUT, jars)) as systemd:
         units = Units(systemd, root)
         for name in (NODE, GATEWAY):
-            units.change(name, _DROP_IN.format(checkout=CHECKOUT, jars=jars))
+            units.change(name, _DROP_IN.format(checkout=_word(CHECKOUT), jars=_word(jars)))
         yield units
+
+
+def _word(path: Path) -> str:
+    """A path as a directive has it that takes several, each with a place of its own behind a colon."""
+    return '"' + str(path).replace("%", "%%").replace(":", "\\:") + '"'

@@ -1,8 +1,9 @@
 """A real systemd, the first process of namespaces of its own, with the machine's programs and network and none of its
 services.
 
-All that it and its services could change is their own: /run and /tmp begin empty, `root/etc` is laid over /etc and
-`root/var` over /var, and whatever else there is can only be read. The units are those of `root/etc/systemd/system`.
+All that it and its services could change is their own: /run, /tmp and /dev begin with next to nothing, `root/etc` is
+laid over /etc and `root/var` over /var, and other files can only be read. The units are those of
+`root/etc/systemd/system`. It ends with the process that started it, however that ends.
 """
 
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from strandline.clock import SystemClock, wait_until
+from strandline.node.stack.tether import tethered
 
 # What the units of a service lean on, without what a machine has behind it.
 _TARGETS = ("test", "sysinit", "basic", "shutdown", "network-online", "multi-user")
@@ -24,17 +26,35 @@ root=$1
 shift
 mount --make-rprivate /
 umount --lazy /sys/fs/cgroup
-mount -o remount,bind,ro /sys
+machines=$(cut -d " " -f 2 /proc/self/mounts | grep -Ev "^/(proc|run|tmp|etc|var)(/|$)")
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
-mount --bind /proc/sys /proc/sys
-mount -o remount,bind,ro /proc/sys
+for file in sys sysrq-trigger; do
+    if [ -e "/proc/$file" ]; then
+        mount --bind "/proc/$file" "/proc/$file"
+        mount -o remount,bind,ro "/proc/$file"
+    fi
+done
 mount -t tmpfs -o mode=755 tmpfs /run
-mkdir /run/units
+mkdir /run/units /run/dev
 mount --bind "$root/etc/systemd/system" /run/units
+mount -t tmpfs -o mode=755 tmpfs /run/dev
+for device in null zero full random urandom tty; do
+    touch "/run/dev/$device"
+    mount --bind "/dev/$device" "/run/dev/$device"
+done
+touch /run/dev/console
+mount --bind /dev/null /run/dev/console
+ln -s /proc/self/fd /run/dev/fd
+mkdir /run/dev/shm /run/dev/pts
+mount -t tmpfs -o mode=1777 tmpfs /run/dev/shm
+mount -t devpts -o newinstance,ptmxmode=0666 devpts /run/dev/pts
+ln -s pts/ptmx /run/dev/ptmx
 for folder in etc var; do
     mkdir -p "$root/work/$folder"
     mount -t overlay overlay -o "lowerdir=/$folder,upperdir=$root/$folder,workdir=$root/work/$folder" "/$folder"
 done
+# Settings that a test writes later are seen at once, which what changes below an overlay need not be.
+mount --bind "$root/etc/strandline" /etc/strandline
 number=0
 for path; do
     number=$((number + 1))
@@ -49,7 +69,10 @@ for path; do
     mount --bind "/run/kept/$number" "$path"
     mount -o remount,bind,ro "$path"
 done
-mount -o remount,bind,ro /
+for place in $machines; do
+    mount -o remount,bind,ro "$(printf %b "$place")" 2> /dev/null || [ "$place" != / ]
+done
+mount --move /run/dev /dev
 exec env -i PATH="$PATH" LC_ALL=C.UTF-8 container=strandline-test \
     SYSTEMD_UNIT_PATH=/run/units SYSTEMD_GENERATOR_PATH=/run/none SYSTEMD_ENVIRONMENT_GENERATOR_PATH=/run/none \
     /lib/systemd/systemd --system --unit=test.target --log-target=console --show-status=no
@@ -86,8 +109,12 @@ def running_systemd(root: Path, reads: Iterable[Path]) -> Iterator[Systemd]:
     """One that runs, until it is left; its services end with it. `reads` are folders that they need and that may lie
     below /tmp. Only root can have one.
     """
-    units = root / "etc/systemd/system"
-    units.mkdir(parents=True, exist_ok=True)
+    assert os.geteuid() == 0, "only root can make the namespaces of a systemd"
+    units, settings = root / "etc/systemd/system", root / "etc/systemd/system.conf.d"
+    for made in (units, settings, root / "etc/strandline"):
+        made.mkdir(parents=True, exist_ok=True)
+    # Whatever the machine has there: its watchdog is not for this one.
+    (settings / "zz-test.conf").write_text("[Manager]\nRuntimeWatchdogSec=off\nRebootWatchdogSec=off\n")
     for name in _TARGETS:
         (units / f"{name}.target").write_text(_TARGET)
     (root / "var/log").mkdir(parents=True, exist_ok=True)
@@ -96,22 +123,21 @@ def running_systemd(root: Path, reads: Iterable[Path]) -> Iterator[Systemd]:
     below_tmp = [str(path) for path in reads if path.is_relative_to("/tmp")]
     log = root / "systemd.log"
     group = _own_control_group() / f"strandline-test-{uuid4().hex[:8]}"
-    group.mkdir()
     spaces = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts", "--ipc", "--cgroup"]
     # In a control group of its own before it gets a namespace, of which that is the root.
     joined = 'echo $$ > "$1/cgroup.procs"; shift; exec "$@"'
-    with log.open("wb") as said:
-        outer = subprocess.Popen(
-            ["sh", "-ec", joined, "sh", str(group), "unshare", *spaces, "sh", "-c", _BOOT, "sh", str(root), *below_tmp],
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-        )
+    booting = ["unshare", *spaces, "sh", "-c", _BOOT, "sh", str(root), *below_tmp]
+    command = tethered(["/bin/sh", "-ec", joined, "sh", str(group), *booting])
+    group.mkdir()
     try:
-        yield _booted(outer, log)
+        with log.open("wb") as said:
+            outer = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        try:
+            yield _booted(outer, log)
+        finally:
+            outer.kill()
+            outer.wait()
     finally:
-        outer.kill()
-        outer.wait()
         _remove(group)
 
 
@@ -125,7 +151,9 @@ def _booted(outer: "subprocess.Popen[bytes]", log: Path) -> Systemd:
                 found[:] = [Systemd(pid, log)]
         return bool(found) and found[0].control("is-system-running").stdout == "running\n"
 
-    assert wait_until(is_up, timeout=60, clock=SystemClock()), log.read_text()
+    wait_until(lambda: is_up() or outer.poll() is not None, timeout=60, clock=SystemClock())
+    assert outer.poll() is None, f"systemd has ended with {outer.poll()}: {log.read_text()}"
+    assert is_up(), log.read_text()
     return found[0]
 
 

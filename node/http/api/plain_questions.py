@@ -49,8 +49,6 @@ def plain_question(kind: str, label: str, query: str, most: int) -> AnyQuestion 
     if selectors and (packed := _packed(selectors[0])) is not None:
         return PlainLookup.about(kind, label, limit, within, packed)
     fields: dict[str, object] = {"selectors": selectors, "within": within, "limit": limit}
-    if kind != SERIES:
-        fields["are_many"] = False
     if kind == LABEL_VALUES:
         fields["label"] = label
     return Question(kind, fields, limit)

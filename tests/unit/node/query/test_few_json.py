@@ -62,3 +62,9 @@ def test_terms_of_few_have_columns_of_one_length() -> None:
     columns = terms_columns(few(["a", "é"]))
     assert columns.terms() == ["a", "é"]
     assert np.array_equal(columns.counts, [1, 1])
+
+
+def test_columns_can_be_written_to_as_those_of_a_frame_can() -> None:
+    """Kernels are compiled for each kind of array, and a start has those for this one at hand."""
+    assert series_columns(few([{"a": "b"}])).keys.data.flags.writeable
+    assert terms_columns(few([])).data.flags.writeable

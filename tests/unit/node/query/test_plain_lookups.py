@@ -53,9 +53,9 @@ def test_values_are_packed_as_selectors_are_and_come_back(values: list[tuple[str
 
 def test_it_asks_for_what_any_number_of_series_may_answer() -> None:
     selector = (Matcher("a", MatchOp.EQUAL, "b"), Matcher("c", MatchOp.EQUAL, "d"))
-    assert LOOKUP.ask() == LabelValuesAsk("job", (selector,), TimeRange(1, 2), 7, are_many=True)
+    assert LOOKUP.ask() == LabelValuesAsk("job", (selector,), TimeRange(1, 2), 7)
     always = PlainLookup.about(LABEL_NAMES, "", 7, None, LOOKUP.selectors)
-    assert always.ask() == LabelNamesAsk((selector,), None, 7, are_many=True)
+    assert always.ask() == LabelNamesAsk((selector,), None, 7)
     assert PlainLookup.about(SERIES, "", 7, None, LOOKUP.selectors).ask() == SeriesAsk((selector,), None, 7)
 
 

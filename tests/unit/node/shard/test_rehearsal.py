@@ -1,13 +1,18 @@
 """After a rehearsal a shard calls no kernel that is not at hand: its loop never stands still to compile one."""
 
 import json
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from strandline.clock import Clock
 from strandline.node.shard.rehearsal import Rehearsal, rehearse
+from strandline.store.protocol import Store
+from strandline.store.sqlite import open_sqlite_store
 from strandline.wire.encoding import encode_request
 
 pytestmark = pytest.mark.unit
@@ -18,6 +23,7 @@ LIFE = """
 import gc, json, sys
 from pathlib import Path
 from numba.core.dispatcher import Dispatcher
+from strandline.clock import Clock
 from strandline.node.shard.rehearsal import rehearse
 from support.query_worlds import LuceneWorld
 
@@ -46,7 +52,8 @@ print(json.dumps(sorted(at_hand() - before)))
 def called_first(folder: Path, *rehearsed: str) -> list[str]:
     """The kernels that a shard's life calls first, of a process of its own."""
     command = [sys.executable, "-c", LIFE, str(folder), *rehearsed]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(SUPPORT)})
+    environ = {**os.environ, "PYTHONPATH": str(SUPPORT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ, timeout=300)
     return list(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -73,9 +80,31 @@ def test_one_that_fails_is_logged_and_keeps_nobody_from_starting(
         raise OSError("no space is left")
 
     monkeypatch.setattr(f"{rehearse.__module__}.{encode_request.__name__}", fails)
+    monkeypatch.setattr(f"{rehearse.__module__}._AT_HAND", threading.Event())
     with Rehearsal(tmp_path / "rehearsal") as rehearsal:
         rehearsal.wait()
     said = capsys.readouterr()
     assert "the shard starts without it" in said.out + said.err
     assert "no space is left" in said.out + said.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_rehearses_once_and_not_for_a_start_that_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_hand, lived = threading.Event(), list[Path]()
+    monkeypatch.setattr(f"{rehearse.__module__}._AT_HAND", at_hand)
+    opened = open_sqlite_store
+
+    def counted(path: Path, clock: Clock) -> Store:
+        lived.append(path)
+        return opened(path, clock)
+
+    monkeypatch.setattr(f"{rehearse.__module__}.{open_sqlite_store.__name__}", counted)
+    rehearse(tmp_path / "given up", lambda: True)
+    assert not at_hand.is_set()
+    for _ in range(2):
+        with Rehearsal(tmp_path / "rehearsal") as rehearsal:
+            rehearsal.wait()
+    assert at_hand.is_set()
+    assert lived == [tmp_path / "given up" / "store.sqlite", tmp_path / "rehearsal" / "store.sqlite"]

@@ -1,6 +1,5 @@
 """Questions that are read from a URL without a detour ask for what the general way reads."""
 
-from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -12,8 +11,8 @@ from strandline.node.http.api.plain_questions import plain_question
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.parameters import parameters_of_whole
 from strandline.node.http.whole_requests import Headers, WholeRequest
-from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES, Lookup, SeriesAsk
-from strandline.node.query.quick import AnyQuestion, Question
+from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES, Lookup
+from strandline.node.query.quick import Question
 
 pytestmark = pytest.mark.unit
 
@@ -42,17 +41,11 @@ parameters = st.tuples(
 )
 
 
-def asked(question: AnyQuestion) -> Lookup:
-    """What a question asks for, whether or not somebody has tried to answer it before."""
-    ask = question.ask()
-    return ask if isinstance(ask, SeriesAsk) else replace(ask, are_many=False)
-
-
 def generally(kind: str, label: str, query: str) -> Lookup | None:
     """What the general way reads; None if it refuses."""
     request = WholeRequest("GET", "/", query, Headers({}), b"")
     try:
-        return asked(Question.of(READERS[kind](parameters_of_whole(request), label, MOST)))
+        return Question.of(READERS[kind](parameters_of_whole(request), label, MOST)).ask()
     except BadParameter:
         return None
 
@@ -70,7 +63,7 @@ def test_what_is_read_is_what_the_general_way_reads(kind: str, label: str, given
     query = "&".join(f"{name}={value}" for name, value in given_as)
     question = plain_question(kind, label, query, MOST)
     if question is not None:
-        assert asked(question) == generally(kind, label, query)
+        assert question.ask() == generally(kind, label, query)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +81,7 @@ def test_what_clients_send_is_plain(kind: str, query: str) -> None:
     label = "job" if kind == LABEL_VALUES else ""
     question = plain_question(kind, label, query, MOST)
     assert question is not None
-    assert asked(question) == generally(kind, label, query)
+    assert question.ask() == generally(kind, label, query)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ public final class KeyLookup {
      * @param asked 0 for the label sets in their order, 1 for the names of labels, 2 for the values of a label; each
      *     once and in order
      * @return u32 count n of the documents; n part ids of u32; a list in JSON. Null if more than {@code most} documents
-     *     match, there are more results than {@code limit}, or a text is not UTF-8
+     *     match, or there are more results than {@code limit}
      */
     public static byte[] json(
         SearcherManager searchers, String selectors, int most, int asked, String label, int limit) throws IOException {
