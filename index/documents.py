@@ -48,7 +48,7 @@ class MalformedBatch(Fatal):
 
 def encode_part_key(labels: Mapping[str, str]) -> bytes:
     """The canonical bytes of a label set. A label with an empty value is the same as no label, and left out."""
-    return b"".join(_sized(text.encode()) for name in sorted(labels) if labels[name] for text in (name, labels[name]))
+    return b"".join(sized(text.encode()) for name in sorted(labels) if labels[name] for text in (name, labels[name]))
 
 
 def decode_part_key(part_key: bytes) -> dict[str, str]:
@@ -75,10 +75,11 @@ def texts_of_part_key(part_key: bytes) -> list[bytes]:
 
 def encode_values(values: Iterable[str]) -> bytes:
     """A list of values as the extension takes it: for each its length as u16 and its bytes."""
-    return b"".join(_sized(value.encode()) for value in values)
+    return b"".join(sized(value.encode()) for value in values)
 
 
-def _sized(text: bytes) -> bytes:
+def sized(text: bytes) -> bytes:
+    """A text behind its length as u16."""
     if len(text) > 0xFFFF:
         raise MalformedBatch(f"a text of {len(text)} bytes is longer than its length, a u16, can say")
     return struct.pack("<H", len(text)) + text

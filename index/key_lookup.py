@@ -6,8 +6,9 @@ length as u16, the label, the number of its values as u16, and for each its leng
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from strandline.index.documents import sized
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.index.regular_expressions import plain_list
 from strandline.wire.kernels.labels import MAX_TEXT
@@ -16,6 +17,7 @@ from strandline.wire.kernels.labels import MAX_TEXT
 _MOST_MATCHERS = 64
 _MOST_VALUES = 1000
 _NUMBER = struct.Struct("<H")
+_ONE = _NUMBER.pack(1)
 
 
 def packed_selectors(selectors: Sequence[Sequence[Matcher]]) -> bytes | None:
@@ -34,24 +36,19 @@ def packed_selectors(selectors: Sequence[Sequence[Matcher]]) -> bytes | None:
             label, values = matcher.label.encode(), _values(matcher)
             if values is None or len(label) > MAX_TEXT:
                 return None
-            parts += (_NUMBER.pack(len(label)), label, _NUMBER.pack(len(values)))
+            parts += (sized(label), _NUMBER.pack(len(values)))
             for text in values:
                 value = text.encode()
                 if not 0 < len(value) <= MAX_TEXT:
                     return None
-                parts += (_NUMBER.pack(len(value)), value)
+                parts.append(sized(value))
     return b"".join(parts)
 
 
-def packed_values(matchers: Iterable[tuple[str, str]]) -> bytes:
-    """One selector of labels and a value of each, which is not empty. Raises `struct.error` for too long a text."""
-    parts = []
-    count = 0
-    for label, value in matchers:
-        name, text = label.encode(), value.encode()
-        parts.append(b"%b%b\1\0%b%b" % (_NUMBER.pack(len(name)), name, _NUMBER.pack(len(text)), text))
-        count += 1
-    return _NUMBER.pack(count) + b"".join(parts)
+def packed_values(matchers: Sequence[tuple[str, str]]) -> bytes:
+    """One selector of labels and a value of each, which is not empty. Raises `MalformedBatch` for too long a text."""
+    parts = [sized(label.encode()) + _ONE + sized(value.encode()) for label, value in matchers]
+    return _NUMBER.pack(len(matchers)) + b"".join(parts)
 
 
 def unpacked_selectors(packed: bytes) -> list[list[tuple[str, str]]]:

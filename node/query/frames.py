@@ -81,6 +81,27 @@ def lengths_of(prefix: bytes | bytearray, most: int = MAX_BODY) -> tuple[int, in
     return header, body
 
 
+def is_plain(begun: bytes) -> bool:
+    """Whether a frame that begins like this is one of `plain_lookups`. The first four bytes tell it."""
+    return begun.startswith(PLAIN_MAGIC)
+
+
+def frame_size(begun: bytes) -> int | None:
+    """The length of the frame that begins like this; None if that is not here yet. What is no frame is as long as
+    nothing: whoever receives it says what is wrong with it.
+    """
+    if len(begun) < PREFIX.size:
+        return None
+    magic, header, body = PREFIX.unpack_from(begun)
+    if magic == PLAIN_MAGIC:
+        return int(PREFIX.size + header + body)
+    try:
+        header, body = lengths_of(begun[: PREFIX.size])
+    except FrameDamaged:
+        return 0
+    return PREFIX.size + header + body
+
+
 def decode(header: bytes | bytearray, body: bytes | bytearray | memoryview) -> Message:
     """What was encoded, with columns that are views of the body."""
     try:

@@ -11,12 +11,12 @@ from strandline.clock import Clock
 from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
 from strandline.node.query.edition import Edition, EditionReader
-from strandline.node.query.frames import FrameDamaged, Message
+from strandline.node.query.frames import FrameDamaged, Message, is_plain
 from strandline.node.query.link_server import EDITION, REPORT
 from strandline.node.query.link_socket import SHORT, LinkBroken, decode_frame, receive, receive_rest, send
 from strandline.node.query.loop_links import Expected, LoopLinks
 from strandline.node.query.messages import ERROR, answer_of, ask_message, error_of
-from strandline.node.query.plain_lookups import FewJson, answer_in, is_plain
+from strandline.node.query.plain_lookups import FewJson, answer_in
 from strandline.node.query.queries import Cancellation, QueryTimedOut, QueryUnavailable
 from strandline.node.query.quick import AnyQuestion
 from strandline.node.shard.report import ShardReport

@@ -21,18 +21,10 @@ from strandline.clock import Clock
 from strandline.errors import Fatal, StrandlineError
 from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
-from strandline.node.query.frames import PLAIN_MAGIC, Buffer, FrameDamaged, Message, encode
-from strandline.node.query.link_socket import (
-    LinkBroken,
-    receive_lookup,
-    receive_rest,
-    receive_some,
-    send,
-    send_bytes,
-    wait_for_ever,
-)
+from strandline.node.query.frames import FrameDamaged, Message
+from strandline.node.query.link_socket import LinkBroken, receive_any, send, wait_for_ever
 from strandline.node.query.messages import answer_message, ask_of, error_message
-from strandline.node.query.plain_lookups import FewJson, PlainLookup, answer_frame, is_plain, lookup_of
+from strandline.node.query.plain_lookups import FewJson, PlainLookup, answer_frame, lookup_of
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryUnavailable
 
 _LOG = structlog.get_logger(__name__)
@@ -165,14 +157,10 @@ class LinkServer:
         try:
             with connection:
                 while not self._is_closed:
-                    begun = receive_some(connection, wait_for_ever)
-                    while len(begun) < len(PLAIN_MAGIC):
-                        begun += receive_some(connection, wait_for_ever)
-                    if is_plain(begun):
-                        lookup = receive_lookup(connection, begun)
-                        send_bytes(connection, self._reply_to_lookup(lookup, connection), self._wait_to_send)
+                    message = receive_any(connection, wait_for_ever, _LONGEST_QUESTION)
+                    if isinstance(message, bytes):
+                        send(connection, self._reply_to_lookup(message, connection), self._wait_to_send)
                         continue
-                    message = receive_rest(connection, begun, wait_for_ever, _LONGEST_QUESTION)
                     if message.kind == EDITION:
                         # One byte: a file does not travel without any.
                         socket.send_fds(connection, [b"\0"], [self._service.edition_file()])
@@ -186,26 +174,26 @@ class LinkServer:
             with self._lock:
                 self._connections.pop(connection, None)
 
-    def _reply_to_lookup(self, frame: bytes, connection: socket.socket) -> list[Buffer]:
+    def _reply_to_lookup(self, frame: bytes, connection: socket.socket) -> Message | bytes:
         # Raised if it can't be read: the connection is good for nothing then.
         lookup, seconds = lookup_of(frame)
         try:
             few = self._service.few(lookup)
-            if few is not None:
-                return [answer_frame(few)]
-            over = _AskedOver(self._clock, seconds, connection)
-            return encode(answer_message(self._service.answer(lookup.ask(), over)))
+            return answer_frame(few) if few is not None else self._answer(lookup.ask(), seconds, connection)
         except Exception as error:  # noqa: BLE001 - it is told to whoever asked
-            return encode(self._told(error, lookup.kind))
+            return self._told(error, lookup.kind)
 
     def _reply(self, message: Message, connection: socket.socket) -> Message:
         try:
             if message.kind == REPORT:
                 return Message(REPORT, {}, (np.frombuffer(self._service.report(), dtype=np.uint8),))
             ask, seconds = ask_of(message)
-            return answer_message(self._service.answer(ask, _AskedOver(self._clock, seconds, connection)))
+            return self._answer(ask, seconds, connection)
         except Exception as error:  # noqa: BLE001 - it is told to whoever asked
             return self._told(error, message.kind)
+
+    def _answer(self, ask: Ask, seconds: float, connection: socket.socket) -> Message:
+        return answer_message(self._service.answer(ask, _AskedOver(self._clock, seconds, connection)))
 
     def _told(self, error: Exception, kind: str) -> Message:
         if not isinstance(error, StrandlineError):

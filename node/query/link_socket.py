@@ -5,7 +5,19 @@ import socket
 from collections.abc import Callable, Sequence
 
 from strandline.errors import Retryable
-from strandline.node.query.frames import MAX_BODY, PREFIX, Buffer, FrameDamaged, Message, decode, encode, lengths_of
+from strandline.node.query.frames import (
+    MAX_BODY,
+    PLAIN_MAGIC,
+    PREFIX,
+    Buffer,
+    FrameDamaged,
+    Message,
+    decode,
+    encode,
+    frame_size,
+    is_plain,
+    lengths_of,
+)
 
 # Linux takes so many buffers in one call.
 _MOST_BUFFERS = 1024
@@ -34,14 +46,13 @@ def wait_for_ever(connection: socket.socket, events: int) -> None:
     poll.poll()
 
 
-def send(connection: socket.socket, message: Message, wait: Waits) -> None:
-    """Send a message. It does not block, even if the socket does; `wait` is called where it would."""
-    buffers: list[Buffer] = encode(message)
-    send_bytes(connection, [b"".join(buffers)] if sum(map(len, buffers)) <= _JOINED else buffers, wait)
-
-
-def send_bytes(connection: socket.socket, left: list[Buffer], wait: Waits) -> None:
-    """The same for what was encoded."""
+def send(connection: socket.socket, message: Message | bytes, wait: Waits) -> None:
+    """Send a message, or a frame that is made. It does not block, even if the socket does; `wait` is called where it
+    would.
+    """
+    left: list[Buffer] = [message] if isinstance(message, bytes) else encode(message)
+    if len(left) > 1 and sum(map(len, left)) <= _JOINED:
+        left = [b"".join(left)]
     while left:
         try:
             if len(left) == 1:
@@ -62,7 +73,7 @@ def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Mes
     nothing.
     """
     # Most messages are short, and are here whole. Nothing follows one before it is answered.
-    return receive_rest(connection, receive_some(connection, wait), wait, most)
+    return receive_rest(connection, _received_some(connection, wait), wait, most)
 
 
 def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Waits, most: int = MAX_BODY) -> Message:
@@ -82,15 +93,17 @@ def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Wait
     return decode(text[:header], _received(connection, body, wait, text[header:]))
 
 
-def receive_lookup(connection: socket.socket, begun: bytes) -> bytes:
-    """The whole frame of a look-up, of which some is here. Raises `LinkBroken` and `FrameDamaged`."""
-    while len(begun) < PREFIX.size:
-        begun += receive_some(connection, wait_for_ever)
-    _, header, body = PREFIX.unpack_from(begun)
-    if header + body > SHORT:
-        raise FrameDamaged(f"a look-up claims to have {header + body:,} bytes")
-    while len(begun) < PREFIX.size + header + body:
-        begun += receive_some(connection, wait_for_ever)
+def receive_any(connection: socket.socket, wait: Waits, most: int) -> Message | bytes:
+    """Receive a message as `receive` does, or the whole frame of what is none but a look-up."""
+    begun = _received_some(connection, wait)
+    while len(begun) < len(PLAIN_MAGIC):
+        begun += _received_some(connection, wait)
+    if not is_plain(begun):
+        return receive_rest(connection, begun, wait, most)
+    while (size := frame_size(begun)) is None or len(begun) < size:
+        if size is not None and size > SHORT:
+            raise FrameDamaged(f"a look-up claims to have {size:,} bytes")
+        begun += _received_some(connection, wait)
     return begun
 
 
@@ -101,8 +114,7 @@ def decode_frame(frame: bytes) -> Message:
     return decode(frame[PREFIX.size : behind], bytearray(frame[behind:]))
 
 
-def receive_some(connection: socket.socket, wait: Waits) -> bytes:
-    """The beginning of a message, which is all of it if it is short."""
+def _received_some(connection: socket.socket, wait: Waits) -> bytes:
     while True:
         try:
             data = connection.recv(SHORT)

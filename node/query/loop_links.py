@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from strandline.node.query.frames import PLAIN_MAGIC, PREFIX, FrameDamaged, lengths_of
+from strandline.node.query.frames import frame_size
 from strandline.node.query.link_socket import SHORT
 
 # So many are kept for the next questions.
@@ -166,21 +166,3 @@ class LoopLink:
         else:
             return
         expected.came()
-
-
-def frame_size(begun: bytes) -> int | None:
-    """The length of the frame that begins like this; None if that is not here yet. What is no frame is as long as
-    nothing: whoever receives it says what is wrong with it.
-    """
-    if len(begun) < PREFIX.size:
-        return None
-    header: int
-    body: int
-    if begun.startswith(PLAIN_MAGIC):
-        _, header, body = PREFIX.unpack_from(begun)
-    else:
-        try:
-            header, body = lengths_of(begun[: PREFIX.size])
-        except FrameDamaged:
-            return 0
-    return PREFIX.size + header + body

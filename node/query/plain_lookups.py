@@ -8,8 +8,8 @@ to say (many series, a warning, an error) is answered with a message.
 
 import struct
 from dataclasses import dataclass
-from typing import Protocol
 
+from strandline.index.documents import AskedOfKeys
 from strandline.index.key_lookup import unpacked_selectors
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.node.query.asks import (
@@ -24,8 +24,9 @@ from strandline.node.query.asks import (
 from strandline.node.query.frames import PLAIN_MAGIC, PREFIX, FrameDamaged
 from strandline.time_range import TimeRange
 
-KINDS = (SERIES, LABEL_NAMES, LABEL_VALUES)
-# The prefix; the kind by its number, the first and the last time, the seconds that there are, how many results are
+_ASKED = {SERIES: AskedOfKeys.SERIES, LABEL_NAMES: AskedOfKeys.NAMES, LABEL_VALUES: AskedOfKeys.VALUES}
+_KINDS = {asked: kind for kind, asked in _ASKED.items()}
+# The prefix; what is asked, the first and the last time, the seconds that there are, how many results are
 # wanted, the length of the label.
 _QUESTION = struct.Struct(f"{PREFIX.format}BqqdIH")
 _COUNT = struct.Struct(f"{PREFIX.format}I")
@@ -53,6 +54,11 @@ class PlainLookup:
         return cls(kind, label, limit, within or _ALL, selectors)
 
     @property
+    def asked(self) -> AskedOfKeys:
+        """What of the series."""
+        return _ASKED[self.kind]
+
+    @property
     def within(self) -> TimeRange | None:
         """The times that are meant."""
         first, last = self.times
@@ -63,7 +69,7 @@ class PlainLookup:
         label, rest = self.label.encode(), self.selectors
         size = _QUESTION.size - PREFIX.size + len(label) + len(rest)
         limit = min(self.limit, _MOST)
-        numbers = (KINDS.index(self.kind), *self.times, seconds, limit, len(label))
+        numbers = (self.asked, *self.times, seconds, limit, len(label))
         return b"".join((_QUESTION.pack(PLAIN_MAGIC, 0, size, *numbers), label, rest))
 
     def ask(self) -> Lookup:
@@ -88,32 +94,18 @@ class FewJson:
 
     series: int
     text: bytes
-    warnings: tuple[str, ...] = ()
-
-
-class AnswersPlainly(Protocol):
-    """Who may answer such a look-up."""
-
-    def few(self, lookup: PlainLookup) -> FewJson | None:
-        """The answer; None if more than a handful match, or there is more to say about it."""
-        ...
-
-
-def is_plain(frame: bytes) -> bool:
-    """Whether a frame is one of these."""
-    return frame.startswith(PLAIN_MAGIC)
 
 
 def lookup_of(frame: bytes) -> tuple[PlainLookup, float]:
     """The question that came, and how much time there is. Raises `FrameDamaged`."""
     try:
-        _, header, body, kind, first, last, seconds, limit, length = _QUESTION.unpack_from(frame)
+        _, header, body, asked, first, last, seconds, limit, length = _QUESTION.unpack_from(frame)
         behind = _QUESTION.size + length
         if header or PREFIX.size + body != len(frame) or behind > len(frame) or not seconds >= 0:
             raise ValueError("its lengths do not fit together")
         label = frame[_QUESTION.size : behind].decode()
-        return PlainLookup(KINDS[kind], label, limit, (first, last), frame[behind:]), seconds
-    except (struct.error, ValueError, IndexError) as error:
+        return PlainLookup(_KINDS[asked], label, limit, (first, last), frame[behind:]), seconds
+    except (struct.error, ValueError, KeyError) as error:
         raise FrameDamaged(f"a look-up can't be read: {error}") from error
 
 

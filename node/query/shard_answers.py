@@ -6,7 +6,7 @@ import numpy as np
 
 from strandline.errors import StrandlineError
 from strandline.index.catalogue import Catalogue
-from strandline.index.documents import AskedOfKeys, PartKeyBatch
+from strandline.index.documents import PartKeyBatch
 from strandline.index.matchers import InvalidMatcher, RegexBudget
 from strandline.index.part_columns import NO_KEYS
 from strandline.index.pylucene.failures import RegexTooCostly
@@ -19,9 +19,6 @@ from strandline.node.query.answers import (
     TermsAnswer,
 )
 from strandline.node.query.asks import (
-    LABEL_NAMES,
-    LABEL_VALUES,
-    SERIES,
     Ask,
     BucketsAsk,
     CardinalityAsk,
@@ -48,7 +45,6 @@ from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard
 
 DEFAULT_BUDGET = RegexBudget(max_terms=5_000_000, max_ms=10_000)
-_ASKED = {SERIES: AskedOfKeys.SERIES, LABEL_NAMES: AskedOfKeys.NAMES, LABEL_VALUES: AskedOfKeys.VALUES}
 # In bytes: whoever waits for a short answer takes no longer one.
 _SHORT_TEXT = SHORT // 2
 # Errors that say something about the question, or about whoever asks. Any other is the shard's own trouble.
@@ -92,9 +88,8 @@ class ShardAnswers:
         if able.warnings or able.shard is not self._known:
             return None
         catalogue = Catalogue(able.lucene, able.shard.index.columns, self._budget)
-        asked = _ASKED[lookup.kind]
         try:
-            found = catalogue.few_as_json(lookup.selectors, asked, lookup.label, within, limit=lookup.limit)
+            found = catalogue.few_as_json(lookup.selectors, lookup.asked, lookup.label, within, limit=lookup.limit)
         except StrandlineError as error:
             raise self._trouble(error) from error
         if found is None or len(found.text) > _SHORT_TEXT:

@@ -68,7 +68,10 @@ def units(place: UnitPlace) -> tuple[Unit, ...]:
 def fitted(template: str, place: UnitPlace) -> str:
     """A template, made to fit."""
     text = re.sub(
-        rf"^(ExecStart=){re.escape(_PROGRAM)}(?= )", lambda m: m[1] + _word(place.program), template, flags=re.MULTILINE
+        rf"^(ExecStart=){re.escape(_PROGRAM)}(?= )",
+        lambda m: m[1] + unit_word(place.program),
+        template,
+        flags=re.MULTILINE,
     )
     text = re.sub(r"^User=.*$", f"User={place.user}", text, flags=re.MULTILINE)
     if place.reads_homes:
@@ -91,7 +94,7 @@ def hidden(paths: tuple[Path, ...]) -> tuple[Path, ...]:
     return tuple(sorted({path for path in paths for folder in _TEMPORARY if path.is_relative_to(folder)}))
 
 
-def _word(program: Path) -> str:
+def unit_word(program: Path) -> str:
     """A path as a unit has it: a per cent sign is written twice, and a space needs quotes."""
     text = str(program).replace("%", "%%")
     return f'"{text}"' if " " in text else text

@@ -9,6 +9,7 @@ from pathlib import Path
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import ExitCode
 from strandline.node.cli import main as cli
+from strandline.node.systemd.units import unit_word
 from strandline.setup.installation import Installation
 from support.real_systemd import Systemd, running_systemd
 
@@ -84,4 +85,4 @@ def installed_units(root: Path) -> Iterator[Units]:
 
 def _word(path: Path) -> str:
     """A path as a directive has it that takes several, each with a place of its own behind a colon."""
-    return '"' + str(path).replace("%", "%%").replace(":", "\\:") + '"'
+    return unit_word(path).replace(":", "\\:")

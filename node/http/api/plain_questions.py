@@ -58,7 +58,7 @@ def _packed(matchers: list[tuple[str, str, str]]) -> bytes | None:
     """A selector that says of labels that they have values, and nothing else."""
     if any(op != "=" or not value for _, op, value in matchers):
         return None
-    return packed_values((label, value) for label, _, value in matchers)
+    return packed_values([(label, value) for label, _, value in matchers])
 
 
 def _plain_selector(written: str) -> list[tuple[str, str, str]]:

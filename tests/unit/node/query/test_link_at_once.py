@@ -23,7 +23,7 @@ from strandline.node.query.link_server import LinkServer
 from strandline.node.query.link_socket import SHORT, Waits
 from strandline.node.query.plain_lookups import FewJson, PlainLookup
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTimedOut, QueryUnavailable
-from strandline.node.query.quick import Question
+from strandline.node.query.quick import AnyQuestion, Question
 from support.http_servers import in_loop
 from support.links import ASK, CLOCK, WAIT_S, Service, give
 
@@ -31,16 +31,20 @@ pytestmark = pytest.mark.unit
 
 Result = TypeVar("Result")
 QUESTION = Question.of(LabelNamesAsk((), None, 1))
+LOOKUP = PlainLookup.about(SERIES, "", 7, None, packed_values([("a", "b")]))
 
 
 def asked_at_once(
-    client: LinkClient, test: Callable[[AskedAtOnce, asyncio.Event], Awaitable[Result]], cancellation: Cancellation
+    client: LinkClient,
+    test: Callable[[AskedAtOnce, asyncio.Event], Awaitable[Result]],
+    cancellation: Cancellation,
+    question: AnyQuestion = QUESTION,
 ) -> Result:
     """Ask in an event loop, and go on with what is under way."""
 
     async def run() -> Result:
         came = asyncio.Event()
-        asked = client.begin_at_once(QUESTION, cancellation, came.set)
+        asked = client.begin_at_once(question, cancellation, came.set)
         assert asked is not None
         return await test(asked, came)
 
@@ -65,22 +69,21 @@ class TestAskedAtOnce:
     def test_a_look_up_is_answered_in_few_words_or_as_any_question_is(
         self, service: Service, client: LinkClient
     ) -> None:
-        lookup = PlainLookup.about(SERIES, "", 7, None, packed_values([("a", "b")]))
         few = FewJson(1, b'[{"a":"b"}]')
         answers: list[FewJson | None] = [few, None]
 
         async def run() -> list[object]:
             found: list[object] = []
             for answer in answers:
-                service.finds = lambda told, answer=answer: answer if told == lookup else None
+                service.finds = lambda told, answer=answer: answer if told == LOOKUP else None
                 came = asyncio.Event()
-                asked = client.begin_at_once(lookup, give(), came.set)
+                asked = client.begin_at_once(LOOKUP, give(), came.set)
                 assert asked is not None
                 await came.wait()
                 found.append(asked.answer())
             return found
 
-        assert in_loop(run()) == [few, BucketsAnswer((), (repr(lookup.ask()),))]
+        assert in_loop(run()) == [few, BucketsAnswer((), (repr(LOOKUP.ask()),))]
 
     @pytest.mark.usefixtures("server")
     def test_a_look_up_that_fails_is_told_and_the_link_goes_on(self, service: Service, client: LinkClient) -> None:
@@ -88,17 +91,9 @@ class TestAskedAtOnce:
             raise QueryUnavailable("fenced")
 
         service.finds = fails
-        lookup = PlainLookup.about(SERIES, "", 7, None, packed_values([("a", "b")]))
-
-        async def run() -> AskedAtOnce:
-            came = asyncio.Event()
-            asked = client.begin_at_once(lookup, give(), came.set)
-            assert asked is not None
-            await came.wait()
-            return asked
-
+        asked = asked_at_once(client, when_it_came, give(), LOOKUP)
         with pytest.raises(QueryUnavailable, match="fenced"):
-            in_loop(run()).answer()
+            asked.answer()
 
     @pytest.mark.usefixtures("server")
     def test_a_connection_is_used_again(self, service: Service, client: LinkClient) -> None:

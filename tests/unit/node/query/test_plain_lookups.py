@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 from strandline.index.key_lookup import packed_selectors, packed_values, unpacked_selectors
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES, LabelNamesAsk, LabelValuesAsk, SeriesAsk
-from strandline.node.query.frames import FrameDamaged
+from strandline.node.query.frames import FrameDamaged, is_plain
 from strandline.node.query.plain_lookups import (
-    KINDS,
     FewJson,
     PlainLookup,
     answer_frame,
     answer_in,
-    is_plain,
     lookup_of,
 )
 from strandline.time_range import TimeRange
@@ -28,7 +26,7 @@ VALUES = st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4)
 TIMES = st.integers(-(2**53), 2**53)
 LOOKUPS = st.builds(
     PlainLookup.about,
-    st.sampled_from(KINDS),
+    st.sampled_from([SERIES, LABEL_NAMES, LABEL_VALUES]),
     TEXTS,
     st.integers(0, 2**31 - 1),
     st.one_of(st.none(), st.tuples(TIMES, TIMES).map(lambda pair: (min(pair), max(pair)))),
