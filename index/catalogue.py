@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from strandline.arrays import I64s, U32s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.cardinality import Cardinality, ValueCardinality
-from strandline.index.documents import AskedOfKeys, FewKeys, KeysJson, PartKeyBatch, TermCounts
+from strandline.index.documents import FewKeys, PartKeyBatch, TermCounts
 from strandline.index.key_labels import names_in, values_in
 from strandline.index.key_lookup import packed_selectors
 from strandline.index.matchers import Matcher, MatchOp, RegexBudget, matchers_named, to_query
@@ -144,20 +144,6 @@ class Catalogue:
         there = rows >= 0
         there[there] = _there(known.start[rows[there]], known.end[rows[there]], within)
         return keys if there.all() else keys.take(order[there])
-
-    def few_as_json(
-        self, selectors: bytes, asked: AskedOfKeys, label: str, within: TimeRange | None, *, limit: int
-    ) -> KeysJson | None:
-        """What is asked of a handful of keys, which selectors match that `index.key_lookup` has packed. None if more
-        match, or some of these were not there in the range, or as `PartKeyIndex.few_as_json` has it.
-        """
-        found = self._lucene.few_as_json(selectors, A_HANDFUL, asked, label, limit)
-        if found is not None:
-            known = self._columns.rows
-            for part_id in found.part_ids:
-                if not _is_there(known, part_id, within):
-                    return None
-        return found
 
     def keys_of(self, part_ids: U32s, *, step: Callable[[], None] = _nothing) -> PartKeyBatch:
         """The keys of some ids, under the rules of `keys`."""

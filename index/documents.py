@@ -13,7 +13,6 @@ into what follows, the first one 0; the part keys, one behind the other.
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from itertools import pairwise
 from typing import Self
 
@@ -172,29 +171,6 @@ def unpack_ids_and_hashes(packed: bytes) -> tuple[NDArray[np.uint32], NDArray[np
     count = int.from_bytes(packed[:4], "little")
     key_hashes = np.frombuffer(packed, _U64, _HASH_WORDS * count, 4 + 4 * count)
     return np.frombuffer(packed, _U32, count, 4), key_hashes.reshape(count, _HASH_WORDS)
-
-
-class AskedOfKeys(IntEnum):
-    """What a list has of some keys: their label sets, the names of their labels, or the values of one label."""
-
-    SERIES = 0
-    NAMES = 1
-    VALUES = 2
-
-
-@dataclass(frozen=True, slots=True)
-class KeysJson:
-    """Of a handful of part keys the ids, and a list in JSON of what was asked of them."""
-
-    part_ids: tuple[int, ...]
-    text: bytes
-
-    @classmethod
-    def unpack(cls, packed: bytes) -> Self:
-        """As the extension's `KeyLookup` has written it."""
-        count = int.from_bytes(packed[:4], "little")
-        behind = 4 + 4 * count
-        return cls(struct.unpack_from(f"<{count}I", packed, 4), packed[behind:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from strandline.wire.kernels.labels import MAX_TEXT
 _MOST_MATCHERS = 64
 _MOST_VALUES = 1000
 _NUMBER = struct.Struct("<H")
-_ONE = _NUMBER.pack(1)
 
 
 def packed_selectors(selectors: Sequence[Sequence[Matcher]]) -> bytes | None:
@@ -43,47 +42,6 @@ def packed_selectors(selectors: Sequence[Sequence[Matcher]]) -> bytes | None:
                     return None
                 parts.append(sized(value))
     return b"".join(parts)
-
-
-def packed_values(matchers: Sequence[tuple[str, str]]) -> bytes:
-    """One selector of labels and a value of each, which is not empty. Raises `MalformedBatch` for too long a text."""
-    parts = [sized(label.encode()) + _ONE + sized(value.encode()) for label, value in matchers]
-    return _NUMBER.pack(len(matchers)) + b"".join(parts)
-
-
-def unpacked_selectors(packed: bytes) -> list[list[tuple[str, str]]]:
-    """The labels with a value of each that selectors name. Raises `ValueError` if they are cut off, and for what
-    `packed_values` does not pack.
-    """
-    position = 0
-
-    def number() -> int:
-        nonlocal position
-        position += _NUMBER.size
-        if position > len(packed):
-            raise ValueError("a selector is cut off")
-        return int.from_bytes(packed[position - _NUMBER.size : position], "little")
-
-    def text() -> str:
-        nonlocal position
-        size = number()
-        position += size
-        if position > len(packed) or not size:
-            raise ValueError("a text is cut off, or empty")
-        return packed[position - size : position].decode()
-
-    def labelled() -> tuple[str, str]:
-        label = text()
-        if number() != 1:
-            raise ValueError("a label has not one value")
-        return label, text()
-
-    selectors = []
-    while position < len(packed):
-        selectors.append([labelled() for _ in range(number())])
-    if not selectors or [] in selectors:
-        raise ValueError("a selector is empty")
-    return selectors
 
 
 def _values(matcher: Matcher) -> Sequence[str] | None:

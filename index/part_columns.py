@@ -8,14 +8,16 @@ stay until there are many of them, and are then squeezed out. So the columns are
 ids were ever given, and bitmaps of ids, which are sorted too, meet them in one pass.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from strandline.arrays import I64s, Rows, U32s, U64s
 from strandline.index.kernels.rows import rows_of_ids
+from strandline.index.part_memory import PartMemory
 
 LIVE: Final = np.iinfo(np.int64).max
 ABSENT: Final = np.iinfo(np.int64).min
@@ -38,6 +40,9 @@ _TYPES: Final = {
     "key_low": np.uint64,
     "key_high": np.uint64,
 }
+# Those that tell whether a key was there: look-ups are answered in Java.
+_SHARED: Final = ("part_id", "start", "end")
+_OWN: Final = tuple(name for name in _TYPES if name not in _SHARED)
 _ROW_BYTES: Final = sum(np.dtype(kind).itemsize for kind in _TYPES.values())
 
 
@@ -63,9 +68,17 @@ class PartRows:
     key_high: U64s
 
     @classmethod
-    def empty(cls, rows: int) -> "PartRows":
-        """So many rows with no meaning yet."""
-        return cls(**{name: np.zeros(rows, dtype=kind) for name, kind in _TYPES.items()})
+    def empty(cls, rows: int, memory: PartMemory) -> "PartRows":
+        """So many rows with no meaning yet. Some of the columns lie in a memory."""
+        own = {name: np.zeros(rows, dtype=kind) for name, kind in _TYPES.items() if name in _OWN}
+        return cls(**_shared(memory, rows), **own)
+
+    def moved_into(self, memory: PartMemory) -> "PartRows":
+        """The same rows with those columns in a memory that lie in one."""
+        shared = _shared(memory, len(self))
+        for name, column in shared.items():
+            column[:] = getattr(self, name)
+        return replace(self, **shared)
 
     @classmethod
     def begun(cls, part_ids: U32s, key_low: U64s, key_high: U64s, metric: U64s) -> "PartRows":
@@ -143,12 +156,16 @@ class PartColumns:
     sees the keys of that moment and their times as they become.
     """
 
+    rows: PartRows
+    memory: PartMemory
+    """Where those columns lie that Java reads, too. Another one when they have moved."""
+    _arrays: PartRows
+    _length: int
+
     def __init__(self, rows: PartRows | None = None) -> None:
         """Empty, or with these rows, which rise by part id and are the columns' own from now on."""
-        self._arrays = rows if rows is not None else PartRows.empty(0)
-        self._length = len(self._arrays)
-        self._absent = int(np.count_nonzero(~self._arrays.present()))
-        self.rows = self._arrays
+        self._take_over(rows)
+        self._absent = int(np.count_nonzero(~self.rows.present()))
         # What is known of a span holds until keys end: starts only fall, and an end that is taken back was no less.
         self._endings = 0
         self._span = (self._endings, NO_KEYS)
@@ -165,12 +182,11 @@ class PartColumns:
         """Put rows behind the others; their ids rise and are greater."""
         length = self._length + len(rows)
         if length > len(self._arrays):
-            larger = PartRows.empty(max(length, len(self._arrays) + len(self._arrays) // GROWTH, 1024))
-            _copy(self.rows, larger, 0)
-            self._arrays = larger
+            self._grow(max(length, len(self._arrays) + len(self._arrays) // GROWTH, 1024))
         _copy(rows, self._arrays, self._length)
         self._length = length
         self.rows = self._arrays.take(slice(0, length))
+        self.memory.tell_length(length)
 
     def end(self, ended: npt.NDArray[np.bool_]) -> None:
         """Let keys end with their last samples."""
@@ -209,12 +225,33 @@ class PartColumns:
         present = self.rows.present()
         moved = (np.cumsum(present) - 1).astype(np.uint32)
         # New arrays: somebody may be reading the old ones.
-        self._arrays = self.rows = self.rows.take(present)
-        self._length, self._absent = len(self._arrays), 0
+        self._take_over(self.rows.take(present))
+        self._absent = 0
         self._endings += 1
         return moved
 
+    def _grow(self, room: int) -> None:
+        memory = self.memory if room <= self.memory.rows else PartMemory(room)
+        larger = PartRows.empty(room, memory)
+        if memory is self.memory:
+            # What lies in it stays where it is.
+            _copy(self.rows, larger, 0, _OWN)
+        else:
+            _copy(self.rows, larger, 0)
+        self._arrays, self.memory = larger, memory
 
-def _copy(source: PartRows, target: PartRows, first: int) -> None:
-    for name in _TYPES:
+    def _take_over(self, rows: PartRows | None) -> None:
+        self._length = len(rows) if rows is not None else 0
+        self.memory = PartMemory(self._length)
+        self._arrays = PartRows.empty(0, self.memory) if rows is None else rows.moved_into(self.memory)
+        self.rows = self._arrays
+        self.memory.tell_length(self._length)
+
+
+def _shared(memory: PartMemory, rows: int) -> dict[str, npt.NDArray[Any]]:
+    return {name: getattr(memory, name)[:rows] for name in _SHARED}
+
+
+def _copy(source: PartRows, target: PartRows, first: int, names: Iterable[str] = _TYPES) -> None:
+    for name in names:
         getattr(target, name)[first : first + len(source)] = getattr(source, name)

@@ -16,18 +16,20 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from strandline.index.cardinality import DEFAULT_LIMIT, METRIC_NAME, Cardinality, ValueCardinality, unpack_values
-from strandline.index.documents import (
-    AskedOfKeys,
-    FewKeys,
-    KeysJson,
-    PartKeyBatch,
-    TermCounts,
-    unpack_ids_and_hashes,
+from strandline.index.documents import FewKeys, PartKeyBatch, TermCounts, unpack_ids_and_hashes
+from strandline.index.part_memory import PartMemory
+from strandline.index.pylucene.classes import (
+    IndexSearcher,
+    IndexWriter,
+    LookupServer,
+    Query,
+    SearcherManager,
+    java,
+    strings_of,
 )
-from strandline.index.pylucene.classes import IndexSearcher, IndexWriter, Query, SearcherManager, java, strings_of
 from strandline.index.pylucene.failures import java_failures
 from strandline.index.pylucene.queries import part_id_in
-from strandline.index.vm import attach_thread, to_java, to_python
+from strandline.index.vm import to_java, to_python
 
 DEFAULT_RAM_BUFFER_MB = 64
 _NO_LIMIT = 2**31 - 1
@@ -152,17 +154,10 @@ class PartKeyIndex:
             packed = self._lookup.few(self._searchers, to_java(selectors), most)
         return FewKeys.unpack(to_python(packed)) if packed is not None else None
 
-    def few_as_json(self, selectors: bytes, most: int, asked: AskedOfKeys, label: str, limit: int) -> KeysJson | None:
-        """What is asked of such keys, a list of at most so many results: None if there are more, or if more than
-        `most` keys match. Each result comes once, label sets in their order, others in that of their
-        bytes.
-        """
-        attach_thread()
+    def let_answer(self, server: LookupServer, memory: PartMemory) -> None:
+        """Let a server of the extension answer look-ups from this index, with what a memory says of its keys."""
         with java_failures():
-            # As characters: those are sooner there than an array of bytes.
-            text = selectors.decode("latin-1")
-            packed = self._lookup.json(self._searchers, text, most, asked.value, label, limit)
-        return KeysJson.unpack(to_python(packed)) if packed is not None else None
+            server.open(self._searchers, memory.path, memory.rows)
 
     def ids_and_hashes(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
         """The part ids and key hashes of all keys, segment by segment, in the order of Lucene's documents."""

@@ -10,6 +10,7 @@ from aiohttp import web
 from prometheus_client.core import Metric as Family
 
 from strandline.clock import Clock
+from strandline.node.http.api.express_lookups import ExpressLookups
 from strandline.node.http.api.kernel_loading import load_kernels
 from strandline.node.http.api.quick_lookups import QuickLookups
 from strandline.node.http.api.routes import api_routes
@@ -61,11 +62,13 @@ class NodeFront:
         self.reload_node: Callable[[], Awaitable[Reload]] | None = None
         """What the admin verb for a reload calls."""
         self._supervisor, self._settings, self._clock, self._mask = supervisor, settings, clock, mask
-        self._queries = CountedQueries(ShardQueries(supervisor.clients, supervisor), self.figures)
+        shards = ShardQueries(supervisor.clients, supervisor)
+        self._queries = CountedQueries(shards, self.figures)
         self._watch = ReadinessWatch(opener, clock)
         self._workers = Workers(clock, concurrency=settings.query.concurrency, timeout_s=settings.query.timeout.seconds)
         self._loading: asyncio.Future[None] | None = None
         self._quick = QuickLookups(self._queries, self._workers, settings.query.max_names, is_open=False)
+        self._express = ExpressLookups(shards, self.figures, clock, settings.query.max_names, is_open=False)
         self._answering: dict[str, Handler] = {}
         self._server: HttpServer | None = None
 
@@ -80,6 +83,7 @@ class NodeFront:
             middlewares=(observing(self.figures, self._clock),),
             counts=self.figures,
             clock=self._clock,
+            express=self._express,
         )
         self.bound: BoundAddress = await self._server.start()
         self._watch.start()
@@ -101,7 +105,7 @@ class NodeFront:
             self._server.reload(settings.http)
         if settings.query != self._settings.query:
             self._workers.reload(concurrency=settings.query.concurrency, timeout_s=settings.query.timeout.seconds)
-            self._quick.max_names = settings.query.max_names
+            self._quick.max_names = self._express.max_names = settings.query.max_names
             self._answering = {route.path: route.handler for route in self._query_routes(settings.query)}
         self._settings = settings
 
@@ -149,7 +153,7 @@ class NodeFront:
     def _open_quick_side(self, loading: "asyncio.Future[None]") -> None:
         # Whoever needs a kernel that could not be loaded says why.
         if not loading.cancelled() and loading.exception() is None:
-            self._quick.is_open = True
+            self._quick.is_open = self._express.is_open = True
 
     def _collect(self) -> tuple[Family, ...]:
         return node_families(self._supervisor.shards(), self.figures, self._watch.figures(), self._clock.now_ms())

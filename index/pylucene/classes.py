@@ -122,9 +122,14 @@ class KeyLookup(Protocol):
     """Finds keys by the values of their labels, in one call."""
 
     def few(self, searchers: SearcherManager, selectors: JavaBytes, most: int) -> JavaBytes | None: ...
-    def json(  # noqa: PLR0917 - Java has no keywords
-        self, searchers: SearcherManager, selectors: str, most: int, asked: int, label: str, limit: int
-    ) -> JavaBytes | None: ...
+
+
+class LookupServer(Protocol):
+    """Answers look-ups by itself."""
+
+    def open(self, searchers: SearcherManager, file: str, rows: int) -> None: ...
+    def shut(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class TermCounts(Protocol):
@@ -179,6 +184,7 @@ class JavaClasses:
     part_id_bitmaps: PartIdBitmaps
     part_key_columns: PartKeyColumns
     key_lookup: KeyLookup
+    lookup_server: Callable[[str], LookupServer]
     term_counts: TermCounts
     cardinality: Cardinality
     term_sets: TermSets
@@ -246,6 +252,7 @@ def _load(error: type[Exception]) -> JavaClasses:
         part_id_bitmaps=ours.PartIdBitmaps,
         part_key_columns=ours.PartKeyColumns,
         key_lookup=ours.KeyLookup,
+        lookup_server=ours.LookupServer,
         term_counts=ours.TermCounts,
         cardinality=ours.Cardinality,
         term_sets=ours.TermSets,

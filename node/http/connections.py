@@ -6,7 +6,7 @@ Requests that have a quick side are answered there, between those that aiohttp a
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -17,8 +17,9 @@ from aiohttp.web_exceptions import HTTPException
 from strandline.node.http.errors import Fault, unexpected
 from strandline.node.http.quick_handlers import UnderWay
 from strandline.node.http.quick_side import Begun, QuickSide
+from strandline.node.http.turns import Turn
 from strandline.node.http.whole import HEADERS, Whole
-from strandline.node.http.whole_requests import RequestReader, WholeRequest
+from strandline.node.http.whole_requests import Headers, RequestReader, WholeRequest
 
 log = structlog.get_logger(__name__)
 # To ask it for its level takes less than to let it drop a line.
@@ -49,14 +50,18 @@ class ConnectionLimits:
     timeout_s: float
 
 
-@dataclass(slots=True)
-class _Turn:
-    """A request whose answer is worked on at the quick side: its bytes, and what came behind it."""
+class _QuickTurn(Turn):
+    """At the quick side."""
 
-    data: bytes
-    begun: Begun
-    under_way: UnderWay
-    behind: bytearray = field(default_factory=bytearray)
+    __slots__ = ("_quick", "begun", "under_way")
+
+    def __init__(self, data: bytes, begun: Begun, under_way: UnderWay, quick: QuickSide) -> None:
+        super().__init__(data)
+        self.begun, self.under_way, self._quick = begun, under_way, quick
+
+    def abandon(self) -> None:
+        self.under_way.abandon()
+        self._quick.passed_on()
 
 
 class Connection(web.RequestHandler):
@@ -80,7 +85,7 @@ class Connection(web.RequestHandler):
         self._most, self._quick = limits.connections, quick
         # Until now every request came whole, so that aiohttp has no half of one.
         self._is_plain, self._reader = True, RequestReader()
-        self._turn: _Turn | None = None
+        self._turn: Turn | None = None
         self._turn_over: asyncio.Future[None] | None = None
         self._handed_over: Begun | None = None
         self._closes = False
@@ -99,26 +104,55 @@ class Connection(web.RequestHandler):
         self._end_watch()
         turn, self._turn = self._turn, None
         if turn is not None:
-            turn.under_way.abandon()
-            self._quick.passed_on()
+            turn.abandon()
             self._end_turn()
         self.abandon_handed_over()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._turn is not None:
+        turn = self._turn
+        if turn is not None:
             # Requests may be sent before others are answered, though hardly any client does. Whoever reads no longer
             # does not see a client go away, so that it takes much to do so.
-            self._turn.behind += data
-            if len(self._turn.behind) > _MOST_BEHIND and self.transport is not None:
+            turn.behind += data
+            if len(turn.behind) > _MOST_BEHIND and self.transport is not None:
                 self.transport.pause_reading()
             return
+        express = self._quick.express
+        if express is not None and self._is_plain and self._is_idle():
+            self._turn = express.begin(data, self)
+            if self._turn is not None:
+                return
+        self._ordinarily(data)
+
+    def _ordinarily(self, data: bytes) -> None:
         if self._is_plain:
             request = self._reader.read(data)
             self._is_plain = request is not None
             if request is not None and self._is_idle() and self._takes_turn(request, data):
                 return
         super().data_received(data)
+
+    def cleared_fields(self, data: bytes, line_end: int) -> Headers | None:
+        """As `ExpressClient` has it."""
+        headers = self._reader.known_fields(data, line_end)
+        return headers if headers is not None and headers.cleared_for == self._quick.clearance() else None
+
+    def express_answered(self, whole: Whole, seconds: float) -> None:
+        """As `ExpressClient` has it."""
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            self._write(whole)
+            if _ACCESS.isEnabledFor(logging.DEBUG):
+                self._log_answer("GET", turn.data[4:].split(b"?")[0].decode("latin-1"), whole, seconds)
+            self._go_on(turn)
+
+    def express_declined(self) -> None:
+        """As `ExpressClient` has it."""
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            self._ordinarily(turn.data)
+            self._go_on(turn)
 
     @property
     def handed_over(self) -> Begun | None:
@@ -171,13 +205,13 @@ class Connection(web.RequestHandler):
         if isinstance(begun.answer, Whole):
             self._reply(begun, begun.answer)
         else:
-            self._turn = _Turn(data, begun, begun.answer)
+            self._turn = _QuickTurn(data, begun, begun.answer, self._quick)
             begun.answer.when_here(self._arrived)
         return True
 
     def _arrived(self) -> None:
         turn, self._turn = self._turn, None
-        if turn is None:
+        if not isinstance(turn, _QuickTurn):
             return
         whole = turn.under_way.take()
         if whole is not None:
@@ -186,11 +220,18 @@ class Connection(web.RequestHandler):
             self._quick.passed_on()
             self._handed_over = turn.begun
             super().data_received(turn.data)
+        self._go_on(turn)
+
+    def _go_on(self, turn: Turn) -> None:
+        """A turn is over. The same request may have begun another one."""
+        if self._turn is not None:
+            self._turn.behind += turn.behind
+            return
         if self._closes or self._turn_over is not None:
             self._end_turn()
         if turn.behind and self.transport is not None:
             self.transport.resume_reading()
-            self.data_received(bytes(turn.behind))
+            self.data_received(turn.behind)
 
     def _end_turn(self) -> None:
         if self._closes:
@@ -199,19 +240,24 @@ class Connection(web.RequestHandler):
             self._turn_over.set_result(None)
 
     def _reply(self, begun: Begun, whole: Whole) -> None:
-        transport = self.transport
-        if transport is None:
+        if self.transport is None:
             self._quick.passed_on()
             return
-        transport.write(self._quick.raw(whole))
-        self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        self._write(whole)
         seconds = self._quick.answered(begun)
-        if not _ACCESS.isEnabledFor(logging.DEBUG):
-            return
+        if _ACCESS.isEnabledFor(logging.DEBUG):
+            self._log_answer(begun.request.method, begun.request.path, whole, seconds)
+
+    def _write(self, whole: Whole) -> None:
+        if self.transport is not None:
+            self.transport.write(self._quick.raw(whole))
+            self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+
+    def _log_answer(self, method: str, path: str, whole: Whole, seconds: float) -> None:
         log.debug(
             "request",
-            method=begun.request.method,
-            path=begun.request.path,
+            method=method,
+            path=path,
             status=200,
             bytes=len(whole.body),
             ms=round(seconds * 1000, 1),

@@ -13,6 +13,7 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.node.http.errors import Refused
+from strandline.node.http.express import Express
 from strandline.node.http.quick_handlers import UnderWay
 from strandline.node.http.routes import Route
 from strandline.node.http.whole import HttpDates, Whole
@@ -53,8 +54,21 @@ class Begun:
 class QuickSide:
     """The quick side of a server. It belongs to one event loop."""
 
-    def __init__(self, routes: Iterable[Route], check: Check, clock: Clock, counts: Counts | None = None) -> None:
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        check: Check,
+        clock: Clock,
+        counts: Counts | None = None,
+        *,
+        express: Express | None = None,
+        clearance: Callable[[], object] = object,
+    ) -> None:
+        """`express` is asked before all, for requests whose header fields were cleared for reading: `clearance` tells
+        what such are marked with.
+        """
         self._check, self._clock, self._counts = check, clock, counts
+        self.express, self.clearance = express, clearance
         self._dates = HttpDates()
         self._exact: dict[str, Route] = {}
         self._with_name: list[tuple[str, str, Route]] = []

@@ -18,11 +18,12 @@ from strandline.clock import Clock, SystemClock
 from strandline.node.http.auth import Tokens
 from strandline.node.http.connections import Connection, ConnectionLimits, begun_abandoned
 from strandline.node.http.errors import Refused, SlowRequest, errors_answered
+from strandline.node.http.express import Express
 from strandline.node.http.listening import BoundAddress, address_of, bound_socket, load_certificate, tls_context
 from strandline.node.http.marks import ANSWER_BEGUN
 from strandline.node.http.origins import check_origin
 from strandline.node.http.quick_side import Counts, QuickSide
-from strandline.node.http.routes import Handler, Route
+from strandline.node.http.routes import Access, Handler, Route
 from strandline.node.http.whole import HEADERS
 from strandline.node.http.whole_requests import WholeRequest
 from strandline.node.masking import SecretMask
@@ -49,9 +50,10 @@ class HttpServer:
         middlewares: Sequence[Middleware] = (),
         counts: Counts | None = None,
         clock: Clock | None = None,
+        express: Express | None = None,
     ) -> None:
         """`middlewares` see each request first and its answer last, errors as they are answered; `counts` is told of
-        requests that are answered without them.
+        requests that are answered without them, but for those that `express` answers.
         """
         self._address = address
         self._listening_host, _ = split_listen_address(address)
@@ -68,7 +70,9 @@ class HttpServer:
         self._app.on_response_prepare.append(_prepared)
         for route in routes:
             self._add(route)
-        self._quick = QuickSide(routes, self._check_whole, clock or SystemClock(), counts)
+        self._quick = QuickSide(
+            routes, self._check_whole, clock or SystemClock(), counts, express=express, clearance=self._clearance
+        )
         self._runner = web.AppRunner(self._app, handler_cancellation=True)
         self._server: asyncio.Server | None = None
         self._stopping = asyncio.Lock()
@@ -139,10 +143,14 @@ class HttpServer:
 
     def _check_whole(self, request: WholeRequest, route: Route) -> None:
         """The same for a request whose header fields may have been looked at before."""
-        clearance = (route.access, request.method, self._tokens.version)
+        clearance = self._clearance(route.access, request.method)
         if request.headers.cleared_for != clearance:
             self._check(request, route)
             request.headers.cleared_for = clearance
+
+    def _clearance(self, access: Access = Access.READ, method: str = "GET") -> object:
+        """What header fields are marked with whose sender may do this, until there are other tokens."""
+        return access, method, self._tokens.version
 
     def _guarded(self, route: Route) -> Handler:
         async def guarded(request: web.Request) -> web.StreamResponse:

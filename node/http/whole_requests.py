@@ -94,6 +94,10 @@ class RequestReader:
         method, path, query = line.groups("")
         return WholeRequest(method, path, query, self._headers, body)
 
+    def known_fields(self, data: bytes, line_end: int) -> Headers | None:
+        """The header fields behind the first line of a request without a body, if the request before had the same."""
+        return self._headers if self._written is not None and data[line_end:] == self._written else None
+
 
 def _plain_headers(written: bytes) -> Headers | None:
     """What header lines say; None if a request with them is not a plain one."""

@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 from strandline.index.matchers import InvalidMatcher
 from strandline.index.pylucene.failures import RegexTooCostly
-from strandline.node.metrics.front_figures import FrontFigures
+from strandline.node.metrics.front_figures import ANSWERED, FrontFigures
 from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
@@ -26,7 +26,6 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.edition import Edition
-from strandline.node.query.few_json import FewFound
 from strandline.node.query.queries import (
     Cancellation,
     NodeQueries,
@@ -35,11 +34,11 @@ from strandline.node.query.queries import (
     QueryTooLarge,
     QueryUnavailable,
 )
-from strandline.node.query.quick import AnyQuestion, Coming, LookupAnswer, QuickQueries
+from strandline.node.query.quick import Coming, LookupAnswer, Question, QuickQueries
 
-Given = TypeVar("Given", bound=Answer | FewFound)
+Given = TypeVar("Given", bound=Answer)
 
-ANSWERED, KEPT, WARNED, FAILED = "answered", "kept", "warned", "failed"
+KEPT, WARNED, FAILED = "kept", "warned", "failed"
 _OUTCOMES: tuple[tuple[type[BaseException], str], ...] = (
     (QueryTooLarge, "too-large"),
     (QueryTimedOut, "timed-out"),
@@ -81,16 +80,14 @@ class CountedQueries:
     def edition(self) -> Edition | None:
         return self._queries.edition()
 
-    def kept(self, question: AnyQuestion) -> None:
+    def kept(self, question: Question) -> None:
         self._queries.kept(question)
         self._figures.asked(question.kind, KEPT)
 
-    def begin_at_once(
-        self, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
-    ) -> Coming | None:
+    def begin_at_once(self, question: Question, cancellation: Cancellation, came: Callable[[], None]) -> Coming | None:
         return self._queries.begin_at_once(question, cancellation, came)
 
-    def fetch(self, question: AnyQuestion, coming: Coming) -> LookupAnswer:
+    def fetch(self, question: Question, coming: Coming) -> LookupAnswer:
         return self._counted(question.kind, coming.answer)
 
     def _counted(self, ask: str, question: Callable[[], Given]) -> Given:
@@ -100,7 +97,6 @@ class CountedQueries:
             self._figures.asked(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
             raise
         series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer) else 0
-        series = answer.series if isinstance(answer, FewFound) else series
         samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
         self._figures.asked(ask, WARNED if answer.warnings else ANSWERED, series=series, samples=samples)
         return answer

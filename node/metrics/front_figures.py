@@ -12,6 +12,8 @@ from strandline.clock import Clock
 from strandline.node.metrics.families import Distribution
 from strandline.node.shard.report import ProcessFigures
 
+ANSWERED = "answered"
+"""What came of a question that was answered, and nothing more to be said about it."""
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Upper bounds of the buckets of requests' durations."""
 
@@ -72,10 +74,7 @@ class FrontFigures:
     def observe(self, handler: str, code: int, seconds: float) -> None:
         """A request was answered. `handler` is a path's pattern: there must be few of them, whatever clients send."""
         with self._lock:
-            self._requests[handler, str(code)] += 1
-            durations = self._durations.setdefault(handler, [0] * (len(BOUNDS_S) + 1))
-            durations[bisect_left(BOUNDS_S, seconds)] += 1
-            self._seconds[handler] = self._seconds.get(handler, 0.0) + seconds
+            self._observe(handler, str(code), seconds)
 
     def asked(self, ask: str, outcome: str, *, series: int = 0, samples: int = 0) -> None:
         """A question to the shards has come to its end, with so many series and samples."""
@@ -83,6 +82,15 @@ class FrontFigures:
             self._queries[ask, outcome] += 1
             self._series += series
             self._samples += samples
+
+    def looked_up(self, handler: str, ask: str, seconds: float, series: int) -> None:
+        """A request that had begun was answered by one question to the shards."""
+        # Under one lock: the look-up itself takes no longer than a few of them.
+        with self._lock:
+            self._in_flight -= 1
+            self._observe(handler, "200", seconds)
+            self._queries[ask, ANSWERED] += 1
+            self._series += series
 
     def watchdog_fed(self) -> None:
         """Systemd was told that the node lives."""
@@ -106,6 +114,14 @@ class FrontFigures:
                 started_at=self._started_at,
                 process=ProcessFigures.now(),
             )
+
+    def _observe(self, handler: str, code: str, seconds: float) -> None:
+        self._requests[handler, code] += 1
+        durations = self._durations.get(handler)
+        if durations is None:
+            durations = self._durations[handler] = [0] * (len(BOUNDS_S) + 1)
+        durations[bisect_left(BOUNDS_S, seconds)] += 1
+        self._seconds[handler] = self._seconds.get(handler, 0.0) + seconds
 
 
 def _distribution(durations: list[int], total: float) -> Distribution:

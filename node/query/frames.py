@@ -81,11 +81,6 @@ def lengths_of(prefix: bytes | bytearray, most: int = MAX_BODY) -> tuple[int, in
     return header, body
 
 
-def is_plain(begun: bytes) -> bool:
-    """Whether a frame that begins like this is one of `plain_lookups`. The first four bytes tell it."""
-    return begun.startswith(PLAIN_MAGIC)
-
-
 def frame_size(begun: bytes) -> int | None:
     """The length of the frame that begins like this; None if that is not here yet. What is no frame is as long as
     nothing: whoever receives it says what is wrong with it.

@@ -11,14 +11,14 @@ from strandline.clock import Clock
 from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
 from strandline.node.query.edition import Edition, EditionReader
-from strandline.node.query.frames import FrameDamaged, Message, is_plain
+from strandline.node.query.frames import FrameDamaged, Message
 from strandline.node.query.link_server import EDITION, REPORT
 from strandline.node.query.link_socket import SHORT, LinkBroken, decode_frame, receive, receive_rest, send
 from strandline.node.query.loop_links import Expected, LoopLinks
 from strandline.node.query.messages import ERROR, answer_of, ask_message, error_of
-from strandline.node.query.plain_lookups import FewJson, answer_in
+from strandline.node.query.plain_lookups import lookups_path
 from strandline.node.query.queries import Cancellation, QueryTimedOut, QueryUnavailable
-from strandline.node.query.quick import AnyQuestion
+from strandline.node.query.quick import Question
 from strandline.node.shard.report import ShardReport
 
 # So many connections are kept for the next questions.
@@ -41,6 +41,8 @@ class LinkClient:
         self._idle: list[socket.socket] = []
         self._page: tuple[EditionReader, socket.socket] | None = None
         self._loop_links = LoopLinks(path)
+        self.lookups = LoopLinks(lookups_path(path))
+        """An event loop's connections to the shard's `LookupServer`."""
         self._is_closed = False
 
     def close(self) -> None:
@@ -49,6 +51,7 @@ class LinkClient:
             idle, self._idle, self._is_closed = self._idle, [], True
         for connection in idle:
             connection.close()
+        self.lookups.close()
         self._loop_links.close()
         if self._page is not None:
             self._drop_page(self._page)
@@ -75,7 +78,7 @@ class LinkClient:
         return Asked(self, ask_message(ask, cancellation.seconds_left), cancellation, self.take())
 
     def begin_at_once(
-        self, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
+        self, question: Question, cancellation: Cancellation, came: Callable[[], None]
     ) -> "AskedAtOnce | None":
         """The same for an event loop, which must not wait: None if it would have to. `came` is called by the loop when
         there is nothing more for it to wait for.
@@ -263,17 +266,17 @@ class AskedAtOnce(Expected):
     __slots__ = ("_cancellation", "_client", "_question")
 
     def __init__(
-        self, client: LinkClient, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
+        self, client: LinkClient, question: Question, cancellation: Cancellation, came: Callable[[], None]
     ) -> None:
         super().__init__(came)
         self._client, self._question, self._cancellation = client, question, cancellation
 
-    def answer(self) -> Answer | FewJson:
+    def answer(self) -> Answer:
         """The answer, under the rules of `Asked.answer`."""
         frame = self.frame
         try:
             if frame is not None:
-                return answer_in(frame) if is_plain(frame) else answer_of(decode_frame(frame))
+                return answer_of(decode_frame(frame))
             if self.rest is not None:
                 return answer_of(self._received(*self.rest))
         except FrameDamaged as error:

@@ -22,9 +22,8 @@ from strandline.errors import Fatal, StrandlineError
 from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
 from strandline.node.query.frames import FrameDamaged, Message
-from strandline.node.query.link_socket import LinkBroken, receive_any, send, wait_for_ever
+from strandline.node.query.link_socket import LinkBroken, receive, send, wait_for_ever
 from strandline.node.query.messages import answer_message, ask_of, error_message
-from strandline.node.query.plain_lookups import FewJson, PlainLookup, answer_frame, lookup_of
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryUnavailable
 
 _LOG = structlog.get_logger(__name__)
@@ -51,10 +50,6 @@ class LinkService(Protocol):
     """What is behind the link. Any thread may ask."""
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer: ...
-
-    def few(self, lookup: PlainLookup) -> FewJson | None:
-        """The answer to a look-up if that is about a handful of series; None if `answer` has to be asked."""
-        ...
 
     def report(self) -> bytes:
         """How the shard is, as `ShardReport.to_json` says it."""
@@ -157,10 +152,7 @@ class LinkServer:
         try:
             with connection:
                 while not self._is_closed:
-                    message = receive_any(connection, wait_for_ever, _LONGEST_QUESTION)
-                    if isinstance(message, bytes):
-                        send(connection, self._reply_to_lookup(message, connection), self._wait_to_send)
-                        continue
+                    message = receive(connection, wait_for_ever, _LONGEST_QUESTION)
                     if message.kind == EDITION:
                         # One byte: a file does not travel without any.
                         socket.send_fds(connection, [b"\0"], [self._service.edition_file()])
@@ -173,15 +165,6 @@ class LinkServer:
         finally:
             with self._lock:
                 self._connections.pop(connection, None)
-
-    def _reply_to_lookup(self, frame: bytes, connection: socket.socket) -> Message | bytes:
-        # Raised if it can't be read: the connection is good for nothing then.
-        lookup, seconds = lookup_of(frame)
-        try:
-            few = self._service.few(lookup)
-            return answer_frame(few) if few is not None else self._answer(lookup.ask(), seconds, connection)
-        except Exception as error:  # noqa: BLE001 - it is told to whoever asked
-            return self._told(error, lookup.kind)
 
     def _reply(self, message: Message, connection: socket.socket) -> Message:
         try:

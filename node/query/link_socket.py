@@ -5,19 +5,7 @@ import socket
 from collections.abc import Callable, Sequence
 
 from strandline.errors import Retryable
-from strandline.node.query.frames import (
-    MAX_BODY,
-    PLAIN_MAGIC,
-    PREFIX,
-    Buffer,
-    FrameDamaged,
-    Message,
-    decode,
-    encode,
-    frame_size,
-    is_plain,
-    lengths_of,
-)
+from strandline.node.query.frames import MAX_BODY, PREFIX, Buffer, FrameDamaged, Message, decode, encode, lengths_of
 
 # Linux takes so many buffers in one call.
 _MOST_BUFFERS = 1024
@@ -46,12 +34,10 @@ def wait_for_ever(connection: socket.socket, events: int) -> None:
     poll.poll()
 
 
-def send(connection: socket.socket, message: Message | bytes, wait: Waits) -> None:
-    """Send a message, or a frame that is made. It does not block, even if the socket does; `wait` is called where it
-    would.
-    """
-    left: list[Buffer] = [message] if isinstance(message, bytes) else encode(message)
-    if len(left) > 1 and sum(map(len, left)) <= _JOINED:
+def send(connection: socket.socket, message: Message, wait: Waits) -> None:
+    """Send a message. It does not block, even if the socket does; `wait` is called where it would."""
+    left: list[Buffer] = encode(message)
+    if sum(map(len, left)) <= _JOINED:
         left = [b"".join(left)]
     while left:
         try:
@@ -91,20 +77,6 @@ def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Wait
         text += _received(connection, header - len(text), wait)
     # The body in memory of its own: its columns are aligned there.
     return decode(text[:header], _received(connection, body, wait, text[header:]))
-
-
-def receive_any(connection: socket.socket, wait: Waits, most: int) -> Message | bytes:
-    """Receive a message as `receive` does, or the whole frame of what is none but a look-up."""
-    begun = _received_some(connection, wait)
-    while len(begun) < len(PLAIN_MAGIC):
-        begun += _received_some(connection, wait)
-    if not is_plain(begun):
-        return receive_rest(connection, begun, wait, most)
-    while (size := frame_size(begun)) is None or len(begun) < size:
-        if size is not None and size > SHORT:
-            raise FrameDamaged(f"a look-up claims to have {size:,} bytes")
-        begun += _received_some(connection, wait)
-    return begun
 
 
 def decode_frame(frame: bytes) -> Message:

@@ -29,7 +29,7 @@ class LoopLinks:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
-    def ask(self, question: bytes, expected: "Expected") -> bool:
+    def ask(self, question: bytes | memoryview, expected: "Expected") -> bool:
         """Send a question whose answer is expected; False if that can't be done without waiting."""
         while self._idle:
             if self._idle.pop().ask(question, expected):
@@ -114,7 +114,7 @@ class LoopLink:
         self._begun = b""
         loop.add_reader(connection, self._readable)
 
-    def ask(self, question: bytes, expected: Expected) -> bool:
+    def ask(self, question: bytes | memoryview, expected: Expected) -> bool:
         """Send a question; False, and the connection is closed, if it does not go out at once and whole."""
         try:
             sent = self._connection.send(question)

@@ -25,8 +25,8 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.edition import Edition, joined
-from strandline.node.query.few_json import FewFound, merged_few, series_columns, terms_columns
 from strandline.node.query.link_socket import SHORT
+from strandline.node.query.loop_links import LoopLinks
 from strandline.node.query.merging import (
     merge_buckets,
     merge_cardinality,
@@ -35,14 +35,13 @@ from strandline.node.query.merging import (
     merge_terms,
 )
 from strandline.node.query.messages import QueryFailed
-from strandline.node.query.plain_lookups import FewJson
 from strandline.node.query.queries import Cancellation, QueryUnavailable
-from strandline.node.query.quick import AnyQuestion, Coming, LookupAnswer
+from strandline.node.query.quick import Coming, LookupAnswer, Question
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.supervisor.standing import NodeStanding, ProcessState, ShardStanding
 
-OneAnswer = TypeVar("OneAnswer", bound=Answer | FewJson)
-Told = TypeVar("Told", bound=Answer | FewFound)
+OneAnswer = TypeVar("OneAnswer", bound=Answer)
+Told = TypeVar("Told", bound=Answer)
 # A top over several shards is made of longer tops of each: what is in no shard's own is missed.
 _LONGER_TOPS = 10
 # Held for a moment, to decide between whoever fetches an answer and whoever gives it up.
@@ -52,7 +51,7 @@ _FETCHING = threading.Lock()
 class Pending(Protocol):
     """A question that a shard works on."""
 
-    def answer(self) -> Answer | FewJson: ...
+    def answer(self) -> Answer: ...
 
     def abandon(self) -> None: ...
 
@@ -72,10 +71,13 @@ OnePending = TypeVar("OnePending", bound=Pending)
 class ShardClient(Protocol):
     """Whoever asks one shard: a `LinkClient`."""
 
+    @property
+    def lookups(self) -> LoopLinks: ...
+
     def begin(self, ask: Ask, cancellation: Cancellation) -> Pending: ...
 
     def begin_at_once(
-        self, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
+        self, question: Question, cancellation: Cancellation, came: Callable[[], None]
     ) -> PendingAtOnce | None: ...
 
     def edition(self) -> Edition | None: ...
@@ -128,17 +130,21 @@ class ShardQueries:
         known = [edition for edition in editions if edition is not None]
         return joined(known) if len(known) == len(editions) else None
 
-    def kept(self, question: AnyQuestion) -> None:
+    def lookup_links(self) -> Sequence[LoopLinks] | None:
+        """Where all shards answer look-ups beside their links; None if one has to be waited for, or can't answer."""
+        return self._line_up().lookups
+
+    def kept(self, question: Question) -> None:
         """Nothing is counted here."""
 
     def begin_at_once(
-        self, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
+        self, question: Question, cancellation: Cancellation, came: Callable[[], None]
     ) -> "ComingFromShards | None":
         """Ask all shards as `QuickQueries` has it."""
         coming = ComingFromShards(self._line_up(), question, cancellation, came)
         return coming if coming.begin_all() else None
 
-    def fetch(self, _question: AnyQuestion, coming: Coming) -> LookupAnswer:
+    def fetch(self, _question: Question, coming: Coming) -> LookupAnswer:
         return coming.answer()
 
     def _line_up(self) -> "_LineUp":
@@ -173,6 +179,8 @@ class _LineUp:
                 self.able.append((shard, clients[shard]))
             else:
                 self.trouble[shard] = reason
+        everyone = [client.lookups for _, client in self.able]
+        self.lookups = everyone if everyone and not self.trouble else None
 
 
 class _Asked(Generic[OnePending]):
@@ -201,8 +209,8 @@ class _Asked(Generic[OnePending]):
                 self.give_up()
         return True
 
-    def answers(self, *kinds: type[OneAnswer]) -> tuple[list[OneAnswer], tuple[str, ...]]:
-        """The answers of these kinds, one at least, and warnings about shards that gave none.
+    def answers(self, kind: type[OneAnswer]) -> tuple[list[OneAnswer], tuple[str, ...]]:
+        """The answers of a kind, one at least, and warnings about shards that gave none.
 
         An error that speaks of the question is raised at once, and the other shards are told to give it up.
         """
@@ -214,7 +222,7 @@ class _Asked(Generic[OnePending]):
                 except (QueryUnavailable, QueryFailed) as error:
                     self._trouble[shard] = _named(error, shard)
                     continue
-                if not isinstance(answer, kinds):
+                if not isinstance(answer, kind):
                     self._trouble[shard] = f"shard {shard} answered something else than was asked"
                     continue
                 answers.append(answer)
@@ -242,7 +250,7 @@ class ComingFromShards(_Asked[PendingAtOnce]):
     """`Coming` from all shards of a node."""
 
     def __init__(
-        self, line_up: _LineUp, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
+        self, line_up: _LineUp, question: Question, cancellation: Cancellation, came: Callable[[], None]
     ) -> None:
         self._able, self._trouble, self.pending = line_up.able, line_up.trouble.copy(), {}
         self._question, self._cancellation, self._came = question, cancellation, came
@@ -272,11 +280,11 @@ class ComingFromShards(_Asked[PendingAtOnce]):
         with _FETCHING:
             self._cancellation.check()
             self._is_fetched = True
-        answers, warnings = self.answers(SeriesAnswer, TermsAnswer, FewJson)
-        few = [answer for answer in answers if isinstance(answer, FewJson)]
-        kind, limit = self._question.kind, self._question.limit
-        found = merged_few(kind, few, limit) if len(few) == len(answers) else _merged(kind, answers, limit)
-        return _warned(found, warnings) if warnings else found
+        if self._question.kind == SERIES:
+            series, warnings = self.answers(SeriesAnswer)
+            return _warned(merge_series(series, self._question.limit), warnings)
+        terms, warnings = self.answers(TermsAnswer)
+        return _warned(merge_terms(terms, self._question.limit), warnings)
 
     def look_at_time(self) -> None:
         if self._missing and not self._cancellation.seconds_left:
@@ -299,15 +307,6 @@ class ComingFromShards(_Asked[PendingAtOnce]):
         self._missing -= 1
         if not self._missing:
             self._came()
-
-
-def _merged(kind: str, answers: Sequence[Answer | FewJson], limit: int) -> SeriesAnswer | TermsAnswer:
-    """Answers of which some are about more than a handful."""
-    if kind == SERIES:
-        series = [series_columns(one) if isinstance(one, FewJson) else one for one in answers]
-        return merge_series([one for one in series if isinstance(one, SeriesAnswer)], limit)
-    terms = [terms_columns(one) if isinstance(one, FewJson) else one for one in answers]
-    return merge_terms([one for one in terms if isinstance(one, TermsAnswer)], limit)
 
 
 def _warned(answer: Told, warnings: tuple[str, ...]) -> Told:

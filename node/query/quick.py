@@ -7,14 +7,12 @@ from typing import Any, Protocol
 from strandline.node.query.answers import SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import Lookup
 from strandline.node.query.edition import Edition
-from strandline.node.query.few_json import FewFound
 from strandline.node.query.frames import Message, encode
 from strandline.node.query.link_socket import decode_frame
 from strandline.node.query.messages import ask_message, ask_of
-from strandline.node.query.plain_lookups import PlainLookup
 from strandline.node.query.queries import Cancellation
 
-LookupAnswer = SeriesAnswer | TermsAnswer | FewFound
+LookupAnswer = SeriesAnswer | TermsAnswer
 
 
 @dataclass(slots=True)
@@ -51,9 +49,6 @@ class Question:
         return b"".join(encode(Message(self.kind, self.fields | {"seconds": seconds})))
 
 
-AnyQuestion = Question | PlainLookup
-
-
 class Coming(Protocol):
     """An answer on its way to an event loop. It is either fetched or abandoned."""
 
@@ -81,13 +76,11 @@ class QuickQueries(Protocol):
         """Of the lists that all shards would give now; None if they should not be kept."""
         ...
 
-    def kept(self, question: AnyQuestion) -> None:
+    def kept(self, question: Question) -> None:
         """A question was answered with a list that was kept."""
         ...
 
-    def begin_at_once(
-        self, question: AnyQuestion, cancellation: Cancellation, came: Callable[[], None]
-    ) -> Coming | None:
+    def begin_at_once(self, question: Question, cancellation: Cancellation, came: Callable[[], None]) -> Coming | None:
         """Ask a short question; None if that could not be done without waiting, so that a thread has to.
 
         The event loop calls `came` later, once: when the answer is here or too long to wait for it, or when its time is
@@ -95,6 +88,6 @@ class QuickQueries(Protocol):
         """
         ...
 
-    def fetch(self, question: AnyQuestion, coming: Coming) -> LookupAnswer:
+    def fetch(self, question: Question, coming: Coming) -> LookupAnswer:
         """The answer, as `Coming.answer` gives it. Any thread may."""
         ...

@@ -30,9 +30,8 @@ from strandline.node.query.asks import (
 from strandline.node.query.bucket_figures import bucket_figures
 from strandline.node.query.edition import EditionPage
 from strandline.node.query.key_bytes import in_label_order
-from strandline.node.query.link_socket import SHORT
 from strandline.node.query.live_shard import Answering, LiveShard, answering, number_of, still_answers
-from strandline.node.query.plain_lookups import FewJson, PlainLookup
+from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import (
     Cancellation,
     QueryCancelled,
@@ -45,8 +44,6 @@ from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard
 
 DEFAULT_BUDGET = RegexBudget(max_terms=5_000_000, max_ms=10_000)
-# In bytes: whoever waits for a short answer takes no longer one.
-_SHORT_TEXT = SHORT // 2
 # Errors that say something about the question, or about whoever asks. Any other is the shard's own trouble.
 ABOUT_THE_QUESTION = (InvalidMatcher, RegexTooCostly, QueryTooLarge, QueryCancelled, QueryTimedOut)
 
@@ -79,34 +76,22 @@ class ShardAnswers:
         still_answers(self._running)
         return answer
 
-    def few(self, lookup: PlainLookup) -> FewJson | None:
-        """The answer to a look-up that a handful of series match, and of which there is nothing more to be said; None
-        if `answer` has to be asked. Raises `QueryUnavailable`.
+    def tell(self, page: EditionPage, lookups: LookupGate) -> None:
+        """Tell of which edition the lists are that this would answer with, and let look-ups be answered while there is
+        nothing else to be said. Called by the shard's own threads.
         """
-        within = lookup.within
-        able = answering(self._running, within)
-        if able.warnings or able.shard is not self._known:
-            return None
-        catalogue = Catalogue(able.lucene, able.shard.index.columns, self._budget)
-        try:
-            found = catalogue.few_as_json(lookup.selectors, lookup.asked, lookup.label, within, limit=lookup.limit)
-        except StrandlineError as error:
-            raise self._trouble(error) from error
-        if found is None or len(found.text) > _SHORT_TEXT:
-            return None
-        still_answers(self._running)
-        return FewJson(len(found.part_ids), found.text)
-
-    def tell_edition(self, page: EditionPage) -> None:
-        """Tell of which edition the lists are that this would answer with. Called by the shard's own threads."""
         try:
             able = answering(self._running)
         except QueryUnavailable:
+            able = None
+        # Whoever asks first has the index refreshed.
+        if able is None or self._known is not able.shard or able.warnings:
+            lookups.shut()
             page.tell(None, NO_KEYS)
             return
-        # Whoever asks first has the index refreshed.
-        is_known, index = self._known is able.shard, able.shard.index
-        if not is_known or able.warnings or index.has_forgotten():
+        index = able.shard.index
+        lookups.open(able.lucene, index.columns)
+        if index.has_forgotten():
             page.tell(None, NO_KEYS)
         else:
             # The refreshes first: what comes between the two is in the span and not yet in the lists.

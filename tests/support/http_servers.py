@@ -12,6 +12,7 @@ import aiohttp
 from strandline.clock import Clock, SystemClock
 from strandline.node.http.api.quick_lookups import QuickLookups
 from strandline.node.http.api.routes import api_routes
+from strandline.node.http.express import Express
 from strandline.node.http.listening import BoundAddress
 from strandline.node.http.routes import Route
 from strandline.node.http.server import HttpServer
@@ -91,13 +92,15 @@ async def api_served(
     *,
     clock: Clock | None = None,
     quick: QuickQueries | None = None,
+    express: Express | None = None,
 ) -> AsyncIterator[Served]:
     """Serve Prometheus' API over these queries."""
     settings, clock = settings or QuerySettings(), clock or SystemClock()
     workers = Workers(clock, concurrency=2, timeout_s=settings.timeout.seconds)
     try:
         lookups = QuickLookups(quick, workers, settings.max_names) if quick is not None else None
-        async with served(api_routes(queries, workers, settings, clock, quick=lookups), http) as serving:
+        routes = api_routes(queries, workers, settings, clock, quick=lookups)
+        async with served(routes, http, express=express) as serving:
             yield serving
     finally:
         workers.close()

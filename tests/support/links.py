@@ -8,7 +8,6 @@ from strandline.errors import StrandlineError
 from strandline.node.query.answers import Answer, BucketsAnswer
 from strandline.node.query.asks import Ask, BucketsAsk
 from strandline.node.query.edition import EditionPage
-from strandline.node.query.plain_lookups import FewJson, PlainLookup
 from strandline.node.query.queries import Cancellation
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
@@ -23,7 +22,6 @@ class Service:
 
     def __init__(self) -> None:
         self.answers: Callable[[Ask, Cancellation], Answer] = lambda ask, _: BucketsAnswer((), (repr(ask),))
-        self.finds: Callable[[PlainLookup], FewJson | None] = lambda _: None
         self.ended: list[StrandlineError] = []
         self.begun, self.over = threading.Event(), threading.Event()
         self.page = EditionPage()
@@ -33,9 +31,6 @@ class Service:
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
         return self.answers(ask, cancellation)
-
-    def few(self, lookup: PlainLookup) -> FewJson | None:
-        return self.finds(lookup)
 
     def report(self) -> bytes:
         return ShardReport(Status(phase=Phase.REPLAYING, fraction=0.5), ProcessFigures.now()).to_json()

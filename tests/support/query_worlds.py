@@ -17,8 +17,10 @@ from strandline.node.query.asks import Ask
 from strandline.node.query.edition import EditionPage
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer
+from strandline.node.query.lookup_gate import LookupGate
+from strandline.node.query.loop_links import LoopLinks
 from strandline.node.query.node_queries import ShardClient, ShardQueries
-from strandline.node.query.plain_lookups import FewJson, PlainLookup
+from strandline.node.query.plain_lookups import lookups_path
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.shard.documents_home import DictHome, LuceneHome
@@ -81,6 +83,7 @@ class AnswersInProcess:
 
     def __init__(self, answers: ShardAnswers) -> None:
         self.answers = answers
+        self.lookups = LoopLinks(Path("/nowhere"))
 
     def begin(self, ask: Ask, cancellation: Cancellation) -> "AskedInProcess":
         return AskedInProcess(self.answers, ask, cancellation)
@@ -111,23 +114,22 @@ class WorldService:
 
     world: World
     answers: ShardAnswers
+    lookups: LookupGate
     page: EditionPage = field(default_factory=EditionPage)
 
-    def tell_edition(self) -> None:
+    def tell(self) -> None:
         """As a shard does after each of its steps."""
-        self.answers.tell_edition(self.page)
+        self.answers.tell(self.page, self.lookups)
 
     def edition_file(self) -> int:
         return self.page.file
 
     def close(self) -> None:
+        self.lookups.close()
         self.page.close()
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
         return self.answers.answer(ask, cancellation)
-
-    def few(self, lookup: PlainLookup) -> FewJson | None:
-        return self.answers.few(lookup)
 
     def report(self) -> bytes:
         return ShardReport(self.world.status, ProcessFigures.now()).to_json()
@@ -154,10 +156,10 @@ class NodeWorld:
     clock: Clock
     services: list[WorldService]
 
-    def tell_editions(self) -> None:
+    def tell(self) -> None:
         """As the shards do after each of their steps."""
         for service in self.services:
-            service.tell_edition()
+            service.tell()
 
     def give(self, seconds: float = 30.0) -> Cancellation:
         return Cancellation(self.clock, seconds)
@@ -178,7 +180,8 @@ def node_world(folder: Path, *, shards: int, linked: bool, **changes: Any) -> It
             world.start()
             answers = opened.enter_context(closing(ShardAnswers(LiveWorld(world))))
             worlds.append(world)
-            services.append(opened.enter_context(closing(WorldService(world, answers))))
+            gate = LookupGate(lookups_path(home / "socket") if linked else None)
+            services.append(opened.enter_context(closing(WorldService(world, answers, gate))))
             if linked:
                 opened.enter_context(LinkServer(home / "socket", services[-1], clock))
                 client = opened.enter_context(closing(LinkClient(home / "socket", number, clock)))

@@ -4,6 +4,7 @@ import numpy as np
 
 from strandline.node.http.api.evaluation import Steps, points_at, samples_of_range
 from strandline.node.http.api.expressions import Selection
+from strandline.node.http.api.kernels.lookup_requests import read_lookup
 from strandline.node.http.api.pieces import matrix_json, scalar_json, series_json, terms_json, vector_json
 from strandline.node.query.answers import KeyBytes, SamplesAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.frames import encode
@@ -24,6 +25,8 @@ def load_kernels() -> None:
     b"".join(terms_json(terms))
     for answer in (series, terms, samples):
         answer_of(decode_frame(b"".join(encode(answer_message(answer)))))
+    request = np.zeros(1, dtype=np.uint8)
+    read_lookup(request, 1, 1, request)
     # Answers of several shards are put together.
     merge_terms([terms, terms], 1)
     merge_series([series, series], 1)

@@ -16,7 +16,6 @@ from strandline.node.query.asks import (
     Lookup,
     SeriesAsk,
 )
-from strandline.node.query.few_json import FewFound
 from strandline.node.query.quick import LookupAnswer
 
 ReadLookup = Callable[[Parameters, str, int], Lookup]
@@ -51,8 +50,6 @@ def answer_of(found: LookupAnswer, limit: int) -> Answer:
     if found.more:
         more = f"results truncated due to limit: there are more than the {limit} that are listed"
         warnings = (*warnings, more)
-    if isinstance(found, FewFound):
-        return Answer((found.text,), warnings)
     if isinstance(found, SeriesAnswer):
         return Answer(series_json(found.keys), warnings)
     # One that has nothing in it is as quick to ask for again, and there are as many of them as somebody thinks up.

@@ -4,13 +4,11 @@ One selector of plain matchers, times in whole seconds, a number of results: wha
 same, and takes several times as long. Whatever else there is, and whatever is wrong, is left to that.
 """
 
-from strandline.index.key_lookup import packed_values
 from strandline.index.selectors import plain_matchers
 from strandline.node.http.parameters import unescaped_ascii
 from strandline.node.http.times import EARLIEST_MS, LATEST_MS
 from strandline.node.query.asks import LABEL_VALUES, SERIES
-from strandline.node.query.plain_lookups import PlainLookup
-from strandline.node.query.quick import AnyQuestion, Question
+from strandline.node.query.quick import Question
 
 # Every number of so many digits is in the safe range, of times as of limits.
 _MOST_DIGITS = 12
@@ -19,7 +17,7 @@ _MATCH = ("match[]", "match%5B%5D", "match%5b%5d")
 _ESCAPED_NAME = "U__"
 
 
-def plain_question(kind: str, label: str, query: str, most: int) -> AnyQuestion | None:
+def plain_question(kind: str, label: str, query: str, most: int) -> Question | None:
     """What a URL's parameters ask for, with the label that its path names, of at most so many results; None if it is
     not plain.
     """
@@ -46,19 +44,10 @@ def plain_question(kind: str, label: str, query: str, most: int) -> AnyQuestion 
         if within[1] < within[0]:
             return None
     limit = min(numbers.get("limit") or most, most)
-    if selectors and (packed := _packed(selectors[0])) is not None:
-        return PlainLookup.about(kind, label, limit, within, packed)
     fields: dict[str, object] = {"selectors": selectors, "within": within, "limit": limit}
     if kind == LABEL_VALUES:
         fields["label"] = label
     return Question(kind, fields, limit)
-
-
-def _packed(matchers: list[tuple[str, str, str]]) -> bytes | None:
-    """A selector that says of labels that they have values, and nothing else."""
-    if any(op != "=" or not value for _, op, value in matchers):
-        return None
-    return packed_values([(label, value) for label, _, value in matchers])
 
 
 def _plain_selector(written: str) -> list[tuple[str, str, str]]:

@@ -19,7 +19,7 @@ from strandline.node.http.working import Workers
 from strandline.node.query.asks import SERIES
 from strandline.node.query.edition import Edition
 from strandline.node.query.queries import Cancellation
-from strandline.node.query.quick import AnyQuestion, Coming, Question, QuickQueries
+from strandline.node.query.quick import Coming, Question, QuickQueries
 from strandline.time_range import TimeRange
 
 # In bytes of the question: what takes longer to read is a thread's work. Regular expressions take the longest.
@@ -58,7 +58,7 @@ class QuickLookups:
     def _begin(self, kind: str, request: WholeRequest, name: str) -> "Whole | QuickLookup | None":
         if not self.is_open:
             return None
-        question: AnyQuestion | None = None
+        question: Question | None = None
         timeout_s = None
         if request.method == "GET" and not request.body and len(request.query) <= _SHORT:
             question = plain_question(kind, name, request.query, self.max_names)
@@ -69,12 +69,7 @@ class QuickLookups:
             timeout_s = parameters.timeout_s()
             question = Question.of(READERS[kind](parameters, name, self.max_names))
         gzip, keep = request.headers.accept_gzip, None
-        if (
-            isinstance(question, Question)
-            and kind != SERIES
-            and not question.fields["selectors"]
-            and (edition := self._queries.edition()) is not None
-        ):
+        if kind != SERIES and not question.fields["selectors"] and (edition := self._queries.edition()) is not None:
             key = ListKey(question.label, question.limit, gzip)
             if edition.holds_for(_within(question)) and (whole := self._kept.get(edition, key)) is not None:
                 self._queries.kept(question)
@@ -119,7 +114,7 @@ class QuickLookup:
     def __init__(
         self,
         queries: QuickQueries,
-        question: AnyQuestion,
+        question: Question,
         timeout_s: float | None,
         *,
         gzip: bool,

@@ -74,7 +74,15 @@ async def send(
 
 def whole_of(answer: Answer, *, gzip: bool) -> Whole:
     """All of an answer that is short."""
-    body = b"".join((_BEGIN, *answer.data, _end(answer.warnings) if answer.warnings else b"}"))
+    return _whole(b"".join((_BEGIN, *answer.data, _end(answer.warnings))), gzip=gzip)
+
+
+def whole_list(data: bytes, *, gzip: bool) -> Whole:
+    """An answer with a short list, of which there is nothing to be said."""
+    return _whole(b"%s%s}" % (_BEGIN, data), gzip=gzip)
+
+
+def _whole(body: bytes, *, gzip: bool) -> Whole:
     if not gzip or len(body) < _COMPRESSED_FROM:
         return Whole(body, is_compressed=False)
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)

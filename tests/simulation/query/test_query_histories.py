@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -15,23 +16,26 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from strandline.clock import SystemClock
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.node.query.answers import SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SamplesAsk, SeriesAsk
+from strandline.node.query.asks import SERIES, LabelNamesAsk, LabelValuesAsk, SamplesAsk, SeriesAsk
 from strandline.node.query.edition import EditionPage, EditionReader
+from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.store.rows import ShardId
 from strandline.time_range import ALL_TIMES, TimeRange
-from support.query_worlds import LiveWorld, LuceneWorld, expected_samples, labels_of, names_of, samples_of
+from support.lookup_questions import LookupQuestion, asked, connected
+from support.query_worlds import Labels, LiveWorld, LuceneWorld, expected_samples, labels_of, names_of, samples_of
 from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall
 
 pytestmark = pytest.mark.simulation
 
 MEMORY = Path("/dev/shm")
 EVERY = (Matcher("__name__", MatchOp.MATCH, ".+"),)
+METRICS = ["m0", "m1", "m2", "m3", "m4"]
 # A sample: metric, name, how many minutes before its record, and its value.
 SAMPLES = st.lists(
     st.tuples(
-        st.sampled_from(["m0", "m1", "m2", "m3", "m4"]),
+        st.sampled_from(METRICS),
         st.sampled_from("abc"),
         st.sampled_from([0, 0, 0, 1, 30, 61, 150]),
         st.integers(0, 9),
@@ -159,7 +163,7 @@ class EditionHistory(QueryHistory):
         self.page.close()
 
     def check(self, times: TimeRange, _selector: tuple[Matcher, ...] = EVERY) -> None:
-        self.answers.tell_edition(self.page)
+        self.answers.tell(self.page, LookupGate(None))
         edition = self.reader.read()
         lists = self.listed(times)
         if edition is not None and edition.holds_for(times):
@@ -171,7 +175,51 @@ class EditionHistory(QueryHistory):
         return [one.terms() for one in found if isinstance(one, TermsAnswer)]
 
 
+class LookupHistory(QueryHistory):
+    """Whatever is answered beside the link is what is answered over it; and a shard that is whole declines nothing but
+    keys that were not there.
+    """
+
+    retention = 6 * HOUR
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.page, self.path = EditionPage(), self.folder / "look"
+        self.gate = LookupGate(self.path)
+
+    def teardown(self) -> None:
+        self.gate.close()
+        self.page.close()
+        super().teardown()
+
+    def check(self, times: TimeRange, _selector: tuple[Matcher, ...] = EVERY) -> None:
+        over_the_link = [self.over_the_link(metric, times) for metric in METRICS]
+        self.answers.tell(self.page, self.gate)
+        if not self.path.exists():
+            assert not self.there.is_active()
+            return
+        with connected(self.path) as connection:
+            for metric, expected in zip(METRICS, over_the_link, strict=True):
+                question = LookupQuestion(SERIES, [[("__name__", metric)]], within=(times.first, times.last))
+                found = asked(connection, question.frame())
+                if found is not None:
+                    assert [tuple(labels.items()) for labels in orjson.loads(found.text)] == expected
+                    assert found.series == len(expected)
+                    assert self.there.is_active()
+                elif self.there.is_active():
+                    every = self.over_the_link(metric, ALL_TIMES)
+                    assert len(every) > len(expected) or self.there.running.index.has_forgotten()
+
+    def over_the_link(self, metric: str, times: TimeRange) -> list[Labels]:
+        ask = SeriesAsk(((Matcher("__name__", MatchOp.EQUAL, metric),),), times, 100)
+        answer = self.answers.answer(ask, Cancellation(SystemClock(), 60.0))
+        assert isinstance(answer, SeriesAnswer)
+        return labels_of(answer.keys)
+
+
 TestQueryHistory = QueryHistory.TestCase
 TestQueryHistory.settings = settings(max_examples=15, stateful_step_count=15, deadline=None)
 TestEditionHistory = EditionHistory.TestCase
 TestEditionHistory.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TestLookupHistory = LookupHistory.TestCase
+TestLookupHistory.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)

@@ -13,15 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strandline.index.key_lookup import packed_values
 from strandline.node.query.answers import Answer, BucketsAnswer, TermsAnswer
-from strandline.node.query.asks import SERIES, LabelValuesAsk
+from strandline.node.query.asks import LabelValuesAsk
 from strandline.node.query.frames import PREFIX, Message, encode
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer, LinkUnusable
 from strandline.node.query.link_socket import receive, wait_for_ever
 from strandline.node.query.messages import QueryFailed, answer_message, answer_of, ask_message
-from strandline.node.query.plain_lookups import FewJson, PlainLookup, answer_in
 from strandline.node.query.queries import (
     QueryCancelled,
     QueryTimedOut,
@@ -32,8 +30,6 @@ from strandline.node.shard.status import Phase
 from support.links import ASK, CLOCK, WAIT_S, Service, give
 
 pytestmark = pytest.mark.unit
-
-LOOKUP = PlainLookup.about(SERIES, "", 7, None, packed_values([("a", "b")]))
 
 
 @pytest.mark.usefixtures("server")
@@ -323,18 +319,6 @@ def test_a_question_that_comes_in_pieces_is_answered(path: Path, piece: int) -> 
         connection.setblocking(False)
         answer = answer_of(receive(connection, wait_for_ever))
         assert answer.warnings == (repr(ASK),)
-
-
-@pytest.mark.usefixtures("server")
-@pytest.mark.parametrize("piece", [1, 7, 16, 17, 60, 100])
-def test_a_look_up_that_comes_in_pieces_is_answered(service: Service, path: Path, piece: int) -> None:
-    service.finds = lambda lookup: FewJson(lookup.limit, lookup.selectors)
-    question = LOOKUP.frame(WAIT_S)
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(WAIT_S)
-        connection.connect(str(path))
-        send_in_pieces(connection, question, piece)
-        assert answer_in(connection.recv(1 << 16)) == FewJson(LOOKUP.limit, LOOKUP.selectors)
 
 
 def test_the_socket_is_for_its_own_user_and_replaces_one_that_was_left(service: Service, path: Path) -> None:

@@ -12,18 +12,16 @@ import numpy as np
 import pytest
 
 from strandline.clock import wait_until
-from strandline.index.key_lookup import packed_values
 from strandline.index.part_columns import Span
 from strandline.node.query import link_server
 from strandline.node.query.answers import BucketsAnswer, TermsAnswer
-from strandline.node.query.asks import SERIES, Ask, LabelNamesAsk, LabelValuesAsk
+from strandline.node.query.asks import Ask, LabelNamesAsk, LabelValuesAsk
 from strandline.node.query.frames import Message, encode
 from strandline.node.query.link_client import AskedAtOnce, LinkClient
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.link_socket import SHORT, Waits
-from strandline.node.query.plain_lookups import FewJson, PlainLookup
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTimedOut, QueryUnavailable
-from strandline.node.query.quick import AnyQuestion, Question
+from strandline.node.query.quick import Question
 from support.http_servers import in_loop
 from support.links import ASK, CLOCK, WAIT_S, Service, give
 
@@ -31,14 +29,13 @@ pytestmark = pytest.mark.unit
 
 Result = TypeVar("Result")
 QUESTION = Question.of(LabelNamesAsk((), None, 1))
-LOOKUP = PlainLookup.about(SERIES, "", 7, None, packed_values([("a", "b")]))
 
 
 def asked_at_once(
     client: LinkClient,
     test: Callable[[AskedAtOnce, asyncio.Event], Awaitable[Result]],
     cancellation: Cancellation,
-    question: AnyQuestion = QUESTION,
+    question: Question = QUESTION,
 ) -> Result:
     """Ask in an event loop, and go on with what is under way."""
 
@@ -64,36 +61,6 @@ class TestAskedAtOnce:
         asked = asked_at_once(client, when_it_came, give())
         assert asked.frame is not None
         assert asked.answer().warnings == (repr(QUESTION.ask()),)
-
-    @pytest.mark.usefixtures("server")
-    def test_a_look_up_is_answered_in_few_words_or_as_any_question_is(
-        self, service: Service, client: LinkClient
-    ) -> None:
-        few = FewJson(1, b'[{"a":"b"}]')
-        answers: list[FewJson | None] = [few, None]
-
-        async def run() -> list[object]:
-            found: list[object] = []
-            for answer in answers:
-                service.finds = lambda told, answer=answer: answer if told == LOOKUP else None
-                came = asyncio.Event()
-                asked = client.begin_at_once(LOOKUP, give(), came.set)
-                assert asked is not None
-                await came.wait()
-                found.append(asked.answer())
-            return found
-
-        assert in_loop(run()) == [few, BucketsAnswer((), (repr(LOOKUP.ask()),))]
-
-    @pytest.mark.usefixtures("server")
-    def test_a_look_up_that_fails_is_told_and_the_link_goes_on(self, service: Service, client: LinkClient) -> None:
-        def fails(_lookup: PlainLookup) -> FewJson:
-            raise QueryUnavailable("fenced")
-
-        service.finds = fails
-        asked = asked_at_once(client, when_it_came, give(), LOOKUP)
-        with pytest.raises(QueryUnavailable, match="fenced"):
-            asked.answer()
 
     @pytest.mark.usefixtures("server")
     def test_a_connection_is_used_again(self, service: Service, client: LinkClient) -> None:

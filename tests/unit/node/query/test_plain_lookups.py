@@ -1,107 +1,83 @@
-"""Look-ups by values of labels on the link: they come out as they went in, and whatever else comes is refused."""
+"""Answers of look-ups as they come from a shard, and where they come from: what is not one is refused."""
 
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.index.key_lookup import packed_selectors, packed_values, unpacked_selectors
-from strandline.index.matchers import Matcher, MatchOp
-from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES, LabelNamesAsk, LabelValuesAsk, SeriesAsk
-from strandline.node.query.frames import FrameDamaged, is_plain
-from strandline.node.query.plain_lookups import (
-    FewJson,
-    PlainLookup,
-    answer_frame,
-    answer_in,
-    lookup_of,
-)
-from strandline.time_range import TimeRange
+from strandline.node.query.frames import PLAIN_MAGIC, PREFIX, FrameDamaged, frame_size
+from strandline.node.query.plain_lookups import DECLINED, FewJson, answer_in, lookups_path
+from strandline.node.supervisor.socket_folder import socket_path
 
 pytestmark = pytest.mark.unit
 
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=5)
-VALUES = st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4)
-TIMES = st.integers(-(2**53), 2**53)
-LOOKUPS = st.builds(
-    PlainLookup.about,
-    st.sampled_from([SERIES, LABEL_NAMES, LABEL_VALUES]),
-    TEXTS,
-    st.integers(0, 2**31 - 1),
-    st.one_of(st.none(), st.tuples(TIMES, TIMES).map(lambda pair: (min(pair), max(pair)))),
-    VALUES.map(packed_values),
-)
-LOOKUP = PlainLookup.about(LABEL_VALUES, "job", 7, (1, 2), packed_values([("a", "b"), ("c", "d")]))
+FOUND = FewJson(2, b'["a","b"]')
 
 
-@given(LOOKUPS, st.floats(0, 1e6))
-def test_a_look_up_crosses_the_link(lookup: PlainLookup, seconds: float) -> None:
-    frame = lookup.frame(seconds)
-    assert is_plain(frame)
-    assert lookup_of(frame) == (lookup, seconds)
+def frame_of(answer: FewJson) -> bytes:
+    body = struct.pack("<I", answer.series) + answer.text
+    return PREFIX.pack(PLAIN_MAGIC, 0, len(body)) + body
 
 
-@given(VALUES)
-def test_values_are_packed_as_selectors_are_and_come_back(values: list[tuple[str, str]]) -> None:
-    packed = packed_values(values)
-    assert packed == packed_selectors([[Matcher(label, MatchOp.EQUAL, value) for label, value in values]])
-    assert unpacked_selectors(packed + packed) == [values, values]
+def changed(place: int, form: str, value: bytes | int) -> bytes:
+    """A sound answer, but for one number in its prefix."""
+    frame = bytearray(frame_of(FOUND))
+    struct.pack_into(form, frame, place, value)
+    return bytes(frame)
 
 
-def test_it_asks_for_what_any_number_of_series_may_answer() -> None:
-    selector = (Matcher("a", MatchOp.EQUAL, "b"), Matcher("c", MatchOp.EQUAL, "d"))
-    assert LOOKUP.ask() == LabelValuesAsk("job", (selector,), TimeRange(1, 2), 7)
-    always = PlainLookup.about(LABEL_NAMES, "", 7, None, LOOKUP.selectors)
-    assert always.ask() == LabelNamesAsk((selector,), None, 7)
-    assert PlainLookup.about(SERIES, "", 7, None, LOOKUP.selectors).ask() == SeriesAsk((selector,), None, 7)
+@given(st.integers(0, 2**32 - 1), st.binary(max_size=40))
+def test_an_answer_is_read_as_it_was_written(series: int, text: bytes) -> None:
+    frame = frame_of(FewJson(series, text))
+    assert frame_size(frame) == len(frame), "whoever receives it knows when it is whole"
+    assert answer_in(frame) == FewJson(series, text)
 
 
-def test_more_results_than_java_counts_are_as_many_as_it_does() -> None:
-    lookup, _ = lookup_of(PlainLookup.about(SERIES, "", 2**40, None, LOOKUP.selectors).frame(1))
-    assert lookup.limit == 2**31 - 1
-
-
-@pytest.mark.parametrize("cut", range(4, len(LOOKUP.frame(1))))
+@pytest.mark.parametrize("cut", range(len(frame_of(FOUND))))
 def test_one_that_is_cut_off_is_refused(cut: int) -> None:
     with pytest.raises(FrameDamaged):
-        lookup_of(LOOKUP.frame(1)[:cut])
+        answer_in(frame_of(FOUND)[:cut])
 
 
 @pytest.mark.parametrize(
-    ("place", "form", "value"),
-    [(4, "<I", 1), (8, "<Q", 2**60), (16, "<B", 3), (33, "<d", -1.0), (33, "<d", float("nan")), (45, "<H", 60_000)],
-)
-def test_numbers_that_make_no_sense_are_refused(place: int, form: str, value: float) -> None:
-    frame = bytearray(LOOKUP.frame(1))
-    struct.pack_into(form, frame, place, value)
-    with pytest.raises(FrameDamaged):
-        lookup_of(bytes(frame))
-
-
-@pytest.mark.parametrize(
-    "selectors",
+    "frame",
     [
-        b"",
-        b"\0\0",
-        packed_values([("a", "b")])[:-1],
-        packed_values([("a", "b")]) + b"\1",
-        b"\1\0\1\0a\0\0",
-        b"\1\0\1\0a\2\0\1\0b\1\0c",
-        b"\1\0\1\0a\1\0\0\0",
-        b"\1\0\1\0\xff\1\0\1\0b",
+        frame_of(FOUND) + b"x",
+        changed(0, "4s", b"SLQ1"),
+        changed(0, "4s", b"HTTP"),
+        changed(4, "<I", 1),
+        changed(8, "<Q", 4 + len(FOUND.text) - 1),
+        changed(8, "<Q", 2**64 - 1),
+        PREFIX.pack(PLAIN_MAGIC, 0, 3) + b"abc",
+        PREFIX.pack(PLAIN_MAGIC, 4, 0) + b"abcd",
     ],
 )
-def test_selectors_that_are_none_are_refused(selectors: bytes) -> None:
-    with pytest.raises(FrameDamaged, match="no sound selectors"):
-        PlainLookup.about(SERIES, "", 1, None, selectors).ask()
+def test_one_that_is_not_what_it_says_is_refused(frame: bytes) -> None:
+    with pytest.raises(FrameDamaged):
+        answer_in(frame)
 
 
-@given(st.integers(0, 20), st.binary(max_size=20))
-def test_an_answer_crosses_the_link(series: int, text: bytes) -> None:
-    frame = answer_frame(FewJson(series, text))
-    assert is_plain(frame)
-    assert answer_in(frame) == FewJson(series, text)
-    for other in (frame[:-1], frame + b"x"):
-        with pytest.raises(FrameDamaged):
-            answer_in(other)
+@given(st.binary(max_size=40))
+def test_whatever_else_comes_is_refused_and_nothing_worse(data: bytes) -> None:
+    try:
+        found = answer_in(data)
+    except FrameDamaged:
+        return
+    assert frame_of(found) == data
+
+
+def test_a_shard_that_declines_is_known_by_what_it_says_and_has_given_no_answer() -> None:
+    """Not even an empty one: a list without anything in it is an answer."""
+    assert frame_size(DECLINED) == len(DECLINED)
+    assert frame_of(FewJson(0, b"")) != DECLINED
+    with pytest.raises(FrameDamaged):
+        answer_in(DECLINED)
+
+
+def test_each_shard_answers_look_ups_beside_its_link_and_at_a_place_of_its_own() -> None:
+    links = [socket_path(Path("/run/strandline"), shard) for shard in range(200)]
+    beside = [lookups_path(link) for link in links]
+    assert {one.parent for one in beside} == {Path("/run/strandline")}
+    assert len({*links, *beside}) == 2 * len(links)

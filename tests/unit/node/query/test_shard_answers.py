@@ -10,19 +10,17 @@ import pytest
 from strandline.clock import SystemClock
 from strandline.index import catalogue as catalogues
 from strandline.index.documents import decode_part_key
-from strandline.index.key_lookup import packed_values
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.index.pylucene.queries import everything
 from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import LABEL_NAMES, BucketsAsk, LabelNamesAsk, LabelValuesAsk, SamplesAsk, SeriesAsk
-from strandline.node.query.plain_lookups import FewJson, PlainLookup
+from strandline.node.query.asks import BucketsAsk, LabelNamesAsk, LabelValuesAsk, SamplesAsk, SeriesAsk
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTooLarge, QueryUnavailable
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.shard.status import Phase
 from strandline.store.protocol import StoreUnavailable
 from strandline.time_range import ALL_TIMES, TimeRange
 from support.query_worlds import LiveWorld, LuceneWorld, expected_samples, names_of, samples_of, selector
-from support.shard_world import HOUR, METRICS, MINUTE, POLICY, START, StoreCall, produce_everywhere
+from support.shard_world import HOUR, METRICS, MINUTE, POLICY, StoreCall, produce_everywhere
 
 pytestmark = pytest.mark.unit
 
@@ -348,31 +346,3 @@ def test_buckets_tell_what_waits_and_what_is_stored(stored: LuceneWorld, answers
     assert (closed.state, closed.samples, closed.active, closed.segments) == ("closed", 12, 12, 0)
     assert closed.bytes > 0
     assert (opened.state, opened.samples, opened.active, opened.changed) == ("open", 0, 0, 0)
-
-
-def lookup_of_few(limit: int = 100, within: tuple[int, int] | None = None) -> PlainLookup:
-    return PlainLookup.about(LABEL_NAMES, "", limit, within, packed_values([("__name__", "few")]))
-
-
-def test_few_series_are_told_in_json_by_a_shard_that_is_known_and_whole(
-    world: LuceneWorld, answers: ShardAnswers
-) -> None:
-    world.produce(("few", "a", START, 1.0), ("few", "b", START, 1.0))
-    world.read_all()
-    assert answers.few(lookup_of_few()) is None, "whoever asks first lets the index be refreshed"
-    answers.answer(lookup_of_few().ask(), give())
-    assert answers.few(lookup_of_few()) == FewJson(2, b'["__name__","name"]')
-    assert answers.few(lookup_of_few(limit=1)) is None, "there are more"
-    assert answers.few(lookup_of_few(within=(START - 2, START - 1))) is None, "they were not there then"
-    world.status.lag = None
-    assert answers.few(lookup_of_few()) is None, "there is a warning to be told"
-    world.status.phase = Phase.FENCED
-    with pytest.raises(QueryUnavailable):
-        answers.few(lookup_of_few())
-
-
-def test_more_than_a_handful_are_for_columns(world: LuceneWorld, answers: ShardAnswers) -> None:
-    world.produce(*[("few", str(number), START, 1.0) for number in range(21)])
-    world.read_all()
-    answers.answer(lookup_of_few().ask(), give())
-    assert answers.few(lookup_of_few()) is None

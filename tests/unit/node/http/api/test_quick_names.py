@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from strandline.node.http.api.express_lookups import ExpressLookups
 from strandline.node.metrics.counted_queries import CountedQueries
 from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.query.asks import LabelNamesAsk
@@ -43,7 +44,8 @@ def asked(node: NodeWorld, test: Callable[[Callable[..., Awaitable[Any]]], Await
     counted = CountedQueries(node.queries, figures)
 
     async def run() -> None:
-        async with api_served(counted, quick=counted) as serving:
+        express = ExpressLookups(node.queries, figures, node.clock, 1000)
+        async with api_served(counted, quick=counted, express=express) as serving:
             await test(lambda path, **parameters: told(serving, path, **parameters))
 
     in_loop(run())
@@ -60,11 +62,11 @@ async def told(serving: Served, path: str, **parameters: str) -> Any:
 def test_a_list_is_asked_for_once_and_again_when_there_is_something_new(node: NodeWorld) -> None:
     async def test(ask: Callable[..., Awaitable[Any]]) -> None:
         assert await ask(VALUES) == ["from-0", "from-1"]
-        node.tell_editions()
+        node.tell()
         for _ in range(3):
             assert await ask(VALUES) == ["from-0", "from-1"]
         produce(node, 1, "new")
-        node.tell_editions()
+        node.tell()
         for _ in range(2):
             assert await ask(VALUES) == ["from-0", "from-1", "new"]
 
@@ -77,7 +79,7 @@ def test_a_range_that_lacks_a_series_is_asked_for(node: NodeWorld) -> None:
 
     async def test(ask: Callable[..., Awaitable[Any]]) -> None:
         await ask(VALUES)
-        node.tell_editions()
+        node.tell()
         assert await ask(VALUES, end=str(now // 1000 + HOUR)) == ["from-0", "from-1"]
         assert await ask(VALUES, end=str(now // 1000 - HOUR)) == []
         assert await ask(VALUES, start=str(now // 1000)) == ["from-0", "from-1"]
@@ -88,7 +90,7 @@ def test_a_range_that_lacks_a_series_is_asked_for(node: NodeWorld) -> None:
 def test_a_list_with_a_selector_is_asked_for_each_time(node: NodeWorld) -> None:
     async def test(ask: Callable[..., Awaitable[Any]]) -> None:
         await ask(VALUES)
-        node.tell_editions()
+        node.tell()
         for _ in range(2):
             assert await ask(VALUES, **{"match[]": '{name="from-1"}'}) == ["from-1"]
             assert await ask("/api/v1/labels", **{"match[]": '{name="from-1"}'}) == ["__name__", "name"]
@@ -102,7 +104,7 @@ def test_a_list_with_a_selector_is_asked_for_each_time(node: NodeWorld) -> None:
 def test_a_list_that_was_cut_off_is_another_one(node: NodeWorld) -> None:
     async def test(ask: Callable[..., Awaitable[Any]]) -> None:
         await ask(VALUES)
-        node.tell_editions()
+        node.tell()
         assert await ask(VALUES) == ["from-0", "from-1"]
         data, (warning,) = await ask(VALUES, limit="1")
         assert data == ["from-0"]
@@ -115,10 +117,10 @@ def test_a_list_that_was_cut_off_is_another_one(node: NodeWorld) -> None:
 def test_a_shard_that_falls_behind_is_asked_and_warns(node: NodeWorld) -> None:
     async def test(ask: Callable[..., Awaitable[Any]]) -> None:
         await ask(VALUES)
-        node.tell_editions()
+        node.tell()
         assert await ask(VALUES) == ["from-0", "from-1"]
         node.worlds[1].status.phase = Phase.CATCHING_UP
-        node.tell_editions()
+        node.tell()
         for _ in range(2):
             data, (warning,) = await ask(VALUES)
             assert data == ["from-0", "from-1"]
@@ -129,7 +131,7 @@ def test_a_shard_that_falls_behind_is_asked_and_warns(node: NodeWorld) -> None:
 
 def test_a_shard_without_a_standing_keeps_nothing(node: NodeWorld) -> None:
     """A shard that is served and has no link yet lacks in every list."""
-    node.tell_editions()
+    node.tell()
     node.clients.pop(0)
     assert node.queries.edition() is None
 
@@ -151,7 +153,7 @@ def test_a_list_that_lacks_what_has_just_ended_is_not_kept_as_that_of_all(node: 
 
     async def test(ask: Callable[..., Awaitable[Any]]) -> None:
         await ask("/api/v1/labels")
-        node.tell_editions()
+        node.tell()
         for world in node.worlds:
             world.clock.sleep(4 * HOUR / 1000)
         produce(node, 0, "from-0")
@@ -166,7 +168,7 @@ def test_a_list_that_lacks_what_has_just_ended_is_not_kept_as_that_of_all(node: 
 def test_a_list_with_nothing_in_it_is_not_kept(node: NodeWorld) -> None:
     async def test(ask: Callable[..., Awaitable[Any]]) -> None:
         await ask(VALUES)
-        node.tell_editions()
+        node.tell()
         for _ in range(2):
             assert await ask("/api/v1/label/nobody_has_it/values") == []
 
@@ -174,26 +176,30 @@ def test_a_list_with_nothing_in_it_is_not_kept(node: NodeWorld) -> None:
 
 
 def test_a_shard_that_has_ended_keeps_nothing(node: NodeWorld) -> None:
-    node.tell_editions()
+    node.tell()
     for number, client in node.clients.items():
         client.begin(LabelNamesAsk((), None, 1), node.give()).answer()
-        node.services[number].tell_edition()
+        node.services[number].tell()
     assert node.queries.edition() is not None
     node.standing.standings[1] = ShardStanding(1, ProcessState.WAITING)
     assert node.queries.edition() is None
 
 
 def test_few_series_of_one_shard_are_put_together_with_many_of_another(node: NodeWorld) -> None:
-    """Few travel as labels and many as columns; threads ask for columns alone."""
+    """Few are told as JSON and many as columns; threads ask for columns alone."""
     for number in range(30):
         produce(node, 0, f"more-{number:02}")
     for number in range(3):
         produce(node, 1, f"more-{number:02}")
         produce(node, 1, f"other-{number:02}")
-    node.tell_editions()
+    node.tell()
 
     async def run() -> None:
-        async with api_served(node.queries, quick=node.queries) as quick, api_served(node.queries) as ordinary:
+        express = ExpressLookups(node.queries, FrontFigures(node.clock), node.clock, 1000)
+        async with (
+            api_served(node.queries, quick=node.queries, express=express) as quick,
+            api_served(node.queries) as ordinary,
+        ):
             for selector in (
                 '{__name__="m0"}',
                 '{name=~"more-0[0-3]|other-01"}',

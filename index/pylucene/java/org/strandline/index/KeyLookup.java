@@ -47,22 +47,6 @@ public final class KeyLookup {
         }
     }
 
-    /**
-     * The same as JSON, for whoever only passes it on.
-     *
-     * @param selectors as {@link #few} takes them, each byte as the character with its number: a text is sooner here
-     *     than an array
-     * @param asked 0 for the label sets in their order, 1 for the names of labels, 2 for the values of a label; each
-     *     once and in order
-     * @return u32 count n of the documents; n part ids of u32; a list in JSON. Null if more than {@code most} documents
-     *     match, or there are more results than {@code limit}
-     */
-    public static byte[] json(
-        SearcherManager searchers, String selectors, int most, int asked, String label, int limit) throws IOException {
-        byte[] found = few(searchers, selectors.getBytes(StandardCharsets.ISO_8859_1), most);
-        return found != null ? KeysJson.of(found, asked, new BytesRef(label), limit) : null;
-    }
-
     private Query anySelector() {
         Query first = selector();
         if (position == packed.length) {

@@ -1,0 +1,117 @@
+package org.strandline.index;
+
+import java.io.IOException;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.SocketChannel;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.lucene.index.BinaryDocValues;
+import org.apache.lucene.index.DocValues;
+import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.search.IndexSearcher;
+import org.apache.lucene.search.SearcherManager;
+import org.apache.lucene.util.ArrayUtil;
+import org.apache.lucene.util.BytesRef;
+
+/**
+ * Asks a new server for keys that it has, a little at a time. A JVM compiles what has run some thousands of times;
+ * until then a look-up takes several times as long, which would be those of the first people to come after a restart.
+ */
+final class LookupRehearsal implements Runnable {
+    /** After so many the compiler has done what it will. */
+    private static final int QUESTIONS = 12_000;
+    /** So many in a row, then a pause: others want the processor, too. */
+    private static final int AT_ONCE = 25;
+    private static final int PAUSE_MS = 2;
+    /** Below this the index is not like the one that it will be. */
+    private static final int FEWEST_KEYS = 1000;
+
+    private final LookupServer server;
+    private final UnixDomainSocketAddress address;
+    private final AtomicBoolean begun = new AtomicBoolean();
+    private final SplittableRandom random = new SplittableRandom(1);
+
+    LookupRehearsal(LookupServer server, UnixDomainSocketAddress address) {
+        this.server = server;
+        this.address = address;
+    }
+
+    /** Whether it should be run now: once, when there is an index to speak of. */
+    boolean isDue(SearcherManager searchers) throws IOException {
+        if (begun.get()) {
+            return false;
+        }
+        IndexSearcher searcher = searchers.acquire();
+        try {
+            return searcher.getIndexReader().numDocs() >= FEWEST_KEYS && begun.compareAndSet(false, true);
+        } finally {
+            searchers.release(searcher);
+        }
+    }
+
+    @Override
+    public void run() {
+        ByteBuffer question = LookupServer.buffer();
+        ByteBuffer answer = LookupServer.buffer();
+        try (SocketChannel connection = SocketChannel.open(address)) {
+            for (int turn = 0; turn < QUESTIONS; turn++) {
+                LookupView view = server.view();
+                if (view == null) {
+                    return;
+                }
+                ask(turn, someKey(view.searchers()), question);
+                connection.write(question.flip());
+                connection.read(answer.clear());
+                if (turn % AT_ONCE == AT_ONCE - 1) {
+                    Thread.sleep(PAUSE_MS);
+                }
+            }
+        } catch (IOException | RuntimeException | InterruptedException error) {
+            // The index is being closed. Nobody needs it any more.
+        }
+    }
+
+    /** Of each kind in turn; for one of the key's labels, or for all of them. */
+    private void ask(int turn, byte[] key, ByteBuffer question) {
+        PartKeyCursor labels = new PartKeyCursor();
+        int count = 0;
+        for (labels.reset(key, 0, key.length); labels.next();) {
+            count++;
+        }
+        int only = turn % 4 == 0 ? -1 : random.nextInt(count);
+        ByteBuffer selector = ByteBuffer.allocate(Short.BYTES * (1 + count) + key.length).order(ByteOrder.LITTLE_ENDIAN);
+        selector.putShort((short) (only < 0 ? count : 1));
+        byte[] label = {};
+        labels.reset(key, 0, key.length);
+        for (int place = 0; labels.next(); place++) {
+            if (only < 0 || place == only) {
+                label = ArrayUtil.copyOfSubArray(key, labels.name.offset, labels.name.offset + labels.name.length);
+                put(selector, labels.name);
+                put(selector.putShort((short) 1), labels.value);
+            }
+        }
+        byte[] packed = ArrayUtil.copyOfSubArray(selector.array(), 0, selector.position());
+        LookupFrames.question(question, turn % 3, label, packed);
+    }
+
+    private static void put(ByteBuffer selector, BytesRef text) {
+        selector.putShort((short) text.length).put(text.bytes, text.offset, text.length);
+    }
+
+    private byte[] someKey(SearcherManager searchers) throws IOException {
+        IndexSearcher searcher = searchers.acquire();
+        try {
+            List<LeafReaderContext> leaves = searcher.getIndexReader().leaves();
+            LeafReaderContext leaf = leaves.get(random.nextInt(leaves.size()));
+            BinaryDocValues keys = DocValues.getBinary(leaf.reader(), Fields.PART_KEY);
+            keys.advance(random.nextInt(leaf.reader().maxDoc()));
+            BytesRef key = keys.binaryValue();
+            return ArrayUtil.copyOfSubArray(key.bytes, key.offset, key.offset + key.length);
+        } finally {
+            searchers.release(searcher);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+"""Keys for servers of look-ups: in an index, and with their times in columns."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from strandline.index.documents import PartKeyBatch, encode_part_key
+from strandline.index.part_columns import LIVE, PartColumns, PartRows
+from strandline.index.part_key_index import PartKeyIndex
+
+Labels = Mapping[str, str]
+
+
+def add_keys(index: PartKeyIndex, keys: Mapping[int, Labels]) -> None:
+    """Put keys into an index, by their part ids, and let searches see them."""
+    index.add(PartKeyBatch.of(list(keys), [(1, one) for one in keys], map(encode_part_key, keys.values())))
+    index.refresh()
+
+
+def key_rows(times: Mapping[int, tuple[int, int]]) -> PartRows:
+    """The rows of keys with their starts and ends, by part ids that rise."""
+    rows = PartRows.begun(np.array(list(times), dtype=np.uint32), *(np.zeros(len(times), np.uint64),) * 3)
+    rows.start[:] = [start for start, _ in times.values()]
+    rows.end[:] = [end for _, end in times.values()]
+    return rows
+
+
+def live_columns(part_ids: Iterable[int]) -> PartColumns:
+    """Columns of keys that are live since the first moment."""
+    return PartColumns(key_rows(dict.fromkeys(part_ids, (0, LIVE))))

@@ -1,0 +1,287 @@
+"""The socket of a server of look-ups: who may ask, when there are answers, and what ends a connection."""
+
+import fcntl
+import socket
+import stat
+import struct
+import termios
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from strandline.errors import StrandlineError
+from strandline.index.lookup_server import LookupServer
+from strandline.index.part_columns import LIVE, PartColumns
+from strandline.index.part_key_index import PartKeyIndex
+from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
+from strandline.node.query.frames import PLAIN_MAGIC, PREFIX
+from strandline.node.query.plain_lookups import FewJson
+from support.lookup_keys import add_keys, key_rows, live_columns
+from support.lookup_questions import LookupQuestion, asked, connected
+
+pytestmark = pytest.mark.unit
+
+MOST_CONNECTIONS = 64
+LONGEST = 32 << 10
+KEYS = 50
+QUESTION = LookupQuestion(LABEL_VALUES, [[("n", "7")]], "twice").frame()
+ANSWER = FewJson(1, b'["14"]')
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "look"
+
+
+@pytest.fixture
+def filled(index: PartKeyIndex) -> PartKeyIndex:
+    add_keys(index, {one: {"n": str(one), "twice": str(2 * one)} for one in range(KEYS)})
+    return index
+
+
+@pytest.fixture
+def columns() -> PartColumns:
+    return live_columns(range(KEYS))
+
+
+@pytest.fixture
+def server(path: Path, filled: PartKeyIndex, columns: PartColumns) -> Iterator[LookupServer]:
+    """One that is open."""
+    opened = LookupServer(path)
+    opened.open(filled, columns)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def asker(server: LookupServer) -> Iterator[socket.socket]:
+    with connected(server._path) as connection:
+        yield connection
+
+
+def await_read(connection: socket.socket) -> None:
+    """Until the other side has taken all that was sent."""
+    while struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4))) != (0,):
+        pass
+
+
+def assert_hung_up(connection: socket.socket) -> None:
+    with pytest.raises(ConnectionError):
+        asked(connection, b"")
+
+
+def test_a_shut_server_declines_and_an_opened_one_answers(
+    server: LookupServer, filled: PartKeyIndex, columns: PartColumns, asker: socket.socket
+) -> None:
+    assert asked(asker, QUESTION) == ANSWER
+    for _ in range(3):
+        server.shut()
+        server.shut()
+        assert asked(asker, QUESTION) is None
+        server.open(filled, columns)
+        assert asked(asker, QUESTION) == ANSWER
+
+
+def test_another_index_that_is_opened_is_the_one_that_answers(
+    server: LookupServer, columns: PartColumns, asker: socket.socket, tmp_path: Path
+) -> None:
+    with PartKeyIndex.open(tmp_path / "other") as other:
+        add_keys(other, {3: {"n": "7", "twice": "fourteen"}})
+        server.open(other, columns)
+        assert asked(asker, QUESTION) == FewJson(1, b'["fourteen"]')
+
+
+def test_keys_are_answered_that_came_by_a_later_refresh(
+    server: LookupServer, filled: PartKeyIndex, columns: PartColumns, asker: socket.socket
+) -> None:
+    question = LookupQuestion(SERIES, [[("n", "new")]]).frame()
+    columns.append(key_rows({KEYS: (0, LIVE)}))
+    server.open(filled, columns)
+    assert asked(asker, question) == FewJson(0, b"[]")
+    add_keys(filled, {KEYS: {"n": "new"}})
+    assert asked(asker, question) == FewJson(1, b'[{"n":"new"}]')
+
+
+@pytest.mark.usefixtures("server")
+def test_an_index_that_was_closed_is_declined(filled: PartKeyIndex, asker: socket.socket) -> None:
+    assert asked(asker, QUESTION) == ANSWER
+    filled.close()
+    for _ in range(3):
+        assert asked(asker, QUESTION) is None
+
+
+@pytest.mark.usefixtures("server")
+def test_only_the_same_user_gets_at_the_socket(path: Path) -> None:
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_ISSOCK(path.stat().st_mode)
+
+
+def test_a_question_that_comes_in_two_pieces_is_waited_for(asker: socket.socket) -> None:
+    for cut in range(1, len(QUESTION)):
+        asker.sendall(QUESTION[:cut])
+        await_read(asker)
+        assert asked(asker, QUESTION[cut:]) == ANSWER
+
+
+def test_a_question_that_comes_byte_by_byte_is_waited_for(asker: socket.socket) -> None:
+    for one in QUESTION[:-1]:
+        asker.sendall(bytes([one]))
+        await_read(asker)
+    assert asked(asker, QUESTION[-1:]) == ANSWER
+
+
+def test_a_question_may_be_as_long_as_a_frame_and_no_longer(path: Path, asker: socket.socket) -> None:
+    room = LONGEST - len(LookupQuestion(SERIES, [[("n", "")]]).frame())
+    longest = LookupQuestion(SERIES, [[("n", "v" * room)]]).frame()
+    assert len(longest) == LONGEST
+    assert asked(asker, longest) == FewJson(0, b"[]")
+    with connected(path) as other, pytest.raises(ConnectionError):
+        asked(other, LookupQuestion(SERIES, [[("n", "v" * (room + 1))]]).frame())
+    assert asked(asker, QUESTION) == ANSWER
+
+
+HEADLESS = QUESTION[PREFIX.size :]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param(b"SLQ1" + QUESTION[4:], id="magic of the link"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="http"),
+        pytest.param(PREFIX.pack(PLAIN_MAGIC, 1, len(HEADLESS)) + HEADLESS, id="a header"),
+        pytest.param(PREFIX.pack(PLAIN_MAGIC, 0, LONGEST - PREFIX.size + 1), id="too long"),
+        pytest.param(PREFIX.pack(PLAIN_MAGIC, 0, 2**64 - 1), id="longer than all"),
+        pytest.param(PREFIX.pack(PLAIN_MAGIC, 0, 0), id="nothing"),
+        pytest.param(PREFIX.pack(PLAIN_MAGIC, 0, 22) + HEADLESS[:22], id="too short"),
+        pytest.param(QUESTION + b"\0", id="a byte behind it"),
+        pytest.param(QUESTION + QUESTION, id="two at once"),
+    ],
+)
+def test_what_is_no_question_ends_its_connection_and_no_other(path: Path, asker: socket.socket, frame: bytes) -> None:
+    with connected(path) as wrong:
+        assert asked(wrong, QUESTION) == ANSWER
+        with pytest.raises(ConnectionError):
+            asked(wrong, frame)
+    assert asked(asker, QUESTION) == ANSWER
+    with connected(path) as other:
+        assert asked(other, QUESTION) == ANSWER
+
+
+def test_whoever_leaves_in_the_middle_of_a_question_harms_nobody(path: Path, asker: socket.socket) -> None:
+    for end in range(len(QUESTION)):
+        with connected(path) as leaving:
+            leaving.sendall(QUESTION[:end])
+            await_read(leaving)
+    assert asked(asker, QUESTION) == ANSWER
+
+
+def test_connections_do_not_wait_for_each_other(path: Path, asker: socket.socket) -> None:
+    with connected(path) as other:
+        asker.sendall(QUESTION[:20])
+        other.sendall(QUESTION[:30])
+        await_read(asker)
+        await_read(other)
+        with connected(path) as third:
+            assert asked(third, QUESTION) == ANSWER
+        assert asked(other, QUESTION[30:]) == ANSWER
+        assert asked(asker, QUESTION[20:]) == ANSWER
+
+
+@pytest.mark.usefixtures("server")
+def test_each_of_many_that_ask_at_once_gets_its_own_answers(path: Path) -> None:
+    def ask(first: int) -> None:
+        with connected(path) as connection:
+            for turn in range(first, first + 300):
+                n = turn % KEYS
+                question = LookupQuestion(LABEL_VALUES, [[("n", str(n))]], "twice")
+                assert asked(connection, question.frame()) == FewJson(1, f'["{2 * n}"]'.encode())
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(ask, range(8)))
+
+
+@pytest.mark.usefixtures("server")
+def test_one_connection_more_than_may_be_is_closed_until_another_one_leaves(path: Path) -> None:
+    with ExitStack() as stack:
+        all_of_them = []
+        for _ in range(MOST_CONNECTIONS):
+            all_of_them.append(stack.enter_context(connected(path)))
+            assert asked(all_of_them[-1], QUESTION) == ANSWER
+        for _ in range(3):
+            with connected(path) as one_more:
+                assert_hung_up(one_more)
+        assert [asked(one, QUESTION) for one in all_of_them] == [ANSWER] * MOST_CONNECTIONS
+        all_of_them[7].close()
+        # It takes the server a moment to see that.
+        while not is_answered(path):
+            pass
+        assert asked(all_of_them[8], QUESTION) == ANSWER
+
+
+def is_answered(path: Path) -> bool:
+    with connected(path) as connection:
+        try:
+            return asked(connection, QUESTION) == ANSWER
+        except ConnectionError:
+            return False
+
+
+def test_closing_removes_the_socket_and_ends_connections(
+    server: LookupServer, path: Path, asker: socket.socket
+) -> None:
+    with connected(path) as waiting:
+        assert asked(asker, QUESTION) == asked(waiting, QUESTION) == ANSWER
+        waiting.sendall(QUESTION[:20])
+        await_read(waiting)
+        server.close()
+        assert not path.exists()
+        assert_hung_up(waiting)
+        assert_hung_up(asker)
+    server.close()
+    server.shut()
+
+
+def test_a_server_that_was_never_opened_has_no_socket(path: Path) -> None:
+    server = LookupServer(path)
+    server.shut()
+    assert not path.exists()
+    server.close()
+
+
+def test_a_socket_that_an_earlier_process_left_is_replaced(
+    path: Path, filled: PartKeyIndex, columns: PartColumns
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stale:
+        stale.bind(str(path))
+    server = LookupServer(path)
+    assert not path.exists()
+    server.open(filled, columns)
+    assert is_answered(path)
+    server.close()
+
+
+def test_a_server_may_follow_another_one_at_its_path(path: Path, filled: PartKeyIndex, columns: PartColumns) -> None:
+    for _ in range(3):
+        server = LookupServer(path)
+        server.open(filled, columns)
+        assert is_answered(path)
+        server.close()
+
+
+def test_a_path_where_no_socket_can_be_is_told(filled: PartKeyIndex, columns: PartColumns, tmp_path: Path) -> None:
+    for path in (tmp_path / "missing" / "look", tmp_path / ("l" * 120)):
+        server = LookupServer(path)
+        with pytest.raises(StrandlineError):
+            server.open(filled, columns)
+        server.shut()
+        server.close()
+
+
+def test_names_of_labels_and_series_are_answered_as_well(asker: socket.socket) -> None:
+    selectors = [[("n", "7")], [("twice", "4")]]
+    assert asked(asker, LookupQuestion(LABEL_NAMES, selectors).frame()) == FewJson(2, b'["n","twice"]')
+    both = b'[{"n":"2","twice":"4"},{"n":"7","twice":"14"}]'
+    assert asked(asker, LookupQuestion(SERIES, selectors).frame()) == FewJson(2, both)
