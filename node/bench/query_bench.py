@@ -1,8 +1,8 @@
 """`strandline bench query`: series and label look-ups over HTTP, on a real node and on VictoriaMetrics beside it.
 
 Both have the same series, from the same remote-write bytes: a node reads them from Kafka, the peer takes them over
-HTTP. Then each look-up is asked of both in turn, first of the one, then of the other, over one connection each, and
-about the same time. Answers have to have the same number of results, or the run fails.
+HTTP. Then each look-up is asked of both in turn, first of the one, then of the other, with a short pause before each,
+over one connection each, and about the same time. Answers have to have the same number of results, or the run fails.
 """
 
 import json
@@ -44,6 +44,8 @@ _KNOWN_WITHIN_S = 1800.0
 # A look-up is measured for so long, but with no more than so many times the requests that were asked for.
 _MEASURED_S = 3.0
 _MORE = 10
+# Before each request: what a server does behind its answer should not fall into the time of the other one.
+_PAUSE_S = 0.0005
 
 
 class DifferentAnswers(Fatal):
@@ -150,11 +152,11 @@ class QueryBench:
         step.note = " against ".join(f"{each.p50_ms:.2f} ms" for each in taken)
         return LookupFigures(lookup.what, turns, found, taken[0], taken[1] if len(taken) > 1 else None)
 
-    @staticmethod
-    def _asked_of_each(target: str, links: Sequence[TimedConnection], turn: int) -> tuple[list[float], int]:
+    def _asked_of_each(self, target: str, links: Sequence[TimedConnection], turn: int) -> tuple[list[float], int]:
         """How long each took, and how many results there are. Each goes first in every other turn."""
         times, counts = [0.0] * len(links), [0] * len(links)
         for place in range(len(links)) if turn % 2 == 0 else reversed(range(len(links))):
+            self._clock.sleep(_PAUSE_S)
             answer = links[place].get(target)
             times[place], counts[place] = answer.milliseconds, results_in(answer.status, answer.body, target)
         if len(set(counts)) > 1:

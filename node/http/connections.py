@@ -135,8 +135,10 @@ class Connection(web.RequestHandler):
 
     def cleared_fields(self, data: bytes, line_end: int) -> Headers | None:
         """As `ExpressClient` has it."""
-        headers = self._reader.known_fields(data, line_end)
-        return headers if headers is not None and headers.cleared_for == self._quick.clearance() else None
+        reader = self._reader
+        if data[line_end:] != reader.written or reader.headers.cleared_for != self._quick.clearance():
+            return None
+        return reader.headers
 
     def express_answered(self, whole: Whole, seconds: float) -> None:
         """As `ExpressClient` has it."""

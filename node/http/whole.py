@@ -16,9 +16,11 @@ HEADERS: Mapping[str, str] = {
 """What every answer has, whoever makes it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Whole:
-    """A body of JSON that can be sent as often as it is asked for."""
+    """A body of JSON that can be sent as often as it is asked for. It is not changed; to say so would take as long as
+    the rest of making one.
+    """
 
     body: bytes
     is_compressed: bool

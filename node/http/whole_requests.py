@@ -66,11 +66,13 @@ class WholeRequest:
 class RequestReader:
     """Reads the requests of one connection. Clients send the same header fields with each, which are read once."""
 
-    __slots__ = ("_headers", "_written")
+    __slots__ = ("headers", "written")
 
     def __init__(self) -> None:
-        self._written: bytes | None = None
-        self._headers = Headers({})
+        self.written: bytes | None = None
+        """The header fields of the last request as they came, if it had no body."""
+        self.headers = Headers({})
+        """What they say."""
 
     def read(self, data: bytes) -> WholeRequest | None:
         """The one request that these bytes are; None if they are more or less than one, or not a plain one."""
@@ -82,7 +84,7 @@ class RequestReader:
         if line is None:
             return None
         body = b""
-        if rest != self._written:
+        if rest != self.written:
             fields = _FIELDS.match(rest)
             headers = _plain_headers(fields[1]) if fields is not None else None
             if fields is None or headers is None:
@@ -90,13 +92,9 @@ class RequestReader:
             body = rest[fields.end() :]
             if headers.get("content-length", "0") != str(len(body)):
                 return None
-            self._written, self._headers = (None if body else rest), headers
+            self.written, self.headers = (None if body else rest), headers
         method, path, query = line.groups("")
-        return WholeRequest(method, path, query, self._headers, body)
-
-    def known_fields(self, data: bytes, line_end: int) -> Headers | None:
-        """The header fields behind the first line of a request without a body, if the request before had the same."""
-        return self._headers if self._written is not None and data[line_end:] == self._written else None
+        return WholeRequest(method, path, query, self.headers, body)
 
 
 def _plain_headers(written: bytes) -> Headers | None:

@@ -132,6 +132,9 @@ class ShardQueries:
 
     def lookup_links(self) -> Sequence[LoopLinks] | None:
         """Where all shards answer look-ups beside their links; None if one has to be waited for, or can't answer."""
+        known = self._known
+        if known.clients is self._clients() and known.standings is self._standing.shards():
+            return known.lookups
         return self._line_up().lookups
 
     def kept(self, question: Question) -> None:

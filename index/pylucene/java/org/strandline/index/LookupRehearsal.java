@@ -11,6 +11,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.lucene.index.BinaryDocValues;
 import org.apache.lucene.index.DocValues;
 import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.index.Term;
 import org.apache.lucene.search.IndexSearcher;
 import org.apache.lucene.search.SearcherManager;
 import org.apache.lucene.util.ArrayUtil;
@@ -22,10 +23,13 @@ import org.apache.lucene.util.BytesRef;
  */
 final class LookupRehearsal implements Runnable {
     /** After so many the compiler has done what it will. */
-    private static final int QUESTIONS = 12_000;
+    private static final int QUESTIONS = 20_000;
     /** So many in a row, then a pause: others want the processor, too. */
     private static final int AT_ONCE = 25;
     private static final int PAUSE_MS = 2;
+    private static final int KINDS = 3;
+    /** After so many it is looked again which label says the most. */
+    private static final int LOOK_AGAIN = 100;
     /** Below this the index is not like the one that it will be. */
     private static final int FEWEST_KEYS = 1000;
 
@@ -33,6 +37,7 @@ final class LookupRehearsal implements Runnable {
     private final UnixDomainSocketAddress address;
     private final AtomicBoolean begun = new AtomicBoolean();
     private final SplittableRandom random = new SplittableRandom(1);
+    private BytesRef rarest;
 
     LookupRehearsal(LookupServer server, UnixDomainSocketAddress address) {
         this.server = server;
@@ -62,7 +67,7 @@ final class LookupRehearsal implements Runnable {
                 if (view == null) {
                     return;
                 }
-                ask(turn, someKey(view.searchers()), question);
+                ask(turn, view.searchers(), question);
                 connection.write(question.flip());
                 connection.read(answer.clear());
                 if (turn % AT_ONCE == AT_ONCE - 1) {
@@ -74,44 +79,68 @@ final class LookupRehearsal implements Runnable {
         }
     }
 
-    /** Of each kind in turn; for one of the key's labels, or for all of them. */
-    private void ask(int turn, byte[] key, ByteBuffer question) {
-        PartKeyCursor labels = new PartKeyCursor();
-        int count = 0;
-        for (labels.reset(key, 0, key.length); labels.next();) {
-            count++;
+    /** For some key: by all of its labels, or by the one that the fewest keys share. Of each kind in turn. */
+    private void ask(int turn, SearcherManager searchers, ByteBuffer question) throws IOException {
+        IndexSearcher searcher = searchers.acquire();
+        try {
+            byte[] key = someKey(searcher);
+            if (turn % LOOK_AGAIN == 0) {
+                rarest = rarestLabel(searcher, key);
+            }
+            write(question, turn % KINDS, key, turn % 2 == 0 ? null : rarest);
+        } finally {
+            searchers.release(searcher);
         }
-        int only = turn % 4 == 0 ? -1 : random.nextInt(count);
-        ByteBuffer selector = ByteBuffer.allocate(Short.BYTES * (1 + count) + key.length).order(ByteOrder.LITTLE_ENDIAN);
-        selector.putShort((short) (only < 0 ? count : 1));
+    }
+
+    private static BytesRef rarestLabel(IndexSearcher searcher, byte[] key) throws IOException {
+        BytesRef rarest = null;
+        int fewest = Integer.MAX_VALUE;
+        PartKeyCursor labels = new PartKeyCursor();
+        for (labels.reset(key, 0, key.length); labels.next();) {
+            Term term = new Term(Fields.ofLabel(labels.name.utf8ToString()), labels.value.clone());
+            int shared = searcher.getIndexReader().docFreq(term);
+            if (shared < fewest) {
+                fewest = shared;
+                rarest = BytesRef.deepCopyOf(labels.name);
+            }
+        }
+        return rarest;
+    }
+
+    /** A question by one label of a key, or by all if that one is null or not there. */
+    private static void write(ByteBuffer question, int kind, byte[] key, BytesRef only) {
+        ByteBuffer selector = ByteBuffer.allocate(Short.BYTES + 2 * key.length).order(ByteOrder.LITTLE_ENDIAN).putShort((short) 0);
+        int count = 0;
         byte[] label = {};
-        labels.reset(key, 0, key.length);
-        for (int place = 0; labels.next(); place++) {
-            if (only < 0 || place == only) {
+        PartKeyCursor labels = new PartKeyCursor();
+        for (labels.reset(key, 0, key.length); labels.next();) {
+            if (only == null || only.bytesEquals(labels.name)) {
                 label = ArrayUtil.copyOfSubArray(key, labels.name.offset, labels.name.offset + labels.name.length);
                 put(selector, labels.name);
                 put(selector.putShort((short) 1), labels.value);
+                count++;
             }
         }
+        if (count == 0) {
+            write(question, kind, key, null);
+            return;
+        }
+        selector.putShort(0, (short) count);
         byte[] packed = ArrayUtil.copyOfSubArray(selector.array(), 0, selector.position());
-        LookupFrames.question(question, turn % 3, label, packed);
+        LookupFrames.question(question, kind, label, packed);
     }
 
     private static void put(ByteBuffer selector, BytesRef text) {
         selector.putShort((short) text.length).put(text.bytes, text.offset, text.length);
     }
 
-    private byte[] someKey(SearcherManager searchers) throws IOException {
-        IndexSearcher searcher = searchers.acquire();
-        try {
-            List<LeafReaderContext> leaves = searcher.getIndexReader().leaves();
-            LeafReaderContext leaf = leaves.get(random.nextInt(leaves.size()));
-            BinaryDocValues keys = DocValues.getBinary(leaf.reader(), Fields.PART_KEY);
-            keys.advance(random.nextInt(leaf.reader().maxDoc()));
-            BytesRef key = keys.binaryValue();
-            return ArrayUtil.copyOfSubArray(key.bytes, key.offset, key.offset + key.length);
-        } finally {
-            searchers.release(searcher);
-        }
+    private byte[] someKey(IndexSearcher searcher) throws IOException {
+        List<LeafReaderContext> leaves = searcher.getIndexReader().leaves();
+        LeafReaderContext leaf = leaves.get(random.nextInt(leaves.size()));
+        BinaryDocValues keys = DocValues.getBinary(leaf.reader(), Fields.PART_KEY);
+        keys.advance(random.nextInt(leaf.reader().maxDoc()));
+        BytesRef key = keys.binaryValue();
+        return ArrayUtil.copyOfSubArray(key.bytes, key.offset, key.offset + key.length);
     }
 }
