@@ -25,7 +25,8 @@ class LookupServer:
     def __init__(self, path: Path) -> None:
         """A socket that an earlier process left is removed."""
         self._path = path
-        path.unlink(missing_ok=True)
+        if path.is_socket():
+            path.unlink()
         self._server: JavaServer | None = None
         self._opened: tuple[PartKeyIndex, PartMemory] | None = None
 
@@ -36,8 +37,8 @@ class LookupServer:
         memory = columns.memory
         if self._opened is not None and self._opened[0] is index and self._opened[1] is memory:
             return
-        self.shut()
         if memory.rows > _MOST_ROWS:
+            self.shut()
             return
         if self._server is None:
             with java_failures():

@@ -225,7 +225,9 @@ class PartColumns:
         present = self.rows.present()
         moved = (np.cumsum(present) - 1).astype(np.uint32)
         # New arrays: somebody may be reading the old ones.
-        self._take_over(self.rows.take(present))
+        kept = self.rows.take(present)
+        self._leave_memory()
+        self._take_over(kept)
         self._absent = 0
         self._endings += 1
         return moved
@@ -238,7 +240,12 @@ class PartColumns:
             _copy(self.rows, larger, 0, _OWN)
         else:
             _copy(self.rows, larger, 0)
+            self._leave_memory()
         self._arrays, self.memory = larger, memory
+
+    def _leave_memory(self) -> None:
+        """What changes from now on does not show there. Who reads it in Java finds nothing, and asks elsewhere."""
+        self.memory.tell_length(0)
 
     def _take_over(self, rows: PartRows | None) -> None:
         self._length = len(rows) if rows is not None else 0

@@ -2,7 +2,7 @@
 
 The layout, little endian: how many rows have a meaning as u64; the part ids as u32; the first times as i64; the last
 times as i64. It does not grow: whoever needs more room makes another one. There is plenty, since what was never written
-takes no memory, while what Java has mapped takes some until Java cleans up.
+takes no memory.
 """
 
 import mmap
@@ -29,7 +29,7 @@ class PartMemory:
         weakref.finalize(self, os.close, file)
         os.ftruncate(file, size)
         self._path = f"/proc/self/fd/{file}"
-        memory = mmap.mmap(file, size)
+        memory = _Mapped(file, size)
         self._length = np.frombuffer(memory, dtype=np.int64, count=1)
         self.part_id: U32s = np.frombuffer(memory, dtype=np.uint32, count=rows, offset=_NUMBER)
         self.start: I64s = np.frombuffer(memory, dtype=np.int64, count=rows, offset=_NUMBER + ids)
@@ -43,6 +43,15 @@ class PartMemory:
     def tell_length(self, rows: int) -> None:
         """The first rows have a meaning now."""
         self._length[0] = rows
+
+
+class _Mapped(mmap.mmap):
+    """Gives its memory back when nobody here has an array of it any more, though Java may still have it mapped: that
+    goes when Java cleans up, which may be never. Whoever reads it then reads zeros.
+    """
+
+    def __del__(self) -> None:
+        self.madvise(mmap.MADV_REMOVE)
 
 
 def _room(needed: int) -> int:

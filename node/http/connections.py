@@ -212,9 +212,10 @@ class Connection(web.RequestHandler):
         return True
 
     def _arrived(self) -> None:
-        turn, self._turn = self._turn, None
+        turn = self._turn
         if not isinstance(turn, _QuickTurn):
             return
+        self._turn = None
         whole = turn.under_way.take()
         if whole is not None:
             self._reply(turn.begun, whole)

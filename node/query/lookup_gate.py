@@ -40,4 +40,8 @@ class LookupGate:
         """The same for good. Closing twice does nothing."""
         server, self._server = self._server, None
         if server is not None:
-            server.close()
+            try:
+                server.close()
+            except StrandlineError as error:
+                # Nothing depends on it: whatever is left of it declines all.
+                _LOG.warning("the server of look-ups could not be closed", error=str(error))

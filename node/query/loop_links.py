@@ -29,6 +29,10 @@ class LoopLinks:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
+    def take(self) -> "LoopLink | None":
+        """A connection to ask over, or to give back; None if there is none without waiting."""
+        return self._idle.pop() if self._idle else self._connected()
+
     def ask(self, question: bytes | memoryview, expected: "Expected") -> bool:
         """Send a question whose answer is expected; False if that can't be done without waiting."""
         while self._idle:
@@ -125,6 +129,10 @@ class LoopLink:
             return False
         self._expected, self._begun, expected.link = expected, b"", self
         return True
+
+    def give_back(self) -> None:
+        """It was not needed."""
+        self._links.give_back(self)
 
     def detach(self) -> tuple[socket.socket, bytes]:
         """Watch it no longer: the connection, and what came over it."""

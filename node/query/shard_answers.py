@@ -42,6 +42,7 @@ from strandline.node.query.queries import (
 from strandline.node.query.sampling import read_samples
 from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard
+from strandline.node.shard.status import Phase
 
 DEFAULT_BUDGET = RegexBudget(max_terms=5_000_000, max_ms=10_000)
 # Errors that say something about the question, or about whoever asks. Any other is the shard's own trouble.
@@ -91,6 +92,9 @@ class ShardAnswers:
             return
         index = able.shard.index
         lookups.open(able.lucene, index.columns)
+        if self._running.status.phase is not Phase.ACTIVE:
+            # Another thread has just said so, and waits to tell it.
+            lookups.shut()
         if index.has_forgotten():
             page.tell(None, NO_KEYS)
         else:

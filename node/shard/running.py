@@ -104,6 +104,8 @@ class RunningShard:
         except (OffsetGone, TopicUnfit):
             # What was read and is not stored is in no log any more: nobody else has it.
             shard.close_at_position()
+            # There is something to warn of from now on, and the next step takes a while.
+            self.after_step()
             self._last_work.set()
             for _ in range(round(_LAST_WORK_S / _LAST_STEP_S)):
                 shard.step()

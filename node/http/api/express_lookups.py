@@ -127,15 +127,23 @@ class ExpressLookup(Turn):
         self._missing = 0
 
     def ask(self, links: Sequence[LoopLinks], question: memoryview) -> bool:
-        """Ask the shards; False, and none is, if that can't be done at once."""
-        for link in links:
+        """Ask the shards; False if that can't be done at once."""
+        # Of all first: one that does not answer look-ups now would have the others search in vain, each time.
+        taken = [link.take() for link in links]
+        able = [one for one in taken if one is not None]
+        asks = len(able) == len(taken)
+        for one in able:
             expected = Expected(self._one_came)
-            if not link.ask(question, expected):
-                self._abandon_asked()
-                return False
-            self._asked.append(expected)
-        self._missing = len(links)
-        return True
+            if asks and one.ask(question, expected):
+                self._asked.append(expected)
+            elif asks:
+                asks = False
+            else:
+                one.give_back()
+        self._missing = len(self._asked)
+        if not asks:
+            self._abandon_asked()
+        return asks
 
     def give_up(self) -> None:
         """It takes too long."""

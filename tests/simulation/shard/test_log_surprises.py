@@ -7,6 +7,8 @@ import pytest
 
 from strandline.node.shard.log import LogEnds, OffsetGone, Records, TopicUnfit
 from strandline.node.shard.running import RunningShard
+from strandline.node.shard.shard import Shard
+from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted, AnotherLog
 from support.shard_world import GRACE, HOUR, StoreCall, World, group_fails, other_group, produce_everywhere, quietly
 
@@ -90,6 +92,33 @@ def test_what_was_read_is_stored_though_the_log_has_lost_it(
     world.start(accepted=Accepted(loss_to=3, another_topic=True))
     world.settle()
     assert "1" in {name for _, name in world.found()}, "the shard had it, and nobody else has"
+
+
+def test_that_the_log_has_lost_something_is_told_before_the_next_step(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks in between would take the shard for whole."""
+    produce_everywhere(world)
+    running = RunningShard(world.parts(), accepted=Accepted())
+    happened: list[str | Phase] = []
+    running.after_step = lambda: happened.append(running.status.phase)
+    polled, stepped = world.log.poll, Shard.step
+
+    def step(shard: Shard) -> None:
+        happened.append("step")
+        stepped(shard)
+
+    def poll(most: int, timeout: float) -> Records:
+        if running.status.phase is Phase.ACTIVE:
+            raise OffsetGone("somebody has deleted it")
+        return polled(most, timeout)
+
+    monkeypatch.setattr(Shard, "step", step)
+    monkeypatch.setattr(world.log, "poll", poll)
+    with pytest.raises(OffsetGone):
+        running.run()
+    told = happened.index(Phase.ACTIVE)
+    assert happened[told : told + 4] == [Phase.ACTIVE, "step", Phase.CATCHING_UP, "step"]
 
 
 def test_a_loss_that_was_accepted_is_not_to_be_accepted_again_after_a_crash(world: World) -> None:

@@ -75,7 +75,7 @@ final class LookupRehearsal implements Runnable {
                 }
             }
         } catch (IOException | RuntimeException | InterruptedException error) {
-            // The index is being closed. Nobody needs it any more.
+            // The index is being closed, or something is amiss that whoever asks in earnest meets, too.
         }
     }
 

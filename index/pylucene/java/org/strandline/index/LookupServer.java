@@ -97,7 +97,7 @@ public final class LookupServer {
             if (before != null) {
                 LookupFrames.answer(before, question, answer);
                 // A shard that belongs to somebody else by now says nothing any more.
-                if (view != null) {
+                if (view == before) {
                     return;
                 }
             }
@@ -112,41 +112,45 @@ public final class LookupServer {
     }
 
     private void accept() {
-        while (true) {
+        while (listener.isOpen()) {
             try {
                 take(listener.accept());
-            } catch (IOException error) {
-                if (!listener.isOpen()) {
-                    return;
-                }
-                // There are no files left, say.
+            } catch (IOException | RuntimeException | OutOfMemoryError error) {
+                // There are no files left, or no threads.
                 LockSupport.parkNanos(PAUSE_NS);
             }
         }
     }
 
     private void take(SocketChannel connection) throws IOException {
-        UserPrincipal user = connection.getOption(ExtendedSocketOptions.SO_PEERCRED).user();
-        if (!user.equals(owner) || connections.size() >= MOST_CONNECTIONS) {
-            connection.close();
-            return;
+        boolean isServed = false;
+        try {
+            UserPrincipal user = connection.getOption(ExtendedSocketOptions.SO_PEERCRED).user();
+            if (user.equals(owner) && connections.size() < MOST_CONNECTIONS) {
+                connections.add(connection);
+                start("lookup", () -> serve(connection));
+                isServed = true;
+            }
+        } finally {
+            if (!isServed) {
+                connections.remove(connection);
+                connection.close();
+            }
         }
-        connections.add(connection);
-        start("lookup", () -> serve(connection));
     }
 
     private void serve(SocketChannel connection) {
-        ByteBuffer question = buffer();
-        ByteBuffer answer = buffer();
         try (connection) {
+            ByteBuffer question = buffer();
+            ByteBuffer answer = buffer();
             while (received(connection, question.clear())) {
                 reply(question, answer);
                 while (answer.hasRemaining()) {
                     connection.write(answer);
                 }
             }
-        } catch (IOException | MalformedBatchException error) {
-            // The other side is gone, or is none that should be here.
+        } catch (IOException | MalformedBatchException | OutOfMemoryError error) {
+            // The other side is gone, or is none that should be here; or there is no memory for one more.
         } finally {
             connections.remove(connection);
         }
