@@ -23,8 +23,10 @@ _COUNT = struct.Struct(f"{PREFIX.format}I")
 
 
 def lookups_path(link: Path) -> Path:
-    """Where a process whose link is at a path answers look-ups beside it."""
-    return link.with_name(f"{link.name}.look")
+    """Where a process whose link is at a path answers look-ups beside it. For a node's shards that is no longer a path:
+    the kernel allows no long ones.
+    """
+    return link.with_suffix(".look") if link.suffix == ".sock" else link.with_name(f"{link.name}.look")
 
 
 @dataclass(slots=True)

@@ -17,8 +17,7 @@ _PREFIX = "strandline-node-"
 _LOCK = "lock"
 # The kernel's limit for the path of a socket is 108 bytes with a zero at the end.
 _LONGEST_PATH = 107
-# With what stands beside it: see `strandline.node.query.plain_lookups`.
-_LONGEST_NAME = "shard-999999.sock.look"
+_LONGEST_NAME = "shard-999999.sock"
 
 
 class SocketFolderUnusable(Fatal):
