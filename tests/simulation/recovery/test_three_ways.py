@@ -54,6 +54,9 @@ class ThreeWays(RuleBasedStateMachine):
         if self.worlds:
             for world in self.worlds:
                 self.finish(world)
+            # Time went on while the others came to rest, and may have closed a bucket.
+            for world in self.worlds:
+                world.settle()
             expected = self.calm.found()
             for world in (self.direct, self.workers):
                 assert world.keys() == self.calm.keys()
