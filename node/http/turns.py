@@ -1,7 +1,9 @@
 """A request whose answer is worked on, while its connection waits for it."""
 
+from abc import ABC, abstractmethod
 
-class Turn:
+
+class Turn(ABC):
     """The bytes of the request, and those that came behind it."""
 
     __slots__ = ("behind", "data")
@@ -9,6 +11,6 @@ class Turn:
     def __init__(self, data: bytes) -> None:
         self.data, self.behind = data, b""
 
+    @abstractmethod
     def abandon(self) -> None:
         """The client has gone away."""
-        raise NotImplementedError

@@ -171,18 +171,13 @@ class LinkServer:
             if message.kind == REPORT:
                 return Message(REPORT, {}, (np.frombuffer(self._service.report(), dtype=np.uint8),))
             ask, seconds = ask_of(message)
-            return self._answer(ask, seconds, connection)
-        except Exception as error:  # noqa: BLE001 - it is told to whoever asked
-            return self._told(error, message.kind)
-
-    def _answer(self, ask: Ask, seconds: float, connection: socket.socket) -> Message:
-        return answer_message(self._service.answer(ask, _AskedOver(self._clock, seconds, connection)))
-
-    def _told(self, error: Exception, kind: str) -> Message:
-        if not isinstance(error, StrandlineError):
+            return answer_message(self._service.answer(ask, _AskedOver(self._clock, seconds, connection)))
+        except StrandlineError as error:
+            return error_message(error)
+        except Exception as error:  # noqa: BLE001 - it is logged, and told to whoever asked
             # One question that fails must not leave the front without an answer, nor others without a shard.
-            _LOG.error("a question failed", kind=kind, exc_info=error)
-        return error_message(error)
+            _LOG.exception("a question failed", kind=message.kind)
+            return error_message(error)
 
     def _wait_to_send(self, connection: socket.socket, events: int) -> None:
         poll = select.poll()

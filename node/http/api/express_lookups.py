@@ -145,10 +145,6 @@ class ExpressLookup(Turn):
             self._abandon_asked()
         return asks
 
-    def give_up(self) -> None:
-        """It takes too long."""
-        self._leave()
-
     def abandon(self) -> None:
         self._abandon_asked()
         self._lookups.over(self)
@@ -165,7 +161,7 @@ class ExpressLookup(Turn):
             log.exception("the answer of a look-up can't be used")
             found = None
         if found is None:
-            self._leave()
+            self.give_up()
             return
         lookups = self._lookups
         lookups.over(self)
@@ -184,11 +180,9 @@ class ExpressLookup(Turn):
             answers.append(answer_in(frame))
         return answers[0] if len(answers) == 1 else merged_few(self._kind, answers, self._limit)
 
-    def _leave(self) -> None:
-        """To the ordinary way, where whatever is amiss is told."""
-        self._abandon_asked()
-        self._lookups.over(self)
-        self._lookups.counts.over()
+    def give_up(self) -> None:
+        """Leave it to the ordinary way, where whatever is amiss is told."""
+        self.abandon()
         self._client.express_declined()
 
     def _abandon_asked(self) -> None:

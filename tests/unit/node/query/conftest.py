@@ -1,14 +1,18 @@
-"""A link, with a shard at its other end that answers as the test says."""
+"""A link, with a shard at its other end that answers as the test says; and a shard of a world that answers itself."""
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer
+from strandline.node.query.shard_answers import ShardAnswers
 from support.links import CLOCK, Service
+from support.query_worlds import LiveWorld, LuceneWorld
+from support.shard_world import HOUR, POLICY
 
 
 @pytest.fixture
@@ -32,4 +36,18 @@ def server(service: Service, path: Path) -> Iterator[LinkServer]:
 @pytest.fixture
 def client(path: Path) -> Iterator[LinkClient]:
     with closing(LinkClient(path, 3, CLOCK)) as made:
+        yield made
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[LuceneWorld]:
+    policy = replace(POLICY, retention=100 * HOUR)
+    with closing(LuceneWorld(tmp_path, policy=policy, series_limit=10_000)) as made:
+        made.start()
+        yield made
+
+
+@pytest.fixture
+def answers(world: LuceneWorld) -> Iterator[ShardAnswers]:
+    with closing(ShardAnswers(LiveWorld(world))) as made:
         yield made

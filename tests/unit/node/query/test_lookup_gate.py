@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,27 +17,13 @@ from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.shard.status import Phase
 from support.lookup_questions import ALWAYS, LookupQuestion, asked, connected
-from support.query_worlds import LiveWorld, LuceneWorld
-from support.shard_world import HOUR, POLICY, START
+from support.query_worlds import LuceneWorld
+from support.shard_world import START
 
 pytestmark = pytest.mark.unit
 
 ASK_FEW = LabelNamesAsk(((Matcher("__name__", MatchOp.EQUAL, "few"),),), None, 100)
 FOUND = FewJson(2, b'["__name__","name"]')
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[LuceneWorld]:
-    policy = replace(POLICY, retention=100 * HOUR)
-    with closing(LuceneWorld(tmp_path, policy=policy, series_limit=10_000)) as made:
-        made.start()
-        yield made
-
-
-@pytest.fixture
-def answers(world: LuceneWorld) -> Iterator[ShardAnswers]:
-    with closing(ShardAnswers(LiveWorld(world))) as made:
-        yield made
 
 
 def give() -> Cancellation:
@@ -69,6 +55,13 @@ def told(answers: ShardAnswers, tmp_path: Path) -> Iterator[Told]:
         yield Told(answers, page, gate, tmp_path / "look")
 
 
+def make_known(world: LuceneWorld, answers: ShardAnswers) -> None:
+    """Two series that somebody has asked for over the link."""
+    world.produce(("few", "a", START, 1.0), ("few", "b", START, 1.0))
+    world.read_all()
+    answers.answer(ASK_FEW, give())
+
+
 def test_few_series_are_told_beside_the_link_by_a_shard_that_is_known_and_whole(
     world: LuceneWorld, answers: ShardAnswers, told: Told
 ) -> None:
@@ -90,9 +83,7 @@ def test_what_comes_later_is_found_beside_the_link_as_well(
     world: LuceneWorld, answers: ShardAnswers, told: Told
 ) -> None:
     """Columns move when there are more of them than there is room for."""
-    world.produce(("few", "a", START, 1.0), ("few", "b", START, 1.0))
-    world.read_all()
-    answers.answer(ASK_FEW, give())
+    make_known(world, answers)
     assert told.few() == FOUND
     world.produce(*[("many", str(number), START, 1.0) for number in range(3000)], ("few", "c", START, 1.0))
     world.read_all()
@@ -102,9 +93,7 @@ def test_what_comes_later_is_found_beside_the_link_as_well(
 def test_a_shard_that_was_started_again_is_asked_over_the_link_first(
     world: LuceneWorld, answers: ShardAnswers, told: Told
 ) -> None:
-    world.produce(("few", "a", START, 1.0), ("few", "b", START, 1.0))
-    world.read_all()
-    answers.answer(ASK_FEW, give())
+    make_known(world, answers)
     assert told.few() == FOUND
     world.crash()
     world.start()

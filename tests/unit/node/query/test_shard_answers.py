@@ -1,9 +1,7 @@
 """What one shard answers, and refuses to answer."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -20,25 +18,12 @@ from strandline.node.shard.status import Phase
 from strandline.store.protocol import StoreUnavailable
 from strandline.time_range import ALL_TIMES, TimeRange
 from support.query_worlds import LiveWorld, LuceneWorld, expected_samples, names_of, samples_of, selector
-from support.shard_world import HOUR, METRICS, MINUTE, POLICY, StoreCall, produce_everywhere
+from support.shard_world import HOUR, METRICS, MINUTE, StoreCall, produce_everywhere
 
 pytestmark = pytest.mark.unit
 
 EVERY = (Matcher("__name__", MatchOp.MATCH, ".+"),)
 ALL_SAMPLES = SamplesAsk(EVERY, ALL_TIMES, 1000, 100_000)
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[LuceneWorld]:
-    with closing(LuceneWorld(tmp_path, policy=replace(POLICY, retention=100 * HOUR))) as made:
-        made.start()
-        yield made
-
-
-@pytest.fixture
-def answers(world: LuceneWorld) -> Iterator[ShardAnswers]:
-    with closing(ShardAnswers(LiveWorld(world))) as made:
-        yield made
 
 
 @pytest.fixture
