@@ -159,12 +159,15 @@ class PartColumns:
     rows: PartRows
     memory: PartMemory
     """Where those columns lie that Java reads, too. Another one when they have moved."""
+    live: int
+    """How many keys have not ended. Any thread may look, and often: to count them reads a whole column."""
     _arrays: PartRows
     _length: int
 
     def __init__(self, rows: PartRows | None = None) -> None:
         """Empty, or with these rows, which rise by part id and are the columns' own from now on."""
         self._take_over(rows)
+        self.live = _live(self.rows.end)
         self._absent = int(np.count_nonzero(~self.rows.present()))
         # What is known of a span holds until keys end: starts only fall, and an end that is taken back was no less.
         self._endings = 0
@@ -185,16 +188,23 @@ class PartColumns:
             self._grow(max(length, len(self._arrays) + len(self._arrays) // GROWTH, 1024))
         _copy(rows, self._arrays, self._length)
         self._length = length
+        self.live += _live(rows.end)
         self.rows = self._arrays.take(slice(0, length))
         self.memory.tell_length(length)
 
     def end(self, ended: npt.NDArray[np.bool_]) -> None:
         """Let keys end with their last samples."""
+        self.live -= _live(self.rows.end[ended])
         self.rows.end[ended] = self.rows.last[ended]
         self._endings += 1
 
+    def resume(self, keys: int) -> None:
+        """So many that had ended were made live again, by samples."""
+        self.live += keys
+
     def forget(self, rows: Rows) -> None:
         """Make keys absent. Their ids are never used again."""
+        self.live -= _live(self.rows.end[rows])
         self.rows.end[rows] = ABSENT
         self.rows.newest[rows] = NO_BUCKET
         self._absent += len(rows)
@@ -253,6 +263,10 @@ class PartColumns:
         self._arrays = PartRows.empty(0, self.memory) if rows is None else rows.moved_into(self.memory)
         self.rows = self._arrays
         self.memory.tell_length(self._length)
+
+
+def _live(ends: I64s) -> int:
+    return int(np.count_nonzero(ends == LIVE))
 
 
 def _shared(memory: PartMemory, rows: int) -> dict[str, npt.NDArray[Any]]:

@@ -216,7 +216,7 @@ class ShardIndex:
         keys = self.columns.rows
         numbers, changed = np.empty(len(rows), dtype=np.uint32), np.empty(len(rows), dtype=np.uint32)
         newly_active = np.empty(len(rows), dtype=np.int64)
-        n_active, n_changed = observe(
+        n_active, n_changed, n_resumed = observe(
             rows,
             least,
             greatest,
@@ -227,6 +227,7 @@ class ShardIndex:
             changed,
             newly_active,
         )
+        self.columns.resume(n_resumed)
         newly_active = newly_active[:n_active]
         self.open.changed |= to_bitmap(keys.part_id[changed[:n_changed]])
         self.open.active |= to_bitmap(keys.part_id[rows[newly_active]])

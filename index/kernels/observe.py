@@ -14,11 +14,12 @@ def observe(rows, least, greatest, bucket, next_number, columns, numbers, change
     `rows`. `numbers` gets each one's number among the keys with a sample in the bucket; those that have their first
     there get the numbers from `next_number` on, and their places in `rows` go to `newly_active`. `changed` gets the
     rows whose record is another now: their start was lowered, or they had ended and are live again; one may be among
-    them twice. How many newly active and how many changed there are.
+    them twice. How many newly active, how many changed, and how many live again there are.
     """
     start, last, end, active_in, number = columns
     n_changed = 0
     n_active = 0
+    n_resumed = 0
     for place in range(len(rows)):
         row = rows[place]
         if row == MISSING:
@@ -31,6 +32,7 @@ def observe(rows, least, greatest, bucket, next_number, columns, numbers, change
         last[row] = max(last[row], greatest[place])
         if end[row] != LIVE:
             end[row] = LIVE
+            n_resumed += 1
             is_changed = True
         if active_in[row] != bucket:
             active_in[row] = bucket
@@ -41,4 +43,4 @@ def observe(rows, least, greatest, bucket, next_number, columns, numbers, change
         if is_changed:
             changed[n_changed] = row
             n_changed += 1
-    return n_active, n_changed
+    return n_active, n_changed, n_resumed

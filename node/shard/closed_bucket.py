@@ -3,9 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from strandline.index.part_columns import LIVE
 from strandline.index.shard_index import ShardIndex
 from strandline.index.time_bucket import FrozenBucket
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
@@ -28,16 +25,11 @@ class ClosedIndex:
     @classmethod
     def of(cls, index: ShardIndex) -> "ClosedIndex":
         """Cut the index's open bucket."""
-        changed, live = len(index.open.changed), live_keys(index)
+        changed, live = len(index.open.changed), index.columns.live
         frozen = index.cut()
         # A key that changed had a sample, so that it can't have ended; what is neither was rolled over.
-        ended = live - live_keys(index)
+        ended = live - index.columns.live
         return cls(frozen, index.next_part_id, ended, len(frozen.part_ids) - changed - ended)
-
-
-def live_keys(index: ShardIndex) -> int:
-    """How many keys have not ended. Any thread may ask."""
-    return int(np.count_nonzero(index.columns.rows.end == LIVE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ from strandline.index.refreshing import BoundedRefresh
 from strandline.store.rows import GroupRow, ShardId
 
 _LOG = structlog.get_logger(__name__)
+# An index has a hundred files and more, and is asked for their sizes twice a second.
+DISK_LOOK_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class DocumentsHome(Protocol):
         ...
 
     def disk_bytes(self) -> int:
-        """How much disk the documents take. Any thread may ask."""
+        """How much disk the documents take, or took some seconds ago. Any thread may ask."""
         ...
 
     def close(self) -> None:
@@ -88,6 +90,7 @@ class LuceneHome:
     index: PartKeyIndex | None = field(default=None)
     _refreshing: BoundedRefresh | None = field(default=None)
     _prepared: Future[OpenedCopy] | None = field(default=None)
+    _disk: tuple[float, int] = field(default=(float("-inf"), 0))
 
     def prepare(self) -> None:
         """Begin to open the local copy, whosever it is, in a thread: a start has much to ask of others meanwhile.
@@ -134,12 +137,17 @@ class LuceneHome:
         return refreshing.lag() if refreshing is not None else 0.0
 
     def disk_bytes(self) -> int:
+        asked = self.clock.monotonic()
+        looked, sizes = self._disk
+        if asked - looked < DISK_LOOK_S:
+            return sizes
         sizes = 0
         with suppress(FileNotFoundError), os.scandir(lucene_folder(self.folder)) as files:
             for file in files:
                 # Lucene merges meanwhile, and files go.
                 with suppress(FileNotFoundError):
                     sizes += file.stat().st_size
+        self._disk = (asked, sizes)
         return sizes
 
     def close(self) -> None:

@@ -4,16 +4,16 @@ A report is made twice a second while the shard's threads work. It reads counter
 does more than swap a reference, and asks neither the log nor the store anything.
 """
 
-import json
 import os
 import resource
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from strandline.node.query.answers import BucketFigures
-from strandline.node.shard.closed_bucket import live_keys
 from strandline.node.shard.options import ShardOptions
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.shard import Shard
@@ -104,12 +104,12 @@ class ShardReport:
 
     def to_json(self) -> bytes:
         """For `from_json` elsewhere."""
-        return json.dumps(asdict(self), allow_nan=False).encode()
+        return orjson.dumps(self)
 
     @classmethod
     def from_json(cls, document: bytes) -> "ShardReport":
         """What `to_json` of the same version wrote."""
-        told: dict[str, Any] = json.loads(document)
+        told: dict[str, Any] = orjson.loads(document)
         status, opened = told.pop("status"), told.pop("open_bucket")
         counters, phase = Counters(**status.pop("counters")), Phase(status.pop("phase"))
         return cls(
@@ -146,7 +146,7 @@ def report_of(running: RunningShard) -> ShardReport:
         lost_dead_letters=parts.dead_letters.counts().lost,
         buffer=_buffer(shard),
         index=IndexFigures(
-            live_keys=live_keys(shard.index),
+            live_keys=shard.index.columns.live,
             next_part_id=shard.index.next_part_id,
             refresh_lag=parts.home.refresh_lag(),
             disk_bytes=parts.home.disk_bytes(),

@@ -167,6 +167,7 @@ class IndexBesideModel(RuleBasedStateMachine):
             for row in present.tolist()
         }
         assert found == {name: (key.start, key.last, key.end) for name, key in self.model.keys.items()}
+        assert self.index.columns.live == sum(key.end is None for key in self.model.keys.values())
         low, high, rows = self.index.table.dump()
         assert sorted(rows.tolist()) == present.tolist()
         assert keys.key_low[rows].tolist() == low.tolist()

@@ -66,6 +66,7 @@ def assert_holds(columns: PartColumns, expected: PartRows) -> None:
     """In the columns, and in the file."""
     assert len(columns) == len(expected)
     assert_same(columns.rows, expected)
+    assert columns.live == np.count_nonzero(expected.end == LIVE)
     assert stored(columns.memory) == Stored(*(getattr(expected, name).tolist() for name in SHARED))
 
 
@@ -254,6 +255,7 @@ def test_whatever_happens_to_columns_is_in_their_memory(
                 columns.end(some)
                 expected.end[some] = expected.last[some]
             case "begin again", _:
+                columns.resume(int(np.count_nonzero(expected.end[some] != LIVE)))
                 columns.rows.start[some], columns.rows.end[some] = -5, LIVE
                 expected.start[some], expected.end[some] = -5, LIVE
             case _:
