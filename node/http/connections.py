@@ -120,8 +120,9 @@ class Connection(web.RequestHandler):
             return
         express = self._quick.express
         if express is not None and self._is_plain and self._is_idle():
-            self._turn = express.begin(data, self)
-            if self._turn is not None:
+            self._turn = begun = express.begin(data, self)
+            if begun is not None:
+                begun.linger()
                 return
         self._ordinarily(data)
 

@@ -11,6 +11,10 @@ class Turn(ABC):
     def __init__(self, data: bytes) -> None:
         self.data, self.behind = data, b""
 
+    def linger(self) -> None:
+        """The connection knows of it, and would have nothing to do but to wait: it may be answered in here."""
+        return
+
     @abstractmethod
     def abandon(self) -> None:
         """The client has gone away."""

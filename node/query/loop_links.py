@@ -5,6 +5,7 @@ the system to send it and one to receive the answer. What is long, or late, goes
 """
 
 import asyncio
+import select
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -94,6 +95,10 @@ class Expected:
         self.rest: tuple[socket.socket, bytes] | None = None
         self.link: LoopLink | None = None
 
+    def linger(self, milliseconds: int) -> bool:
+        """Let the loop do nothing but wait for it, for so long at the most; whether it was heard of."""
+        return self.link is None or self.link.linger(milliseconds)
+
     def detach(self) -> None:
         """Do not wait any longer: what is still to come is for a thread to receive. `came` is not called."""
         link, self.link = self.link, None
@@ -116,6 +121,8 @@ class LoopLink:
         self._connection, self._loop, self._links = connection, loop, links
         self._expected: Expected | None = None
         self._begun = b""
+        self._poll = select.poll()
+        self._poll.register(connection, select.POLLIN)
         loop.add_reader(connection, self._readable)
 
     def ask(self, question: bytes | memoryview, expected: Expected) -> bool:
@@ -129,6 +136,14 @@ class LoopLink:
             return False
         self._expected, self._begun, expected.link = expected, b"", self
         return True
+
+    def linger(self, milliseconds: int) -> bool:
+        """Take what comes within so long, while the loop stands still; whether anything came."""
+        # Not by receiving: that would be woken up when the other side takes the question, too.
+        came = bool(self._poll.poll(milliseconds))
+        if came:
+            self._readable()
+        return came
 
     def give_back(self) -> None:
         """It was not needed."""

@@ -295,10 +295,10 @@ class ComingFromShards(_Asked[PendingAtOnce]):
             # Whoever fetches it says that it is too late.
             for pending in self.pending.values():
                 pending.detach()
-            self._came()
+            self._tell()
 
     def abandon(self) -> None:
-        self._missing = 0
+        self._missing, self._came = 0, _nobody
         self._cancellation.cancel()
         with _FETCHING:
             # A thread that is fetching it sees that it was cancelled. Its sockets must not be closed under it: their
@@ -309,7 +309,16 @@ class ComingFromShards(_Asked[PendingAtOnce]):
     def _one_came(self) -> None:
         self._missing -= 1
         if not self._missing:
-            self._came()
+            self._tell()
+
+    def _tell(self) -> None:
+        # Once; and whoever is told knows of this, which makes a circle for as long as both do.
+        came, self._came = self._came, _nobody
+        came()
+
+
+def _nobody() -> None:
+    """Whoever waited does so no longer."""
 
 
 def _warned(answer: Told, warnings: tuple[str, ...]) -> Told:

@@ -19,7 +19,7 @@ from strandline.node.http.express import ExpressClient
 from strandline.node.http.turns import Turn
 from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
 from strandline.node.query.few_json import merged_few
-from strandline.node.query.loop_links import Expected, LoopLinks
+from strandline.node.query.loop_links import Expected, LoopLink, LoopLinks
 from strandline.node.query.plain_lookups import DECLINED, KINDS, FewJson, answer_in
 
 log = structlog.get_logger(__name__)
@@ -32,6 +32,8 @@ _SELECTOR = b"match"
 _MOST = 16
 _PATIENCE_S = 0.2
 _LOOK_S = 0.05
+# For so long the event loop waits for nothing but an answer. A shard that looks a series up takes a tenth of that.
+_LINGER_MS = 1
 _HANDLERS = {
     SERIES: "/api/v1/series",
     LABEL_NAMES: "/api/v1/labels",
@@ -71,6 +73,7 @@ class ExpressLookups:
         self._queries = queries
         self._under_way: set[ExpressLookup] = set()
         self._looks = False
+        self._last_client = 0
         self._request, self._question = np.empty(_LONGEST, dtype=np.uint8), np.empty(ROOM * _LONGEST, dtype=np.uint8)
         self._read_from, self._written = self._request.data, self._question.data
 
@@ -92,9 +95,20 @@ class ExpressLookups:
             return None
         self.counts.began()
         self._under_way.add(lookup)
+        return lookup
+
+    def is_alone(self, client: ExpressClient) -> bool:
+        """Whether a client that has just asked is the only one that does: it also asked the last time, and nothing else
+        is under way. While several ask, the loop has better things to do than to wait for one answer.
+        """
+        # By its address. If another one has the same later, that is waited for once too often.
+        last, self._last_client = self._last_client, id(client)
+        return last == self._last_client and len(self._under_way) == 1
+
+    def watch(self) -> None:
+        """See to it that what is under way is not waited for too long."""
         if not self._looks:
             self._look_later()
-        return lookup
 
     def over(self, lookup: "ExpressLookup") -> None:
         """It is no longer under way."""
@@ -123,27 +137,40 @@ class ExpressLookup(Turn):
         self.data, self.behind = data, b""
         self.began, self.gzip = lookups.clock.monotonic(), False
         self._lookups, self._client, self._kind, self._limit = lookups, client, kind, limit
+        # Each knows whom to tell. It is emptied when that is done: to find circles of a thousand look-ups takes as long
+        # as one look-up, and somebody would wait for it.
         self._asked: list[Expected] = []
         self._missing = 0
 
     def ask(self, links: Sequence[LoopLinks], question: memoryview) -> bool:
         """Ask the shards; False if that can't be done at once."""
         # Of all first: one that does not answer look-ups now would have the others search in vain, each time.
-        taken = [link.take() for link in links]
-        able = [one for one in taken if one is not None]
-        asks = len(able) == len(taken)
-        for one in able:
+        taken: list[LoopLink] = []
+        for shard in links:
+            link = shard.take()
+            if link is None:
+                _give_back(taken)
+                return False
+            taken.append(link)
+        while taken:
             expected = Expected(self._one_came)
-            if asks and one.ask(question, expected):
-                self._asked.append(expected)
-            elif asks:
-                asks = False
-            else:
-                one.give_back()
+            if not taken.pop().ask(question, expected):
+                _give_back(taken)
+                self._abandon_asked()
+                return False
+            self._asked.append(expected)
         self._missing = len(self._asked)
-        if not asks:
-            self._abandon_asked()
-        return asks
+        return True
+
+    def linger(self) -> None:
+        if self._lookups.is_alone(self._client) and self._came_at_once():
+            return
+        self._lookups.watch()
+
+    def _came_at_once(self) -> bool:
+        """Wait in place: to go back to the loop, and to come here again, takes longer than a shard does."""
+        # A copy: with the last one it is over.
+        return all(expected.linger(_LINGER_MS) for expected in tuple(self._asked)) and not self._missing
 
     def abandon(self) -> None:
         self._abandon_asked()
@@ -165,6 +192,7 @@ class ExpressLookup(Turn):
             return
         lookups = self._lookups
         lookups.over(self)
+        self._asked.clear()
         seconds = lookups.clock.monotonic() - self.began
         self._client.express_answered(whole_list(found.text, gzip=self.gzip), seconds)
         lookups.counts.looked_up(
@@ -188,3 +216,9 @@ class ExpressLookup(Turn):
     def _abandon_asked(self) -> None:
         for expected in self._asked:
             expected.abandon()
+        self._asked.clear()
+
+
+def _give_back(links: Sequence[LoopLink]) -> None:
+    for link in links:
+        link.give_back()

@@ -32,7 +32,7 @@ public final class LookupServer {
     private final Path path;
     private final UserPrincipal owner;
     private final ServerSocketChannel listener;
-    private final Set<SocketChannel> connections = ConcurrentHashMap.newKeySet();
+    private final Set<LookupConnection> connections = ConcurrentHashMap.newKeySet();
     private final LookupRehearsal rehearsal;
     private volatile LookupView view;
 
@@ -80,7 +80,7 @@ public final class LookupServer {
         shut();
         listener.close();
         Files.deleteIfExists(path);
-        for (SocketChannel connection : connections) {
+        for (LookupConnection connection : connections) {
             connection.close();
         }
     }
@@ -122,10 +122,11 @@ public final class LookupServer {
         }
     }
 
-    private void take(SocketChannel connection) throws IOException {
+    private void take(SocketChannel channel) throws IOException {
+        LookupConnection connection = new LookupConnection(channel);
         boolean isServed = false;
         try {
-            UserPrincipal user = connection.getOption(ExtendedSocketOptions.SO_PEERCRED).user();
+            UserPrincipal user = channel.getOption(ExtendedSocketOptions.SO_PEERCRED).user();
             if (user.equals(owner) && connections.size() < MOST_CONNECTIONS) {
                 connections.add(connection);
                 start("lookup", () -> serve(connection));
@@ -139,30 +140,12 @@ public final class LookupServer {
         }
     }
 
-    private void serve(SocketChannel connection) {
-        try (connection) {
-            ByteBuffer question = buffer();
-            ByteBuffer answer = buffer();
-            while (received(connection, question.clear())) {
-                reply(question, answer);
-                while (answer.hasRemaining()) {
-                    connection.write(answer);
-                }
-            }
-        } catch (IOException | MalformedBatchException | OutOfMemoryError error) {
-            // The other side is gone, or is none that should be here; or there is no memory for one more.
+    private void serve(LookupConnection connection) {
+        try {
+            connection.serve(this);
         } finally {
             connections.remove(connection);
         }
-    }
-
-    private static boolean received(SocketChannel connection, ByteBuffer question) throws IOException {
-        while (!LookupFrames.isWhole(question)) {
-            if (connection.read(question) < 0) {
-                return false;
-            }
-        }
-        return true;
     }
 
     private static void start(String name, Runnable work) {
