@@ -49,6 +49,8 @@ class PartKeyIndex:
         self._commit_lock = threading.Lock()
         self.refreshes = 0
         """How often searches were let see what is new. Any thread may look."""
+        self.additions = 0
+        """How many documents were added since it was opened."""
 
     @classmethod
     def open(cls, folder: Path, *, ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB) -> Self:
@@ -98,7 +100,9 @@ class PartKeyIndex:
         """
         classes = java()
         with java_failures():
-            return classes.part_key_documents.add(self._writer, to_java(batch.pack()))
+            added = classes.part_key_documents.add(self._writer, to_java(batch.pack()))
+        self.additions += added
+        return added
 
     def delete(self, part_ids: BitMap) -> None:
         """Delete the documents with these part ids, of which some may not exist."""
@@ -119,6 +123,23 @@ class PartKeyIndex:
                 entries.put(key, value)
             self._writer.setLiveCommitData(entries.entrySet())
             self._writer.commit()
+
+    def is_current(self) -> bool:
+        """Whether a refresh would show nothing else: nothing was added, deleted or merged since the last one."""
+        with java_failures():
+            return self._searchers.isSearcherCurrent()
+
+    def segments(self) -> int:
+        """How many segments searches go through."""
+        with self._searcher() as searcher:
+            return java().part_key_columns.segments(searcher)
+
+    def merge(self, most: int) -> None:
+        """Begin to merge what there is into so many segments, in the background. Searches go through these after a
+        refresh, once that is done.
+        """
+        with java_failures():
+            self._writer.forceMerge(most, False)
 
     def user_data(self) -> dict[str, str]:
         """The user data of the last commit: this object's, or else the one that it was opened from."""

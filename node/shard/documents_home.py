@@ -23,6 +23,7 @@ from strandline.index.local_copy import (
     open_saved,
     save_copy,
 )
+from strandline.index.merging_at_rest import MergingAtRest
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.refreshing import BoundedRefresh
 from strandline.store.rows import GroupRow, ShardId
@@ -57,7 +58,9 @@ class DocumentsHome(Protocol):
         ...
 
     def refresh(self, *, changed: bool) -> None:
-        """Let searches see what was added or deleted, within a bound; `changed` says that there is something new."""
+        """Let searches see what was added or deleted, within a bound; `changed` says that there is something new. To be
+        called again and again: what else an index needs now and then is done here, too.
+        """
         ...
 
     def show_all(self) -> None:
@@ -89,6 +92,7 @@ class LuceneHome:
     clock: Clock
     index: PartKeyIndex | None = field(default=None)
     _refreshing: BoundedRefresh | None = field(default=None)
+    _merging: MergingAtRest | None = field(default=None)
     _prepared: Future[OpenedCopy] | None = field(default=None)
     _disk: tuple[float, int] = field(default=(float("-inf"), 0))
 
@@ -113,6 +117,7 @@ class LuceneHome:
             self.index, copy = PartKeyIndex.open(lucene_folder(self.folder), ram_buffer_mb=self.ram_buffer_mb), None
             table = None
         self._refreshing = BoundedRefresh(self.index, self.clock, self.refresh_s)
+        self._merging = MergingAtRest(self.index, self.clock)
         # What the start is about to add is to be found, though no record may ever come.
         self._refreshing.changed()
         return OpenedDocuments(LuceneDocuments(self.index), copy, table)
@@ -127,6 +132,8 @@ class LuceneHome:
             if changed:
                 self._refreshing.changed()
             self._refreshing.refresh_if_due()
+        if self._merging is not None:
+            self._merging.look()
 
     def show_all(self) -> None:
         if self._refreshing is not None:
@@ -156,7 +163,7 @@ class LuceneHome:
             prepared.result().close()
         if self.index is not None:
             self.index.close()
-            self.index = self._refreshing = None
+            self.index = self._refreshing = self._merging = None
 
     def _open_saved(self) -> OpenedCopy:
         return open_saved(self.folder, ram_buffer_mb=self.ram_buffer_mb)

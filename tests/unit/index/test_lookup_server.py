@@ -178,6 +178,33 @@ def test_whoever_leaves_in_the_middle_of_a_question_harms_nobody(path: Path, ask
     assert asked(asker, QUESTION) == ANSWER
 
 
+def test_whoever_asks_on_without_taking_answers_is_hung_up_on(path: Path, asker: socket.socket) -> None:
+    def asks_on(taking_nothing: socket.socket) -> None:
+        while True:
+            taking_nothing.sendall(QUESTION)
+            await_read(taking_nothing)
+
+    with connected(path) as taking_nothing, pytest.raises(ConnectionError):
+        asks_on(taking_nothing)
+    assert asked(asker, QUESTION) == ANSWER
+
+
+def test_a_connection_that_has_ended_leaves_no_file_open(path: Path, asker: socket.socket) -> None:
+    assert asked(asker, QUESTION) == ANSWER
+    before = open_files()
+    for _ in range(20):
+        with connected(path) as leaving:
+            assert asked(leaving, QUESTION) == ANSWER
+            assert open_files() > before
+        # It takes the server a moment to see that.
+        while open_files() > before:
+            pass
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def test_connections_do_not_wait_for_each_other(path: Path, asker: socket.socket) -> None:
     with connected(path) as other:
         asker.sendall(QUESTION[:20])

@@ -1,6 +1,7 @@
 """What the event loop asks of a shard without a thread, and the editions that it reads."""
 
 import asyncio
+import gc
 import socket
 import threading
 from collections.abc import Awaitable, Callable
@@ -20,8 +21,11 @@ from strandline.node.query.frames import Message, encode
 from strandline.node.query.link_client import AskedAtOnce, LinkClient
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.link_socket import SHORT, Waits
+from strandline.node.query.node_queries import ComingFromShards, ShardQueries
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTimedOut, QueryUnavailable
 from strandline.node.query.quick import Question
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from support.express_sites import Standing
 from support.http_servers import in_loop
 from support.links import ASK, CLOCK, WAIT_S, Service, give
 
@@ -51,6 +55,19 @@ def asked_at_once(
 async def when_it_came(asked: AskedAtOnce, came: asyncio.Event) -> AskedAtOnce:
     await came.wait()
     return asked
+
+
+class Asker:
+    """Asks, keeps what is coming, and is told when it came."""
+
+    def __init__(self, queries: ShardQueries) -> None:
+        self.is_told = asyncio.Event()
+        coming = queries.begin_at_once(QUESTION, give(), self.came)
+        assert coming is not None
+        self.coming = coming
+
+    def came(self) -> None:
+        self.is_told.set()
 
 
 class TestAskedAtOnce:
@@ -83,6 +100,29 @@ class TestAskedAtOnce:
         in_loop(run())
         # The shard has a thread for each connection.
         assert len(threads) == 1
+
+    @pytest.mark.usefixtures("server")
+    @pytest.mark.parametrize("fetches", [True, False], ids=["fetched", "abandoned"])
+    def test_a_question_to_all_shards_is_gone_when_it_is_over(self, client: LinkClient, fetches: bool) -> None:
+        """Without the collector, though whoever is told of the answer keeps the question until then."""
+        queries = ShardQueries(lambda: {3: client}, Standing((ShardStanding(3, ProcessState.RUNNING),)))
+
+        async def run() -> None:
+            asker = Asker(queries)
+            await asker.is_told.wait()
+            if fetches:
+                with pytest.raises(QueryUnavailable, match="something else than was asked"):
+                    asker.coming.answer()
+            else:
+                asker.coming.abandon()
+
+        gc.collect()
+        gc.disable()
+        try:
+            in_loop(run())
+            assert not [one for one in gc.get_objects() if isinstance(one, ComingFromShards)]
+        finally:
+            gc.enable()
 
     @pytest.mark.usefixtures("server")
     def test_several_are_under_way_at_a_time(self, service: Service, client: LinkClient) -> None:

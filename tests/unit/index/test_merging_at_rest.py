@@ -1,0 +1,129 @@
+"""When an index is merged into few segments, beside one that only counts, and what becomes of a real one."""
+
+import pytest
+from pyroaring import BitMap
+
+from strandline.clock import ManualClock, SystemClock, wait_until
+from strandline.index.merging_at_rest import FEW, LOOK_S, MANY, PAUSE_S, MergingAtRest
+from strandline.index.part_key_index import PartKeyIndex
+from strandline.index.pylucene.queries import everything
+from support.lookup_keys import add_keys
+
+pytestmark = pytest.mark.unit
+
+KEYS = 10_000
+
+
+class CountingIndex:
+    """Counts what is asked of it."""
+
+    def __init__(self) -> None:
+        self.additions, self.parts, self.current = KEYS, MANY + 1, True
+        self.merges: list[int] = []
+        self.refreshes = 0
+
+    def count(self) -> int:
+        return KEYS
+
+    def segments(self) -> int:
+        return self.parts
+
+    def is_current(self) -> bool:
+        return self.current
+
+    def refresh(self) -> None:
+        self.refreshes += 1
+
+    def merge(self, most: int) -> None:
+        self.merges.append(most)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def counted() -> CountingIndex:
+    return CountingIndex()
+
+
+def look(merging: MergingAtRest, clock: ManualClock, times: int = 1) -> None:
+    for _ in range(times):
+        clock.sleep(LOOK_S)
+        merging.look()
+
+
+def test_an_index_at_rest_is_merged(counted: CountingIndex, clock: ManualClock) -> None:
+    merging = MergingAtRest(counted, clock)
+    clock.sleep(LOOK_S - 0.1)
+    merging.look()
+    assert counted.merges == []
+    clock.sleep(0.1)
+    merging.look()
+    assert counted.merges == [FEW]
+
+
+def test_one_that_grows_by_more_than_a_key_in_a_hundred_is_not(counted: CountingIndex, clock: ManualClock) -> None:
+    merging = MergingAtRest(counted, clock)
+    for _ in range(100):
+        counted.additions += KEYS // 100 + 1
+        look(merging, clock)
+    assert counted.merges == []
+    counted.additions += KEYS // 100
+    look(merging, clock)
+    assert counted.merges == [FEW]
+
+
+def test_one_of_few_segments_is_left_as_it_is(counted: CountingIndex, clock: ManualClock) -> None:
+    counted.parts = MANY
+    merging = MergingAtRest(counted, clock)
+    look(merging, clock, 10)
+    assert counted.merges == []
+    counted.parts += 1
+    look(merging, clock)
+    assert counted.merges == [FEW]
+
+
+def test_there_is_a_pause_between_two_merges(counted: CountingIndex, clock: ManualClock) -> None:
+    merging = MergingAtRest(counted, clock)
+    look(merging, clock, round(PAUSE_S / LOOK_S))
+    assert counted.merges == [FEW]
+    look(merging, clock)
+    assert counted.merges == [FEW, FEW]
+
+
+def test_searches_are_told_of_what_was_merged(counted: CountingIndex, clock: ManualClock) -> None:
+    merging = MergingAtRest(counted, clock)
+    look(merging, clock)
+    assert counted.refreshes == 0
+    counted.current = False
+    look(merging, clock)
+    assert counted.refreshes == 1
+    merging.look()
+    assert counted.refreshes == 1, "not before it looks again"
+
+
+def test_a_real_index_has_few_segments_in_the_end_and_the_same_keys(index: PartKeyIndex, clock: ManualClock) -> None:
+    for number in range(MANY + 2):
+        add_keys(index, {10 * number + one: {"n": str(number), "one": str(one)} for one in range(10)})
+    assert index.segments() == MANY + 2
+    index.delete(BitMap([3, 25]))
+    index.refresh()
+    kept = BitMap(range(10 * (MANY + 2))) - BitMap([3, 25])
+    merging = MergingAtRest(index, clock)
+
+    def is_merged() -> bool:
+        look(merging, clock)
+        return index.segments() <= FEW
+
+    assert wait_until(is_merged, timeout=60, clock=SystemClock(), poll=0.01)
+    assert index.search(everything()) == kept
+    assert index.is_current()
+
+
+def test_an_index_may_be_closed_while_it_is_merged(index: PartKeyIndex) -> None:
+    for number in range(MANY + 2):
+        add_keys(index, {100 * number + one: {"n": str(number), "one": str(one)} for one in range(100)})
+    index.merge(1)
+    index.close()
