@@ -2,21 +2,29 @@
 
 A look-up goes through every segment, and what it reads of each is mostly in no processor's cache. Lucene itself keeps a
 dozen of them and more, so that much can be added at little cost; it does not know when that is over. Here it is over
-when hardly a key in a hundred came since the last look. Merging again and again what then still comes would cost more
-than it brings, so there is a pause between two merges.
+when hardly a key in a thousand came since the last look, some seconds before. Merging again and again what then still
+comes would cost more than it brings, so there is a pause between two merges.
+
+A merge that fails for want of disk would close the index. So it is not begun unless there is room for much more than
+it can take.
 """
 
+from collections.abc import Callable
 from typing import Protocol
+
+import structlog
 
 from strandline.clock import Clock
 
+_LOG = structlog.get_logger(__name__)
+
 FEW = 4
-"""Segments that a merge leaves, at the most."""
+"""Segments that a merge leaves; one that is larger than Lucene makes them stands beside these."""
 MANY = 8
 """Segments that are not worth a merge."""
 LOOK_S = 5.0
 PAUSE_S = 600.0
-_CALM = 0.01
+_CALM = 0.001
 
 
 class Mergeable(Protocol):
@@ -39,12 +47,13 @@ class Mergeable(Protocol):
 class MergingAtRest:
     """Looks at one index now and then, for its writer, who calls it in its loop."""
 
-    def __init__(self, index: Mergeable, clock: Clock) -> None:
-        """What is in the index by now is not new."""
-        self._index, self._clock = index, clock
-        self._known = index.additions
-        self._look_at = clock.monotonic() + LOOK_S
-        self._merge_not_before = float("-inf")
+    def __init__(self, index: Mergeable, clock: Clock, has_room: Callable[[], bool]) -> None:
+        """`has_room` tells whether the disk has room for a second index of this size, and more."""
+        self._index, self._clock, self._has_room = index, clock, has_room
+        self._known: int | None = None
+        self._look_at = self._merge_at = float("-inf")
+        # How many segments there were when a merge began that searches have not seen the end of.
+        self._before: int | None = None
 
     def look(self) -> None:
         """Begin to merge if it is time for that. It costs next to nothing but every few seconds."""
@@ -52,11 +61,24 @@ class MergingAtRest:
         if now < self._look_at:
             return
         self._look_at = now + LOOK_S
-        if not index.is_current():
-            # Merges end at any time, and nobody else tells searches of them.
-            index.refresh()
+        segments = self._segments()
         known, self._known = self._known, index.additions
-        if now < self._merge_not_before or self._known - known > _CALM * index.count() or index.segments() <= MANY:
-            return
-        self._merge_not_before = now + PAUSE_S
-        index.merge(FEW)
+        is_calm = known is not None and self._known - known <= _CALM * index.count()
+        if is_calm and now >= self._merge_at and segments > MANY:
+            self._merge_at = now + PAUSE_S
+            if not self._has_room():
+                _LOG.warning("the index is not merged: the disk has too little room", segments=segments)
+                return
+            _LOG.info("the index is at rest, and is merged", segments=segments, into=FEW)
+            self._before = segments
+            index.merge(FEW)
+
+    def _segments(self) -> int:
+        """How many there are. Searches are told of a merge here: it ends at any time, and nobody else does."""
+        index = self._index
+        if self._before is not None and not index.is_current():
+            index.refresh()
+        segments = index.segments()
+        if self._before is not None and segments < self._before:
+            self._before = None
+        return segments

@@ -1,6 +1,7 @@
 """Where a shard's part keys are found while it runs: in Lucene, with its local copy, or in memory in simulations."""
 
 import os
+import shutil
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -57,9 +58,9 @@ class DocumentsHome(Protocol):
         """Make the local copy that of a bucket whose index the manifest names under this attempt."""
         ...
 
-    def refresh(self, *, changed: bool) -> None:
+    def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
         """Let searches see what was added or deleted, within a bound; `changed` says that there is something new. To be
-        called again and again: what else an index needs now and then is done here, too.
+        called again and again. `may_merge` says that there is time to merge documents that hardly change any more.
         """
         ...
 
@@ -117,7 +118,7 @@ class LuceneHome:
             self.index, copy = PartKeyIndex.open(lucene_folder(self.folder), ram_buffer_mb=self.ram_buffer_mb), None
             table = None
         self._refreshing = BoundedRefresh(self.index, self.clock, self.refresh_s)
-        self._merging = MergingAtRest(self.index, self.clock)
+        self._merging = MergingAtRest(self.index, self.clock, self._has_room)
         # What the start is about to add is to be found, though no record may ever come.
         self._refreshing.changed()
         return OpenedDocuments(LuceneDocuments(self.index), copy, table)
@@ -127,12 +128,12 @@ class LuceneHome:
             raise ValueError(f"the index of {self.shard} is not open")
         save_copy(self.folder, self.index, snapshot, self._identity(topic_id, snapshot.bucket, attempt))
 
-    def refresh(self, *, changed: bool) -> None:
+    def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
         if self._refreshing is not None:
             if changed:
                 self._refreshing.changed()
             self._refreshing.refresh_if_due()
-        if self._merging is not None:
+        if may_merge and self._merging is not None:
             self._merging.look()
 
     def show_all(self) -> None:
@@ -156,6 +157,10 @@ class LuceneHome:
                     sizes += file.stat().st_size
         self._disk = (asked, sizes)
         return sizes
+
+    def _has_room(self) -> bool:
+        """Whether a second copy of the documents has room beside the first, and something is left then."""
+        return shutil.disk_usage(self.folder).free > 2 * self.disk_bytes()
 
     def close(self) -> None:
         prepared, self._prepared = self._prepared, None
@@ -198,7 +203,7 @@ class DictHome:
     def save(self, *_: object) -> None:
         pass
 
-    def refresh(self, *, changed: bool) -> None:
+    def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
         pass
 
     def show_all(self) -> None:

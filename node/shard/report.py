@@ -127,6 +127,8 @@ def report_of(running: RunningShard) -> ShardReport:
     """A shard of this process, as it is now. Any thread may ask, also while the shard starts."""
     shard, parts = running.shard, running.parts
     status, now = running.status.copy(), parts.clock.now_ms()
+    # A reason may quote a path, which need not be text.
+    status.reason = status.reason.encode(errors="replace").decode()
     process, limits = ProcessFigures.now(), _limits(parts.options)
     if shard is None:
         return ShardReport(status, process, told_at=now, limits=limits)

@@ -184,7 +184,7 @@ class Shard:
                 self.status.lag = None
                 self._no_log.about(error)
         gone = self._settle_stored()
-        self.parts.home.refresh(changed=gone or self.status.counters.new_keys > known)
+        self.parts.home.refresh(changed=gone or self.status.counters.new_keys > known, may_merge=self._is_active())
         self._move_on(lag if len(records) or not hasty or not lag else None)
         return len(records)
 

@@ -32,8 +32,10 @@ _SELECTOR = b"match"
 _MOST = 16
 _PATIENCE_S = 0.2
 _LOOK_S = 0.05
-# For so long the event loop waits for nothing but an answer. A shard that looks a series up takes a tenth of that.
+# For so long, or twice that if there are several shards, the event loop waits for nothing but an answer. A shard takes
+# a tenth of it to look a series up; if one has taken longer, so many look-ups are not waited for like this.
 _LINGER_MS = 1
+_NOT_LINGERED = 100
 _HANDLERS = {
     SERIES: "/api/v1/series",
     LABEL_NAMES: "/api/v1/labels",
@@ -73,7 +75,7 @@ class ExpressLookups:
         self._queries = queries
         self._under_way: set[ExpressLookup] = set()
         self._looks = False
-        self._last_client = 0
+        self._last_client, self._not_lingered = 0, 0
         self._request, self._question = np.empty(_LONGEST, dtype=np.uint8), np.empty(ROOM * _LONGEST, dtype=np.uint8)
         self._read_from, self._written = self._request.data, self._question.data
 
@@ -103,7 +105,14 @@ class ExpressLookups:
         """
         # By its address. If another one has the same later, that is waited for once too often.
         last, self._last_client = self._last_client, id(client)
+        if self._not_lingered:
+            self._not_lingered -= 1
+            return False
         return last == self._last_client and len(self._under_way) == 1
+
+    def lingered_in_vain(self) -> None:
+        """Shards take long at the moment."""
+        self._not_lingered = _NOT_LINGERED
 
     def watch(self) -> None:
         """See to it that what is under way is not waited for too long."""
@@ -163,14 +172,20 @@ class ExpressLookup(Turn):
         return True
 
     def linger(self) -> None:
-        if self._lookups.is_alone(self._client) and self._came_at_once():
-            return
+        if self._lookups.is_alone(self._client):
+            if self._came_at_once():
+                return
+            self._lookups.lingered_in_vain()
         self._lookups.watch()
 
     def _came_at_once(self) -> bool:
         """Wait in place: to go back to the loop, and to come here again, takes longer than a shard does."""
+        latest = self._lookups.clock.monotonic() + _LINGER_MS / 1000
         # A copy: with the last one it is over.
-        return all(expected.linger(_LINGER_MS) for expected in tuple(self._asked)) and not self._missing
+        for expected in tuple(self._asked):
+            if not expected.linger(_LINGER_MS) or self._lookups.clock.monotonic() > latest:
+                break
+        return not self._missing
 
     def abandon(self) -> None:
         self._abandon_asked()

@@ -44,9 +44,11 @@ def test_a_bucket_may_be_closed_in_a_replay_while_its_pages_are_merged(
 class CountingHome(DictHome):
     def __init__(self) -> None:
         self.refreshed = 0
+        self.may_merge = False
 
-    def refresh(self, *, changed: bool) -> None:  # noqa: ARG002 - as the protocol has it
+    def refresh(self, *, changed: bool, may_merge: bool = False) -> None:  # noqa: ARG002 - as the protocol has it
         self.refreshed += 1
+        self.may_merge = may_merge
 
 
 def started_with(world: World, home: DictHome) -> Shard:
@@ -67,6 +69,18 @@ def test_new_keys_are_seen_by_searches_though_kafka_went_away_right_after_them(w
         world.pass_time(MINUTE)
         shard.step()
     assert home.refreshed > before, "what the last batch brought stays unseen for as long as Kafka is away"
+
+
+def test_there_is_time_to_merge_documents_once_a_shard_is_active(world: World) -> None:
+    for _ in range(300):
+        produce_everywhere(world)
+    home = CountingHome()
+    shard = started_with(world, home)
+    shard.step()
+    assert (world.status.phase, home.may_merge) == (Phase.CATCHING_UP, False)
+    world.settle()
+    shard.step()
+    assert (world.status.phase, home.may_merge) == (Phase.ACTIVE, True)
 
 
 def test_a_shard_that_catches_up_says_how_far_it_is_behind(world: World) -> None:

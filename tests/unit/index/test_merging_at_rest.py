@@ -21,6 +21,10 @@ class CountingIndex:
         self.additions, self.parts, self.current = KEYS, MANY + 1, True
         self.merges: list[int] = []
         self.refreshes = 0
+        self.room = True
+
+    def has_room(self) -> bool:
+        return self.room
 
     def count(self) -> int:
         return KEYS
@@ -55,7 +59,8 @@ def look(merging: MergingAtRest, clock: ManualClock, times: int = 1) -> None:
 
 
 def test_an_index_at_rest_is_merged(counted: CountingIndex, clock: ManualClock) -> None:
-    merging = MergingAtRest(counted, clock)
+    merging = MergingAtRest(counted, clock, counted.has_room)
+    merging.look()
     clock.sleep(LOOK_S - 0.1)
     merging.look()
     assert counted.merges == []
@@ -64,20 +69,20 @@ def test_an_index_at_rest_is_merged(counted: CountingIndex, clock: ManualClock) 
     assert counted.merges == [FEW]
 
 
-def test_one_that_grows_by_more_than_a_key_in_a_hundred_is_not(counted: CountingIndex, clock: ManualClock) -> None:
-    merging = MergingAtRest(counted, clock)
+def test_one_that_grows_by_more_than_a_key_in_a_thousand_is_not(counted: CountingIndex, clock: ManualClock) -> None:
+    merging = MergingAtRest(counted, clock, counted.has_room)
     for _ in range(100):
-        counted.additions += KEYS // 100 + 1
+        counted.additions += KEYS // 1000 + 1
         look(merging, clock)
     assert counted.merges == []
-    counted.additions += KEYS // 100
+    counted.additions += KEYS // 1000
     look(merging, clock)
     assert counted.merges == [FEW]
 
 
 def test_one_of_few_segments_is_left_as_it_is(counted: CountingIndex, clock: ManualClock) -> None:
     counted.parts = MANY
-    merging = MergingAtRest(counted, clock)
+    merging = MergingAtRest(counted, clock, counted.has_room)
     look(merging, clock, 10)
     assert counted.merges == []
     counted.parts += 1
@@ -86,22 +91,37 @@ def test_one_of_few_segments_is_left_as_it_is(counted: CountingIndex, clock: Man
 
 
 def test_there_is_a_pause_between_two_merges(counted: CountingIndex, clock: ManualClock) -> None:
-    merging = MergingAtRest(counted, clock)
-    look(merging, clock, round(PAUSE_S / LOOK_S))
+    merging = MergingAtRest(counted, clock, counted.has_room)
+    look(merging, clock, 1 + round(PAUSE_S / LOOK_S))
     assert counted.merges == [FEW]
     look(merging, clock)
     assert counted.merges == [FEW, FEW]
 
 
-def test_searches_are_told_of_what_was_merged(counted: CountingIndex, clock: ManualClock) -> None:
-    merging = MergingAtRest(counted, clock)
-    look(merging, clock)
-    assert counted.refreshes == 0
+def test_searches_are_told_of_a_merge_and_of_nothing_else(counted: CountingIndex, clock: ManualClock) -> None:
+    merging = MergingAtRest(counted, clock, counted.has_room)
     counted.current = False
     look(merging, clock)
-    assert counted.refreshes == 1
-    merging.look()
-    assert counted.refreshes == 1, "not before it looks again"
+    assert counted.refreshes == 0, "others see to new keys, within their own bound"
+    look(merging, clock, 3)
+    assert counted.merges == [FEW]
+    assert counted.refreshes == 2, "it has not ended yet"
+    counted.parts = MANY
+    look(merging, clock)
+    assert counted.refreshes == 3
+    look(merging, clock, 3)
+    assert counted.refreshes == 3
+
+
+def test_without_room_on_the_disk_nothing_is_merged(counted: CountingIndex, clock: ManualClock) -> None:
+    """Lucene closes an index whose merge has failed."""
+    counted.room = False
+    merging = MergingAtRest(counted, clock, counted.has_room)
+    look(merging, clock, round(PAUSE_S / LOOK_S))
+    assert counted.merges == []
+    counted.room = True
+    look(merging, clock, 2)
+    assert counted.merges == [FEW]
 
 
 def test_a_real_index_has_few_segments_in_the_end_and_the_same_keys(index: PartKeyIndex, clock: ManualClock) -> None:
@@ -111,7 +131,12 @@ def test_a_real_index_has_few_segments_in_the_end_and_the_same_keys(index: PartK
     index.delete(BitMap([3, 25]))
     index.refresh()
     kept = BitMap(range(10 * (MANY + 2))) - BitMap([3, 25])
-    merging = MergingAtRest(index, clock)
+    merging = MergingAtRest(index, clock, lambda: True)
+    look(merging, clock)
+    add_keys(index, {1000: {"n": "new"}, 1001: {"n": "newer"}})
+    look(merging, clock)
+    assert index.segments() == MANY + 3, "two of a hundred are many"
+    kept |= BitMap([1000, 1001])
 
     def is_merged() -> bool:
         look(merging, clock)

@@ -51,8 +51,8 @@ class SignalledHome(DictHome):
 
     number: signal.Signals | None = None
 
-    def refresh(self, *, changed: bool) -> None:
-        del changed
+    def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
+        del changed, may_merge
         number, self.number = self.number, None
         if number is not None:
             os.kill(os.getpid(), number)

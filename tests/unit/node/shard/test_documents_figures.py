@@ -1,17 +1,21 @@
-"""What is told of a shard's documents: how long searches are behind, and the disk that they take."""
+"""What is told of a shard's documents: how long searches are behind, and the disk that they take; and their merging."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from strandline.clock import ManualClock
+from strandline.clock import ManualClock, SystemClock, wait_until
 from strandline.index.local_copy import lucene_folder
+from strandline.index.merging_at_rest import FEW, LOOK_S, MANY
+from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.shard_index import ShardIndex
 from strandline.index.vm import start_vm
 from strandline.node.shard.documents_home import DISK_LOOK_S, DictHome, LuceneHome
 from strandline.wire.encoding import Series
+from support.lookup_keys import add_keys
 from support.manifest_rows import SHARD
 from support.records import decoded
 from support.shard_with_copy import FIRST, POLICY
@@ -61,6 +65,43 @@ def test_the_disk_is_that_of_lucenes_files_some_seconds_ago(home: LuceneHome, cl
     assert home.disk_bytes() == 0, "to look at each of a hundred files, twice a second, would be most of a report"
     clock.sleep(0.1)
     assert home.disk_bytes() == sum(files) > 1_000
+
+
+@pytest.fixture
+def in_segments(home: LuceneHome) -> PartKeyIndex:
+    """The index of a home, in some more segments than are left as they are."""
+    home.open("topic-1", [])
+    assert home.index is not None
+    for number in range(MANY + 1):
+        add_keys(home.index, {number: {"n": str(number)}})
+    assert home.index.segments() == MANY + 1
+    return home.index
+
+
+def test_documents_at_rest_are_merged(home: LuceneHome, clock: ManualClock, in_segments: PartKeyIndex) -> None:
+    def are_merged() -> bool:
+        clock.sleep(LOOK_S)
+        home.refresh(changed=False, may_merge=True)
+        return in_segments.segments() <= FEW
+
+    for _ in range(3):
+        clock.sleep(LOOK_S)
+        home.refresh(changed=False)
+    assert home._merging is not None
+    assert home._merging._before is None, "there is no time for it yet"
+    assert wait_until(are_merged, timeout=60, clock=SystemClock(), poll=0.01)
+
+
+def test_documents_are_not_merged_where_that_might_fill_the_disk(
+    home: LuceneHome, clock: ManualClock, in_segments: PartKeyIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 2 * home.disk_bytes()))
+    for _ in range(3):
+        clock.sleep(LOOK_S)
+        home.refresh(changed=False, may_merge=True)
+    assert home._merging is not None
+    assert home._merging._before is None
+    assert in_segments.segments() == MANY + 1
 
 
 def test_documents_in_memory_have_neither() -> None:

@@ -82,6 +82,11 @@ def test_a_report_does_not_change_with_the_shard(running: RunningShard, world: W
     assert report_of(running).status.counters.records == 1
 
 
+def test_a_reason_that_is_no_text_is_told_as_far_as_it_is(running: RunningShard) -> None:
+    running.status.reason = "the folder /data/\udcff can't be read"
+    assert ShardReport.from_json(report_of(running).to_json()).status.reason == "the folder /data/? can't be read"
+
+
 def test_the_open_bucket_and_the_index_are_told(running: RunningShard, world: World) -> None:
     start(running, world)
     produce_everywhere(world)

@@ -35,8 +35,8 @@ class WatchedHome(DictHome):
         self.seen = threading.Event()
         self.closed = 0
 
-    def refresh(self, *, changed: bool) -> None:
-        del changed
+    def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
+        del changed, may_merge
         if self.looks():
             self.seen.set()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import ManualClock
-from strandline.node.http.api.express_lookups import _PATIENCE_S, ExpressLookup, ExpressLookups
+from strandline.node.http.api.express_lookups import _NOT_LINGERED, _PATIENCE_S, ExpressLookup, ExpressLookups
 from strandline.node.http.whole import Whole
 from strandline.node.http.whole_requests import Headers
 from strandline.node.metrics.front_figures import FrontFigures
@@ -191,11 +191,54 @@ def test_what_is_not_there_at_once_is_answered_by_the_loop(tmp_path: Path, piece
     at_site(tmp_path, test)
 
 
-def test_what_never_comes_is_given_up(tmp_path: Path) -> None:
+def test_after_a_wait_in_vain_the_loop_answers_for_a_while(tmp_path: Path) -> None:
     async def test(site: Site) -> None:
         client = Client()
         await site.known(client)
         site.begun(client).linger()
+        site.say()
+        await site.answered_by_the_loop(client, 1)
+        for turn in range(_NOT_LINGERED):
+            lookup = site.begun(client)
+            site.say()
+            lookup.linger()
+            assert len(client.bodies) == turn + 1
+            await site.answered_by_the_loop(client, turn + 2)
+        lookup = site.begun(client)
+        site.say()
+        lookup.linger()
+        assert len(client.bodies) == _NOT_LINGERED + 2
+
+    at_site(tmp_path, test)
+
+
+def test_while_one_shard_can_not_be_asked_connections_to_the_others_are_kept(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        client = Client()
+        await site.known(client)
+        site.shards[1].links = LoopLinks(tmp_path / "nobody")
+        for _ in range(3):
+            assert site.lookups.begin(request(UP), client) is None
+        # It accepts whoever is there.
+        site.shards[0].say(ANSWER)
+        assert len(site.shards[0]._connections) == 1
+
+    at_site(tmp_path, test, 2)
+
+
+@pytest.mark.parametrize("begun", [b"", ANSWER[:20]], ids=["nothing", "a half"])
+def test_what_never_comes_is_given_up(tmp_path: Path, begun: bytes) -> None:
+    async def test(site: Site) -> None:
+        client = Client()
+        await site.known(client)
+        # Time for the first one's watch to end: it would see this one, too.
+        async with asyncio.timeout(20):
+            while site.lookups._looks:
+                await asyncio.sleep(0.001)
+        lookup = site.begun(client)
+        if begun:
+            site.say(begun)
+        lookup.linger()
         site.clock.sleep(_PATIENCE_S)
         async with asyncio.timeout(20):
             while not client.declined:

@@ -227,6 +227,18 @@ def test_what_takes_long_is_given_up_and_answered_the_ordinary_way(tmp_path: Pat
     at_site(tmp_path, test)
 
 
+def test_it_is_given_up_by_itself(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        wire = await site.wire()
+        site.shard.says = Held(found())
+        wire.writer.write(request(UP))
+        await until(lambda: len(site.shard.asked) == 1)
+        site.clock.sleep(_PATIENCE_S)
+        assert await wire.body() == ORDINARY
+
+    at_site(tmp_path, test)
+
+
 def test_where_nobody_listens_or_a_shard_is_down_the_ordinary_way_tells(tmp_path: Path) -> None:
     async def test(site: Site) -> None:
         wire, running = await site.wire(), site.standing.told

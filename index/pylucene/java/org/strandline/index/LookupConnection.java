@@ -21,15 +21,18 @@ final class LookupConnection {
     LookupConnection(SocketChannel channel) throws IOException {
         this.channel = channel;
         Selector opened = null;
+        boolean isReady = false;
         try {
             opened = Selector.open();
             channel.configureBlocking(false).register(opened, SelectionKey.OP_READ);
-        } catch (IOException | RuntimeException error) {
-            channel.close();
-            if (opened != null) {
-                opened.close();
+            isReady = true;
+        } finally {
+            if (!isReady) {
+                channel.close();
+                if (opened != null) {
+                    opened.close();
+                }
             }
-            throw error;
         }
         selector = opened;
     }

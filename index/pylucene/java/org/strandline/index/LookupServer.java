@@ -123,20 +123,32 @@ public final class LookupServer {
     }
 
     private void take(SocketChannel channel) throws IOException {
+        if (!mayAsk(channel)) {
+            channel.close();
+            return;
+        }
         LookupConnection connection = new LookupConnection(channel);
+        connections.add(connection);
         boolean isServed = false;
         try {
-            UserPrincipal user = channel.getOption(ExtendedSocketOptions.SO_PEERCRED).user();
-            if (user.equals(owner) && connections.size() < MOST_CONNECTIONS) {
-                connections.add(connection);
-                start("lookup", () -> serve(connection));
-                isServed = true;
-            }
+            start("lookup", () -> serve(connection));
+            // Whoever closes the server may have looked at its connections just before.
+            isServed = listener.isOpen();
         } finally {
             if (!isServed) {
                 connections.remove(connection);
                 connection.close();
             }
+        }
+    }
+
+    private boolean mayAsk(SocketChannel channel) {
+        try {
+            UserPrincipal user = channel.getOption(ExtendedSocketOptions.SO_PEERCRED).user();
+            return user.equals(owner) && connections.size() < MOST_CONNECTIONS;
+        } catch (IOException error) {
+            // It has gone again.
+            return false;
         }
     }
 
