@@ -22,6 +22,8 @@ PEER_MISSING = (
 )
 _START_S = 300.0
 _QUIET_SHARE = 0.05
+# In looks, two seconds apart: an index is merged some seconds after the last new series came.
+_QUIET_LOOKS = 8
 _QUIET_WITHIN_S = 120.0
 _ENDS_WITHIN_S = 60.0
 
@@ -113,14 +115,15 @@ def peer_program() -> str | None:
 def wait_until_quiet(servers: Sequence[Server], clock: Clock) -> bool:
     """Until servers have done what they do after data came in, merging, say; whether that came to an end."""
     pids = [server.pid for server in servers if server.pid is not None]
-    before, at = sum(map(cpu_seconds, pids)), clock.monotonic()
+    before, at, looks = sum(map(cpu_seconds, pids)), clock.monotonic(), 0
 
     def is_quiet() -> bool:
-        nonlocal before, at
+        nonlocal before, at, looks
         spent, now = sum(map(cpu_seconds, pids)), clock.monotonic()
         share = (spent - before) / max(0.001, now - at)
         before, at = spent, now
-        return share < _QUIET_SHARE * len(pids)
+        looks = looks + 1 if share < _QUIET_SHARE * len(pids) else 0
+        return looks >= _QUIET_LOOKS
 
     clock.sleep(2.0)
     return wait_until(is_quiet, timeout=_QUIET_WITHIN_S, clock=clock, poll=2.0)

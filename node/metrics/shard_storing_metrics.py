@@ -94,7 +94,7 @@ REFRESH_LAG = gauge(
 LUCENE_BYTES = gauge(
     "strandline_lucene_bytes",
     "Disk that the local Lucene index takes.",
-    "Plan shard.data_dir by it; merging takes as much again for a while.",
+    "Plan shard.data_dir by it; merging takes as much again until the next bucket is stored.",
     labels=SHARD,
 )
 
