@@ -84,6 +84,12 @@ class RestartFromLocalCopy(IndexBesideModel):
         super().the_oldest_bucket_is_stored()
         self.a_crash()
 
+    @rule()
+    def documents_are_merged(self) -> None:
+        """In the background, so that whatever comes next comes meanwhile or afterwards."""
+        if self.lucene is not None:
+            self.lucene.merge(1)
+
     def restored_index(self, newest: Stored | None) -> ShardIndex:
         self.close()
         try:
