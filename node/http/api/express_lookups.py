@@ -33,9 +33,10 @@ _MOST = 16
 _PATIENCE_S = 0.2
 _LOOK_S = 0.05
 # For so long, or twice that if there are several shards, the event loop waits for nothing but an answer. A shard takes
-# a tenth of it to look a series up; if one has taken longer, so many look-ups are not waited for like this.
+# a tenth of it to look a series up. If one has taken longer, so many look-ups are not waited for like this, and twice
+# as many each time that it happens again.
 _LINGER_MS = 1
-_NOT_LINGERED = 100
+_FEWEST_PASSED, _MOST_PASSED = 4, 256
 _HANDLERS = {
     SERIES: "/api/v1/series",
     LABEL_NAMES: "/api/v1/labels",
@@ -75,7 +76,8 @@ class ExpressLookups:
         self._queries = queries
         self._under_way: set[ExpressLookup] = set()
         self._looks = False
-        self._last_client, self._not_lingered = 0, 0
+        self._last_client = 0
+        self._to_pass, self._pass_next = 0, _FEWEST_PASSED
         self._request, self._question = np.empty(_LONGEST, dtype=np.uint8), np.empty(ROOM * _LONGEST, dtype=np.uint8)
         self._read_from, self._written = self._request.data, self._question.data
 
@@ -105,14 +107,17 @@ class ExpressLookups:
         """
         # By its address. If another one has the same later, that is waited for once too often.
         last, self._last_client = self._last_client, id(client)
-        if self._not_lingered:
-            self._not_lingered -= 1
+        if self._to_pass:
+            self._to_pass -= 1
             return False
         return last == self._last_client and len(self._under_way) == 1
 
-    def lingered_in_vain(self) -> None:
-        """Shards take long at the moment."""
-        self._not_lingered = _NOT_LINGERED
+    def lingered(self, *, in_vain: bool) -> None:
+        """A look-up was waited for in place."""
+        if in_vain:
+            self._to_pass, self._pass_next = self._pass_next, min(2 * self._pass_next, _MOST_PASSED)
+        else:
+            self._pass_next = _FEWEST_PASSED
 
     def watch(self) -> None:
         """See to it that what is under way is not waited for too long."""
@@ -172,11 +177,13 @@ class ExpressLookup(Turn):
         return True
 
     def linger(self) -> None:
-        if self._lookups.is_alone(self._client):
-            if self._came_at_once():
+        lookups = self._lookups
+        if lookups.is_alone(self._client):
+            came = self._came_at_once()
+            lookups.lingered(in_vain=not came)
+            if came:
                 return
-            self._lookups.lingered_in_vain()
-        self._lookups.watch()
+        lookups.watch()
 
     def _came_at_once(self) -> bool:
         """Wait in place: to go back to the loop, and to come here again, takes longer than a shard does."""

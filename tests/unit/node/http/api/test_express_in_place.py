@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import ManualClock
-from strandline.node.http.api.express_lookups import _NOT_LINGERED, _PATIENCE_S, ExpressLookup, ExpressLookups
+from strandline.node.http.api.express_lookups import _PATIENCE_S, ExpressLookup, ExpressLookups
 from strandline.node.http.whole import Whole
 from strandline.node.http.whole_requests import Headers
 from strandline.node.metrics.front_figures import FrontFigures
@@ -191,23 +191,32 @@ def test_what_is_not_there_at_once_is_answered_by_the_loop(tmp_path: Path, piece
     at_site(tmp_path, test)
 
 
-def test_after_a_wait_in_vain_the_loop_answers_for_a_while(tmp_path: Path) -> None:
+def test_after_each_wait_in_vain_the_loop_answers_for_longer_until_one_is_not(tmp_path: Path) -> None:
     async def test(site: Site) -> None:
         client = Client()
         await site.known(client)
-        site.begun(client).linger()
-        site.say()
-        await site.answered_by_the_loop(client, 1)
-        for turn in range(_NOT_LINGERED):
+
+        async def is_in_place(*, late: bool = False) -> bool:
+            """Whether an answer was waited for."""
+            client.bodies.clear()
             lookup = site.begun(client)
-            site.say()
+            if not late:
+                site.say()
             lookup.linger()
-            assert len(client.bodies) == turn + 1
-            await site.answered_by_the_loop(client, turn + 2)
-        lookup = site.begun(client)
-        site.say()
-        lookup.linger()
-        assert len(client.bodies) == _NOT_LINGERED + 2
+            came = bool(client.bodies)
+            if late:
+                site.say()
+            await site.answered_by_the_loop(client, 1)
+            return came
+
+        for passed in (4, 8, 16, 32, 64, 128, 256, 256):
+            assert not await is_in_place(late=True)
+            assert [await is_in_place() for _ in range(passed - 1)] == [False] * (passed - 1)
+            # Of the last one nobody knows yet that it would come at once.
+            assert not await is_in_place(late=True)
+        assert await is_in_place()
+        assert not await is_in_place(late=True)
+        assert [await is_in_place() for _ in range(5)] == [False] * 4 + [True]
 
     at_site(tmp_path, test)
 
