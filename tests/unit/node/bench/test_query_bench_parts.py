@@ -168,12 +168,12 @@ def test_the_report_is_json_too() -> None:
 @pytest.mark.parametrize(
     ("warm_up_s", "turns"),
     [
-        (0.0, 2000),
-        # A millisecond each: three seconds would be 3,000.
-        (0.2, 2000),
-        (1.0, 600),
-        (3.0, 200),
-        (14.0, 200),
+        (0.0, 10_000),
+        # A millisecond each: fifteen seconds would be 15,000.
+        (0.2, 10_000),
+        (1.0, 3000),
+        (15.0, 200),
+        (70.0, 200),
     ],
 )
 def test_quick_look_ups_are_asked_more_often(warm_up_s: float, turns: int) -> None:
