@@ -3,7 +3,7 @@ fetches, each of which may take as long as `fetch.wait.max.ms`.
 """
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +30,7 @@ from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 _DEFAULT_TIMEOUT_MS = 30_000
 _SLACK_S = 0.5
+_LAST_COMMIT_S = 1.0
 _NONE = -1
 """Kafka's answer if no record has such a time."""
 
@@ -70,6 +71,7 @@ class KafkaAdmin:
         self._timeout = int(options.get("socket.timeout.ms", _DEFAULT_TIMEOUT_MS)) / 1000
         # The library keeps the time itself, and its error says more; but nothing here may wait for ever.
         self._patience = self._timeout + _SLACK_S
+        self._commit: Future[ConsumerGroupTopicPartitions] | None = None
         self._client = made(AdminClient, options)
 
     def identity(self) -> TopicIdentity:
@@ -131,11 +133,19 @@ class KafkaAdmin:
         Not through a consumer: its `close` would then wait for the answer, for as long as a broker hangs.
         """
         wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(self.topic, partition, offset)])
-        return self._client.alter_consumer_group_offsets([wanted], request_timeout=self._timeout)[group]
+        self._commit = self._client.alter_consumer_group_offsets([wanted], request_timeout=self._timeout)[group]
+        return self._commit
 
     def close(self) -> None:
-        """Let go of the connection, at once; questions that are under way are never answered. May be called twice."""
+        """Let go of the connection; questions that are under way are never answered. May be called twice."""
+        # Of a client that is ended while it commits, one thread in some thousand cases never ends, and nor does this.
+        wait([self._commit] if self._commit is not None else (), _LAST_COMMIT_S)
         self._client.__exit__(None, None, None)
+
+    def __del__(self) -> None:
+        # If it was forgotten after all: the library would end it without a wait.
+        if hasattr(self, "_client"):
+            self.close()
 
     def serve(self) -> None:
         """Take what the library has to tell; otherwise that piles up while the brokers are away."""
