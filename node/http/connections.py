@@ -287,7 +287,7 @@ class Connection(web.RequestHandler):
 
     def _watch_taking(self, transport: asyncio.WriteTransport | None) -> None:
         """See to it that the client goes on taking what was written."""
-        if transport is not None and self._taking is None and (left := transport.get_write_buffer_size()):
+        if transport is not None and self._taking is None and (left := _left_to_take(transport)):
             self._taking = self._loop.call_later(_TAKEN_WITHIN_S, self._look_at_taking, transport, left)
 
     def _end_watch(self) -> None:
@@ -297,7 +297,7 @@ class Connection(web.RequestHandler):
 
     def _look_at_taking(self, transport: asyncio.WriteTransport, before: int) -> None:
         self._taking = None
-        if transport.get_write_buffer_size() < before:
+        if _left_to_take(transport) < before:
             self._watch_taking(transport)
             return
         log.info("a client that takes nothing of its answer is cut off", after_s=_TAKEN_WITHIN_S)
@@ -333,6 +333,15 @@ class Connection(web.RequestHandler):
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """What aiohttp found strange, which is mostly a client that went away. Not an error of ours."""
         log.debug("connection ended in an error", said=str(args[0]) if args else "", exc_info=kw.get("exc_info"))
+
+
+def _left_to_take(transport: asyncio.WriteTransport) -> int:
+    """How many bytes the client has not taken; 0 if nobody can tell any more."""
+    try:
+        return transport.get_write_buffer_size()
+    except AttributeError:
+        # So asyncio answers for TLS that was closed twice: by a client that has gone, and by a server that stops.
+        return 0
 
 
 class AccessLog(AbstractAccessLogger):

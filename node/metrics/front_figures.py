@@ -20,12 +20,15 @@ BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 
 @dataclass(frozen=True, slots=True)
 class FrontCounts:
-    """All that was counted, at one moment. Requests are by handler and code, queries by ask and outcome."""
+    """All that was counted, at one moment. Requests are by handler and code, queries by ask and outcome; those of them
+    that went the short way are counted again.
+    """
 
     requests: Mapping[tuple[str, str], int]
     seconds: Mapping[str, Distribution]
     in_flight: int
     queries: Mapping[tuple[str, str], int]
+    express_queries: int
     series: int
     samples: int
     watchdog_feeds: int
@@ -45,7 +48,7 @@ class FrontFigures:
         self._seconds: dict[str, float] = {}
         self._in_flight = 0
         self._queries: Counter[tuple[str, str]] = Counter()
-        self._series = self._samples = self._feeds = 0
+        self._express = self._series = self._samples = self._feeds = 0
 
     @contextmanager
     def in_flight(self) -> Iterator[None]:
@@ -84,12 +87,13 @@ class FrontFigures:
             self._samples += samples
 
     def looked_up(self, handler: str, ask: str, seconds: float, series: int) -> None:
-        """A request that had begun was answered by one question to the shards."""
+        """A request that had begun was answered by one question to the shards, which went the short way."""
         # Under one lock: the look-up itself takes no longer than a few of them.
         with self._lock:
             self._in_flight -= 1
             self._observe(handler, "200", seconds)
             self._queries[ask, ANSWERED] += 1
+            self._express += 1
             self._series += series
 
     def watchdog_fed(self) -> None:
@@ -108,6 +112,7 @@ class FrontFigures:
                 },
                 in_flight=self._in_flight,
                 queries=dict(self._queries),
+                express_queries=self._express,
                 series=self._series,
                 samples=self._samples,
                 watchdog_feeds=self._feeds,

@@ -1,6 +1,7 @@
 """A server whose look-ups may be passed on to shards, which answer as a test says."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -160,9 +161,9 @@ class Site:
         paths = (PATH, NAMES_PATH, VALUES_PATH)
         return tuple(Route(("GET", "POST"), path, handler, Access.READ, quickly if quick else None) for path in paths)
 
-    async def wire(self, *fields: str) -> Wire:
+    async def wire(self, *fields: str, tls: ssl.SSLContext | None = None) -> Wire:
         """A connection that has asked before, which was answered the ordinary way."""
-        wire = await wire_to(self.serving)
+        wire = await wire_to(self.serving, tls)
         self.wires.append(wire)
         quick, self.quick = self.quick, None
         assert await ask(wire, UP, *fields) == ORDINARY

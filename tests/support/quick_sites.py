@@ -1,6 +1,7 @@
 """A path with a quick side that answers as a test says, and connections whose bytes the test sends itself."""
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -78,8 +79,8 @@ class Wire:
         return await self.reader.readexactly(int(length.split(b":")[1]))
 
 
-async def wire_to(serving: Served) -> Wire:
-    return Wire(*await asyncio.open_connection(serving.bound.host, serving.bound.port))
+async def wire_to(serving: Served, tls: ssl.SSLContext | None = None) -> Wire:
+    return Wire(*await asyncio.open_connection(serving.bound.host, serving.bound.port, ssl=tls))
 
 
 async def under_way(site: Site, serving: Served) -> tuple[Wire, Waiting]:

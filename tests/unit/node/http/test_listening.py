@@ -1,5 +1,6 @@
 """Addresses to listen on, and TLS."""
 
+import asyncio
 import errno
 import socket
 import ssl
@@ -17,6 +18,7 @@ from strandline.node.http.routes import Access, Route
 from strandline.node.settings.http_sections import HttpSettings
 from support.certificates import Certificates, make_certificates, openssl
 from support.http_servers import in_loop, secret_file, served
+from support.quick_sites import request, wire_to
 
 pytestmark = pytest.mark.unit
 
@@ -123,6 +125,27 @@ def test_tls_is_spoken_with_the_certificate_of_the_settings(
     url, body = in_loop(test())
     assert url.startswith("https://127.0.0.1:")
     assert body == b"hello"
+
+
+@pytest.mark.parametrize("turns", [None, *range(12)])
+def test_a_server_with_tls_stops_whether_or_not_a_client_has_just_gone(
+    certificates: Certificates, encrypted: HttpSettings, turns: int | None
+) -> None:
+    """It hears of that by steps, one a turn of the loop."""
+
+    async def test() -> bytes:
+        async with served(ROUTES, encrypted) as serving:
+            wire = await wire_to(serving, client_context(certificates))
+            wire.writer.write(request("/"))
+            assert await wire.body() == b"hello"
+            if turns is not None:
+                wire.writer.close()
+            for _ in range(turns or 0):
+                await asyncio.sleep(0)
+            await serving.server.stop(1.0)
+            return await wire.reader.read()
+
+    assert in_loop(test()) == b""
 
 
 def test_nothing_is_answered_without_tls(encrypted: HttpSettings) -> None:

@@ -209,6 +209,7 @@ def test_series_and_samples_of_an_answer_are_counted(figures: FrontFigures, cloc
     counts = figures.counts()
     assert counts.queries == {("samples", "answered"): 1, ("series", "answered"): 1}
     assert (counts.series, counts.samples) == (4, 5)
+    assert counts.express_queries == 0
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ its turn and by somebody, whatever the shards do.
 
 import asyncio
 import gc
+import ssl
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from strandline.node.query.frames import PLAIN_MAGIC, PREFIX
 from strandline.node.query.plain_lookups import DECLINED, lookups_path
 from strandline.node.settings.http_sections import HttpSettings
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from support.certificates import make_certificates
 from support.express_sites import (
     FOUND,
     NAMES_PATH,
@@ -62,6 +64,7 @@ def test_the_first_request_of_a_connection_goes_the_ordinary_way_and_others_to_t
         counts = site.figures.counts()
         assert counts.requests[handler, "200"] == (3 if handler == PATH else 2)
         assert counts.queries == {(question.kind, "answered"): 2}
+        assert counts.express_queries == 2
         assert (counts.series, counts.in_flight) == (2 * series, 0)
 
     at_site(tmp_path, test)
@@ -88,6 +91,25 @@ def test_tokens_are_asked_for_again_after_each_reload(tmp_path: Path) -> None:
         assert len(site.shard.asked) == 2
 
     at_site(tmp_path, test, settings=settings[0])
+
+
+def test_over_tls_look_ups_go_the_same_way(tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path / "ca")
+    encrypted = HttpSettings(
+        tls_certificate_file=tmp_path / "ca" / "server.pem", tls_key_file=tmp_path / "ca" / "server.key"
+    )
+
+    async def test(site: Site) -> None:
+        wire = await site.wire(tls=ssl.create_default_context(cafile=str(certificates.ca)))
+        # The first may have come before aiohttp waited for it, so that its header fields were not looked at.
+        await ask(wire)
+        assert [await ask(wire), await ask(wire)] == [FOUND, FOUND]
+        site.shard.says = saying(DECLINED)
+        assert await ask(wire) == ORDINARY
+        site.shard.says = saying(found()[:7], found()[7:])
+        assert await ask(wire) == FOUND
+
+    at_site(tmp_path, test, settings=encrypted)
 
 
 def test_where_nobody_has_looked_at_header_fields_it_stays_so(tmp_path: Path) -> None:
