@@ -16,6 +16,8 @@ from strandline.node.supervisor.voice import Voice
 # What a child said on stdout: one document, or what a JVM says at its end.
 _MOST_SAID = 64 << 10
 _LONGEST_LINE = 500
+# Levels of lines that are written while all is well.
+_NO_REASON = ("debug", "info")
 # Those of systemd are for the process that it started, and for no other.
 _NOT_FOR_CHILDREN = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
 
@@ -162,9 +164,11 @@ def words_of(said: bytes, last_line: str) -> LastWords:
 
 
 def _event_of(line: str) -> str:
-    """What a line of a log says, be it JSON or text."""
+    """What a line of a log says, be it JSON or text; nothing if it only tells how things go, and not why they end."""
     try:
         told = json.loads(line)
     except ValueError:
         return line
-    return str(told.get("event", line)) if isinstance(told, dict) else line
+    if not isinstance(told, dict):
+        return line
+    return "" if told.get("level") in _NO_REASON else str(told.get("event", line))

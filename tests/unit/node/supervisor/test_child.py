@@ -67,6 +67,11 @@ def test_without_one_the_last_line_of_its_log_is(said: bytes) -> None:
     assert words_of(said, '{"event": "storing has failed", "level": "error"}') == LastWords("storing has failed")
 
 
+@pytest.mark.parametrize("level", ["debug", "info"])
+def test_a_line_that_tells_how_things_go_is_no_reason(level: str) -> None:
+    assert words_of(b"", json.dumps({"event": "phase", "phase": "active", "level": level})) == LastWords()
+
+
 def test_exit_code_and_last_line_are_known_as_soon_as_it_has_ended(tmp_path: Path) -> None:
     child = run("import sys; sys.stderr.write('one\\n\\nlast\\n\\n'); sys.exit(7)", tmp_path)
     assert ended(child) == 7
