@@ -18,8 +18,9 @@ help:
 run: setup
 	$(VENV)/strandline demo
 
+# Two files of tests at a time, in their order: those that take long come first, so that hardly any is left at the end.
 test: setup-test lint
-	$(VENV)/pytest
+	$(VENV)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 unit: setup-test
 	$(VENV)/pytest -m unit

@@ -1,4 +1,4 @@
-"""Real servers for the system tests, started once per run by the code that `strandline stack` uses."""
+"""Real servers for the system tests, started once a process by the code that `strandline stack` uses."""
 
 from collections.abc import Iterator
 
