@@ -30,17 +30,6 @@ async def hello(_request: web.Request) -> web.StreamResponse:
 ROUTES = (Route(("GET",), "/", hello, Access.READ),)
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return make_certificates(tmp_path_factory.mktemp("tls") / "ca")
-
-
-@pytest.fixture(scope="module")
-def encrypted(certificates: Certificates) -> HttpSettings:
-    folder = certificates.ca.parent
-    return HttpSettings(tls_certificate_file=folder / "server.pem", tls_key_file=folder / "server.key")
-
-
 @pytest.mark.parametrize(
     ("address", "host", "url"),
     [
@@ -114,12 +103,10 @@ def client_context(certificates: Certificates) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(certificates.ca))
 
 
-def test_tls_is_spoken_with_the_certificate_of_the_settings(
-    certificates: Certificates, encrypted: HttpSettings
-) -> None:
+def test_tls_is_spoken_with_the_certificate_of_the_settings(encrypted: HttpSettings, trusting: ssl.SSLContext) -> None:
     async def test() -> tuple[str, bytes]:
         async with served(ROUTES, encrypted) as serving:
-            reply = await serving.get("/", ssl=client_context(certificates))
+            reply = await serving.get("/", ssl=trusting)
             return serving.bound.url, reply.body
 
     url, body = in_loop(test())
@@ -129,13 +116,13 @@ def test_tls_is_spoken_with_the_certificate_of_the_settings(
 
 @pytest.mark.parametrize("turns", [None, *range(12)])
 def test_a_server_with_tls_stops_whether_or_not_a_client_has_just_gone(
-    certificates: Certificates, encrypted: HttpSettings, turns: int | None
+    encrypted: HttpSettings, trusting: ssl.SSLContext, turns: int | None
 ) -> None:
     """It hears of that by steps, one a turn of the loop."""
 
     async def test() -> bytes:
         async with served(ROUTES, encrypted) as serving:
-            wire = await wire_to(serving, client_context(certificates))
+            wire = await wire_to(serving, trusting)
             wire.writer.write(request("/"))
             assert await wire.body() == b"hello"
             if turns is not None:

@@ -1,6 +1,7 @@
 """Clients at the quick side: that go away, send too much, take nothing; and a server that stops meanwhile."""
 
 import asyncio
+import ssl
 
 import pytest
 from aiohttp import web
@@ -11,6 +12,7 @@ from strandline.node.http import connections
 from strandline.node.http.routes import Access, Route
 from strandline.node.http.whole import Whole
 from strandline.node.metrics.front_figures import FrontFigures
+from strandline.node.settings.http_sections import HttpSettings
 from support.http_servers import in_loop, served
 from support.quick_sites import Site, Waiting, request, under_way, wire_to
 
@@ -93,6 +95,20 @@ def test_a_request_that_is_under_way_for_long_does_not_make_its_connection_idle(
     assert in_loop(test()) == b"late"
 
 
+LARGE = 64 << 20
+
+
+def with_large_answers(site: Site) -> tuple[Route, ...]:
+    """One at the quick side, and one that is aiohttp's."""
+    whole = Whole(bytes(LARGE), is_compressed=False)
+    site.answer = lambda *_: whole
+
+    async def large(_request: web.Request) -> web.StreamResponse:
+        return whole.response()
+
+    return (*site.routes(), Route(("GET",), "/large", large, Access.READ))
+
+
 @pytest.mark.parametrize("path", ["/quick", "/large"])
 @pytest.mark.parametrize("timeout_s", [0.02, 60.0])
 @pytest.mark.parametrize("behind", [b"", request("/slow")])
@@ -101,14 +117,9 @@ def test_a_client_that_takes_nothing_is_cut_off(
 ) -> None:
     """On either side; also if its connection counts as idle by then, or if it asks for more."""
     monkeypatch.setattr(connections, "_TAKEN_WITHIN_S", 0.1)
-    whole = Whole(bytes(64 << 20), is_compressed=False)
-    site.answer = lambda *_: whole
-
-    async def large(_request: web.Request) -> web.StreamResponse:
-        return whole.response()
+    routes = with_large_answers(site)
 
     async def test() -> None:
-        routes = (*site.routes(), Route(("GET",), "/large", large, Access.READ))
         async with served(routes, request_timeout_s=timeout_s) as serving:
             wire = await wire_to(serving)
             wire.writer.write(request(path))
@@ -119,7 +130,31 @@ def test_a_client_that_takes_nothing_is_cut_off(
                 while not any("takes nothing" in line["event"] for line in logs):
                     await asyncio.sleep(0.01)
             with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-                await wire.reader.readexactly(64 << 20)
+                await wire.reader.readexactly(LARGE)
+            wire.writer.transport.abort()
+
+    in_loop(test())
+
+
+@pytest.mark.parametrize("path", ["/quick", "/large"])
+def test_over_tls_one_that_takes_nothing_is_cut_off_when_its_connection_counts_as_idle(
+    site: Site, monkeypatch: pytest.MonkeyPatch, encrypted: HttpSettings, trusting: ssl.SSLContext, path: str
+) -> None:
+    """asyncio does not tell what TLS has passed on to the socket, and ends such a connection by a limit of its own."""
+    monkeypatch.setattr(asyncio.constants, "SSL_SHUTDOWN_TIMEOUT", 0.1)
+    routes = with_large_answers(site)
+
+    async def test() -> None:
+        async with served(routes, encrypted, request_timeout_s=0.05) as serving:
+            wire = await wire_to(serving, trusting)
+            wire.writer.write(request(path))
+            await wire.reader.readuntil(b"\r\n\r\n")
+            aiohttp_server = serving.server._runner.server
+            assert aiohttp_server is not None
+            while aiohttp_server.connections:
+                await asyncio.sleep(0.01)
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await wire.reader.readexactly(LARGE)
             wire.writer.transport.abort()
 
     in_loop(test())

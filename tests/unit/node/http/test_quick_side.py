@@ -17,7 +17,6 @@ from strandline.node.http.whole import Whole
 from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.metrics.observing import observing
 from strandline.node.settings.http_sections import HttpSettings
-from support.certificates import make_certificates
 from support.http_servers import in_loop, secret_file, served
 from support.quick_sites import Site, Waiting, request, under_way, wire_to
 
@@ -262,12 +261,7 @@ def test_queries_are_not_in_the_access_log(site: Site, caplog: pytest.LogCapture
     assert "secret" not in str(line)
 
 
-def test_it_answers_over_tls_as_well(site: Site, tmp_path: Path) -> None:
-    certificates = make_certificates(tmp_path / "ca")
-    folder = certificates.ca.parent
-    encrypted = HttpSettings(tls_certificate_file=folder / "server.pem", tls_key_file=folder / "server.key")
-    trusting = ssl.create_default_context(cafile=str(certificates.ca))
-
+def test_it_answers_over_tls_as_well(site: Site, encrypted: HttpSettings, trusting: ssl.SSLContext) -> None:
     async def test() -> list[bytes]:
         async with served(site.routes(), encrypted) as serving:
             late = Waiting()

@@ -18,7 +18,6 @@ from strandline.node.query.frames import PLAIN_MAGIC, PREFIX
 from strandline.node.query.plain_lookups import DECLINED, lookups_path
 from strandline.node.settings.http_sections import HttpSettings
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
-from support.certificates import make_certificates
 from support.express_sites import (
     FOUND,
     NAMES_PATH,
@@ -93,14 +92,9 @@ def test_tokens_are_asked_for_again_after_each_reload(tmp_path: Path) -> None:
     at_site(tmp_path, test, settings=settings[0])
 
 
-def test_over_tls_look_ups_go_the_same_way(tmp_path: Path) -> None:
-    certificates = make_certificates(tmp_path / "ca")
-    encrypted = HttpSettings(
-        tls_certificate_file=tmp_path / "ca" / "server.pem", tls_key_file=tmp_path / "ca" / "server.key"
-    )
-
+def test_over_tls_look_ups_go_the_same_way(tmp_path: Path, encrypted: HttpSettings, trusting: ssl.SSLContext) -> None:
     async def test(site: Site) -> None:
-        wire = await site.wire(tls=ssl.create_default_context(cafile=str(certificates.ca)))
+        wire = await site.wire(tls=trusting)
         # The first may have come before aiohttp waited for it, so that its header fields were not looked at.
         await ask(wire)
         assert [await ask(wire), await ask(wire)] == [FOUND, FOUND]
