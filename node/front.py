@@ -14,7 +14,7 @@ from strandline.node.http.api.express_lookups import ExpressLookups
 from strandline.node.http.api.kernel_loading import load_kernels
 from strandline.node.http.api.quick_lookups import QuickLookups
 from strandline.node.http.api.routes import api_routes
-from strandline.node.http.errors import BadParameter
+from strandline.node.http.errors import BadParameter, Refused
 from strandline.node.http.health import health_routes
 from strandline.node.http.listening import BoundAddress
 from strandline.node.http.remote_read.handler import MAX_BODY, read_routes
@@ -35,6 +35,7 @@ from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.settings.sections import Settings
 from strandline.node.supervisor.reloading import Reload, TakesEffect
 from strandline.node.supervisor.standing import NodeStanding
+from strandline.node.supervisor.supervisor import NoSuchShard
 
 _STOP_S = 5.0
 
@@ -171,7 +172,10 @@ class NodeFront:
         written = request.match_info["shard"]
         if not (written.isascii() and written.isdigit() and len(written) < 7):
             raise BadParameter(f"{written[:50]!r} is no number of a shard")
-        self._supervisor.restart_shard(int(written))
+        try:
+            self._supervisor.restart_shard(int(written))
+        except NoSuchShard as error:
+            raise Refused(404, "not_found", str(error)) from error
         return _success({"shard": int(written)}, status=web.HTTPAccepted.status_code)
 
 

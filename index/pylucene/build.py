@@ -20,6 +20,7 @@ LUCENE_VERSION = "9.12.3"
 JARS = (f"lucene-core-{LUCENE_VERSION}.jar", "RoaringBitmap-1.3.0.jar", "re2j-1.8.jar")
 EXTENSION_JAR = "strandline-index.jar"
 
+_COUNT_OF_CALLS = "int handlers;"
 _HERE = Path(__file__).resolve().parent
 
 
@@ -64,6 +65,7 @@ def build_wheel(jars: Path, java_home: Path, python: Path, out: Path, run: Run) 
             )
     _check_jcc(java_home, python, place, run)
     extension = _compile_extension(libraries, java_home, place, run)
+    _mend_jcc(python, place, run)
     run(_jcc_command(python, libraries, extension), cwd=place, extra=_compiler_environment(java_home))
     wheel = _only_wheel(place / "dist")
     _try_out(wheel, python, place, run)
@@ -95,6 +97,26 @@ def _check_jcc(java_home: Path, python: Path, place: Path, run: Run) -> None:
         f"sys.exit(None if found == {wanted!r} else f'JCC was compiled for another JDK: it links with {{found}}')"
     )
     run([str(python), "-c", program], cwd=place, extra={})
+
+
+def _mend_jcc(python: Path, place: Path, run: Run) -> None:
+    """Put a copy of JCC where `python -m jcc` finds it first, whose count of calls into Java is right.
+
+    As it comes, the count begins with whatever is in memory, and threads change it without a lock. In a process where
+    it reads as none while a call is under way, JCC prints Java's exceptions instead of passing them on, for good.
+    """
+    copy = place / "jcc"
+    program = "import os, shutil, sys, jcc; shutil.copytree(os.path.dirname(jcc.__file__), sys.argv[1])"
+    run([str(python), "-c", program, str(copy)], cwd=place, extra={})
+    header = copy / "sources" / "JCCEnv.h"
+    text = header.read_text(encoding="utf-8")
+    if text.count(_COUNT_OF_CALLS) != 1:
+        raise BuildFailed(
+            f"{header.name} of JCC has no {_COUNT_OF_CALLS!r}, or several",
+            remedy="It is another version: see whether it still counts calls like this, and mend that here",
+        )
+    text = text.replace(_COUNT_OF_CALLS, "std::atomic<int> handlers{0};")
+    header.write_text(f"#include <atomic>\n{text}", encoding="utf-8")
 
 
 def _java_sources() -> list[Path]:

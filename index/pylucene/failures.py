@@ -52,7 +52,9 @@ class _JavaFailures:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and isinstance(error, java().error):
-            raise _translate(error.args[0]) from error
+            # JCC leaves it empty for an exception that it could not get hold of.
+            told = _translate(error.args[0]) if error.args else LuceneFailed("Java failed, and did not say how")
+            raise told from error
 
 
 _JAVA_FAILURES = _JavaFailures()

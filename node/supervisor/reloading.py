@@ -1,11 +1,12 @@
 """What a node takes over from new settings while it runs, and what has to wait for a restart. Pure.
 
-Tokens are taken over, and so are the log's level, all of `[node]` and all of `[query]`. A shard's process reads the
-settings file when it starts, so what belongs to shards counts from a shard's next start on. The addresses, TLS and the
-rest of `[http]` belong to the listening socket and need a restart of the node. `[gateway]` and `[stack]` are others'.
+Tokens are taken over, and so are the log's level, all of `[node]` and all of `[query]`, and another certificate where
+TLS is spoken already. A shard's process reads the settings file when it starts, so what belongs to shards counts from a
+shard's next start on. The addresses, whether TLS is spoken, and the rest of `[http]` belong to the listening socket and
+need a restart of the node. `[gateway]` and `[stack]` are others'.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,8 +23,7 @@ class TakesEffect(StrEnum):
 
 
 _TOKENS = ("read_token_file", "write_token_file", "admin_token_file")
-_AT_ONCE = {"node": None, "query": None, "log": ("level",), "http": _TOKENS}
-"""By section the settings that are taken over; None for all of them."""
+_TLS = ("tls_certificate_file", "tls_key_file", "tls_key_password_file")
 _WITH_NODE = ("http", "log")
 _ELSEWHERE = ("gateway", "stack")
 
@@ -50,12 +50,12 @@ class Reload:
 
 def reloaded(running: Settings, read: Settings) -> Reload:
     """What becomes of the settings that a node runs with, once others have been read."""
-    changes = tuple(_changes(running, read))
+    at_once = _at_once(running, read)
+    changes = tuple(_changes(running, read, at_once))
     sections = {}
-    for section, names in _AT_ONCE.items():
+    for section, names in at_once.items():
         was, now = getattr(running, section), getattr(read, section)
-        taken = type(now).model_fields if names is None else names
-        sections[section] = was.model_copy(update={name: getattr(now, name) for name in taken})
+        sections[section] = was.model_copy(update={name: getattr(now, name) for name in names})
     if next(sections["http"].findings(), None) is not None:
         # The tokens don't fit the address that is still listened on: it would stand open.
         sections["http"] = running.http
@@ -63,23 +63,33 @@ def reloaded(running: Settings, read: Settings) -> Reload:
     return Reload(running.model_copy(update=sections), changes)
 
 
-def _changes(running: Settings, read: Settings) -> Iterator[Change]:
+def _at_once(running: Settings, read: Settings) -> Mapping[str, Collection[str]]:
+    """By section the settings that are taken over."""
+    speaks_tls = all(one.http.tls_certificate_file is not None for one in (running, read))
+    return {
+        "node": type(read.node).model_fields,
+        "query": type(read.query).model_fields,
+        "log": ("level",),
+        "http": (*_TOKENS, *_TLS) if speaks_tls else _TOKENS,
+    }
+
+
+def _changes(running: Settings, read: Settings, at_once: Mapping[str, Collection[str]]) -> Iterator[Change]:
     for section in type(read).model_fields:
         was, now = getattr(running, section), getattr(read, section)
         for name in type(now).model_fields:
             if getattr(was, name) != getattr(now, name):
-                yield Change(f"{section}.{name}", _takes_effect(section, name))
+                is_taken = name in at_once.get(section, ())
+                yield Change(f"{section}.{name}", TakesEffect.AT_ONCE if is_taken else _takes_effect(section))
 
 
-def _takes_effect(section: str, name: str) -> TakesEffect:
-    taken = _AT_ONCE.get(section, ())
-    if taken is None or name in taken:
-        return TakesEffect.AT_ONCE
+def _takes_effect(section: str) -> TakesEffect:
+    """When settings of a section count that are not taken over."""
     if section in _WITH_NODE:
         return TakesEffect.WITH_NODE
     return TakesEffect.ELSEWHERE if section in _ELSEWHERE else TakesEffect.WITH_SHARD
 
 
 def _delayed(change: Change) -> Change:
-    tokens = tuple(f"http.{name}" for name in _TOKENS)
-    return Change(change.name, TakesEffect.WITH_NODE) if change.name in tokens else change
+    kept = tuple(f"http.{name}" for name in (*_TOKENS, *_TLS))
+    return Change(change.name, TakesEffect.WITH_NODE) if change.name in kept else change

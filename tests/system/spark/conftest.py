@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
-from strandline.clock import ManualClock, SystemClock
+from strandline.clock import ManualClock, SystemClock, wait_until
 from strandline.node.bench.replay_bench import sampler_of, scraped_bodies
 from strandline.node.stack import Stack
 from strandline.spark.replay import KafkaTopic
@@ -16,6 +16,16 @@ from strandline.store.cassandra.store import open_cassandra_store
 from support.cassandra_store import COPIES, connection_to
 from support.replayed_topic import SCRAPES, SERIES, START, TOPIC, Log, Places, produce, read_log
 from support.replays import POISON
+
+
+def is_decided(admin: AdminClient) -> bool:
+    """Whether the second partition has no transaction any more that is still open."""
+    place = TopicPartition(TOPIC, 1)
+    ends = [
+        admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=level)[place].result(30).offset
+        for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+    ]
+    return ends[0] == ends[1]
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +50,8 @@ def log(stack: Stack) -> Log:
     produce(aborted, 1, bodies[0], START)
     aborted.flush(30)
     aborted.abort_transaction(30)
+    # The broker writes the marker when it has answered already.
+    assert wait_until(lambda: is_decided(admin), timeout=60, clock=SystemClock(), poll=0.05)
     # What comes behind the marker, and brings a sample again with another value.
     produce(producer, 1, next(scraped_bodies(SERIES, SERIES, START)), START)
     assert producer.flush(30) == 0

@@ -81,6 +81,35 @@ def test_a_jcc_for_another_jdk_is_refused(tmp_path: Path, jars: Path) -> None:
     assert "compiled for another JDK" in failed.value.stderr
 
 
+def with_jcc(folder: Path, header: str) -> Path:
+    """A Python that has a JCC for the JDK in a folder, and stops when it is told to run it."""
+    package = folder / "site/jcc"
+    (package / "sources").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "config.py").write_text(f"LFLAGS = {build._link_flags(folder / 'jdk')!r}\n")
+    (package / "sources/JCCEnv.h").write_text(header)
+    script(folder / "jdk/bin/javac", "exit 0")
+    return script(
+        folder / "python", f'[ "$1" != -m ] || exit 4; PYTHONPATH={folder / "site"} exec {sys.executable} "$@"'
+    )
+
+
+def test_wrappers_are_made_by_a_jcc_that_counts_calls_without_a_race(tmp_path: Path, jars: Path) -> None:
+    python = with_jcc(tmp_path, "class JCCEnv {\n    int handlers;\n};\n")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        build.build_wheel(jars, tmp_path / "jdk", python, tmp_path / "out", run)
+    assert failed.value.returncode == 4, "it came as far as running JCC, in this folder"
+    mended = (tmp_path / "out/work/jcc/sources/JCCEnv.h").read_text()
+    assert mended == "#include <atomic>\nclass JCCEnv {\n    std::atomic<int> handlers{0};\n};\n"
+    assert "atomic" not in (tmp_path / "site/jcc/sources/JCCEnv.h").read_text(), "the one that is kept is left alone"
+
+
+def test_a_jcc_that_counts_in_another_way_is_refused(tmp_path: Path, jars: Path) -> None:
+    python = with_jcc(tmp_path, "class JCCEnv {};\n")
+    with pytest.raises(build.BuildFailed, match=r"JCCEnv\.h of JCC has no 'int handlers;'"):
+        build.build_wheel(jars, tmp_path / "jdk", python, tmp_path / "out", run)
+
+
 def test_a_missing_jar_is_named(tmp_path: Path, jars: Path) -> None:
     (jars / "re2j-1.8.jar").unlink()
     with pytest.raises(build.BuildFailed, match=r"there is no re2j-1\.8\.jar"):

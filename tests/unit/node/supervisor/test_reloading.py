@@ -6,6 +6,7 @@ import pytest
 
 from strandline.node.settings import Settings
 from strandline.node.supervisor.reloading import Reload, TakesEffect, reloaded
+from support.certificates import make_certificates
 
 pytestmark = pytest.mark.unit
 
@@ -81,3 +82,28 @@ def test_a_token_is_not_taken_away_while_the_address_it_guards_is_still_open(tmp
     outcome = reloaded(before, Settings())
     assert outcome.settings.http == before.http
     assert set(names(outcome).values()) == {TakesEffect.WITH_NODE}
+
+
+def with_certificate(folder: Path, key: Path) -> Settings:
+    return Settings(http={"tls_certificate_file": str(folder / "server.pem"), "tls_key_file": str(key)})
+
+
+def test_another_certificate_is_taken_over_where_tls_is_spoken(tmp_path: Path) -> None:
+    first, second = (make_certificates(tmp_path / name).ca.parent for name in "ab")
+    before, after = (with_certificate(folder, folder / "server.key") for folder in (first, second))
+    outcome = reloaded(before, after)
+    assert names(outcome) == {
+        "http.tls_certificate_file": TakesEffect.AT_ONCE,
+        "http.tls_key_file": TakesEffect.AT_ONCE,
+    }
+    assert outcome.settings == after
+    assert reloaded(outcome.settings, after).changes == (), "it is told once"
+
+
+def test_tls_is_not_switched_on_or_off_by_a_reload(tmp_path: Path) -> None:
+    folder = make_certificates(tmp_path / "ca").ca.parent
+    encrypted = with_certificate(folder, folder / "server.key")
+    for before, after in ((Settings(), encrypted), (encrypted, Settings())):
+        outcome = reloaded(before, after)
+        assert set(names(outcome).values()) == {TakesEffect.WITH_NODE}
+        assert outcome.settings == before
