@@ -73,7 +73,7 @@ EXPRESS_QUERIES = counter(
     "Look-ups of a handful of series by values of their labels that threads of the shards' JVMs have answered, the "
     "short way. strandline_queries_total counts them, too.",
     "None while such are asked for: a shard is not active or has something to warn of, or another user runs it. The "
-    "ordinary way gives the same answers, and takes several times as long.",
+    "ordinary way gives the same answers, and takes longer.",
 )
 QUERY_SAMPLES = counter(
     "strandline_query_samples_total",
