@@ -7,7 +7,7 @@ SETUP = PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m strandline.setup
 
 help:
 	@echo 'make run     set up, start the real stack, show a node killed and recovered, serve until Ctrl-C'
-	@echo 'make test    set up, then every check: ruff, mypy, import-linter, all tests'
+	@echo 'make test    set up, then every check: ruff, mypy, import-linter, all tests (JOBS=2: two files at a time)'
 	@echo 'make setup   set up only: packages, jars, PyLucene, .venv'
 	@echo 'make unit    the tests that need no server'
 	@echo 'make lint    ruff, mypy and import-linter'
@@ -18,9 +18,11 @@ help:
 run: setup
 	$(VENV)/strandline demo
 
-# Two files of tests at a time, in their order: those that take long come first, so that hardly any is left at the end.
+# JOBS=2 runs two files of tests at a time, in their order: those that take long come first, so that hardly any is left at
+# the end.
+JOBS ?= 1
 test: setup-test lint
-	$(VENV)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(VENV)/pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 unit: setup-test
 	$(VENV)/pytest -m unit
