@@ -70,23 +70,12 @@ def test_a_failing_compiler_leaves_no_wheel(tmp_path: Path, jars: Path) -> None:
     assert list((tmp_path / "out").glob("*.whl")) == []
 
 
-def test_a_jcc_for_another_jdk_is_refused(tmp_path: Path, jars: Path) -> None:
-    package = tmp_path / "site/jcc"
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "config.py").write_text("LFLAGS = ['-L/elsewhere']\n")
-    python = script(tmp_path / "python", f'PYTHONPATH={tmp_path / "site"} exec {sys.executable} "$@"')
-    with pytest.raises(subprocess.CalledProcessError) as failed:
-        build.build_wheel(jars, tmp_path / "jdk", python, tmp_path / "out", run)
-    assert "compiled for another JDK" in failed.value.stderr
-
-
-def with_jcc(folder: Path, header: str) -> Path:
-    """A Python that has a JCC for the JDK in a folder, and stops when it is told to run it."""
+def with_jcc(folder: Path, header: str, flags: Sequence[str]) -> Path:
+    """A Python that has a JCC, which links with these flags, and that stops when it is told to run it."""
     package = folder / "site/jcc"
     (package / "sources").mkdir(parents=True)
     (package / "__init__.py").touch()
-    (package / "config.py").write_text(f"LFLAGS = {build._link_flags(folder / 'jdk')!r}\n")
+    (package / "config.py").write_text(f"LFLAGS = {flags!r}\n")
     (package / "sources/JCCEnv.h").write_text(header)
     script(folder / "jdk/bin/javac", "exit 0")
     return script(
@@ -94,8 +83,15 @@ def with_jcc(folder: Path, header: str) -> Path:
     )
 
 
+def test_a_jcc_for_another_jdk_is_refused(tmp_path: Path, jars: Path) -> None:
+    python = with_jcc(tmp_path, "", ["-L/elsewhere"])
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        build.build_wheel(jars, tmp_path / "jdk", python, tmp_path / "out", run)
+    assert "compiled for another JDK" in failed.value.stderr
+
+
 def test_wrappers_are_made_by_a_jcc_that_counts_calls_without_a_race(tmp_path: Path, jars: Path) -> None:
-    python = with_jcc(tmp_path, "class JCCEnv {\n    int handlers;\n};\n")
+    python = with_jcc(tmp_path, "class JCCEnv {\n    int handlers;\n};\n", build._link_flags(tmp_path / "jdk"))
     with pytest.raises(subprocess.CalledProcessError) as failed:
         build.build_wheel(jars, tmp_path / "jdk", python, tmp_path / "out", run)
     assert failed.value.returncode == 4, "it came as far as running JCC, in this folder"
@@ -105,7 +101,7 @@ def test_wrappers_are_made_by_a_jcc_that_counts_calls_without_a_race(tmp_path: P
 
 
 def test_a_jcc_that_counts_in_another_way_is_refused(tmp_path: Path, jars: Path) -> None:
-    python = with_jcc(tmp_path, "class JCCEnv {};\n")
+    python = with_jcc(tmp_path, "class JCCEnv {};\n", build._link_flags(tmp_path / "jdk"))
     with pytest.raises(build.BuildFailed, match=r"JCCEnv\.h of JCC has no 'int handlers;'"):
         build.build_wheel(jars, tmp_path / "jdk", python, tmp_path / "out", run)
 

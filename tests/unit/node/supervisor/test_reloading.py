@@ -84,13 +84,14 @@ def test_a_token_is_not_taken_away_while_the_address_it_guards_is_still_open(tmp
     assert set(names(outcome).values()) == {TakesEffect.WITH_NODE}
 
 
-def with_certificate(folder: Path, key: Path) -> Settings:
-    return Settings(http={"tls_certificate_file": str(folder / "server.pem"), "tls_key_file": str(key)})
+def with_certificate(folder: Path) -> Settings:
+    """TLS with what a new authority in a folder has signed."""
+    made = make_certificates(folder).ca.parent
+    return Settings(http={"tls_certificate_file": str(made / "server.pem"), "tls_key_file": str(made / "server.key")})
 
 
 def test_another_certificate_is_taken_over_where_tls_is_spoken(tmp_path: Path) -> None:
-    first, second = (make_certificates(tmp_path / name).ca.parent for name in "ab")
-    before, after = (with_certificate(folder, folder / "server.key") for folder in (first, second))
+    before, after = with_certificate(tmp_path / "a"), with_certificate(tmp_path / "b")
     outcome = reloaded(before, after)
     assert names(outcome) == {
         "http.tls_certificate_file": TakesEffect.AT_ONCE,
@@ -101,8 +102,7 @@ def test_another_certificate_is_taken_over_where_tls_is_spoken(tmp_path: Path) -
 
 
 def test_tls_is_not_switched_on_or_off_by_a_reload(tmp_path: Path) -> None:
-    folder = make_certificates(tmp_path / "ca").ca.parent
-    encrypted = with_certificate(folder, folder / "server.key")
+    encrypted = with_certificate(tmp_path / "ca")
     for before, after in ((Settings(), encrypted), (encrypted, Settings())):
         outcome = reloaded(before, after)
         assert set(names(outcome).values()) == {TakesEffect.WITH_NODE}
