@@ -1,6 +1,7 @@
 """The HTTP front of a node: every path that it answers, over the shards that its supervisor keeps."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
@@ -33,21 +34,30 @@ from strandline.node.query.link_client import LinkClient
 from strandline.node.query.node_queries import ShardQueries
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.settings.sections import Settings
+from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Reload, TakesEffect
-from strandline.node.supervisor.standing import NodeStanding
+from strandline.node.supervisor.standing import WholeStanding
 from strandline.node.supervisor.supervisor import NoSuchShard
 
 _STOP_S = 5.0
 
 
-class Supervised(NodeStanding, Protocol):
+class Supervised(WholeStanding, Protocol):
     """What the front needs of the supervisor."""
+
+    def state(self) -> NodeState:
+        """The node, as the supervisor last said."""
+        ...
+
+    def state_age_s(self) -> float:
+        """How long ago that was."""
+        ...
 
     def clients(self) -> Mapping[int, LinkClient]:
         """The links to the shards' processes, by number."""
         ...
 
-    def restart_shard(self, shard: int) -> None:
+    async def restart_shard(self, shard: int) -> None:
         """A new process for a shard. Raises if the node does not serve it."""
         ...
 
@@ -56,13 +66,23 @@ class NodeFront:
     """Answers for a node. Its methods belong to one event loop."""
 
     def __init__(
-        self, supervisor: Supervised, settings: Settings, opener: Opener, *, clock: Clock, mask: SecretMask
+        self,
+        supervisor: Supervised,
+        settings: Settings,
+        opener: Opener,
+        *,
+        clock: Clock,
+        mask: SecretMask,
+        listener: socket.socket | None = None,
     ) -> None:
-        """`opener` opens the dataset's store and topic, to see which hours are ready."""
+        """`opener` opens the dataset's store and topic, to see which hours are ready. `listener` is served if it is
+        given; otherwise the front takes its address itself.
+        """
         self.figures = FrontFigures(clock)
         self.reload_node: Callable[[], Awaitable[Reload]] | None = None
         """What the admin verb for a reload calls."""
         self._supervisor, self._settings, self._clock, self._mask = supervisor, settings, clock, mask
+        self._listener = listener
         shards = ShardQueries(supervisor.clients, supervisor)
         self._queries = CountedQueries(shards, self.figures)
         self._watch = ReadinessWatch(opener, clock)
@@ -86,7 +106,7 @@ class NodeFront:
             clock=self._clock,
             express=self._express,
         )
-        self.bound: BoundAddress = await self._server.start()
+        self.bound: BoundAddress = await self._server.start(self._listener)
         self._watch.start()
         # Not before it listens: a first question may wait for its kernels, a probe of the node's health may not.
         self._loading = asyncio.get_running_loop().run_in_executor(None, load_kernels)
@@ -157,7 +177,8 @@ class NodeFront:
             self._quick.is_open = self._express.is_open = True
 
     def _collect(self) -> tuple[Family, ...]:
-        return node_families(self._supervisor.shards(), self.figures, self._watch.figures(), self._clock.now_ms())
+        state, age_s = self._supervisor.state(), self._supervisor.state_age_s()
+        return node_families(state, age_s, self.figures, self._watch.figures(), self._clock.now_ms())
 
     async def _reload(self, _request: web.Request) -> web.StreamResponse:
         """Read the settings again. Answers with what has changed, and when that counts."""
@@ -173,7 +194,7 @@ class NodeFront:
         if not (written.isascii() and written.isdigit() and len(written) < 7):
             raise BadParameter(f"{written[:50]!r} is no number of a shard")
         try:
-            self._supervisor.restart_shard(int(written))
+            await self._supervisor.restart_shard(int(written))
         except NoSuchShard as error:
             raise Refused(404, "not_found", str(error)) from error
         return _success({"shard": int(written)}, status=web.HTTPAccepted.status_code)

@@ -14,7 +14,7 @@ from typing import Any
 
 from strandline.clock import Clock, wait_until
 from strandline.errors import Fatal
-from strandline.node.stack.tether import tethered
+from strandline.node.tether import tethered
 
 Status = Mapping[str, Any]
 _LINES_TOLD = 15

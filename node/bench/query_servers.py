@@ -13,7 +13,7 @@ from pathlib import Path
 from strandline.clock import Clock, wait_until
 from strandline.errors import Fatal
 from strandline.node.bench.timed_connection import NotAnswered, TimedConnection
-from strandline.node.stack.tether import tethered
+from strandline.node.tether import tethered
 
 LOOPBACK = "127.0.0.1"
 PEER_PROGRAM = "victoria-metrics"

@@ -24,6 +24,7 @@ COMMANDS = {
     "check-config": Lazy("strandline.node.cli.check_config", "Check the settings and show where each one comes from."),
     "completion": Lazy("strandline.node.cli.completion", "Print the completion script of a shell."),
     "demo": Lazy("strandline.node.cli.demo", "Show all the parts at work on this machine."),
+    "front": Lazy("strandline.node.cli.front", "Answer HTTP for a node, which starts this.", hidden=True),
     "gateway": Lazy("strandline.node.cli.gateway", "Take remote writes and put them into Kafka."),
     "install-units": Lazy("strandline.node.cli.install_units", "Write the units for systemd."),
     "labels": Lazy("strandline.node.cli.labels", "List the names of labels."),

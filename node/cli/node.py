@@ -1,7 +1,14 @@
-"""`strandline node`: the service that runs the shards of this machine, and answers for all of them."""
+"""`strandline node`: the service that runs the processes of this machine: the shards, and the front that answers for
+all of them.
+
+This process stays small. It must import nothing that a shard or the front needs for its work.
+"""
 
 import asyncio
+import socket
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import click
 
@@ -9,13 +16,12 @@ from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
-from strandline.node.front import NodeFront
+from strandline.node.http.listening import bound_socket, tls_context
 from strandline.node.logs import configure_logging
-from strandline.node.offsets.deployment import opened
-from strandline.node.query.link_client import LinkClient
 from strandline.node.settings import Settings, load_with_origins
 from strandline.node.supervisor.assembling import assembled_supervisor
 from strandline.node.supervisor.service import NodeService
+from strandline.node.supervisor.socket_folder import control_socket, socket_folder
 from strandline.node.supervisor.supervisor import Supervisor
 from strandline.node.systemd.notices import NodeNotices
 
@@ -23,9 +29,9 @@ from strandline.node.systemd.notices import NodeNotices
 @click.command(
     cls=Command,
     help=help_with(
-        "Run the node: one process for each shard that the settings list, started again when it ends, and one HTTP "
-        "front for all. SIGTERM or Ctrl-C ends it within seconds, a second one at once; nothing is lost by either. "
-        "SIGHUP reads the settings again, and starts shards that are down.",
+        "Run the node: one process for each shard that the settings list and one for the HTTP front, each started "
+        "again when it ends. SIGTERM or Ctrl-C ends it within seconds, a second one at once; nothing is lost. "
+        "SIGHUP reads the settings again, and starts what is down.",
         "strandline node",
         "strandline node --config /etc/strandline/metrics.toml",
         'STRANDLINE_NODE__SHARDS="0-3" strandline node',
@@ -35,33 +41,44 @@ from strandline.node.systemd.notices import NodeNotices
 @pass_context
 def command(context: Context) -> ExitCode:
     """Run the node."""
-    context.settings()
-    with assembled_supervisor(
-        context.loaded,
-        context.environ,
-        context.clock,
-        lambda shard, path: LinkClient(path, shard, context.clock),
-        on_terminal=sys.stderr.isatty(),
-    ) as supervisor:
-        settings, environ, clock = context.settings(), context.environ, context.clock
-        front = NodeFront(
-            supervisor, settings, lambda: opened(settings, environ, clock), clock=clock, mask=context.mask
-        )
-        asyncio.run(_serve(context, supervisor, front))
+    settings = context.settings()
+    # A certificate that can't be used is reported now, by this command, and not by one front after the other.
+    tls_context(settings.http)
+    with (
+        closing(bound_socket(settings.http.node_address)) as listener,
+        socket_folder(context.environ) as folder,
+        assembled_supervisor(
+            context.loaded,
+            context.environ,
+            context.clock,
+            folder,
+            listener=listener.fileno(),
+            on_terminal=sys.stderr.isatty(),
+        ) as supervisor,
+    ):
+        asyncio.run(_serve(context, supervisor, folder, listener))
     return ExitCode.OK
 
 
-async def _serve(context: Context, supervisor: Supervisor[LinkClient], front: NodeFront) -> None:
-    notices = NodeNotices.of(supervisor, context.environ, context.clock, on_feed=front.figures.watchdog_fed)
-
+async def _serve(context: Context, supervisor: Supervisor, folder: Path, listener: socket.socket) -> None:
     def read() -> Settings:
         settings = load_with_origins(context.config, context.environ).settings
         context.mask.add(settings.secrets())
+        # Before anything is taken over: what is wrong changes nothing.
+        tls_context(settings.http)
         return settings
 
     def follow(settings: Settings) -> None:
         configure_logging(settings.log.level, settings.log.format, sys.stderr, context.mask)
 
-    service = NodeService(supervisor, front, notices, read_settings=read, apply=follow)
-    front.reload_node = service.reload
+    service = NodeService(
+        supervisor,
+        NodeNotices.of(supervisor, context.environ, context.clock),
+        control_socket(folder),
+        context.clock,
+        read_settings=read,
+        apply=follow,
+        # The front closes its own; once both are closed connections are refused instead of waiting in the backlog.
+        on_stop=listener.close,
+    )
     await service.run()

@@ -77,11 +77,13 @@ class Group(click.Group):
 @dataclass(frozen=True, slots=True)
 class Lazy:
     """A command that is imported when it is called: its module, in which it is named `command`, and its summary,
-    which stands here so that the list of commands can be shown without importing any.
+    which stands here so that the list of commands can be shown without importing any. One that only other commands
+    call is `hidden` from that list.
     """
 
     module: str
     summary: str
+    hidden: bool = False
 
 
 class LazyGroup(Group):
@@ -92,7 +94,7 @@ class LazyGroup(Group):
         self._lazy = {name: command for name, command in lazy.items() if find_spec(command.module) is not None}
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return sorted(self._lazy)
+        return sorted(name for name, command in self._lazy.items() if not command.hidden)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._lazy:

@@ -13,7 +13,7 @@ from strandline.node.cli.options import Command, help_with
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.plain_lookups import lookups_path
 from strandline.node.query.shard_service import ShardService
-from strandline.node.replay.service import WorkerProcess, worker_folder
+from strandline.node.replay.service import NodeWorker, WorkerProcess, worker_folder
 from strandline.node.shard.assembling import assembled
 from strandline.node.shard.heap import limit_arenas
 from strandline.node.shard.ownership import Taker
@@ -46,6 +46,11 @@ from strandline.recovery.offset_policy import Accepted
     help="Answer the questions of a node's front at this socket of the machine, from the start until the end.",
 )
 @click.option(
+    "--shared-worker",
+    is_flag=True,
+    help="Start no replay worker: the node that runs this shard keeps one for all of its shards.",
+)
+@click.option(
     "--accept-loss",
     metavar="OFFSET",
     type=click.IntRange(min=1),
@@ -68,6 +73,7 @@ def command(
     shard: int,
     status_file: Path | None,
     socket: Path | None,
+    shared_worker: bool,
     accept_loss: int | None,
     accept_new_topic: bool,
     after_fencing: bool,
@@ -82,7 +88,8 @@ def command(
         if socket is not None:
             opened.enter_context(LinkServer(socket, service, context.clock))
         place = worker_folder(settings, context.environ)
-        replays = opened.enter_context(closing(WorkerProcess(context.loaded.file, place, context.clock)))
+        worker = NodeWorker() if shared_worker else WorkerProcess(context.loaded.file, place, context.clock)
+        replays = opened.enter_context(closing(worker))
         parts = opened.enter_context(assembled(settings, shard, context.environ, context.clock, replays=replays))
         taker = Taker.FENCED_PROCESS if after_fencing else Taker.NODE
         running = RunningShard(parts, accepted=accepted, taker=taker)

@@ -77,9 +77,9 @@ class HttpServer:
         self._server: asyncio.Server | None = None
         self._stopping = asyncio.Lock()
 
-    async def start(self) -> BoundAddress:
-        """Listen. Raises `CannotListen`."""
-        listener = bound_socket(self._address)
+    async def start(self, listener: socket.socket | None = None) -> BoundAddress:
+        """Listen, or serve a socket that listens already. Raises `CannotListen`."""
+        listener = listener or bound_socket(self._address)
         try:
             await self._runner.setup()
             bound = address_of(listener, tls=self._context is not None)

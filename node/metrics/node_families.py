@@ -1,7 +1,5 @@
 """All that a node exposes, made of values: pure."""
 
-from collections.abc import Sequence
-
 from prometheus_client.core import Metric as Family
 
 from strandline.node.metrics import node_metrics as node
@@ -11,32 +9,47 @@ from strandline.node.metrics.families import Families, in_seconds
 from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.metrics.readiness_watch import ReadinessFigures
 from strandline.node.metrics.shard_families import put_shard
-from strandline.node.supervisor.standing import ShardStanding
+from strandline.node.supervisor.node_state import NodeState
+from strandline.node.supervisor.standing import ProcessState
 from strandline.recovery.periods import HOUR
 
 
 def node_families(
-    standings: Sequence[ShardStanding], front: FrontFigures, readiness: ReadinessFigures | None, now: int
+    state: NodeState, state_age_s: float, front: FrontFigures, readiness: ReadinessFigures | None, now: int
 ) -> tuple[Family, ...]:
-    """The shards as they stand, what the front has counted, and how far the dataset is stored, if somebody looks."""
+    """The node as its supervisor told, and how long ago that was; what the front has counted; and how far the dataset
+    is stored, if that is looked at.
+    """
     families = Families(NODE_METRICS)
     put_build(families)
-    families.put(node.SHARDS, len(standings))
-    families.put(node.ACTIVE_SHARDS, sum(standing.is_active for standing in standings))
+    families.put(node.SHARDS, len(state.shards))
+    families.put(node.ACTIVE_SHARDS, sum(shard.is_active for shard in state.shards))
+    _put_supervisor(families, state, state_age_s)
     _put_front(families, front)
     if readiness is not None:
         _put_readiness(families, readiness, now)
-    for standing in standings:
-        put_shard(families, standing, now)
+    for shard in state.shards:
+        put_shard(families, shard, now)
     return families.all()
+
+
+def _put_supervisor(families: Families, state: NodeState, state_age_s: float) -> None:
+    families.put(node.STARTED, state.started_at / 1000)
+    families.put(node.STATE_AGE, state_age_s)
+    families.put(node.WATCHDOG_FEEDS, state.watchdog_feeds)
+    if state.supervisor is not None:
+        families.put(node.SUPERVISOR_CPU, state.supervisor.cpu_seconds)
+        families.put(node.SUPERVISOR_RESIDENT, state.supervisor.resident_bytes)
+    for process in state.processes:
+        families.put(node.PROCESS_RESTARTS, process.restarts, process.name)
+        for one in ProcessState:
+            families.put(node.PROCESS_STATE, int(one is process.state), process.name, one.value)
 
 
 def _put_front(families: Families, front: FrontFigures) -> None:
     counts = front.counts()
-    families.put(node.STARTED, counts.started_at / 1000)
     families.put(node.NODE_CPU, counts.process.cpu_seconds)
     families.put(node.NODE_RESIDENT, counts.process.resident_bytes)
-    families.put(node.WATCHDOG_FEEDS, counts.watchdog_feeds)
     for (handler, code), count in sorted(counts.requests.items()):
         families.put(node.HTTP_REQUESTS, count, handler, code)
     for handler, seconds in sorted(counts.seconds.items()):

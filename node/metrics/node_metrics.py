@@ -21,23 +21,51 @@ ACTIVE_SHARDS = gauge(
 )
 STARTED = gauge(
     "strandline_start_timestamp_seconds",
-    "When the node's main process was started.",
+    "When the node's supervisor was started.",
     "A restart that nobody wanted: see the journal.",
+)
+SUPERVISOR_CPU = counter(
+    "strandline_supervisor_cpu_seconds_total",
+    "CPU time of the supervisor's process, which keeps the others and does nothing else.",
+    "Well above 0.05 per second the supervisor is busy with restarts: see strandline_process_restarts_total.",
+)
+SUPERVISOR_RESIDENT = gauge(
+    "strandline_supervisor_resident_memory_bytes",
+    "Memory of the supervisor's process.",
+    "It does not grow with data or queries; if it does, restart the node and report a bug.",
+)
+STATE_AGE = gauge(
+    "strandline_supervisor_state_age_seconds",
+    "How long ago the supervisor last told the front how the node stands. All metrics of shards are at least so old.",
+    "Above a few seconds the supervisor hangs, or the machine is overloaded: systemd's watchdog restarts the node.",
+)
+PROCESS_STATE = gauge(
+    "strandline_process_state",
+    "1 for the state that a process is in: starting, running, waiting for its next start, down, stopped. front is the "
+    "HTTP front; worker is the replay worker, which is stopped while there is no job.",
+    "Down and waiting: `systemctl status` and the status page have the reason. A reload starts what is down.",
+    labels=("process", "state"),
+)
+PROCESS_RESTARTS = counter(
+    "strandline_process_restarts_total",
+    "How often the node has started its front or its replay worker again after a failure.",
+    "See the log for how it ended. Large queries that take the front's memory are bounded under [query].",
+    labels=("process",),
 )
 NODE_CPU = counter(
     "strandline_node_cpu_seconds_total",
-    "CPU time of the node's main process: supervisor and HTTP front, without the shards.",
+    "CPU time of the HTTP front's process, since that was started.",
     "Near 1 per second the front is the bottleneck of queries.",
 )
 NODE_RESIDENT = gauge(
     "strandline_node_resident_memory_bytes",
-    "Memory of the node's main process. Answers of shards are put together there.",
+    "Memory of the HTTP front's process. Answers of shards are put together there.",
     "It grows with large queries: lower query.max_samples or query.concurrency.",
 )
 WATCHDOG_FEEDS = counter(
     "strandline_watchdog_feeds_total",
     "How often systemd's watchdog was fed. 0 where the unit has none.",
-    "If it stops, systemd kills the node: some shard's loop does not turn.",
+    "If it stops, systemd kills the node: the loop of the front or of some shard does not turn.",
 )
 
 # The HTTP front.
@@ -131,8 +159,22 @@ READINESS_FAILURES = counter(
 )
 
 NODE: tuple[Section, ...] = (
-    Section("The node", (BUILD, SHARDS, ACTIVE_SHARDS, STARTED, NODE_CPU, NODE_RESIDENT, WATCHDOG_FEEDS)),
-    Section("The HTTP front", (HTTP_REQUESTS, HTTP_SECONDS, HTTP_IN_FLIGHT)),
+    Section(
+        "The node",
+        (
+            BUILD,
+            SHARDS,
+            ACTIVE_SHARDS,
+            STARTED,
+            SUPERVISOR_CPU,
+            SUPERVISOR_RESIDENT,
+            STATE_AGE,
+            PROCESS_STATE,
+            PROCESS_RESTARTS,
+            WATCHDOG_FEEDS,
+        ),
+    ),
+    Section("The HTTP front", (NODE_CPU, NODE_RESIDENT, HTTP_REQUESTS, HTTP_SECONDS, HTTP_IN_FLIGHT)),
     Section("Queries", (QUERIES, EXPRESS_QUERIES, QUERY_SAMPLES, QUERY_SERIES)),
     Section(
         "Readiness",

@@ -15,12 +15,12 @@ from strandline.node.http.routes import Access, Route
 from strandline.node.http.working import Workers
 from strandline.node.page.assets import asset_routes, load_assets
 from strandline.node.page.hours import HoursSource, HourStanding, RememberedHours
-from strandline.node.page.shard_figures import NodeFigures, figures_of
+from strandline.node.page.shard_figures import NodeFigures, figures_of, shown
 from strandline.node.query.answers import BucketFigures, BucketsAnswer, CardinalityAnswer
 from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import NodeQueries
 from strandline.node.settings import Settings
-from strandline.node.supervisor.standing import NodeStanding
+from strandline.node.supervisor.standing import WholeStanding
 from strandline.recovery.periods import HOUR, HOURS_A_DAY
 
 _PREFIX = "/api/v1/strandline"
@@ -61,7 +61,7 @@ class PageApi:
 
     def __init__(
         self,
-        standing: NodeStanding,
+        standing: WholeStanding,
         queries: NodeQueries,
         workers: Workers,
         hours: HoursSource,
@@ -72,14 +72,15 @@ class PageApi:
         self._standing, self._queries, self._workers = standing, queries, workers
         self._hours = RememberedHours(hours, clock)
         self._dataset, self._clock = settings.dataset.name, clock
-        self._started_ms = clock.now_ms()
 
     async def shards(self, request: web.Request) -> web.StreamResponse:
         """How the shards stand. Asks none of them: it is answered however busy they are."""
         await parameters_of(request)
         now = self._clock.now_ms()
         shards = tuple(figures_of(one, now) for one in self._standing.shards())
-        return _answer(NodeFigures(self._dataset, strandline.__version__, self._started_ms, now, shards))
+        processes = tuple(map(shown, self._standing.processes()))
+        started = self._standing.started_ms()
+        return _answer(NodeFigures(self._dataset, strandline.__version__, started, now, shards, processes))
 
     async def buckets(self, request: web.Request) -> web.StreamResponse:
         """`start`, `end`, `limit`: the newest buckets of a time, with how many series had a sample in each."""
@@ -111,7 +112,7 @@ class PageApi:
 
 
 def page_routes(
-    standing: NodeStanding,
+    standing: WholeStanding,
     queries: NodeQueries,
     workers: Workers,
     hours: HoursSource,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from strandline.node.shard.phases import lag_seconds, phase_seconds, seconds_left
-from strandline.node.supervisor.standing import ShardStanding
+from strandline.node.supervisor.standing import ProcessStanding, ShardStanding
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,43 @@ class ShardFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessShown:
+    """The front or the replay worker, as its supervisor keeps it."""
+
+    name: str
+    process: str
+    pid: int | None
+    restarts: int
+    starts_in_s: float | None
+    exit_code: int | None
+    reason: str
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFigures:
-    """A node: what it serves, since when, and its shards. Times are milliseconds."""
+    """A node: what it serves, since when, its shards and its other processes. Times are milliseconds."""
 
     dataset: str
     version: str
     started_ms: int
     now_ms: int
     shards: tuple[ShardFigures, ...]
+    processes: tuple[ProcessShown, ...] = ()
+
+
+def shown(standing: ProcessStanding) -> ProcessShown:
+    """The front or the worker as it stands now."""
+    return ProcessShown(
+        standing.name,
+        standing.state.value,
+        standing.pid,
+        standing.restarts,
+        standing.starts_in_s,
+        standing.exit_code,
+        standing.reason,
+        standing.process.resident_bytes if standing.process is not None else None,
+    )
 
 
 def figures_of(standing: ShardStanding, now_ms: int) -> ShardFigures:

@@ -1,4 +1,4 @@
-"""A worker in a process of its own, for as long as there are jobs and whoever wants them done lives."""
+"""Who sees to it that a worker does a shard's replay jobs: the node's supervisor, or the shard's own process."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from strandline.clock import Clock
 from strandline.errors import Fatal
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.folder_lock import is_locked
-from strandline.node.stack.tether import tethered
+from strandline.node.tether import tethered
 
 _LOG = structlog.get_logger(__name__)
 # A worker that ended though there are jobs is started again, first after so long, then after twice as long ...
@@ -22,13 +22,25 @@ _END_S = 15.0
 _STDERR = 2
 
 
+class NodeWorker:
+    """The `ReplayService` of a shard in a node: the supervisor sees in the shard's report that there are jobs, and
+    keeps one worker for all shards.
+    """
+
+    def keep_working(self) -> None:
+        """Nothing to do: see above."""
+
+    def close(self) -> None:
+        """The worker is not this shard's: others may need it."""
+
+
 class WorkerFails(Fatal):
     """No worker comes to work."""
 
 
 class WorkerProcess:
-    """The `ReplayService` that runs `strandline recover work`. To be called from one thread, which lives as long as the
-    worker should: it is killed with it, whatever ends this process.
+    """The `ReplayService` of a shard without a node: runs `strandline recover work`. To be called from one thread,
+    which lives as long as the worker should: it is killed with it, whatever ends this process.
     """
 
     def __init__(self, config: Path | None, place: Path, clock: Clock, *, command: Sequence[str] | None = None) -> None:

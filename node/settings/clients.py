@@ -4,10 +4,14 @@ Pure functions. What they return holds secrets in the clear, because that is wha
 client and nowhere else.
 """
 
+from typing import TYPE_CHECKING
+
 from strandline.node.settings.fields import split_address
 from strandline.node.settings.files import CredentialsFile
 from strandline.node.settings.sections import CassandraSettings, KafkaSettings, SaslMechanism, SparkSettings
-from strandline.store.connection import CassandraConnection, Credentials, Tls
+
+if TYPE_CHECKING:
+    from strandline.store.connection import CassandraConnection, Tls
 
 
 def librdkafka_options(kafka: KafkaSettings) -> dict[str, str | int | bool]:
@@ -79,8 +83,11 @@ def spark_properties(spark: SparkSettings) -> dict[str, str]:
     }
 
 
-def cassandra_connection(cassandra: CassandraSettings) -> CassandraConnection:
+def cassandra_connection(cassandra: CassandraSettings) -> "CassandraConnection":
     """For `strandline.store.connection.connect`."""
+    # Here and not above: the supervisor needs Kafka's options only, and must not hold Cassandra's driver in memory.
+    from strandline.store.connection import CassandraConnection, Credentials  # noqa: PLC0415
+
     servers = (split_address(address) for address in cassandra.contact_points)
     login = cassandra.credentials_file
     return CassandraConnection(
@@ -95,7 +102,9 @@ def cassandra_connection(cassandra: CassandraSettings) -> CassandraConnection:
     )
 
 
-def _tls(cassandra: CassandraSettings) -> Tls:
+def _tls(cassandra: CassandraSettings) -> "Tls":
+    from strandline.store.connection import Tls  # noqa: PLC0415 - see above
+
     ca, certificate = cassandra.tls_ca_file, cassandra.tls_certificate_file
     key, password = cassandra.tls_key_file, cassandra.tls_key_password_file
     return Tls(

@@ -9,15 +9,21 @@ import resource
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from strandline.node.query.answers import BucketFigures
-from strandline.node.shard.options import ShardOptions
-from strandline.node.shard.running import RunningShard
-from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Counters, Phase, Status
+from strandline.store.jobs import JobState
+
+if TYPE_CHECKING:
+    # The supervisor reads reports, and must not load Lucene and the kernels for that.
+    from strandline.node.shard.options import ShardOptions
+    from strandline.node.shard.running import RunningShard
+    from strandline.node.shard.shard import Shard
+
+_JOBS_OVER = (JobState.DONE.value, JobState.FAILED.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,11 @@ class ShardReport:
     jobs: dict[str, int] = field(default_factory=dict)
     stages: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def open_jobs(self) -> int:
+        """How many jobs of a replay still need a worker."""
+        return sum(count for state, count in self.jobs.items() if state not in _JOBS_OVER)
+
     def to_json(self) -> bytes:
         """For `from_json` elsewhere."""
         return orjson.dumps(self)
@@ -109,7 +120,11 @@ class ShardReport:
     @classmethod
     def from_json(cls, document: bytes) -> "ShardReport":
         """What `to_json` of the same version wrote."""
-        told: dict[str, Any] = orjson.loads(document)
+        return cls.from_fields(orjson.loads(document))
+
+    @classmethod
+    def from_fields(cls, told: dict[str, Any]) -> "ShardReport":
+        """The same, of a document that has been parsed; it is used up."""
         status, opened = told.pop("status"), told.pop("open_bucket")
         counters, phase = Counters(**status.pop("counters")), Phase(status.pop("phase"))
         return cls(
@@ -123,7 +138,7 @@ class ShardReport:
         )
 
 
-def report_of(running: RunningShard) -> ShardReport:
+def report_of(running: "RunningShard") -> ShardReport:
     """A shard of this process, as it is now. Any thread may ask, also while the shard starts."""
     shard, parts = running.shard, running.parts
     status, now = running.status.copy(), parts.clock.now_ms()
@@ -160,7 +175,7 @@ def report_of(running: RunningShard) -> ShardReport:
     )
 
 
-def _limits(options: ShardOptions) -> LimitFigures:
+def _limits(options: "ShardOptions") -> LimitFigures:
     return LimitFigures(
         flush_interval=options.policy.flush_interval,
         series=options.series_limit,
@@ -170,7 +185,7 @@ def _limits(options: ShardOptions) -> LimitFigures:
     )
 
 
-def _buffer(shard: Shard) -> BufferFigures:
+def _buffer(shard: "Shard") -> BufferFigures:
     buffer = shard.buffer.status()
     return BufferFigures(
         series=buffer.series,
@@ -183,7 +198,7 @@ def _buffer(shard: Shard) -> BufferFigures:
     )
 
 
-def _open_bucket(shard: Shard) -> BucketFigures:
+def _open_bucket(shard: "Shard") -> BucketFigures:
     """The bucket that the index has open: in a replay an older one than that of the buffer, which holds the tail."""
     opened, interval, buffer = shard.index.open, shard.parts.options.policy.flush_interval, shard.buffer
     status = buffer.status() if buffer.bucket == opened.bucket else None

@@ -2,8 +2,8 @@
 
 In go `StackOptions` (a state folder, ports, heaps) and the jars that set-up fetched; out come two servers that have
 proved their health, on loopback addresses that stay the same from run to run. `Stack` (stack.py) starts, watches and
-stops the pair; `kafka.py` and `cassandra.py` know each server's files and command; `tether.py` sees to it that no
-server outlives its parent; `keeper.py` and `control.py` are the two ends of the detached process behind
+stops the pair; `kafka.py` and `cassandra.py` know each server's files and command; `strandline.node.tether`
+ties each server to its parent; `keeper.py` and `control.py` are the two ends of the detached process behind
 `strandline stack up`.
 
 It must not know settings files, datasets, topics or tables: what is put into the servers is other packages' affair.

@@ -18,7 +18,7 @@ from strandline.node.stack.ports import is_listening
 from strandline.node.stack.process import ProcessIdentity
 from strandline.node.stack.record import ServerRecord
 from strandline.node.stack.state import StateFolder
-from strandline.node.stack.tether import tethered
+from strandline.node.tether import tethered
 
 _LOG_LINES_IN_ERRORS = 12
 

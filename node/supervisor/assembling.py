@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from strandline.clock import Clock
+from strandline.node.replay.service import worker_folder
 from strandline.node.settings.load import LoadedSettings
-from strandline.node.supervisor.child import ProcessLauncher
-from strandline.node.supervisor.links import Link, LinkFactory
-from strandline.node.supervisor.socket_folder import socket_folder
+from strandline.node.supervisor.keeper import KeepingRules
+from strandline.node.supervisor.launching import ProcessLauncher
+from strandline.node.supervisor.processes import NodeProcesses
+from strandline.node.supervisor.role import front_role, shard_role, worker_role
 from strandline.node.supervisor.supervisor import Supervisor
 
 
@@ -16,20 +19,32 @@ def assembled_supervisor(
     loaded: LoadedSettings,
     environ: Mapping[str, str],
     clock: Clock,
-    links: LinkFactory[Link],
+    folder: Path,
     *,
+    listener: int | None = None,
     on_terminal: bool = False,
-) -> Iterator[Supervisor[Link]]:
-    """A supervisor that is not started yet, and is stopped at the end at the latest. `on_terminal` says that the log is
-    read by a person: shards write theirs into a pipe, and could not know.
+) -> Iterator[Supervisor]:
+    """A supervisor that is not started yet, and is stopped at the end at the latest.
+
+    `folder` is for the sockets. `listener` is the descriptor of the socket that the front serves; without one there is
+    no front. `on_terminal` says that a person reads the log: children write theirs into a pipe, and could not know.
     """
     settings, environment = loaded.settings, dict(environ)
     if on_terminal and settings.log.format == "auto":
         environment["STRANDLINE_LOG__FORMAT"] = "console"
-    with socket_folder(environ) as folder:
-        launcher = ProcessLauncher(loaded.file, environment, folder)
-        supervisor = Supervisor(settings, launcher, links, folder=folder, clock=clock)
-        try:
-            yield supervisor
-        finally:
-            supervisor.stop()
+    launcher = ProcessLauncher(loaded.file, environment, folder, listener=listener)
+
+    def processes(rules: KeepingRules) -> NodeProcesses:
+        return NodeProcesses(
+            lambda shard: shard_role(shard, launcher, folder, clock),
+            rules,
+            clock,
+            front=front_role(launcher, folder, clock) if listener is not None else None,
+            worker=worker_role(launcher, folder, worker_folder(settings, environ), clock),
+        )
+
+    supervisor = Supervisor(settings, processes, clock)
+    try:
+        yield supervisor
+    finally:
+        supervisor.stop()

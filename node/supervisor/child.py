@@ -1,25 +1,22 @@
-"""A shard's process as the supervisor sees it: started, asked to end, killed, and its last words."""
+"""A child process as the supervisor sees it: started, asked to end, killed, and the reason that it gave for its end."""
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from strandline.errors import Retryable
-from strandline.node.stack.tether import tethered
 from strandline.node.supervisor.process_time import cpu_seconds
-from strandline.node.supervisor.voice import Voice
+from strandline.node.supervisor.stderr_relay import StderrRelay
+from strandline.node.tether import tethered
 
-# What a child said on stdout: one document, or what a JVM says at its end.
-_MOST_SAID = 64 << 10
+# What a child printed on stdout: one document, or what a JVM prints at its end.
+_MOST_PRINTED = 64 << 10
 _LONGEST_LINE = 500
-# Levels of lines that are written while all is well.
+# Levels of log lines that don't explain an end.
 _NO_REASON = ("debug", "info")
-# Those of systemd are for the process that it started, and for no other.
-_NOT_FOR_CHILDREN = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
 
 
 class LaunchFailed(Retryable):
@@ -40,7 +37,7 @@ class LastWords:
         return f"{self.message}. {self.remedy}" if self.remedy else self.message
 
 
-class ShardChild(Protocol):
+class Child(Protocol):
     """A process that runs, or has ended."""
 
     @property
@@ -61,7 +58,7 @@ class ShardChild(Protocol):
         ...
 
     def cpu_seconds(self) -> float | None:
-        """The CPU time that it has used; None if nobody can tell."""
+        """The CPU time that it has used; None if that is not known."""
         ...
 
     def last_words(self) -> LastWords:
@@ -69,55 +66,26 @@ class ShardChild(Protocol):
         ...
 
 
-class Launcher(Protocol):
-    """Starts shards' processes."""
-
-    def launch(self, shard: int, socket: Path, *, after_fencing: bool) -> ShardChild:
-        """Start one that answers at this socket. After a fencing it takes the shard only if its owner is gone. Raises
-        `LaunchFailed`.
-        """
-        ...
-
-
-def shard_command(shard: int, socket: Path, config: Path | None, *, after_fencing: bool) -> list[str]:
-    """The command line of a shard's process, by this interpreter. What ends it is told as JSON."""
-    script = Path(sys.executable).with_name("strandline")
-    given = ["--config", str(config.resolve())] if config is not None else []
-    fenced = ["--after-fencing"] if after_fencing else []
-    command = [sys.executable, str(script), "shard", str(shard), "--socket", str(socket)]
-    return [*command, *fenced, *given, "--output", "json"]
-
-
-class ProcessLauncher:
-    """Starts `strandline shard`, tied to the calling thread: call it from one that lives as long as the shards should.
-
-    `environment` is all of theirs; what systemd told this process is left out of it.
+class ProcessChild:
+    """A real process, tied to the calling thread: start it from one that lives as long as the process should. Its log
+    passes through to our own stderr; stdout goes to a file, for its last words.
     """
 
-    def __init__(self, config: Path | None, environment: Mapping[str, str], folder: Path) -> None:
-        """`folder` is for files about each process."""
-        self._config, self._folder = config, folder
-        self._environment = {name: value for name, value in environment.items() if name not in _NOT_FOR_CHILDREN}
-
-    def launch(self, shard: int, socket: Path, *, after_fencing: bool) -> "ProcessChild":
-        command = shard_command(shard, socket, self._config, after_fencing=after_fencing)
-        return ProcessChild(command, self._folder / f"shard-{shard}.out", self._environment)
-
-
-class ProcessChild:
-    """A real process. Its log passes through to our own stderr; stdout goes to a file, for its last words."""
-
-    def __init__(self, command: Sequence[str], said: Path, environment: Mapping[str, str]) -> None:
-        self._said = said
+    def __init__(
+        self, command: Sequence[str], printed: Path, environment: Mapping[str, str], *, descriptors: Sequence[int] = ()
+    ) -> None:
+        """`descriptors` are files of ours that it may use, under the same numbers. Raises `LaunchFailed`."""
+        self._printed = printed
         try:
-            with said.open("wb") as stdout:
+            with printed.open("wb") as stdout:
                 self._process = subprocess.Popen(
                     tethered(list(command)),
                     stdin=subprocess.DEVNULL,
                     stdout=stdout,
                     stderr=subprocess.PIPE,
                     env=environment,
-                    # In a session of its own: Ctrl-C at a terminal reaches the node, which stops its shards itself.
+                    pass_fds=tuple(descriptors),
+                    # In a session of its own: Ctrl-C at a terminal reaches the node, which stops its children itself.
                     start_new_session=True,
                 )
         except OSError as error:
@@ -127,7 +95,7 @@ class ProcessChild:
             ) from error
         if self._process.stderr is None:
             raise RuntimeError("a pipe was asked for and is not there")
-        self._voice = Voice(self._process.stderr)
+        self._stderr = StderrRelay(self._process.stderr)
 
     @property
     def pid(self) -> int:
@@ -147,28 +115,33 @@ class ProcessChild:
 
     def last_words(self) -> LastWords:
         try:
-            with self._said.open("rb") as file:
-                said = file.read(_MOST_SAID)
+            with self._printed.open("rb") as file:
+                printed = file.read(_MOST_PRINTED)
         except OSError:
-            said = b""
-        return words_of(said, self._voice.last_line())
+            printed = b""
+        return words_of(printed, self._stderr.last_line())
 
 
-def words_of(said: bytes, last_line: str) -> LastWords:
+def words_of(printed: bytes, last_line: str) -> LastWords:
     """The last words of a process, from its stdout and the last line of its log."""
     try:
-        told = json.loads(said)["error"]
-        return LastWords(str(told["message"]), str(told["remedy"]), told.get("retryable") is True)
+        error = json.loads(printed)["error"]
+        return LastWords(_text(error["message"]), _text(error["remedy"]), error.get("retryable") is True)
     except (ValueError, KeyError, TypeError, AttributeError):
-        return LastWords(_event_of(last_line)[:_LONGEST_LINE])
+        return LastWords(_text(_event_of(last_line)[:_LONGEST_LINE]))
+
+
+def _text(value: object) -> str:
+    """As valid Unicode: a message may quote a path, which need not be text."""
+    return str(value).encode(errors="replace").decode()
 
 
 def _event_of(line: str) -> str:
-    """What a line of a log says, be it JSON or text; nothing if it only tells how things go, and not why they end."""
+    """What a line of a log says, be it JSON or text; nothing if its level is one that does not explain an end."""
     try:
-        told = json.loads(line)
+        record = json.loads(line)
     except ValueError:
         return line
-    if not isinstance(told, dict):
+    if not isinstance(record, dict):
         return line
-    return "" if told.get("level") in _NO_REASON else str(told.get("event", line))
+    return "" if record.get("level") in _NO_REASON else str(record.get("event", line))

@@ -2,18 +2,15 @@
 
 from strandline.node.shard.phases import seconds_left
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.supervisor.standing import ProcessStanding, ProcessState, ShardStanding
 
 _MINUTE_S, _HOUR_S = 60, 3_600
 
 
 def describe(shard: ShardStanding, now_ms: int) -> str:
     """A shard in a few words, such as "replaying 43 %, about 3 min left"."""
-    if shard.state is ProcessState.WAITING:
-        again = f"starts again in {shard.starts_in_s or 0:.0f} s"
-        return f"{again}: {shard.reason}" if shard.reason else again
-    if shard.state is ProcessState.DOWN:
-        return f"down: {shard.reason}"
+    if shard.state in (ProcessState.WAITING, ProcessState.DOWN):
+        return _describe_failure(shard)
     if shard.report is None or shard.state is not ProcessState.RUNNING:
         return shard.state.value
     status = shard.report.status
@@ -26,6 +23,18 @@ def describe(shard: ShardStanding, now_ms: int) -> str:
         words += f", {status.lag} records behind"
     left = seconds_left(status, now_ms)
     return f"{words}, about {_duration(left)} left" if left is not None else words
+
+
+def describe_process(process: ProcessStanding) -> str:
+    """The front or the worker in a few words, such as "starts again in 4 s: was ended by SIGKILL"."""
+    return _describe_failure(process) if process.has_failed else process.state.value
+
+
+def _describe_failure(process: ShardStanding | ProcessStanding) -> str:
+    if process.state is ProcessState.DOWN:
+        return f"down: {process.reason}"
+    again = f"starts again in {process.starts_in_s or 0:.0f} s"
+    return f"{again}: {process.reason}" if process.reason else again
 
 
 def _duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Whether a shard's process that has ended is started again, and when. Pure functions over what happened before.
+"""Whether a child process that has ended is started again, and when. Pure functions over what happened before.
 
 | how it ended                           | what follows                                                              |
 | -------------------------------------- | ------------------------------------------------------------------------- |
@@ -8,8 +8,8 @@
 | something was out of reach             | again after a pause; over the limit later, when the limit allows it       |
 | anything else, being told to stop, too | again after a pause; over the limit DOWN                                  |
 
-A pause doubles with each end in a row. Within any window there are at most so many restarts as the settings say; those
-after a fencing don't count, since the shard is in good hands.
+A pause doubles with each end in a row. Within any window there are at most as many restarts as the settings say; those
+after a fencing don't count, since the shard is in good hands. A policy that does not give up has pauses and no limit.
 """
 
 import signal
@@ -22,14 +22,14 @@ from strandline.node.shard.ownership import GONE_AFTER_FENCED_MS
 FENCED_PAUSE_S = GONE_AFTER_FENCED_MS / 1000
 """The other owner says every 10 s that it lives. After so long without a word it counts as gone."""
 _FENCED_SPREAD_S = 15.0
-# Each pause is longer by up to so much of itself, so that shards that ended together don't all come back at once.
+# Each pause is longer by up to so much of itself, so that processes that ended together don't all come back at once.
 _SPREAD = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """At most `restarts` within any `window_s`; pauses from `first_pause_s`, doubling, up to `most_pause_s`. Who was
-    active for `steady_s` begins with the shortest pause again.
+    """At most `restarts` within any `window_s`; pauses from `first_pause_s`, doubling, up to `most_pause_s`. A process
+    that was active for `steady_s` begins with the shortest pause again. Without `gives_up` restarts are not counted.
     """
 
     restarts: int
@@ -37,6 +37,7 @@ class RestartPolicy:
     first_pause_s: float = 1.0
     most_pause_s: float = 60.0
     steady_s: float = 60.0
+    gives_up: bool = True
 
     @classmethod
     def of(cls, settings: NodeSettings) -> "RestartPolicy":
@@ -94,6 +95,8 @@ def decide(
         return StartAgain(end.at + policy.most_pause_s * (1 + chance * _SPREAD), history)
     row = 1 if end.active_s >= policy.steady_s else history.ends_in_row + 1
     at = end.at + _pause(policy, row) * (1 + chance * _SPREAD)
+    if not policy.gives_up:
+        return StartAgain(at, RestartHistory((), row))
     counted = _within(policy, history, at)
     if len(counted) >= policy.restarts:
         if not end.passing or not policy.restarts:
@@ -116,7 +119,7 @@ def describe_end(code: int) -> str:
 
 
 def _pause(policy: RestartPolicy, row: int) -> float:
-    # No power beyond what a float holds: a shard may be out of luck for months.
+    # No power beyond what a float holds: a process may fail for months.
     return min(policy.most_pause_s, policy.first_pause_s * 2.0 ** min(row - 1, 60))
 
 

@@ -1,44 +1,40 @@
-"""A node as a service: the supervisor, the HTTP front and what systemd is told, in one event loop, from the start to
-the signal that ends it.
+"""A node as a service: the supervisor, its control socket and what systemd is told, in one event loop, from the start
+to the signal that ends it.
 
-- SIGTERM and SIGINT: the front stops taking requests, then the shards are asked to end. A second one ends them at once.
-- SIGHUP: the settings are read again, and what can be taken over is. Wrong ones change nothing.
+- SIGTERM and SIGINT: the front finishes its requests, then the shards are asked to end. A second one kills all at once.
+- SIGHUP: the settings are read again, and what can be taken over is, by the front as well. Wrong ones change nothing.
+- SIGCHLD: a child has ended, and is looked at now and not at the next turn.
 """
 
 import asyncio
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 import structlog
 
+from strandline.clock import Clock
 from strandline.errors import StrandlineError
 from strandline.node.settings.sections import Settings
+from strandline.node.shard.report import ProcessFigures
+from strandline.node.supervisor.control_server import ControlServer
+from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Reload
+from strandline.node.supervisor.standing import FRONT, ProcessState
 from strandline.node.systemd.notices import NodeNotices, Watched
 
 _LOG = structlog.get_logger(__name__)
 _TURN_S = 1.0
-
-
-class Front(Protocol):
-    """The HTTP side of a node. All calls come from the event loop."""
-
-    async def start(self) -> None:
-        """Listen. Raises if the address can't be had."""
-        ...
-
-    async def stop(self) -> None:
-        """Take no more requests, and give those that run a short time."""
-        ...
-
-    def reload(self, settings: Settings) -> None:
-        """Use these settings from now on: tokens, limits of queries."""
-        ...
+# How long a reload waits for the front to take it over, so that it holds when `systemctl reload` returns.
+_FOLLOW_S = 5.0
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 
 class Supervised(Watched, Protocol):
     """What the service does with its supervisor."""
+
+    on_publish: Callable[[], None]
 
     @property
     def settings(self) -> Settings: ...
@@ -52,7 +48,11 @@ class Supervised(Watched, Protocol):
 
     def kill(self) -> None: ...
 
+    def wake(self) -> None: ...
+
     def reload(self, read: Settings) -> Reload: ...
+
+    def restart_shard(self, shard: int) -> None: ...
 
     def raise_failure(self) -> None: ...
 
@@ -63,17 +63,23 @@ class NodeService:
     def __init__(
         self,
         supervisor: Supervised,
-        front: Front,
         notices: NodeNotices,
+        control: Path,
+        clock: Clock,
         *,
         read_settings: Callable[[], Settings],
         apply: Callable[[Settings], None] = lambda _: None,
+        on_stop: Callable[[], None] = lambda: None,
     ) -> None:
-        """`read_settings` reads them again, and raises `SettingsError`; `apply` has the process itself follow those
-        that are in force after a reload, as its log does.
+        """`control` is where the front is answered. `read_settings` reads them again, and raises what is wrong with
+        them; `apply` has the process itself follow those that are in force after a reload, as its log does; `on_stop`
+        is called when the node begins to end.
         """
-        self._supervisor, self._front, self._notices = supervisor, front, notices
-        self._read_settings, self._apply = read_settings, apply
+        self._supervisor, self._notices = supervisor, notices
+        self._read_settings, self._apply, self._on_stop = read_settings, apply, on_stop
+        self._control = ControlServer(control, self)
+        self._started_at = clock.now_ms()
+        self._settings_read = 0
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._reloads: set[asyncio.Task[Any]] = set()
@@ -84,32 +90,53 @@ class NodeService:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._asked_to_stop, number)
         loop.add_signal_handler(signal.SIGHUP, self.ask_for_reload)
+        loop.add_signal_handler(signal.SIGCHLD, self._supervisor.wake)
+        self._supervisor.on_publish = self._control.publish
         try:
             self._notices.check(self._supervisor.settings.node)
-            await self._front.start()
+            await self._control.start()
             try:
                 await self._supervise()
             finally:
                 await self._stop()
         finally:
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            await self._control.close()
+            for number in _SIGNALS:
                 loop.remove_signal_handler(number)
             self._notices.close()
 
+    def state(self, version: int) -> NodeState:
+        """The node now."""
+        return NodeState(
+            version,
+            self._settings_read,
+            self._supervisor.shards(),
+            self._supervisor.processes(),
+            self._supervisor.waits_for,
+            self._started_at,
+            self._notices.feeds,
+            ProcessFigures.now(),
+        )
+
+    def restart_shard(self, shard: int) -> None:
+        """A new process for a shard. Raises `NoSuchShard`."""
+        self._supervisor.restart_shard(shard)
+
     def ask_for_reload(self) -> None:
         """Reload soon; from the event loop. One reload follows the other."""
-        task = asyncio.get_running_loop().create_task(self._reload_or_say())
-        self._reloads.add(task)
-        task.add_done_callback(self._reloads.discard)
+        self._keep(asyncio.get_running_loop().create_task(self._reload_or_log()))
 
     async def reload(self) -> Reload:
         """Read the settings again and follow them. Raises what is wrong with them, with nothing changed. It goes on to
-        its end though nobody may wait for it any more: half a reload would leave old tokens in force.
+        its end if the caller no longer waits: half a reload would leave old tokens in force.
         """
         task = asyncio.get_running_loop().create_task(self._reload())
+        self._keep(task)
+        return await asyncio.shield(task)
+
+    def _keep(self, task: asyncio.Task[Any]) -> None:
         self._reloads.add(task)
         task.add_done_callback(self._reloads.discard)
-        return await asyncio.shield(task)
 
     async def _reload(self) -> Reload:
         async with self._reloading:
@@ -118,43 +145,46 @@ class NodeService:
                 read = await asyncio.to_thread(self._read_settings)
                 outcome = await asyncio.to_thread(self._supervisor.reload, read)
                 self._apply(outcome.settings)
-                self._front.reload(outcome.settings)
+                self._settings_read += 1
+                self._control.publish()
+                follows = await self._control.front_follows(self._settings_read, self._has_front, _FOLLOW_S)
+                if not follows and self._has_front():
+                    _LOG.warning("the front has not taken the settings over yet", waited_s=_FOLLOW_S)
                 self._notices.check(outcome.settings.node)
             finally:
                 self._notices.reloaded()
             return outcome
 
-    async def _reload_or_say(self) -> None:
+    def _has_front(self) -> bool:
+        """Whether there is a front to wait for. One that starts later reads the settings itself."""
+        fronts = (process for process in self._supervisor.processes() if process.name == FRONT)
+        return any(front.state is ProcessState.RUNNING for front in fronts)
+
+    async def _reload_or_log(self) -> None:
         try:
             await self.reload()
         except StrandlineError as error:
             _LOG.error("the settings are not taken over; those from before stay in force", error=str(error))
 
     async def _supervise(self) -> None:
-        starting = asyncio.create_task(asyncio.to_thread(self._supervisor.start))
+        self._supervisor.start()
         while not self._stopping.is_set() and not self._supervisor.has_ended:
-            if starting.done():
-                starting.result()
             self._notices.turn()
             try:
                 await asyncio.wait_for(self._stopping.wait(), _TURN_S)
             except TimeoutError:
                 continue
-        # A thread can't be called off: what it has started is ended by the stop.
-        await starting
         self._supervisor.raise_failure()
 
     async def _stop(self) -> None:
         _LOG.info("the node stops")
         self._notices.stopping(self._supervisor.settings.node.stop_timeout.seconds)
-        try:
-            await self._front.stop()
-        finally:
-            await asyncio.to_thread(self._supervisor.stop)
+        self._on_stop()
+        await asyncio.to_thread(self._supervisor.stop)
 
     def _asked_to_stop(self, number: signal.Signals) -> None:
         if self._stopping.is_set():
-            _LOG.warning("a second signal: the shards are ended at once", signal=number.name)
+            _LOG.warning("a second signal: all processes are killed at once", signal=number.name)
             self._supervisor.kill()
         else:
             _LOG.info("asked to stop", signal=number.name)

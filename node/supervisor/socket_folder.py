@@ -1,4 +1,5 @@
-"""The folder of the shards' sockets: private, one for each running node, and removed with it.
+"""The folder of a node's sockets: private, one for each running node, and removed with it. Each shard, the front and
+the worker report at one of them, and the supervisor itself answers the front at another.
 
 A node that was killed leaves its folder behind; the next one removes it. Who lives holds a lock in its own.
 """
@@ -56,6 +57,16 @@ def socket_folder(environ: Mapping[str, str], temporary: Path | None = None) -> 
 def socket_path(folder: Path, shard: int) -> Path:
     """Where a shard listens."""
     return folder / f"shard-{shard}.sock"
+
+
+def process_socket(folder: Path, name: str) -> Path:
+    """Where the front or the worker reports."""
+    return folder / f"{name}.sock"
+
+
+def control_socket(folder: Path) -> Path:
+    """Where the supervisor answers the front."""
+    return folder / "node.sock"
 
 
 def _fixed(folder: Path) -> Path:

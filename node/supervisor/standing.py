@@ -1,21 +1,47 @@
-"""How the shards of a node stand: their processes, and what each of them last said."""
+"""How the processes of a node stand: values that the supervisor publishes and everything else reads."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from strandline.node.shard.report import ShardReport
+from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase
+
+FRONT, WORKER = "front", "worker"
+"""The names of the processes that are no shards."""
 
 
 class ProcessState(StrEnum):
-    """The state of a shard's process. WAITING will be started again after a pause; DOWN will not without a person."""
+    """The state of a process. WAITING will be started again after a pause; DOWN will not without a person. STOPPED is
+    not wanted: the node ends, or there is no job for the worker.
+    """
 
     STARTING = "starting"
     RUNNING = "running"
     WAITING = "waiting"
     DOWN = "down"
     STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStanding:
+    """The front or the worker. `process` has its figures, None before its first report and after its end; `reason` says
+    why it is not running. `starts_in_s` is the rest of the pause of one that waits.
+    """
+
+    name: str
+    state: ProcessState
+    pid: int | None = None
+    restarts: int = 0
+    starts_in_s: float | None = None
+    exit_code: int | None = None
+    reason: str = ""
+    process: ProcessFigures | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it should run and does not."""
+        return self.state in (ProcessState.WAITING, ProcessState.DOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +71,16 @@ class NodeStanding(Protocol):
 
     def shards(self) -> tuple[ShardStanding, ...]:
         """In the order of their numbers."""
+        ...
+
+
+class WholeStanding(NodeStanding, Protocol):
+    """The same, with the processes that are no shards."""
+
+    def processes(self) -> tuple[ProcessStanding, ...]:
+        """The front and the worker."""
+        ...
+
+    def started_ms(self) -> int:
+        """When the node was started."""
         ...

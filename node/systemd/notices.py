@@ -2,20 +2,20 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 import structlog
 
 from strandline.clock import Clock
 from strandline.node.settings.http_sections import NodeSettings
-from strandline.node.supervisor.standing import ShardStanding
+from strandline.node.supervisor.standing import ProcessStanding, ShardStanding
 from strandline.node.supervisor.supervisor import Vitals
 from strandline.node.systemd.notify import NotifySocket, watchdog_seconds
 from strandline.node.systemd.telling import WATCHDOG, Seen, Told, tell
 
 _LOG = structlog.get_logger(__name__)
-# What the front may need to end, after the shards have.
+# What the supervisor may need itself, after its processes have ended.
 _STOP_SLACK_S = 15.0
 
 
@@ -27,6 +27,8 @@ class Watched(Protocol):
 
     def shards(self) -> tuple[ShardStanding, ...]: ...
 
+    def processes(self) -> tuple[ProcessStanding, ...]: ...
+
     def vitals(self) -> Vitals: ...
 
 
@@ -35,28 +37,17 @@ class NodeNotices:
     fed.
     """
 
-    def __init__(
-        self,
-        node: Watched,
-        socket: NotifySocket,
-        clock: Clock,
-        watchdog_s: float | None = None,
-        *,
-        on_feed: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`on_feed` is called when the watchdog has been fed."""
+    def __init__(self, node: Watched, socket: NotifySocket, clock: Clock, watchdog_s: float | None = None) -> None:
         self._node, self._socket, self._clock, self._watchdog_s = node, socket, clock, watchdog_s
-        self._on_feed = on_feed
+        self.feeds = 0
+        """How often the watchdog was fed."""
         self._told = Told()
         self._over = False
 
     @classmethod
-    def of(
-        cls, node: Watched, environ: Mapping[str, str], clock: Clock, *, on_feed: Callable[[], None] = lambda: None
-    ) -> "NodeNotices":
+    def of(cls, node: Watched, environ: Mapping[str, str], clock: Clock) -> "NodeNotices":
         """As the environment asks for."""
-        watchdog_s = watchdog_seconds(environ, os.getpid())
-        return cls(node, NotifySocket.of(environ), clock, watchdog_s, on_feed=on_feed)
+        return cls(node, NotifySocket.of(environ), clock, watchdog_seconds(environ, os.getpid()))
 
     def check(self, settings: NodeSettings) -> None:
         """Say so if systemd would end the whole node for a shard that the supervisor would mend."""
@@ -78,11 +69,11 @@ class NodeNotices:
             self._clock.monotonic(),
             self._clock.now_ms(),
             self._node.waits_for,
+            self._node.processes(),
         )
         lines, self._told = tell(self._told, seen, self._watchdog_s)
         self._socket.send(*lines)
-        if WATCHDOG in lines:
-            self._on_feed()
+        self.feeds += WATCHDOG in lines
 
     def reloading(self) -> None:
         """A reload begins. While the start goes on systemd is not told: it would take the end of the reload for that

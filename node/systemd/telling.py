@@ -1,20 +1,20 @@
-"""What systemd is told about a node, decided from how its shards stand. Pure.
+"""What systemd is told about a node, decided from how its processes stand. Pure.
 
 - READY=1 once every shard is active, or has no process: one that is down, that another node has taken, or that failed
   and waits for its next try must not have systemd end the others for a start that takes too long. At least one has to
-  be active.
+  be active. The same holds for the front: it answers, or has failed.
 - EXTEND_TIMEOUT_USEC while a shard that is not active has got further since the last time; and while there is nothing
   that another start of the node would mend, because all shards are down or wait, or Kafka is out of reach.
-- WATCHDOG=1 if the supervisor's thread has turned since the last time, and so has the loop of every shard whose
-  process reads. One that still starts is watched by the supervisor alone, and one without a process by nobody.
-- STATUS= when it has changed: how many are active, and what the others do.
+- WATCHDOG=1 if the supervisor's thread has turned since the last time, and so has the loop of the front and of every
+  shard that reads. A process that still starts is watched by the supervisor alone.
+- STATUS= when it has changed: how many shards are active, what the others do, and which other process has failed.
 """
 
 from dataclasses import dataclass, field, replace
 
-from strandline.node.supervisor.crew import ShardVital
-from strandline.node.supervisor.progress import describe
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.supervisor.processes import ProcessVital
+from strandline.node.supervisor.progress import describe, describe_process
+from strandline.node.supervisor.standing import FRONT, ProcessStanding, ProcessState, ShardStanding
 from strandline.node.supervisor.supervisor import Vitals
 
 WATCHDOG = "WATCHDOG=1"
@@ -36,6 +36,7 @@ class Seen:
     now: float
     now_ms: int
     waits_for: str = ""
+    processes: tuple[ProcessStanding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def tell(told: Told, seen: Seen, watchdog_s: float | None) -> tuple[tuple[str, .
     """What to tell systemd now, and what it knows then."""
     lines: list[str] = []
     if not told.ready:
-        if is_settled(seen.shards):
+        if is_settled(seen.shards) and _front_is_settled(seen.processes):
             lines.append("READY=1")
             told = replace(told, ready=True)
         elif seen.now - told.extended_at >= _EXTEND_EVERY_S:
@@ -79,10 +80,25 @@ def is_settled(shards: tuple[ShardStanding, ...]) -> bool:
     )
 
 
+def _front_is_settled(processes: tuple[ProcessStanding, ...]) -> bool:
+    """Whether the front answers, or has failed; a node without one has nothing to wait for."""
+    return all(
+        process.state is ProcessState.RUNNING or process.has_failed for process in processes if process.name == FRONT
+    )
+
+
 def status_text(seen: Seen) -> str:
     """The node in a line."""
+    return "; ".join((*_shards_text(seen), *_failed_text(seen.processes)))
+
+
+def _failed_text(processes: tuple[ProcessStanding, ...]) -> list[str]:
+    return [f"{process.name} {describe_process(process)[:_MOST_WORDS]}" for process in processes if process.has_failed]
+
+
+def _shards_text(seen: Seen) -> list[str]:
     if not seen.shards:
-        return f"waiting for Kafka: {seen.waits_for}" if seen.waits_for else "starting"
+        return [f"waiting for Kafka: {seen.waits_for}" if seen.waits_for else "starting"]
     active = sum(shard.is_active for shard in seen.shards)
     total = len(seen.shards)
     parts = [f"{active} of {total} shard{'s' if total > 1 else ''} active"]
@@ -93,7 +109,7 @@ def status_text(seen: Seen) -> str:
     ]
     if len(others) > _MOST_DESCRIBED:
         parts.append(f"and {len(others) - _MOST_DESCRIBED} more")
-    return "; ".join(parts)
+    return parts
 
 
 def _worst_first(shard: ShardStanding) -> tuple[bool, bool, int]:
@@ -123,9 +139,13 @@ def _marks(shards: tuple[ShardStanding, ...]) -> Marks:
 def _all_live(before: Vitals, now: Vitals) -> bool:
     if now.turns <= before.turns:
         return False
-    known = {shard.shard: shard for shard in before.shards}
-    return all(_lives(known.get(shard.shard), shard) for shard in now.shards if shard.pid is not None and shard.reads)
+    known = {process.name: process for process in before.processes}
+    return all(
+        _lives(known.get(process.name), process)
+        for process in now.processes
+        if process.pid is not None and process.turning
+    )
 
 
-def _lives(before: ShardVital | None, now: ShardVital) -> bool:
+def _lives(before: ProcessVital | None, now: ProcessVital) -> bool:
     return before is None or before.pid != now.pid or now.beats > before.beats

@@ -70,6 +70,7 @@ class PageNode:
 
     async def _start(self) -> str:
         self._workers = Workers(self._clock, concurrency=4, timeout_s=10)
+        self.standing.started = self._clock.now_ms()
         routes = (
             *page_routes(
                 self.standing, self.queries, self._workers, self.told_hours, settings=Settings(), clock=self._clock

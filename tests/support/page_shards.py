@@ -6,7 +6,7 @@ from strandline.errors import StrandlineError
 from strandline.node.page.hours import HourStanding
 from strandline.node.shard.report import BufferFigures, ProcessFigures, ShardReport
 from strandline.node.shard.status import Counters, Phase, Status
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import Verdict
 
@@ -43,9 +43,20 @@ class TellingStanding:
     """Shards as a test has them stand."""
 
     told: tuple[ShardStanding, ...] = (active(0), active(1))
+    others: tuple[ProcessStanding, ...] = (
+        ProcessStanding(FRONT, ProcessState.RUNNING, 3999),
+        ProcessStanding(WORKER, ProcessState.STOPPED),
+    )
+    started: int = 0
 
     def shards(self) -> tuple[ShardStanding, ...]:
         return self.told
+
+    def processes(self) -> tuple[ProcessStanding, ...]:
+        return self.others
+
+    def started_ms(self) -> int:
+        return self.started
 
 
 @dataclass(slots=True)

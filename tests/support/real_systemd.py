@@ -15,7 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from strandline.clock import SystemClock, wait_until
-from strandline.node.stack.tether import tethered
+from strandline.node.tether import tethered
 
 # What the units of a service lean on, without what a machine has behind it.
 _TARGETS = ("test", "sysinit", "basic", "shutdown", "network-online", "multi-user")

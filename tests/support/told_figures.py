@@ -2,6 +2,7 @@
 unseen.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from strandline.clock import ManualClock
@@ -18,7 +19,8 @@ from strandline.node.query.answers import BucketFigures
 from strandline.node.shard.report import BufferFigures, IndexFigures, LimitFigures, ProcessFigures, ShardReport
 from strandline.node.shard.stages import Stage
 from strandline.node.shard.status import Counters, Phase, Status
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.supervisor.node_state import NodeState
+from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
 from strandline.recovery.readiness import PartitionStanding
 
 NOW = 1_794_800_000_000
@@ -111,6 +113,21 @@ def active_standing(shard: int = 0) -> ShardStanding:
     status = replace(full_status(), phase=Phase.ACTIVE, fraction=None, lag=0)
     report = replace(full_report(), status=status, unstored_since=None, unstored_buckets=0, jobs={})
     return replace(full_standing(shard), report=report)
+
+
+def full_state(shards: Sequence[ShardStanding] | None = None) -> NodeState:
+    """A node with two such shards, or with these, as its supervisor tells."""
+    return NodeState(
+        version=200,
+        shards=(full_standing(), full_standing(1)) if shards is None else tuple(shards),
+        processes=(
+            ProcessStanding(FRONT, ProcessState.RUNNING, pid=4712, restarts=211, process=PROCESS),
+            ProcessStanding(WORKER, ProcessState.DOWN, restarts=212, exit_code=1, reason="no Java was found"),
+        ),
+        started_at=NOW - 213_000,
+        watchdog_feeds=214,
+        supervisor=ProcessFigures(pid=4710, cpu_seconds=215.5, resident_bytes=216_000, peak_resident_bytes=217_000),
+    )
 
 
 def full_front() -> FrontFigures:

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strandline.node.stack.ports import LOOPBACK, free_ports
-from strandline.node.stack.tether import tethered
+from strandline.node.tether import tethered
 from strandline.setup.installation import Installation
 from strandline.spark.executor_store import CassandraOpener
 from strandline.spark.session import spark_session

@@ -60,7 +60,9 @@ def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_names_of_commands_are_offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert offered(monkeypatch, capsys, "re") == ["ready", "recover"]
-    assert set(offered(monkeypatch, capsys, '""')) == {*cli.COMMANDS}
+    shown = {name for name, command in cli.COMMANDS.items() if not command.hidden}
+    assert set(offered(monkeypatch, capsys, '""')) == shown
+    assert "front" not in shown, "only a node calls it"
     assert offered(monkeypatch, capsys, "--output", "json", "lab") == ["labels"]
 
 

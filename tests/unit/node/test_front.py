@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,11 +15,13 @@ import pytest
 from strandline.clock import SystemClock
 from strandline.errors import Retryable
 from strandline.node.front import NodeFront
+from strandline.node.http.listening import bound_socket
 from strandline.node.masking import SecretMask
 from strandline.node.query.link_client import LinkClient
 from strandline.node.settings import Settings, load_settings
+from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Change, Reload, TakesEffect
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.supervisor.standing import FRONT, ProcessStanding, ProcessState, ShardStanding
 from strandline.node.supervisor.supervisor import NoSuchShard
 from support.page_shards import active
 
@@ -35,10 +39,22 @@ class Supervised:
     def shards(self) -> tuple[ShardStanding, ...]:
         return active(0), ShardStanding(1, ProcessState.DOWN, reason="its disk is full")
 
+    def processes(self) -> tuple[ProcessStanding, ...]:
+        return (ProcessStanding(FRONT, ProcessState.RUNNING),)
+
+    def started_ms(self) -> int:
+        return 0
+
+    def state(self) -> NodeState:
+        return NodeState(shards=self.shards(), processes=self.processes())
+
+    def state_age_s(self) -> float:
+        return 0.5
+
     def clients(self) -> Mapping[int, LinkClient]:
         return {}
 
-    def restart_shard(self, shard: int) -> None:
+    async def restart_shard(self, shard: int) -> None:
         if shard > 1:
             raise NoSuchShard(f"this node does not serve shard {shard}")
         self.restarted.append(shard)
@@ -125,6 +141,25 @@ def test_admin_verbs_need_their_token_and_reach_the_supervisor(tmp_path: Path) -
                 )
                 assert status == code, body
             assert supervised.restarted == [1]
+
+    asyncio.run(run())
+
+
+def test_a_listener_that_is_handed_on_is_served(tmp_path: Path) -> None:
+    async def run() -> None:
+        with bound_socket("127.0.0.1:0") as listener:
+            address = listener.getsockname()
+            front = NodeFront(
+                Supervised(),
+                settings(tmp_path),
+                opener,
+                clock=SystemClock(),
+                mask=SecretMask(),
+                listener=socket.socket(fileno=os.dup(listener.fileno())),
+            )
+            async with started(front) as client:
+                assert (await asked(client, "/-/healthy"))[0] == 200
+                assert (front.bound.host, front.bound.port) == address
 
     asyncio.run(run())
 

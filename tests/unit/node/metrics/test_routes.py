@@ -33,7 +33,7 @@ from strandline.recovery.periods import parse_period
 from strandline.store.protocol import StoreUnavailable
 from support.offsets_commands import MemoryTopic
 from support.shard_world import World, produce_everywhere
-from support.told_figures import NOW, full_front, full_readiness, full_standing
+from support.told_figures import NOW, full_front, full_readiness, full_standing, full_state
 
 pytestmark = pytest.mark.unit
 
@@ -59,7 +59,7 @@ def get(
 
 
 def collect() -> Any:
-    return node_families([full_standing()], full_front(), full_readiness(), NOW)
+    return node_families(full_state([full_standing()]), 0.5, full_front(), full_readiness(), NOW)
 
 
 # Metrics.

@@ -22,6 +22,7 @@ from support.told_figures import (
     full_readiness,
     full_report,
     full_standing,
+    full_state,
     full_status,
 )
 
@@ -32,7 +33,7 @@ class Told:
     """What is exposed, to be asked for."""
 
     def __init__(self, *standings: ShardStanding, readiness: ReadinessFigures | None = None) -> None:
-        families = node_families(standings, full_front(), readiness, NOW)
+        families = node_families(full_state(standings), 0.5, full_front(), readiness, NOW)
         self._values = {
             (sample.name, frozenset(sample.labels.items())): sample.value
             for family in families
@@ -309,3 +310,18 @@ def test_only_metrics_of_the_catalogue_and_only_with_all_their_labels_can_be_put
         families.put(other, 1)
     with pytest.raises(ValueError, match=r"strandline_known has the labels \('shard',\)"):
         families.put(known, 1)
+
+
+def test_the_supervisor_and_its_other_processes_are_told() -> None:
+    told = Told()
+    assert told.value("strandline_supervisor_cpu_seconds_total") == 215.5
+    assert told.value("strandline_supervisor_resident_memory_bytes") == 216_000
+    assert told.value("strandline_supervisor_state_age_seconds") == 0.5
+    assert told.value("strandline_start_timestamp_seconds") == (NOW - 213_000) / 1000
+    assert told.value("strandline_watchdog_feeds_total") == 214
+    assert told.by("strandline_process_restarts_total", "process") == {"front": 211, "worker": 212}
+    states = ("starting", "running", "waiting", "down", "stopped")
+    for process, expected in (("front", "running"), ("worker", "down")):
+        for state in states:
+            found = told.value("strandline_process_state", process=process, state=state)
+            assert found == (state == expected)

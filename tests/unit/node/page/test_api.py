@@ -18,8 +18,9 @@ from strandline.node.query.answers import BucketFigures
 from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import QueryUnavailable
 from strandline.node.settings import Settings
+from strandline.node.shard.report import ProcessFigures
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
 from strandline.recovery.periods import HOUR
 from strandline.time_range import TimeRange
 from support.fake_queries import FakeQueries
@@ -59,11 +60,22 @@ class Asking:
 
 def test_the_node_tells_what_it_serves_and_since_when() -> None:
     asking = Asking()
-    begun = asking.clock.now_ms()
+    begun = asking.standing.started = asking.clock.now_ms()
     asking.clock.sleep(5)
     told = asking.data("shards")
     assert (told["dataset"], told["version"]) == ("metrics", strandline.__version__)
     assert (told["started_ms"], told["now_ms"]) == (begun, begun + 5000)
+
+
+def test_the_front_and_the_worker_are_told_with_the_reason_of_their_failures() -> None:
+    asking = Asking()
+    reason = "ended with exit code 1: no Java was found. Install it"
+    worker = ProcessStanding(WORKER, ProcessState.DOWN, restarts=5, exit_code=1, reason=reason)
+    process = ProcessFigures(77, 1.5, 3_000, 4_000)
+    asking.standing.others = (ProcessStanding(FRONT, ProcessState.RUNNING, 77, process=process), worker)
+    front, worker = asking.data("shards")["processes"]
+    assert (front["name"], front["process"], front["pid"], front["memory_bytes"]) == ("front", "running", 77, 3_000)
+    assert (worker["process"], worker["restarts"], worker["reason"]) == ("down", 5, reason)
 
 
 def test_an_active_shard_is_told_in_figures() -> None:

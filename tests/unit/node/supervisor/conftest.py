@@ -1,38 +1,48 @@
-"""Shards' processes that are none: a test decides when one speaks, hangs and ends."""
+"""Child processes that are none: a test decides when one reports, hangs and ends."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from strandline.clock import ManualClock
-from strandline.node.query.queries import QueryUnavailable
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
+from strandline.node.supervisor import role as roles
 from strandline.node.supervisor.child import LastWords, LaunchFailed
-from strandline.node.supervisor.crew import Crew
-from strandline.node.supervisor.keeper import KeepingRules, ShardKeeper
+from strandline.node.supervisor.heard import Heard, heard_of
+from strandline.node.supervisor.keeper import KeepingRules, ProcessKeeper
+from strandline.node.supervisor.liveness import Stage
+from strandline.node.supervisor.processes import NodeProcesses
+from strandline.node.supervisor.report_client import NoReport
 from strandline.node.supervisor.restarting import RestartPolicy
-from strandline.node.supervisor.standing import ShardStanding
+from strandline.node.supervisor.role import Role
+from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ShardStanding
 
 RULES = KeepingRules(RestartPolicy(restarts=3, window_s=600.0), hang_after_s=60.0, stop_timeout_s=30.0)
+Name = int | str
+"""A shard's number, or the name of another process."""
 
 
 @dataclass(eq=False)
 class FakeChild:
-    """A process. `deaf` ones don't end when asked; `mute` ones don't answer; `busy` ones use CPU."""
+    """A process. `deaf` ones don't end when asked; `mute` ones don't report; `busy` ones use CPU. A shard reports once
+    it has a phase, others once they `serve`. `jobs` are those of a shard's replay.
+    """
 
-    shard: int
+    name: Name
     pid: int
     born: float
-    after_fencing: bool
+    after_fencing: bool = False
     code: int | None = None
     words: LastWords = field(default_factory=LastWords)
     deaf: bool = False
     mute: bool = False
     busy: bool = False
     phase: Phase | None = None
+    serves: bool = False
+    jobs: int = 0
     turning: bool = True
     turns: int = 0
     cpu: float = 0.0
@@ -59,86 +69,125 @@ class FakeChild:
     def last_words(self) -> LastWords:
         return self.words
 
-    def report(self) -> ShardReport:
-        status = Status(phase=self.phase or Phase.ACQUIRING, turns=self.turns)
-        return ShardReport(status, ProcessFigures(self.pid, self.cpu, 0, 0))
+    @property
+    def reports(self) -> bool:
+        return not self.mute and self.code is None and (self.phase is not None or self.serves)
+
+    def report(self) -> Heard:
+        process = ProcessFigures(self.pid, self.cpu, 0, 0)
+        if self.phase is None:
+            stage = Stage.STARTING if self.name == WORKER else Stage.STEADY
+            return Heard(process, stage, (stage.value, self.turns))
+        status = Status(phase=self.phase, turns=self.turns)
+        return heard_of(ShardReport(status, process, jobs={"pending": self.jobs, "done": 3}))
 
 
 class World:
-    """A crew of fake processes on a clock that the test moves."""
+    """The processes of a node on a clock that the test moves. Shards are those that are served; the front and the
+    worker are there from the beginning.
+    """
 
     def __init__(self, rules: KeepingRules = RULES) -> None:
         self.clock = ManualClock()
         self.launched: list[FakeChild] = []
         self.no_launch = False
+        self.place_is_locked = False
         self.rules = rules
-        self.crew: Crew = Crew(self._keeper, rules, self.clock)
+        self.asked = 0
+        self.hear: Callable[[Name, float], Heard] = self._hear
+        self.processes = NodeProcesses(
+            self.role,
+            rules,
+            self.clock,
+            front=self._with_policy(FRONT),
+            worker=self._with_policy(WORKER),
+            keeper_of=lambda role, given: ProcessKeeper(role, given, self.clock, chance=lambda: 0.0),
+        )
 
     def serve(self, *shards: int) -> None:
-        self.crew.serve({shard: FakeLink(self, shard) for shard in shards})
+        self.processes.serve(shards)
 
-    def launch(self, shard: int, _socket: Path, *, after_fencing: bool) -> FakeChild:
+    def role(self, name: Name) -> Role:
+        return Role(
+            f"shard {name}" if isinstance(name, int) else name,
+            lambda after_fencing: self.launch(name, after_fencing),
+            lambda timeout: self.hear(name, timeout),
+        )
+
+    def _with_policy(self, name: str) -> Role:
+        """As the real one, with this world's processes behind it."""
+        made = self.role(name)
+        if name == FRONT:
+            real = roles.front_role(self, Path("/run/x"), self.clock)  # type: ignore[arg-type]
+        else:
+            real = roles.worker_role(self, Path("/run/x"), Path("/run/x"), self.clock)  # type: ignore[arg-type]
+        return replace(
+            real, launch=made.launch, hear=made.hear, close=made.close, may_start=lambda: not self.place_is_locked
+        )
+
+    def launch(self, name: Name, after_fencing: bool) -> FakeChild:
         if self.no_launch:
             raise LaunchFailed("a process can't be started: Cannot allocate memory")
         now = self.clock.monotonic
-        child = FakeChild(shard, 100 + len(self.launched), now(), after_fencing, now=now)
+        child = FakeChild(name, 100 + len(self.launched), now(), after_fencing, now=now, serves=name == FRONT)
         self.launched.append(child)
         return child
 
+    def _hear(self, name: Name, _timeout: float) -> Heard:
+        self.asked += 1
+        child = self.child(name)
+        if not child.reports:
+            raise NoReport(f"{name} is not running")
+        return child.report()
+
+    def look(self) -> None:
+        self.processes.look()
+
     def pass_time(self, seconds: float, step: float = 0.5) -> None:
-        """Look again and again for so long; whoever lives turns its loop and works meanwhile."""
+        """Look again and again for so long; whatever lives turns its loop and works meanwhile."""
         until = self.clock.monotonic() + seconds
-        self.crew.look()
+        self.look()
         while self.clock.monotonic() < until:
             self.clock.sleep(min(step, until - self.clock.monotonic()))
             for child in self.launched:
                 if child.code is None:
-                    child.turns += child.turning and child.phase is not None
+                    child.turns += child.turning and child.reports
                     child.cpu += step * 0.5 * child.busy
-            self.crew.look()
+            self.look()
 
-    def child(self, shard: int = 0) -> FakeChild:
-        """The newest process of a shard."""
-        return [child for child in self.launched if child.shard == shard][-1]
+    def child(self, name: Name = 0) -> FakeChild:
+        """The newest process of a shard, or of that name."""
+        return [child for child in self.launched if child.name == name][-1]
 
-    def starts(self, shard: int = 0) -> list[float]:
-        return [child.born for child in self.launched if child.shard == shard]
+    def starts(self, name: Name = 0) -> list[float]:
+        return [child.born for child in self.launched if child.name == name]
 
     def standing(self, shard: int = 0) -> ShardStanding:
-        (found,) = [one for one in self.crew.standings() if one.shard == shard]
+        (found,) = [one for one in self.processes.shards() if one.shard == shard]
+        return found
+
+    def other(self, name: str) -> ProcessStanding:
+        (found,) = [one for one in self.processes.others() if one.name == name]
         return found
 
     def activate(self, shard: int = 0) -> FakeChild:
         child = self.child(shard)
         child.phase = Phase.ACTIVE
-        self.crew.look()
+        self.look()
         return child
 
-    def end(self, code: int, shard: int = 0, words: LastWords | None = None) -> None:
+    def want_worker(self, shard: int = 0, jobs: int = 2) -> FakeChild:
+        """A shard that replays, with so many jobs."""
         child = self.child(shard)
+        child.phase, child.jobs = Phase.REPLAYING, jobs
+        self.look()
+        self.look()
+        return child
+
+    def end(self, code: int, name: Name = 0, words: LastWords | None = None) -> None:
+        child = self.child(name)
         child.code, child.words = code, words or LastWords()
-        self.crew.look()
-
-    def _keeper(self, shard: int, link: "FakeLink", rules: KeepingRules) -> ShardKeeper:
-        socket = Path(f"shard-{shard}.sock")
-        return ShardKeeper(shard, self, link, socket=socket, rules=rules, clock=self.clock, chance=lambda: 0.0)
-
-
-class FakeLink:
-    """Answers for whichever process of the shard is the newest, once it has a phase."""
-
-    def __init__(self, world: World, shard: int) -> None:
-        self.world, self.shard, self.asked = world, shard, 0
-
-    def report(self, _timeout: float) -> ShardReport:
-        self.asked += 1
-        child = self.world.child(self.shard)
-        if child.mute or child.phase is None or child.code is not None:
-            raise QueryUnavailable(f"shard {self.shard} is not running")
-        return child.report()
-
-    def close(self) -> None:
-        pass
+        self.look()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,16 +15,10 @@ import pytest
 from strandline.clock import SystemClock, wait_until
 from strandline.node.cli import main as cli
 from strandline.node.supervisor import child as child_module
-from strandline.node.supervisor.child import (
-    LastWords,
-    LaunchFailed,
-    ProcessChild,
-    ProcessLauncher,
-    shard_command,
-    words_of,
-)
+from strandline.node.supervisor.child import LastWords, LaunchFailed, ProcessChild, words_of
+from strandline.node.supervisor.launching import ProcessLauncher, front_command, shard_command, worker_command
 from strandline.node.supervisor.process_time import cpu_seconds
-from strandline.node.supervisor.voice import Voice
+from strandline.node.supervisor.stderr_relay import StderrRelay
 
 pytestmark = pytest.mark.unit
 
@@ -41,18 +36,38 @@ def run(code: str, folder: Path, environ: dict[str, str] | None = None) -> Proce
     return ProcessChild([*PYTHON, code], folder / "said", environ or {})
 
 
+def taken(command: list[str]) -> tuple[dict[str, object], cli.Context]:
+    """What a command of ours makes of a command line."""
+    _, _, *arguments = command
+    context = cli.Context({}, sys.stdout, sys.stderr, SystemClock())
+    found: click.Command | None = cli.strandline
+    root = click.Context(cli.strandline)
+    while isinstance(found, click.Group):
+        name, *arguments = arguments
+        found = found.get_command(root, name)
+    assert found is not None
+    return found.make_context(found.name, arguments, obj=context).params, context
+
+
 @pytest.mark.parametrize("after_fencing", [False, True])
 def test_the_command_line_is_one_that_a_shard_takes(after_fencing: bool) -> None:
-    _, _, name, *arguments = shard_command(3, Path("/run/s.sock"), Path("/etc/x.toml"), after_fencing=after_fencing)
-    root = click.Context(cli.strandline)
-    command = cli.strandline.get_command(root, name)
-    assert command is not None
-    context = cli.Context({}, sys.stdout, sys.stderr, SystemClock())
-    given = command.make_context(name, arguments, obj=context).params
-    assert (given["shard"], given["socket"]) == (3, Path("/run/s.sock"))
+    command = shard_command(3, Path("/run/s.sock"), Path("/etc/x.toml"), after_fencing=after_fencing)
+    given, context = taken(command)
+    assert (given["shard"], given["socket"], given["shared_worker"]) == (3, Path("/run/s.sock"), True)
     assert (context.config, context.output_format) == (Path("/etc/x.toml"), "json")
-    if after_fencing:
-        assert given["after_fencing"]
+    assert given["after_fencing"] is after_fencing
+
+
+def test_the_command_line_is_one_that_the_front_takes() -> None:
+    given, context = taken(front_command(Path("/run/n"), 5, Path("/run/n/front.sock"), Path("/etc/x.toml")))
+    assert given == {"node_folder": Path("/run/n"), "listen_fd": 5, "report_socket": Path("/run/n/front.sock")}
+    assert (context.config, context.output_format) == (Path("/etc/x.toml"), "json")
+
+
+def test_the_command_line_is_one_that_the_worker_takes() -> None:
+    given, context = taken(worker_command(Path("/run/n/worker.sock"), Path("/etc/x.toml")))
+    assert given == {"socket": Path("/run/n/worker.sock")}
+    assert (context.config, context.output_format) == (Path("/etc/x.toml"), "json")
 
 
 def test_an_error_that_was_told_as_json_is_its_last_word() -> None:
@@ -107,6 +122,19 @@ def test_what_systemd_told_the_node_is_not_handed_on(tmp_path: Path) -> None:
     assert launcher._environment == {"PATH": "/bin"}
 
 
+def test_a_path_in_its_last_words_that_is_no_text_can_be_told_on() -> None:
+    said = json.dumps({"error": {"message": "the folder /data/\udcff", "remedy": ""}}).encode()
+    assert words_of(said, "").message == "the folder /data/?"
+
+
+def test_a_descriptor_that_is_handed_on_is_there_under_its_number(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        number = listener.fileno()
+        code = f"import socket, sys; sys.exit(socket.socket(fileno={number}).getsockname()[1] % 250)"
+        child = ProcessChild([*PYTHON, code], tmp_path / "said", {}, descriptors=(number,))
+        assert ended(child) == listener.getsockname()[1] % 250
+
+
 def test_asking_and_killing_end_it(tmp_path: Path) -> None:
     polite = run("import time; time.sleep(300)", tmp_path)
     polite.terminate()
@@ -149,18 +177,18 @@ def is_running(pid: int) -> bool:
         return False
 
 
-class TestVoice:
+class TestStderrRelay:
     @pytest.fixture
-    def pipes(self) -> Iterator[tuple[Voice, int, int]]:
+    def pipes(self) -> Iterator[tuple[StderrRelay, int, int]]:
         from_child, child_end = os.pipe()
         heard, to = os.pipe()
-        voice = Voice(os.fdopen(from_child, "rb"), to)
-        yield voice, child_end, heard
+        relay = StderrRelay(os.fdopen(from_child, "rb"), to)
+        yield relay, child_end, heard
         os.close(heard)
         os.close(to)
 
-    def test_lines_pass_on_whole_and_as_they_are(self, pipes: tuple[Voice, int, int]) -> None:
-        voice, child, heard = pipes
+    def test_lines_pass_on_whole_and_as_they_are(self, pipes: tuple[StderrRelay, int, int]) -> None:
+        relay, child, heard = pipes
         os.write(child, b"one\ntw")
         assert os.read(heard, 100) == b"one\n"
         os.write(child, b"o\n")
@@ -168,14 +196,14 @@ class TestVoice:
         os.write(child, b"unended")
         os.close(child)
         assert os.read(heard, 100) == b"unended"
-        assert voice.last_line() == "unended"
+        assert relay.last_line() == "unended"
 
     def test_nobody_who_listens_is_no_reason_to_stop(self) -> None:
         from_child, child = os.pipe()
         nobody, to = os.pipe()
         os.close(nobody)
-        voice = Voice(os.fdopen(from_child, "rb"), to)
+        relay = StderrRelay(os.fdopen(from_child, "rb"), to)
         os.write(child, b"one\n")
-        assert voice.last_line() == "one"
+        assert relay.last_line() == "one"
         os.close(child)
         os.close(to)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture
 def one(world):
     world.serve(0)
-    world.crew.look()
+    world.look()
     return world
 
 
@@ -81,9 +81,9 @@ def test_a_machine_that_starts_no_process_is_asked_again(one) -> None:
 
 def test_a_restart_by_a_person_ends_the_process_and_starts_another_at_once(one) -> None:
     child = one.activate()
-    one.crew.restart(0)
+    one.processes.restart(0)
     assert child.terminated_at == one.clock.monotonic()
-    one.crew.look()
+    one.look()
     assert one.child() is not child
     assert one.standing().restarts == 1
 
@@ -93,8 +93,8 @@ def test_a_person_brings_back_what_is_down_and_the_past_counts_no_more(one) -> N
         one.end(1)
         one.pass_time(10)
     assert one.standing().state is ProcessState.DOWN
-    one.crew.restart(0)
-    one.crew.look()
+    one.processes.restart(0)
+    one.look()
     assert one.standing().state is ProcessState.STARTING
     one.end(1)
     assert one.standing().starts_in_s == 1.0
@@ -102,18 +102,18 @@ def test_a_person_brings_back_what_is_down_and_the_past_counts_no_more(one) -> N
 
 def test_a_person_does_not_wait_for_a_pause(one) -> None:
     one.end(ExitCode.FENCED)
-    one.crew.restart(0)
-    one.crew.look()
+    one.processes.restart(0)
+    one.look()
     assert len(one.starts()) == 2
 
 
 def test_reviving_starts_only_what_is_down(one) -> None:
     one.serve(0, 1)
-    one.crew.look()
+    one.look()
     child = one.activate(1)
     one.end(ExitCode.DATA_LOST)
-    one.crew.revive()
-    one.crew.look()
+    one.processes.revive()
+    one.look()
     assert len(one.starts(0)) == 2
     assert one.child(1) is child
     assert child.terminated_at is None
@@ -123,13 +123,13 @@ class TestFencing:
     @pytest.mark.parametrize("code", [ExitCode.FENCED, 0])
     def test_one_that_is_fenced_while_it_stops_for_a_restart_does_not_take_the_shard_back(self, one, code: int) -> None:
         one.activate().deaf = True
-        one.crew.restart(0)
-        one.crew.look()
+        one.processes.restart(0)
+        one.look()
         if code == 0:
             one.child().phase = Phase.FENCED
-            one.crew.look()
+            one.look()
         one.end(code)
-        one.crew.look()
+        one.look()
         assert one.child().after_fencing
 
     def test_it_waits_a_minute_and_then_takes_only_what_nobody_has(self, one) -> None:
@@ -159,8 +159,8 @@ class TestFencing:
 
     def test_nor_does_a_person(self, one) -> None:
         one.end(ExitCode.FENCED)
-        one.crew.restart(0)
-        one.crew.look()
+        one.processes.restart(0)
+        one.look()
         assert one.child().after_fencing
 
     def test_once_it_owns_the_shard_again_it_is_as_any_other(self, one) -> None:
@@ -199,7 +199,7 @@ class TestHanging:
         child.mute = True
         one.pass_time(61)
         assert child.killed_at is not None
-        assert "shard 0 is not running" in one.standing().reason
+        assert "0 is not running" in one.standing().reason
 
     def test_one_that_does_not_answer_for_a_while_is_left_alone(self, one) -> None:
         child = one.activate()
@@ -237,18 +237,18 @@ class TestHanging:
 
     def test_a_slow_answer_of_one_is_not_taken_for_a_standstill(self, one) -> None:
         one.serve(0, 1)
-        one.crew.look()
+        one.look()
         stuck = one.activate(0)
         one.activate(1).turning = True
         stuck.turning = False
-        slow, link = one.clock, one.crew._keepers[1].link
-        answer = link.report
+        answer = one.hear
 
-        def slowly(timeout: float):
-            slow.sleep(6.0)
-            return answer(timeout)
+        def slowly(name, timeout: float):
+            if name == 1:
+                one.clock.sleep(6.0)
+            return answer(name, timeout)
 
-        link.report = slowly
+        one.hear = slowly
         one.pass_time(80)
         assert stuck.killed_at is not None
 
@@ -256,7 +256,7 @@ class TestHanging:
         old = one.activate()
         report = old.report()
         one.end(-9)
-        one.crew._keepers[0].link.report = lambda _timeout: report
+        one.hear = lambda _name, _timeout: report
         one.pass_time(2)
         assert one.standing().state is ProcessState.STARTING
 
@@ -264,59 +264,63 @@ class TestHanging:
 class TestLeaving:
     def test_all_are_asked_at_the_same_moment(self, one) -> None:
         one.serve(0, 1, 2)
-        one.crew.look()
+        one.look()
         for shard in range(3):
             one.activate(shard)
         one.pass_time(5)
-        one.crew.leave()
+        one.processes.leave()
+        one.look()
         assert {one.child(shard).terminated_at for shard in range(3)} == {one.clock.monotonic()}
-        one.crew.look()
-        assert one.crew.is_gone
-        assert [standing.state for standing in one.crew.standings()] == [ProcessState.STOPPED] * 3
+        one.look()
+        assert one.processes.is_gone
+        assert [standing.state for standing in one.processes.shards()] == [ProcessState.STOPPED] * 3
 
     def test_who_does_not_end_is_killed_after_the_time_for_it(self, one) -> None:
         child = one.activate()
         child.deaf = True
-        one.crew.leave()
+        one.processes.leave()
         one.pass_time(29.5)
+        assert child.terminated_at is not None
         assert child.killed_at is None
-        assert not one.crew.is_gone
+        assert not one.processes.is_gone
         one.pass_time(1)
         assert child.killed_at is not None
-        assert one.crew.is_gone
+        assert one.processes.is_gone
 
     def test_an_impatient_operator_has_them_killed_at_once(self, one) -> None:
         child = one.activate()
         child.deaf = True
-        one.crew.leave()
-        one.crew.kill()
-        one.crew.look()
-        assert one.crew.is_gone
+        one.processes.leave()
+        one.processes.kill()
+        one.look()
+        assert one.processes.is_gone
 
     def test_nothing_is_started_any_more(self, one) -> None:
         one.end(1)
-        one.crew.leave()
-        one.crew.restart(0)
+        one.processes.leave()
+        one.processes.restart(0)
         one.pass_time(100)
         assert len(one.starts()) == 1
-        assert one.crew.is_gone
+        assert one.processes.is_gone
 
     def test_a_shard_that_is_no_longer_served_leaves_and_others_stay(self, one) -> None:
         one.serve(0, 1)
-        one.crew.look()
+        one.look()
         gone, stays = one.activate(0), one.activate(1)
         one.serve(1)
-        one.crew.look()
+        one.look()
         assert gone.terminated_at is not None
         assert stays.terminated_at is None
-        assert [standing.shard for standing in one.crew.standings()] == [1]
+        assert [standing.shard for standing in one.processes.shards()] == [1]
 
     def test_one_that_is_no_longer_served_and_does_not_end_is_killed_and_waited_for(self, one) -> None:
         child = one.activate()
         child.deaf = True
         one.serve()
         one.pass_time(29)
-        assert not one.crew.is_gone
+        assert child.killed_at is None
         one.pass_time(2)
         assert child.killed_at is not None
-        assert one.crew.is_gone
+        one.processes.leave()
+        one.pass_time(1)
+        assert one.processes.is_gone

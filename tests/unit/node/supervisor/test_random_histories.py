@@ -1,4 +1,4 @@
-"""Long random histories of a crew: whatever its processes do, the rules hold."""
+"""Long random histories of a node's processes: whatever they do, the rules hold."""
 
 from itertools import pairwise
 
@@ -9,37 +9,45 @@ from hypothesis import strategies as st
 from strandline.errors import ExitCode
 from strandline.node.shard.status import Phase
 from strandline.node.supervisor.child import LastWords
-from strandline.node.supervisor.standing import ProcessState
+from strandline.node.supervisor.standing import FRONT, WORKER, ProcessState
 
 pytestmark = pytest.mark.unit
 
 SHARDS = 3
+ALL = (*range(SHARDS), FRONT, WORKER)
 CODES = (ExitCode.OK, ExitCode.FAILED, ExitCode.DATA_LOST, ExitCode.FENCED, ExitCode.USAGE, -9, -11)
 
 EVENTS = st.one_of(
-    st.tuples(st.just("end"), st.integers(0, SHARDS - 1), st.sampled_from(CODES), st.booleans()),
+    st.tuples(st.just("end"), st.sampled_from(ALL), st.sampled_from(CODES), st.booleans()),
     st.tuples(st.just("phase"), st.integers(0, SHARDS - 1), st.sampled_from(list(Phase)), st.booleans()),
-    st.tuples(st.just("hang"), st.integers(0, SHARDS - 1), st.none(), st.booleans()),
+    st.tuples(st.just("jobs"), st.integers(0, SHARDS - 1), st.integers(0, 3), st.booleans()),
+    st.tuples(st.just("hang"), st.sampled_from(ALL), st.none(), st.booleans()),
     st.tuples(st.just("wait"), st.integers(1, 120), st.none(), st.booleans()),
     st.tuples(st.just("no launch"), st.just(0), st.none(), st.booleans()),
+    st.tuples(st.just("locked"), st.just(0), st.none(), st.booleans()),
 )
 
 
 def happen(world, event) -> None:
     kind, number, what, flag = event
-    child = world.child(number) if kind in ("end", "phase", "hang") else None
+    concerned = [child for child in world.launched if child.name == number]
+    child = concerned[-1] if kind in ("end", "phase", "hang", "jobs") and concerned else None
     match kind:
-        case "end" if child.code is None:
+        case "end" if child is not None and child.code is None:
             child.code, child.words = what, LastWords("it failed", passing=flag)
-        case "phase":
+        case "phase" if child is not None:
             child.phase = what
-        case "hang":
+        case "jobs" if child is not None:
+            child.phase, child.jobs = Phase.REPLAYING, what
+        case "hang" if child is not None:
             child.turning, child.mute, child.deaf = False, flag, True
         case "wait":
             world.pass_time(number, step=2.0)
         case "no launch":
             world.no_launch = flag
-    world.crew.look()
+        case "locked":
+            world.place_is_locked = flag
+    world.look()
 
 
 @settings(max_examples=150)
@@ -47,13 +55,13 @@ def happen(world, event) -> None:
 def test_no_shard_is_restarted_more_often_than_allowed_and_a_stop_always_ends(world_of, events) -> None:
     world = world_of()
     world.serve(*range(SHARDS))
-    world.crew.look()
+    world.look()
     for event in events:
         happen(world, event)
     policy = world.rules.restarting
     for shard in range(SHARDS):
         # Those after a fencing don't count, and the first start is none again.
-        children = [child for child in world.launched if child.shard == shard]
+        children = [child for child in world.launched if child.name == shard]
         counted = [
             child.born
             for before, child in pairwise(children)
@@ -62,13 +70,16 @@ def test_no_shard_is_restarted_more_often_than_allowed_and_a_stop_always_ends(wo
         for first in counted:
             within = [born for born in counted if first <= born < first + policy.window_s]
             assert len(within) <= policy.restarts, (shard, within)
-        alive = [child for child in children if child.code is None]
-        assert len(alive) <= 1, "never two processes of one shard"
+    for name in ALL:
+        alive = [child for child in world.launched if child.name == name and child.code is None]
+        assert len(alive) <= 1, f"never two processes of {name}"
+    if world.other(FRONT).state is ProcessState.DOWN:
+        assert world.child(FRONT).code == ExitCode.DATA_LOST, "the front is tried for ever"
     for child in world.launched:
         child.deaf = True
-    world.crew.leave()
+    world.processes.leave()
     world.pass_time(world.rules.stop_timeout_s + 1)
-    assert world.crew.is_gone
+    assert world.processes.is_gone
     assert all(child.code is not None for child in world.launched)
 
 
@@ -77,10 +88,10 @@ def test_no_shard_is_restarted_more_often_than_allowed_and_a_stop_always_ends(wo
 def test_what_becomes_of_others_never_touches_a_healthy_shard(world_of, events) -> None:
     world = world_of()
     world.serve(*range(SHARDS))
-    world.crew.look()
+    world.look()
     healthy = world.activate(0)
     for event in events:
-        if event[0] == "wait" or event[1] != 0:
+        if event[0] in ("wait", "locked") or event[1] != 0:
             happen(world, event)
     assert healthy is world.child(0)
     assert (healthy.code, healthy.terminated_at, healthy.killed_at) == (None, None, None)

@@ -1,116 +1,158 @@
-"""A node's life in its event loop: signals, reloads, and what ends it."""
+"""A node's life in its event loop: signals, reloads, its control socket, and what ends it."""
 
 import asyncio
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import structlog
 
 from strandline.clock import SystemClock, wait_until
-from strandline.errors import Fatal
+from strandline.errors import Fatal, Retryable
+from strandline.node.front_process.supervisor_client import SupervisorClient
 from strandline.node.settings import Problem, Settings, SettingsError
 from strandline.node.supervisor import service as service_module
-from strandline.node.supervisor.reloading import Reload, reloaded
+from strandline.node.supervisor.control_messages import NotNow, Refusal
+from strandline.node.supervisor.node_state import NodeState
+from strandline.node.supervisor.reloading import Change, Reload, TakesEffect, reloaded
 from strandline.node.supervisor.service import NodeService
-from strandline.node.supervisor.supervisor import Vitals
+from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
+from strandline.node.supervisor.supervisor import NoSuchShard, Vitals
 from strandline.node.systemd.notices import NodeNotices
 from strandline.node.systemd.notify import NotifySocket
+from support.told_figures import full_report
 
 pytestmark = pytest.mark.unit
 
 
 class Supervised:
-    """Notes what is asked of it, in a list that it shares with the front."""
+    """Notes what is asked of it."""
 
-    def __init__(self, noted: list[str]) -> None:
-        self.noted, self.settings, self.waits_for = noted, Settings(), ""
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+        self.settings, self.waits_for = Settings(), ""
+        self.on_publish: Callable[[], None] = lambda: None
         self.has_ended = False
         self.failure: Exception | None = None
-        self.start_failure: Exception | None = None
         self.killed = asyncio.Event()
         self.stops_when_killed = False
+        self.front = ProcessState.RUNNING
 
     def start(self) -> None:
-        self.noted.append("supervisor starts")
-        if self.start_failure is not None:
-            raise self.start_failure
+        self.noted.append("starts")
 
     def stop(self) -> None:
-        self.noted.append("supervisor stops")
+        self.noted.append("stops")
         # Not for ever: a test must be able to fail.
         if self.stops_when_killed:
             wait_until(self.killed.is_set, timeout=10, clock=SystemClock(), poll=0.005)
 
     def kill(self) -> None:
-        self.noted.append("supervisor kills")
+        self.noted.append("kills")
         self.killed.set()
+
+    def wake(self) -> None:
+        self.noted.append("wakes")
 
     def reload(self, read: Settings) -> Reload:
         outcome = reloaded(self.settings, read)
         self.settings = outcome.settings
         return outcome
 
+    def restart_shard(self, shard: int) -> None:
+        if shard > 1:
+            raise NoSuchShard(f"this node does not serve shard {shard}", remedy="It serves 0, 1")
+        self.noted.append(f"restarts {shard}")
+
     def raise_failure(self) -> None:
         if self.failure is not None:
             raise self.failure
 
-    def shards(self) -> tuple[()]:
-        return ()
+    def shards(self) -> tuple[ShardStanding, ...]:
+        return (
+            ShardStanding(0, ProcessState.RUNNING, 4, report=full_report()),
+            ShardStanding(1, ProcessState.DOWN, reason="its disk is full"),
+        )
+
+    def processes(self) -> tuple[ProcessStanding, ...]:
+        return (ProcessStanding(FRONT, self.front, pid=7), ProcessStanding(WORKER, ProcessState.STOPPED))
 
     def vitals(self) -> Vitals:
         return Vitals()
 
 
-class Front:
-    def __init__(self, noted: list[str]) -> None:
-        self.noted, self.settings = noted, Settings()
-        self.failure: Exception | None = None
+class Link:
+    closed = False
 
-    async def start(self) -> None:
-        self.noted.append("front starts")
-        if self.failure is not None:
-            raise self.failure
+    def close(self) -> None:
+        self.closed = True
 
-    async def stop(self) -> None:
-        self.noted.append("front stops")
 
-    def reload(self, settings: Settings) -> None:
-        self.settings = settings
+Act = Callable[[], object]
 
 
 class Node:
-    def __init__(self) -> None:
-        self.noted: list[str] = []
-        self.supervisor, self.front = Supervised(self.noted), Front(self.noted)
+    """A service on a real control socket, and a front's end of that."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "node.sock"
+        self.supervisor = Supervised()
         self.read: Callable[[], Settings] = Settings
         self.applied: list[Settings] = []
+        self.followed = 0
+        self.client = SupervisorClient(self.path, lambda _: Link(), SystemClock(), on_reload=self.follow)
 
-    def run(self, *acts: Callable[[], object]) -> None:
-        """Serve, and do these one after the other: each when the one before has been seen to by the loop."""
+    @property
+    def noted(self) -> list[str]:
+        return self.supervisor.noted
+
+    async def follow(self) -> None:
+        self.followed += 1
+
+    def _read(self) -> Settings:
+        return self.read()
+
+    def run(self, *acts: Act, front: bool = False) -> None:
+        """Serve, and do these one after the other: each when what the one before waits for holds. With a front there
+        is a client from the beginning.
+        """
 
         async def life() -> None:
             notices = NodeNotices(self.supervisor, NotifySocket(None), SystemClock())
             service = NodeService(
-                self.supervisor, self.front, notices, read_settings=self.read, apply=self.applied.append
+                self.supervisor,
+                notices,
+                self.path,
+                SystemClock(),
+                read_settings=self._read,
+                apply=self.applied.append,
+                on_stop=lambda: self.noted.append("closes its listener"),
             )
             running = asyncio.create_task(service.run())
+            while "starts" not in self.noted:
+                await asyncio.sleep(0.002)
+            if front:
+                await self.client.start()
             for act in acts:
-                while "supervisor starts" not in self.noted:
-                    await asyncio.sleep(0.002)
-                if (condition := act()) is not None:
-                    while not condition():
+                outcome = act()
+                if asyncio.iscoroutine(outcome):
+                    await outcome
+                elif callable(outcome):
+                    while not outcome():
                         await asyncio.sleep(0.002)
             await asyncio.wait_for(running, 20)
+            if front:
+                await self.client.close()
 
         asyncio.run(life())
 
 
 @pytest.fixture
-def node(monkeypatch: pytest.MonkeyPatch) -> Node:
+def node(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Node:
     monkeypatch.setattr(service_module, "_TURN_S", 0.01)
-    return Node()
+    return Node(tmp_path_factory.mktemp("n"))
 
 
 def send(number: signal.Signals) -> Callable[[], None]:
@@ -118,20 +160,28 @@ def send(number: signal.Signals) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_front_first_and_then_the_shards(node: Node, number: signal.Signals) -> None:
+def test_a_signal_closes_the_listener_and_stops_the_processes(node: Node, number: signal.Signals) -> None:
     node.run(send(number))
-    assert node.noted == ["front starts", "supervisor starts", "front stops", "supervisor stops"]
+    assert node.noted == ["starts", "closes its listener", "stops"]
 
 
-def test_a_second_signal_ends_the_shards_at_once(node: Node) -> None:
+def test_a_second_signal_kills_all_at_once(node: Node) -> None:
     node.supervisor.stops_when_killed = True
 
     def first() -> Callable[[], bool]:
         os.kill(os.getpid(), signal.SIGTERM)
-        return lambda: "supervisor stops" in node.noted
+        return lambda: "stops" in node.noted
 
     node.run(first, send(signal.SIGTERM))
-    assert node.noted[-1] == "supervisor kills"
+    assert node.noted[-1] == "kills"
+
+
+def test_the_end_of_a_child_is_looked_at_now(node: Node) -> None:
+    def child_ends() -> Callable[[], bool]:
+        os.kill(os.getpid(), signal.SIGCHLD)
+        return lambda: "wakes" in node.noted
+
+    node.run(child_ends, send(signal.SIGTERM))
 
 
 def test_sighup_reads_the_settings_again_and_all_follow_what_is_in_force(node: Node) -> None:
@@ -139,12 +189,86 @@ def test_sighup_reads_the_settings_again_and_all_follow_what_is_in_force(node: N
 
     def hang_up() -> Callable[[], bool]:
         os.kill(os.getpid(), signal.SIGHUP)
+        return lambda: bool(node.applied) and node.followed == 1
+
+    node.run(hang_up, send(signal.SIGTERM), front=True)
+    (applied,) = node.applied
+    assert applied.query.max_series == 7
+    assert applied.http.connections == 1000, "that one waits for a restart"
+
+
+def test_a_reload_that_the_front_asks_for_has_been_followed_by_it_when_it_is_answered(node: Node) -> None:
+    node.read = lambda: Settings(query={"max_series": 7}, shard={"poll_records": 9})
+    changes: list[Change] = []
+
+    async def reload() -> None:
+        changes.extend(await node.client.reload())
+        assert node.followed == 1
+
+    node.run(reload, send(signal.SIGTERM), front=True)
+    assert changes == [
+        Change("shard.poll_records", TakesEffect.WITH_SHARD),
+        Change("query.max_series", TakesEffect.AT_ONCE),
+    ]
+
+
+def test_a_front_that_is_not_running_is_not_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "_FOLLOW_S", 600.0)
+    node.supervisor.front = ProcessState.WAITING
+
+    def hang_up() -> Callable[[], bool]:
+        os.kill(os.getpid(), signal.SIGHUP)
         return lambda: bool(node.applied)
 
     node.run(hang_up, send(signal.SIGTERM))
-    assert node.front.settings.query.max_series == 7
-    assert node.applied == [node.front.settings]
-    assert node.front.settings.http.connections == 1000, "that one waits for a restart"
+
+
+def test_what_is_wrong_with_settings_is_told_to_the_front_that_asked_and_changes_nothing(node: Node) -> None:
+    def broken() -> Settings:
+        raise SettingsError([Problem("node.restarts", "x", "line 3", "is not a number", "A number")])
+
+    node.read = broken
+
+    async def reload() -> None:
+        with pytest.raises(Refusal, match=r"node\.restarts"):
+            await node.client.reload()
+
+    node.run(reload, send(signal.SIGTERM), front=True)
+    assert (node.applied, node.followed) == ([], 0)
+
+
+def test_what_may_pass_is_told_as_such(node: Node) -> None:
+    def busy() -> Settings:
+        raise Retryable("the file is locked")
+
+    node.read = busy
+
+    async def reload() -> None:
+        with pytest.raises(NotNow, match="the file is locked"):
+            await node.client.reload()
+
+    node.run(reload, send(signal.SIGTERM), front=True)
+
+
+def test_a_restart_of_a_shard_goes_through_to_the_supervisor(node: Node) -> None:
+    async def restart() -> None:
+        await node.client.restart_shard(1)
+        with pytest.raises(NoSuchShard, match=r"does not serve shard 7\. It serves 0, 1"):
+            await node.client.restart_shard(7)
+
+    node.run(restart, send(signal.SIGTERM), front=True)
+    assert "restarts 1" in node.noted
+
+
+def test_the_front_knows_what_the_supervisor_knows(node: Node) -> None:
+    seen: list[NodeState] = []
+    node.run(lambda: seen.append(node.client.state()), send(signal.SIGTERM), front=True)
+    (state,) = seen
+    assert state.shards == node.supervisor.shards()
+    assert state.processes == node.supervisor.processes()
+    assert state.supervisor is not None
+    assert state.supervisor.pid == os.getpid()
+    assert state.started_at > 0
 
 
 def test_a_broken_file_keeps_the_settings_and_says_so(node: Node) -> None:
@@ -164,29 +288,16 @@ def test_a_broken_file_keeps_the_settings_and_says_so(node: Node) -> None:
     assert node.applied == []
 
 
-def test_an_address_that_can_t_be_had_starts_no_shard(node: Node) -> None:
-    node.front.failure = Fatal("the address is in use")
-    with pytest.raises(Fatal, match="address is in use"):
-        node.run()
-    assert "supervisor starts" not in node.noted
-
-
-def test_settings_that_don_t_fit_the_topic_end_it(node: Node) -> None:
-    node.supervisor.start_failure = Fatal("there is no shard 9")
-    with pytest.raises(Fatal, match="no shard 9"):
-        node.run()
-    assert node.noted[-2:] == ["front stops", "supervisor stops"]
-
-
 def test_the_end_of_the_supervisor_is_the_nodes(node: Node) -> None:
     def fail() -> None:
         node.supervisor.failure, node.supervisor.has_ended = Fatal("it broke"), True
 
     with pytest.raises(Fatal, match="it broke"):
         node.run(fail)
-    assert node.noted[-2:] == ["front stops", "supervisor stops"]
+    assert node.noted[-1] == "stops"
 
 
 def test_afterwards_signals_are_nobodys(node: Node) -> None:
     node.run(send(signal.SIGTERM))
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL

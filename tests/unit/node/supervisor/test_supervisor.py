@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,27 +12,14 @@ from strandline.node.shard.log import LogUnreachable
 from strandline.node.shard.status import Phase
 from strandline.node.supervisor import supervisor as supervisor_module
 from strandline.node.supervisor.partitions import ListedShardMissing
+from strandline.node.supervisor.processes import NodeProcesses
 from strandline.node.supervisor.reloading import TakesEffect
-from strandline.node.supervisor.standing import ProcessState
+from strandline.node.supervisor.standing import FRONT, ProcessState
 from strandline.node.supervisor.supervisor import NoSuchShard, Supervisor
 
 pytestmark = pytest.mark.unit
 
 NODE = {"stop_timeout": "1s", "hang_after": "5s"}
-
-
-class Link:
-    def __init__(self, shard: int, path: Path, world) -> None:
-        self.shard, self.path, self.world, self.closed = shard, path, world, False
-
-    def report(self, _timeout: float):
-        child = self.world.child(self.shard)
-        child.phase = Phase.ACTIVE
-        child.turns += 1
-        return child.report()
-
-    def close(self) -> None:
-        self.closed = True
 
 
 class Kafka:
@@ -57,14 +43,18 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
 
 @pytest.fixture
 def made(world, kafka: Kafka) -> Iterator[Supervisor]:
-    supervisor = Supervisor(
-        Settings(node=NODE),
-        world,
-        lambda shard, path: Link(shard, path, world),
-        folder=Path("/run/x"),
-        clock=SystemClock(),
-        count=kafka.count,
-    )
+    def hear(name, _timeout: float):
+        child = world.child(name)
+        child.phase = Phase.ACTIVE if isinstance(name, int) else None
+        child.turns += 1
+        return child.report()
+
+    world.hear = hear
+
+    def processes(rules) -> NodeProcesses:
+        return NodeProcesses(world.role, rules, SystemClock(), front=world.role(FRONT))
+
+    supervisor = Supervisor(Settings(node=NODE), processes, SystemClock(), count=kafka.count)
     yield supervisor
     supervisor.stop()
 
@@ -86,12 +76,10 @@ def active(supervisor: Supervisor) -> list[int]:
 
 def test_it_serves_every_partition_and_stops_all(running: Supervisor, world) -> None:
     assert active(running) == [0, 1]
-    assert [str(link.path) for link in running.clients().values()] == ["/run/x/shard-0.sock", "/run/x/shard-1.sock"]
     running.stop()
     assert running.has_ended
     assert [shard.state for shard in running.shards()] == [ProcessState.STOPPED] * 2
     assert all(child.terminated_at is not None for child in world.launched)
-    assert all(link.closed for link in running.clients().values())
 
 
 def test_a_shard_that_does_not_end_in_time_is_killed(running: Supervisor, world) -> None:
@@ -127,16 +115,22 @@ def test_a_shard_is_restarted_on_a_persons_word(running: Supervisor, world) -> N
 
 def test_a_listed_shard_that_is_not_there_is_told_before_anything_starts(made: Supervisor, world) -> None:
     made._settings = Settings(node={"shards": "0-4"})
+    made.start()
+    soon(lambda: made.has_ended)
     with pytest.raises(ListedShardMissing):
-        made.start()
-    assert world.launched == []
+        made.raise_failure()
+    assert [child for child in world.launched if child.name != FRONT] == []
+    with pytest.raises(ListedShardMissing):
+        made.stop()
+    made._failure = None
 
 
-def test_while_kafka_is_out_of_reach_it_waits_and_then_starts(made: Supervisor, kafka: Kafka) -> None:
+def test_while_kafka_is_out_of_reach_it_waits_with_a_front_and_then_starts(made: Supervisor, kafka: Kafka) -> None:
     kafka.error = LogUnreachable("no broker answers")
     made.start()
+    soon(lambda: made.waits_for == "no broker answers")
     assert made.shards() == ()
-    assert made.waits_for == "no broker answers"
+    soon(lambda: [process.state for process in made.processes()] == [ProcessState.RUNNING])
     kafka.error = None
     soon(lambda: len(active(made)) == 2)
     assert made.waits_for == ""
@@ -145,6 +139,7 @@ def test_while_kafka_is_out_of_reach_it_waits_and_then_starts(made: Supervisor, 
 def test_what_is_wrong_and_found_only_then_ends_it(made: Supervisor, kafka: Kafka) -> None:
     kafka.error = LogUnreachable("no broker answers")
     made.start()
+    soon(lambda: made.waits_for != "")
     kafka.error = Fatal("there is no such topic")
     soon(lambda: made.has_ended)
     with pytest.raises(Fatal, match="no such topic"):
@@ -158,21 +153,16 @@ def test_a_reload_finds_new_partitions_and_leaves_running_shards_alone(
     running: Supervisor, kafka: Kafka, world
 ) -> None:
     kafka.partitions = 3
-    links = running.clients()
     outcome = running.reload(Settings(node=NODE))
     assert outcome.changes == ()
     soon(lambda: active(running) == [0, 1, 2])
-    assert len(world.launched) == 3
-    assert running.clients()[0] is links[0]
+    assert len(world.launched) == 4, "a front and three shards"
 
 
 def test_a_reload_ends_shards_that_are_listed_no_more(running: Supervisor, world) -> None:
-    link = running.clients()[0]
     running.reload(Settings(node={**NODE, "shards": "1"}))
     soon(lambda: active(running) == [1])
     assert world.child(0).terminated_at is not None
-    assert link.closed
-    assert list(running.clients()) == [1]
 
 
 def test_a_reload_brings_back_what_is_down(running: Supervisor, world) -> None:
@@ -201,8 +191,46 @@ def test_without_kafka_a_reload_goes_by_the_partitions_that_were_known(running: 
 def test_its_own_turns_and_the_shards_beats_are_seen(running: Supervisor) -> None:
     before = running.vitals()
     soon(lambda: running.vitals().turns > before.turns + 2)
-    soon(lambda: all(now.beats > was.beats for was, now in zip(before.shards, running.vitals().shards, strict=True)))
-    assert all(shard.reads for shard in running.vitals().shards)
+    soon(
+        lambda: all(
+            now.beats > was.beats for was, now in zip(before.processes, running.vitals().processes, strict=True)
+        )
+    )
+    assert all(process.turning for process in running.vitals().processes)
+
+
+def test_a_stop_does_not_wait_for_an_answer_of_kafka(made: Supervisor, world) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def hangs(_settings: Settings) -> int:
+        asked.set()
+        answered.wait(60)
+        return 2
+
+    made._count = hangs
+    made.start()
+    assert asked.wait(20)
+    made.stop()
+    answered.set()
+    assert [child.name for child in world.launched if child.name != FRONT] == []
+
+
+def test_each_turn_is_told_to_whoever_passes_the_state_on(running: Supervisor) -> None:
+    told = threading.Event()
+    running.on_publish = told.set
+    assert told.wait(20)
+
+
+def test_a_child_that_ended_is_seen_before_the_next_turn_is_due(
+    running: Supervisor, world, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "_TURN_S", 600.0)
+    turns = running.vitals().turns
+    running.wake()
+    soon(lambda: running.vitals().turns > turns)
+    world.child(FRONT).code = -9
+    running.wake()
+    soon(lambda: running.processes()[0].state is ProcessState.WAITING)
 
 
 def test_a_failure_of_its_own_is_told_and_ends_it(running: Supervisor) -> None:

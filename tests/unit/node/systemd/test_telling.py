@@ -7,8 +7,8 @@ import pytest
 from strandline.errors import ExitCode
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
-from strandline.node.supervisor.crew import ShardVital
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.supervisor.processes import ProcessVital
+from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
 from strandline.node.supervisor.supervisor import Vitals
 from strandline.node.systemd.telling import EXTENSION_S, Seen, Told, is_settled, status_text, tell
 
@@ -77,6 +77,22 @@ class TestReady:
     def test_a_start_is_over_when_none_is_on_its_way_and_some_have_arrived(self, shards, settled: bool) -> None:
         assert is_settled(shards) is settled
 
+    @pytest.mark.parametrize(
+        ("state", "ready"),
+        [
+            (ProcessState.STARTING, False),
+            (ProcessState.RUNNING, True),
+            (ProcessState.WAITING, True),
+            (ProcessState.DOWN, True),
+        ],
+    )
+    def test_a_front_that_starts_is_waited_for_and_one_that_fails_is_not(
+        self, state: ProcessState, ready: bool
+    ) -> None:
+        processes = (ProcessStanding(FRONT, state), ProcessStanding(WORKER, ProcessState.STARTING))
+        told = lines(Told(), replace(seen(active(0)), processes=processes))
+        assert ("READY=1" in told[0]) is ready
+
 
 class TestExtension:
     @pytest.mark.parametrize(
@@ -128,34 +144,39 @@ class TestWatchdog:
 
     def test_it_is_fed_twice_in_its_time_while_all_loops_turn(self) -> None:
         looks = [
-            seen(active(0), now=5.0 * n, vitals=Vitals(n + 1, (ShardVital(0, 7, n, reads=True),))) for n in range(13)
+            seen(active(0), now=5.0 * n, vitals=Vitals(n + 1, (ProcessVital("shard 0", 7, n, turning=True),)))
+            for n in range(13)
         ]
         fed = ["WATCHDOG=1" in line for line in lines(Told(ready=True), *looks, watchdog_s=WATCHDOG_S)]
         assert fed == [n in (0, 6, 12) for n in range(13)]
 
     def test_it_starves_while_a_shard_that_reads_stands_still(self) -> None:
-        turns = (ShardVital(0, 7, 5, reads=True), ShardVital(1, 8, 5, reads=True))
-        stuck = (ShardVital(0, 7, 9, reads=True), ShardVital(1, 8, 5, reads=True))
-        again = (ShardVital(0, 7, 9, reads=True), ShardVital(1, 8, 6, reads=True))
+        turns = (ProcessVital("shard 0", 7, 5, turning=True), ProcessVital("shard 1", 8, 5, turning=True))
+        stuck = (ProcessVital("shard 0", 7, 9, turning=True), ProcessVital("shard 1", 8, 5, turning=True))
+        again = (ProcessVital("shard 0", 7, 9, turning=True), ProcessVital("shard 1", 8, 6, turning=True))
         vitals = [Vitals(1, turns), Vitals(2, stuck), Vitals(3, stuck), Vitals(4, again)]
         assert self.fed(*vitals) == [True, False, False, True]
+
+    def test_a_front_that_stands_still_starves_it_too(self) -> None:
+        turns, stuck = (ProcessVital(FRONT, 7, beats, turning=True) for beats in (5, 5))
+        assert self.fed(Vitals(1, (turns,)), Vitals(2, (stuck,))) == [True, False]
 
     def test_it_starves_while_the_supervisor_stands_still(self) -> None:
         assert self.fed(Vitals(1), Vitals(1), Vitals(2)) == [True, False, True]
 
     def test_a_shard_without_a_process_is_not_waited_for(self) -> None:
         assert self.fed(
-            Vitals(1, (ShardVital(0, 7, 5, reads=True),)),
-            Vitals(2, (ShardVital(0, None),)),
-            Vitals(3, (ShardVital(0, None),)),
+            Vitals(1, (ProcessVital("shard 0", 7, 5, turning=True),)),
+            Vitals(2, (ProcessVital("shard 0", None),)),
+            Vitals(3, (ProcessVital("shard 0", None),)),
         ) == [True, True, True]
 
     def test_nor_is_one_that_still_starts_or_has_just_been_started(self) -> None:
         assert self.fed(
-            Vitals(1, (ShardVital(0, 7, 5, reads=True),)),
-            Vitals(2, (ShardVital(0, 8, 0),)),
-            Vitals(3, (ShardVital(0, 8, 0),)),
-            Vitals(4, (ShardVital(0, 9, 0, reads=True),)),
+            Vitals(1, (ProcessVital("shard 0", 7, 5, turning=True),)),
+            Vitals(2, (ProcessVital("shard 0", 8, 0),)),
+            Vitals(3, (ProcessVital("shard 0", 8, 0),)),
+            Vitals(4, (ProcessVital("shard 0", 9, 0, turning=True),)),
         ) == [True, True, True, True]
 
     def test_nobody_asks_for_it_without_a_time(self) -> None:
@@ -175,6 +196,20 @@ class TestStatus:
         shown = status_text(seen(*(ShardStanding(n, ProcessState.STARTING) for n in range(12))))
         assert shown.startswith("0 of 12 shards active; shard 0 starting; ")
         assert shown.endswith("; shard 7 starting; and 4 more")
+
+    def test_a_front_and_a_worker_that_should_run_and_don_t_are_named_with_the_reason(self) -> None:
+        processes = (
+            ProcessStanding(FRONT, ProcessState.WAITING, starts_in_s=4.2, reason="was ended by SIGKILL"),
+            ProcessStanding(WORKER, ProcessState.DOWN, reason="no Java was found"),
+        )
+        assert status_text(replace(seen(active(0)), processes=processes)) == (
+            "1 of 1 shard active; front starts again in 4 s: was ended by SIGKILL; worker down: no Java was found"
+        )
+
+    @pytest.mark.parametrize("state", [ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPED])
+    def test_those_that_are_well_or_not_wanted_are_not_named(self, state: ProcessState) -> None:
+        processes = (ProcessStanding(FRONT, state), ProcessStanding(WORKER, state))
+        assert status_text(replace(seen(active(0)), processes=processes)) == "1 of 1 shard active"
 
     def test_without_shards_it_says_what_is_waited_for(self) -> None:
         assert status_text(seen()) == "starting"

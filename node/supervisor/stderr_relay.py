@@ -1,4 +1,4 @@
-"""What a child says on stderr: passed on to our own as it comes, line by line, with its last line kept."""
+"""Passes a child's stderr on to our own as it comes, line by line, and keeps its last line."""
 
 import os
 import select
@@ -13,9 +13,9 @@ _KEPT = 4 << 10
 _STDERR = 2
 
 
-class Voice:
-    """Reads a pipe until all who hold its other end are gone. Its own thread does that, so that a child never waits for
-    the supervisor to be heard.
+class StderrRelay:
+    """Reads a pipe until every process that holds its other end is gone. A thread of its own does that, so that a child
+    never waits for the supervisor.
     """
 
     def __init__(self, pipe: IO[bytes], to: int = _STDERR) -> None:
@@ -24,10 +24,10 @@ class Voice:
         self._unfinished = b""
         self._last = b""
         os.set_blocking(pipe.fileno(), False)
-        threading.Thread(target=self._pass_on, name="voice", daemon=True).start()
+        threading.Thread(target=self._pass_on, name="stderr relay", daemon=True).start()
 
     def last_line(self) -> str:
-        """The last line that is not empty, of all that was said by now."""
+        """The last line that is not empty, of all that was written by now."""
         self._drain()
         with self._lock:
             return (self._unfinished.strip() or self._last)[-_KEPT:].decode("utf-8", "replace")
@@ -41,7 +41,7 @@ class Voice:
                 return
 
     def _drain(self) -> bool:
-        """Pass on what there is; whether that was all for ever."""
+        """Pass on what there is; whether the pipe has ended."""
         with self._lock:
             while not self._pipe.closed:
                 try:
@@ -49,27 +49,27 @@ class Voice:
                 except BlockingIOError:
                     return False
                 if not piece:
-                    self._say(self._unfinished)
+                    self._write(self._unfinished)
                     self._unfinished = b""
                     self._pipe.close()
                     return True
-                self._hear(piece)
+                self._take(piece)
             return True
 
-    def _hear(self, piece: bytes) -> None:
+    def _take(self, piece: bytes) -> None:
         """Whole lines go on at once, so that those of several children don't mix."""
-        heard = self._unfinished + piece
-        end = heard.rfind(b"\n") + 1
-        if not end and len(heard) > _LONGEST:
-            end = len(heard)
-        whole, self._unfinished = heard[:end], heard[end:]
-        self._say(whole)
+        taken = self._unfinished + piece
+        end = taken.rfind(b"\n") + 1
+        if not end and len(taken) > _LONGEST:
+            end = len(taken)
+        whole, self._unfinished = taken[:end], taken[end:]
+        self._write(whole)
 
-    def _say(self, text: bytes) -> None:
+    def _write(self, text: bytes) -> None:
         lines = [line for line in text.splitlines() if line.strip()]
         if lines:
             self._last = lines[-1].strip()
-        # Nobody may hear us any more (a terminal that was closed); the child goes on all the same.
+        # Our own stderr may be closed (a terminal that is gone); the child goes on all the same.
         with suppress(OSError):
             while text:
                 text = text[os.write(self._to, text) :]

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from strandline.node.stack import tether
+from strandline.node import tether
 from strandline.node.stack.process import ProcessIdentity
 from support.stack import PATIENCE, eventually, gone
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 # Starts a tethered program that waits for ever, tells its id, and waits for ever itself.
 PARENT = """
 import json, subprocess, sys
-from strandline.node.stack.tether import tethered
+from strandline.node.tether import tethered
 waits = [sys.executable, "-c", "import signal; signal.pause()"]
 child = subprocess.Popen(tethered(waits), start_new_session=True)
 print(json.dumps(child.pid), flush=True)

@@ -1,0 +1,146 @@
+"""The supervisor's end of the control socket: tells the front how the node is, and takes its requests."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from strandline.errors import StrandlineError
+from strandline.node.query.frames import FrameDamaged, Message
+from strandline.node.supervisor.control_messages import (
+    DONE,
+    RELOAD,
+    RESTART,
+    STATE,
+    Refusal,
+    error_message,
+    read_message,
+    reloaded_message,
+    write_message,
+)
+from strandline.node.supervisor.node_state import NodeState
+from strandline.node.supervisor.reloading import Reload
+
+_LOG = structlog.get_logger(__name__)
+_LONGEST_REQUEST = 1 << 16
+# A front that has the newest state waits for the next one; it hears twice a second that nothing else is wrong.
+_STATE_WAIT_S = 2.0
+
+
+class Controlled(Protocol):
+    """What the front may ask of the node. All calls come from the event loop."""
+
+    def state(self, version: int) -> NodeState:
+        """The node now, under this version."""
+        ...
+
+    def restart_shard(self, shard: int) -> None:
+        """A new process for a shard. Raises `NoSuchShard`."""
+        ...
+
+    async def reload(self) -> Reload:
+        """Read the settings again. Raises what is wrong with them, with nothing changed."""
+        ...
+
+
+class ControlServer:
+    """Serves from `start` to `close`. Its methods belong to one event loop; `publish` may be called by any thread."""
+
+    def __init__(self, path: Path, node: Controlled) -> None:
+        """The folder of `path` is private to this user, so whoever can connect may ask."""
+        self._path, self._node = path, node
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self._version = 0
+        self._changed = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._followed = 0
+        self._front_followed = asyncio.Event()
+
+    async def start(self) -> None:
+        """Listen."""
+        self._loop = asyncio.get_running_loop()
+        self._path.unlink(missing_ok=True)
+        self._server = await asyncio.start_unix_server(self._serve, str(self._path))
+        self._path.chmod(0o600)
+
+    async def close(self) -> None:
+        """Answer no more."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def publish(self) -> None:
+        """There is a new state."""
+        if self._loop is not None:
+            # The loop is closed before the supervisor's thread has ended.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._published)
+
+    async def front_follows(self, settings: int, is_there: Callable[[], bool], timeout: float) -> bool:
+        """Wait until the front has taken these settings over; False if that takes too long, or it is gone."""
+        deadline = asyncio.get_running_loop().time() + timeout
+        while self._followed < settings:
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0 or not is_there():
+                return False
+            self._front_followed.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._front_followed.wait(), min(left, 0.5))
+        return True
+
+    def _published(self) -> None:
+        self._version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+        try:
+            while True:
+                request = await read_message(reader, _LONGEST_REQUEST)
+                await write_message(writer, await self._reply(request))
+        except (EOFError, OSError, asyncio.CancelledError):
+            return
+        except FrameDamaged as error:
+            _LOG.warning("a control connection is closed", error=str(error))
+        finally:
+            writer.close()
+
+    async def _reply(self, request: Message) -> Message:
+        try:
+            return await self._answer(request)
+        except StrandlineError as error:
+            return error_message(error)
+        except (KeyError, TypeError, ValueError) as error:
+            return error_message(Refusal(f"the request {request.kind!r} can't be understood: {error}"))
+
+    async def _answer(self, request: Message) -> Message:
+        if request.kind == STATE:
+            return await self._state(int(request.fields["after"]), int(request.fields["settings"]))
+        if request.kind == RESTART:
+            self._node.restart_shard(int(request.fields["shard"]))
+            return Message(DONE, {})
+        if request.kind == RELOAD:
+            outcome = await self._node.reload()
+            return reloaded_message(outcome.changes)
+        raise Refusal(f"the supervisor does not know the request {request.kind!r}", remedy=_SAME_VERSION)
+
+    async def _state(self, after: int, settings: int) -> Message:
+        self._followed = settings
+        self._front_followed.set()
+        if after == self._version:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), _STATE_WAIT_S)
+        return Message(STATE, self._node.state(self._version).to_fields())
+
+
+_SAME_VERSION = "Supervisor and front have to be of one version: restart the node"

@@ -1,0 +1,79 @@
+"""The command lines of a node's child processes, and how they are started."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from strandline.node.supervisor.child import Child, ProcessChild
+
+# systemd set these for the process that it started, and for no other.
+_NOT_FOR_CHILDREN = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
+
+
+class Launcher(Protocol):
+    """Starts child processes, each of which reports at the socket that it is given. All raise `LaunchFailed`."""
+
+    def shard(self, shard: int, socket: Path, *, after_fencing: bool) -> Child:
+        """A shard. After a fencing it takes the shard only if its owner is gone."""
+        ...
+
+    def front(self, socket: Path) -> Child:
+        """The HTTP front."""
+        ...
+
+    def worker(self, socket: Path) -> Child:
+        """The replay worker."""
+        ...
+
+
+class ProcessLauncher:
+    """Starts `strandline shard`, `strandline front` and `strandline recover work`, tied to the calling thread: call it
+    from one that lives as long as the children should.
+    """
+
+    def __init__(
+        self, config: Path | None, environment: Mapping[str, str], folder: Path, *, listener: int | None = None
+    ) -> None:
+        """`folder` holds the sockets and a file about each process. `listener` is the descriptor of the socket that
+        fronts serve. `environment` is all of the children's; what systemd set for this process is left out of it.
+        """
+        self._config, self._folder, self._listener = config, folder, listener
+        self._environment = {name: value for name, value in environment.items() if name not in _NOT_FOR_CHILDREN}
+
+    def shard(self, shard: int, socket: Path, *, after_fencing: bool) -> ProcessChild:
+        command = shard_command(shard, socket, self._config, after_fencing=after_fencing)
+        return ProcessChild(command, self._folder / f"shard-{shard}.out", self._environment)
+
+    def front(self, socket: Path) -> ProcessChild:
+        if self._listener is None:
+            raise ValueError("there is no socket for the front to serve")
+        command = front_command(self._folder, self._listener, socket, self._config)
+        return ProcessChild(command, self._folder / "front.out", self._environment, descriptors=(self._listener,))
+
+    def worker(self, socket: Path) -> ProcessChild:
+        return ProcessChild(worker_command(socket, self._config), self._folder / "worker.out", self._environment)
+
+
+def shard_command(shard: int, socket: Path, config: Path | None, *, after_fencing: bool) -> list[str]:
+    """The command line of a shard's process, by this interpreter. It prints what ends it as JSON."""
+    fenced = ["--after-fencing"] if after_fencing else []
+    return _command(["shard", str(shard), "--socket", str(socket), "--shared-worker", *fenced], config)
+
+
+def front_command(folder: Path, listener: int, socket: Path, config: Path | None) -> list[str]:
+    """The command line of the front's process."""
+    return _command(
+        ["front", "--node-folder", str(folder), "--listen-fd", str(listener), "--socket", str(socket)], config
+    )
+
+
+def worker_command(socket: Path, config: Path | None) -> list[str]:
+    """The command line of the replay worker's process."""
+    return _command(["recover", "work", "--socket", str(socket)], config)
+
+
+def _command(arguments: list[str], config: Path | None) -> list[str]:
+    script = Path(sys.executable).with_name("strandline")
+    given = ["--config", str(config.resolve())] if config is not None else []
+    return [sys.executable, str(script), *arguments, *given, "--output", "json"]

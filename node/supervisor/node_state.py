@@ -1,0 +1,70 @@
+"""The state of a node as one value: what the supervisor knows, on its way to the front."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+from typing import Any
+
+from strandline.node.shard.report import ProcessFigures, ShardReport
+from strandline.node.supervisor.standing import ProcessStanding, ProcessState, ShardStanding
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node at one moment. `version` rises with each state that is published, and `settings` with each reload.
+    `waits_for` says why the shards are not known yet. `supervisor` has the figures of the supervisor's own process, and
+    `started_at` is when that was started. `watchdog_feeds` counts how often systemd's watchdog was fed.
+    """
+
+    version: int = 0
+    settings: int = 0
+    shards: tuple[ShardStanding, ...] = ()
+    processes: tuple[ProcessStanding, ...] = ()
+    waits_for: str = ""
+    started_at: int = 0
+    watchdog_feeds: int = 0
+    supervisor: ProcessFigures | None = None
+
+    def to_fields(self) -> Mapping[str, Any]:
+        """What goes into a frame's header, for `from_fields`: values that orjson writes as they are."""
+        return {field.name: getattr(self, field.name) for field in dataclass_fields(self)}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> "NodeState":
+        """What `to_fields` of the same version made. Raises `ValueError` for anything else."""
+        try:
+            supervisor = fields["supervisor"]
+            return cls(
+                int(fields["version"]),
+                int(fields["settings"]),
+                tuple(map(_shard, fields["shards"])),
+                tuple(map(_process, fields["processes"])),
+                str(fields["waits_for"]),
+                int(fields["started_at"]),
+                int(fields["watchdog_feeds"]),
+                ProcessFigures(**supervisor) if supervisor is not None else None,
+            )
+        except (LookupError, TypeError, AttributeError) as error:
+            raise ValueError(f"this is not the state of a node: {type(error).__name__}: {error}") from error
+
+
+def _shard(fields: Mapping[str, Any]) -> ShardStanding:
+    report = fields["report"]
+    return ShardStanding(
+        **{
+            **fields,
+            "state": ProcessState(fields["state"]),
+            "report": ShardReport.from_fields(dict(report)) if report is not None else None,
+        }
+    )
+
+
+def _process(fields: Mapping[str, Any]) -> ProcessStanding:
+    process = fields["process"]
+    return ProcessStanding(
+        **{
+            **fields,
+            "state": ProcessState(fields["state"]),
+            "process": ProcessFigures(**process) if process is not None else None,
+        }
+    )

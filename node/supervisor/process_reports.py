@@ -1,0 +1,29 @@
+"""How the front and the worker report to the supervisor: a service behind a `LinkServer`, in the child's process."""
+
+from strandline.node.query.answers import Answer
+from strandline.node.query.asks import Ask
+from strandline.node.query.link_socket import LinkBroken
+from strandline.node.query.queries import Cancellation, QueryUnavailable
+from strandline.node.shard.report import ProcessFigures
+from strandline.node.supervisor.heard import ProcessReport
+from strandline.node.supervisor.liveness import Stage
+
+
+class ProcessReports:
+    """A `LinkService` that reports and answers nothing else. One thread calls `turned`, any may ask."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage, self._turns = stage, 0
+
+    def turned(self) -> None:
+        """The loop that is watched has turned once more."""
+        self._turns += 1
+
+    def report(self) -> bytes:
+        return ProcessReport(ProcessFigures.now(), self._stage, self._turns).to_json()
+
+    def answer(self, _ask: Ask, _cancellation: Cancellation) -> Answer:
+        raise QueryUnavailable("this process is no shard")
+
+    def edition_file(self) -> int:
+        raise LinkBroken("this process is no shard")

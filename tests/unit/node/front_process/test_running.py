@@ -1,0 +1,201 @@
+"""One run of the front's process: its listener, its signs of life, and what it follows."""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.errors import ExitCode, Fatal
+from strandline.node.front_process.running import (
+    FrontRun,
+    NoListener,
+    TokensDoNotFit,
+    inherited_listener,
+    settings_for,
+)
+from strandline.node.http.listening import bound_socket
+from strandline.node.settings import Settings, load_settings
+from strandline.node.supervisor.heard import heard_from_process
+from strandline.node.supervisor.liveness import Stage
+from strandline.node.supervisor.reloading import Change, TakesEffect
+from strandline.node.supervisor.report_client import NoReport, ReportClient
+
+pytestmark = pytest.mark.unit
+
+CLOCK = SystemClock()
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with bound_socket("127.0.0.1:0") as made:
+        yield made
+
+
+def port(listener: socket.socket) -> int:
+    return int(listener.getsockname()[1])
+
+
+class TestListener:
+    def test_it_is_the_one_that_was_handed_on(self, listener: socket.socket) -> None:
+        with inherited_listener(os.dup(listener.fileno())) as found:
+            assert found.getsockname() == listener.getsockname()
+            assert not found.getblocking()
+
+    def test_what_is_no_listening_socket_is_refused(self, tmp_path: Path) -> None:
+        with (tmp_path / "file").open("wb") as file, pytest.raises(NoListener):
+            inherited_listener(file.fileno())
+        with pytest.raises(NoListener):
+            inherited_listener(987_654)
+        with socket.socket() as unbound, pytest.raises(NoListener) as caught:
+            inherited_listener(os.dup(unbound.fileno()))
+        assert caught.value.exit_code == ExitCode.USAGE
+
+    @pytest.mark.parametrize("written", ["127.0.0.1:0", "localhost:0"])
+    def test_an_address_that_means_it_stays_as_it_is_written(self, listener: socket.socket, written: str) -> None:
+        settings = Settings(http={"node_address": written})
+        assert settings_for(listener, settings) is settings
+
+    def test_another_address_in_the_file_is_not_believed(self, listener: socket.socket) -> None:
+        found = settings_for(listener, Settings(http={"node_address": "127.0.0.1:9460"}))
+        assert found.http.node_address == f"127.0.0.1:{port(listener)}"
+
+    def test_tokens_that_would_leave_the_real_address_open_are_refused(self) -> None:
+        with bound_socket("0.0.0.0:0") as everywhere, pytest.raises(TokensDoNotFit, match="read_token_file") as caught:
+            settings_for(everywhere, Settings(http={"node_address": "127.0.0.1:9460"}))
+        assert caught.value.exit_code == ExitCode.USAGE
+
+
+class Front:
+    def __init__(self, noted: list[str]) -> None:
+        self.noted, self.settings = noted, Settings()
+        self.failure: Exception | None = None
+
+    async def start(self) -> None:
+        self.noted.append("front starts")
+        if self.failure is not None:
+            raise self.failure
+
+    async def stop(self) -> None:
+        self.noted.append("front stops")
+
+    def reload(self, settings: Settings) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.settings = settings
+
+
+class Supervisor:
+    def __init__(self, noted: list[str]) -> None:
+        self.noted = noted
+
+    async def start(self) -> None:
+        self.noted.append("follows")
+
+    async def close(self) -> None:
+        self.noted.append("follows no more")
+
+    async def reload(self) -> tuple[Change, ...]:
+        return (Change("query.timeout", TakesEffect.AT_ONCE),)
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.noted: list[str] = []
+        self.front, self.supervisor = Front(self.noted), Supervisor(self.noted)
+        self.path = folder / "front.sock"
+        self.read: Callable[[], Settings] = Settings
+        self.applied: list[Settings] = []
+
+    def _read(self) -> Settings:
+        return self.read()
+
+    def made(self) -> FrontRun:
+        return FrontRun(
+            self.front,
+            self.supervisor,
+            Settings(),
+            self.path,
+            CLOCK,
+            read_settings=self._read,
+            apply=self.applied.append,
+        )
+
+    def run(self, act: Callable[[], bool], *, then: signal.Signals = signal.SIGTERM) -> None:
+        """Run until this holds, and end it by a signal."""
+
+        async def life() -> None:
+            running = asyncio.create_task(self.made().run())
+            async with asyncio.timeout(30):
+                while not running.done() and not await asyncio.to_thread(act):
+                    await asyncio.sleep(0.005)
+                if not running.done():
+                    os.kill(os.getpid(), then)
+                await running
+
+        asyncio.run(life())
+
+
+@pytest.fixture
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("f"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_knows_the_node_before_it_answers_and_ends_on_a_signal(world: World, number: signal.Signals) -> None:
+    world.run(world.path.exists, then=number)
+    assert world.noted == ["follows", "front starts", "front stops", "follows no more"]
+    assert not world.path.exists()
+
+
+def test_its_reports_say_that_its_loop_turns(world: World) -> None:
+    turns = set()
+    with closing(ReportClient(world.path, CLOCK)) as client:
+
+        def turned_twice() -> bool:
+            try:
+                heard = heard_from_process(client.ask(5.0))
+            except NoReport:
+                return False
+            assert (heard.stage, heard.process.pid) == (Stage.STEADY, os.getpid())
+            turns.add(heard.mark)
+            return len(turns) > 2
+
+        world.run(turned_twice)
+
+
+def test_one_that_can_t_serve_ends_with_the_reason_and_reports_nothing(world: World) -> None:
+    world.front.failure = Fatal("the certificate can't be used")
+    with pytest.raises(Fatal, match="certificate"):
+        world.run(lambda: False)
+    assert not world.path.exists()
+
+
+def test_new_settings_are_followed_as_far_as_they_can_be(world: World) -> None:
+    world.read = lambda: Settings(query={"max_series": 7}, http={"connections": 9}, log={"level": "debug"})
+    asyncio.run(world.made().follow())
+    assert world.front.settings.query.max_series == 7
+    assert world.front.settings.http.connections == 1000, "that one waits for a restart"
+    assert world.applied == [world.front.settings]
+
+
+def test_settings_that_can_t_be_taken_over_change_nothing(world: World) -> None:
+    run = world.made()
+    world.read = lambda: load_settings(Path("/nowhere.toml"), {})
+    with pytest.raises(Exception, match=r"nowhere|wrong"):
+        asyncio.run(run.follow())
+    world.read = lambda: Settings(query={"max_series": 7})
+    world.front.failure = Fatal("the certificate can't be used")
+    with pytest.raises(Fatal):
+        asyncio.run(run.follow())
+    assert world.applied == []
+
+
+def test_a_reload_over_http_tells_what_the_supervisor_told(world: World) -> None:
+    outcome = asyncio.run(world.made().reload_node())
+    assert outcome.names(TakesEffect.AT_ONCE) == ("query.timeout",)

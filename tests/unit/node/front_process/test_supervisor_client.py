@@ -1,0 +1,294 @@
+"""The front's end of the control socket: a supervisor that comes and goes, and one that answers nonsense."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from strandline.clock import SystemClock
+from strandline.errors import Fatal
+from strandline.node.front_process import supervisor_client as client_module
+from strandline.node.front_process.supervisor_client import SupervisorClient, SupervisorUnreachable
+from strandline.node.query.frames import Message
+from strandline.node.supervisor.control_messages import RELOADED, STATE, read_message, write_message
+from strandline.node.supervisor.control_server import ControlServer
+from strandline.node.supervisor.node_state import NodeState
+from strandline.node.supervisor.reloading import Reload
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+
+pytestmark = pytest.mark.unit
+
+
+class Link:
+    def __init__(self, shard: int) -> None:
+        self.shard, self.closed = shard, False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Node:
+    """A node whose state a test decides."""
+
+    def __init__(self) -> None:
+        self.shards: Sequence[int] = (0, 1)
+        self.settings = 0
+
+    def state(self, version: int) -> NodeState:
+        standings = tuple(ShardStanding(shard, ProcessState.STARTING) for shard in self.shards)
+        return NodeState(version, self.settings, standings, started_at=5)
+
+    def restart_shard(self, shard: int) -> None:
+        raise AssertionError(shard)
+
+    async def reload(self) -> Reload:
+        raise AssertionError
+
+
+class World:
+    """A control socket, and a client of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.node = folder / "node.sock", Node()
+        self.follow: Callable[[], Awaitable[None]] = self._follow
+        self.followed = 0
+        self.client = SupervisorClient(self.path, Link, SystemClock(), on_reload=self._on_reload)
+
+    async def _follow(self) -> None:
+        self.followed += 1
+
+    async def _on_reload(self) -> None:
+        await self.follow()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            while not condition():
+                await asyncio.sleep(0.002)
+
+    async def served(self) -> ControlServer:
+        server = ControlServer(self.path, self.node)
+        await server.start()
+        return server
+
+
+@pytest.fixture
+def world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(client_module, "_AGAIN_S", 0.01)
+    return World(tmp_path_factory.mktemp("c"))
+
+
+def test_there_is_a_state_and_a_way_to_each_shard_once_it_has_started(world: World) -> None:
+    async def life() -> None:
+        server = await world.served()
+        await world.client.start()
+        assert [shard.shard for shard in world.client.shards()] == [0, 1]
+        assert sorted(world.client.clients()) == [0, 1]
+        assert world.client.started_ms() == 5
+        assert world.client.state_age_s() < 10
+        await world.client.close()
+        await server.close()
+
+    asyncio.run(life())
+
+
+def test_without_a_supervisor_it_does_not_start(world: World) -> None:
+    with pytest.raises(SupervisorUnreachable):
+        asyncio.run(world.client.start())
+
+
+def test_shards_that_come_and_go_get_and_lose_their_way_and_others_keep_it(world: World) -> None:
+    async def life() -> None:
+        server = await world.served()
+        await world.client.start()
+        before = world.client.clients()
+        world.node.shards = (1, 2)
+        server.publish()
+        await world.until(lambda: sorted(world.client.clients()) == [1, 2])
+        assert world.client.clients()[1] is before[1]
+        assert (before[0].closed, before[1].closed) == (True, False)
+        after = world.client.clients()
+        await world.client.close()
+        assert all(link.closed for link in after.values())
+        await server.close()
+
+    asyncio.run(life())
+
+
+def test_while_the_supervisor_is_gone_the_last_state_holds_and_it_is_found_again(world: World) -> None:
+    async def life() -> None:
+        server = await world.served()
+        await world.client.start()
+        await server.close()
+        with structlog.testing.capture_logs() as logs:
+            await world.until(lambda: any("does not answer" in line["event"] for line in logs))
+        assert [shard.shard for shard in world.client.shards()] == [0, 1]
+        with pytest.raises(SupervisorUnreachable):
+            await world.client.restart_shard(0)
+        world.node.shards = (4,)
+        server = await world.served()
+        await world.until(lambda: sorted(world.client.clients()) == [4])
+        await world.client.close()
+        await server.close()
+
+    asyncio.run(life())
+
+
+def test_settings_that_were_reloaded_are_followed_once(world: World) -> None:
+    async def life() -> None:
+        server = await world.served()
+        await world.client.start()
+        assert world.followed == 0, "there was no reload"
+        for reload in (1, 2):
+            world.node.settings = reload
+            server.publish()
+            assert await server.front_follows(reload, lambda: True, 20.0)
+            assert world.followed == reload
+        server.publish()
+        await world.until(lambda: world.client.state().version >= 3)
+        assert world.followed == 2
+        await world.client.close()
+        await server.close()
+
+    asyncio.run(life())
+
+
+def test_a_front_that_starts_after_a_reload_follows_it_lest_it_has_read_the_file_before(world: World) -> None:
+    async def life() -> None:
+        world.node.settings = 3
+        server = await world.served()
+        await world.client.start()
+        assert world.followed == 1
+        await world.client.close()
+        await server.close()
+
+    asyncio.run(life())
+
+
+def test_settings_that_the_front_can_t_take_over_are_told_and_nobody_waits_for_it(world: World) -> None:
+    async def broken() -> None:
+        raise Fatal("the file is broken by now")
+
+    async def life() -> None:
+        server = await world.served()
+        await world.client.start()
+        world.follow = broken
+        world.node.settings = 1
+        with structlog.testing.capture_logs() as logs:
+            server.publish()
+            assert await server.front_follows(1, lambda: True, 20.0)
+        assert any("the file is broken" in line.get("error", "") for line in logs)
+        await world.client.close()
+        await server.close()
+
+    asyncio.run(life())
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_front_that_does_not_follow_is_waited_for_only_so_long(world: World, is_there: bool) -> None:
+    async def life() -> None:
+        server = await world.served()
+        assert not await server.front_follows(1, lambda: is_there, 0.05 if is_there else 600.0)
+        await server.close()
+
+    asyncio.run(life())
+
+
+class Lying:
+    """A supervisor that answers each message with the next of these: bytes as they are, or a message."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await read_message(reader, 1 << 20)
+            answer = self.answers.pop(0) if self.answers else b""
+            if isinstance(answer, Message):
+                await write_message(writer, answer)
+            else:
+                writer.write(answer)
+        except EOFError:
+            pass
+        finally:
+            writer.close()
+
+
+NONSENSE = (
+    b"",
+    b"x" * 100,
+    b"SLQ1" + b"\x00" * 3,
+    Message("something", {}),
+    Message(STATE, {}),
+    Message(STATE, {"shards": 1}),
+)
+
+
+@pytest.mark.parametrize("answer", NONSENSE)
+def test_nonsense_at_the_start_is_an_error_that_is_worth_another_try(world: World, answer: Any) -> None:
+    async def life() -> None:
+        server = await asyncio.start_unix_server(Lying(answer).serve, str(world.path))
+        with pytest.raises(SupervisorUnreachable):
+            await world.client.start()
+        server.close()
+
+    asyncio.run(life())
+
+
+@pytest.mark.parametrize("answer", NONSENSE)
+def test_nonsense_later_changes_nothing_and_is_got_over(world: World, answer: Any) -> None:
+    good = [Message(STATE, NodeState(version, shards=_shards(version)).to_fields()) for version in (1, 2)]
+
+    async def life() -> None:
+        server = await asyncio.start_unix_server(Lying(good[0], answer, good[1]).serve, str(world.path))
+        await world.client.start()
+        assert sorted(world.client.clients()) == [1]
+        await world.until(lambda: sorted(world.client.clients()) == [2])
+        await world.client.close()
+        server.close()
+
+    asyncio.run(life())
+
+
+def _shards(number: int) -> tuple[ShardStanding, ...]:
+    return (ShardStanding(number, ProcessState.STARTING),)
+
+
+def test_an_answer_to_a_reload_that_says_nothing_is_no_success(world: World) -> None:
+    async def life() -> None:
+        server = await asyncio.start_unix_server(Lying(Message(RELOADED, {})).serve, str(world.path))
+        with pytest.raises(SupervisorUnreachable, match="can't be read"):
+            await world.client.reload()
+        server.close()
+
+    asyncio.run(life())
+
+
+@pytest.mark.parametrize(
+    "message", [Message("dance", {}), Message(STATE, {}), Message("restart", {"shard": "x"}), Message("restart", {})]
+)
+def test_the_supervisor_refuses_what_it_does_not_understand_and_goes_on(world: World, message: Message) -> None:
+    async def life() -> None:
+        server = await world.served()
+        reader, writer = await asyncio.open_unix_connection(str(world.path))
+        for _ in range(2):
+            await write_message(writer, message)
+            assert (await read_message(reader, 1 << 20)).kind == "error"
+        writer.close()
+        await server.close()
+
+    asyncio.run(life())
+
+
+def test_the_supervisor_closes_a_connection_that_sends_no_frames(world: World) -> None:
+    async def life() -> None:
+        server = await world.served()
+        reader, writer = await asyncio.open_unix_connection(str(world.path))
+        writer.write(b"GET / HTTP/1.1\r\n\r\n" * 10)
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+        writer.close()
+        await server.close()
+
+    asyncio.run(life())

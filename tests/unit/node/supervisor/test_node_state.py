@@ -1,0 +1,62 @@
+"""The node's state on its way from the supervisor to the front."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from strandline.node.shard.report import ProcessFigures
+from strandline.node.supervisor.node_state import NodeState
+from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
+from support.told_figures import full_report
+
+pytestmark = pytest.mark.unit
+
+FIGURES = ProcessFigures(4711, 12.5, 1000, 2000)
+FULL = NodeState(
+    7,
+    3,
+    (
+        ShardStanding(0, ProcessState.RUNNING, 4000, 2, report=full_report()),
+        ShardStanding(
+            5, ProcessState.WAITING, restarts=1, starts_in_s=2.5, exit_code=-9, reason="was ended by SIGKILL"
+        ),
+    ),
+    (
+        ProcessStanding(FRONT, ProcessState.RUNNING, 4001, process=FIGURES),
+        ProcessStanding(WORKER, ProcessState.DOWN, restarts=5, exit_code=1, reason="no Java"),
+    ),
+    "no broker answers",
+    1_794_800_000_000,
+    12,
+    FIGURES,
+)
+
+
+def travelled(state: NodeState) -> Any:
+    return orjson.loads(orjson.dumps(state.to_fields()))
+
+
+@pytest.mark.parametrize("state", [NodeState(), FULL])
+def test_what_arrives_is_what_was_sent(state: NodeState) -> None:
+    assert NodeState.from_fields(travelled(state)) == state
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda fields: fields.pop("shards"),
+        lambda fields: fields.update(shards=[{}]),
+        lambda fields: fields["shards"][0].update(state="asleep"),
+        lambda fields: fields["shards"][0].update(new_field=1),
+        lambda fields: fields["shards"][0]["report"].update(status=None),
+        lambda fields: fields.update(processes=[7]),
+        lambda fields: fields.update(version="x"),
+        lambda fields: fields.update(supervisor={"pid": 1}),
+    ],
+)
+def test_what_is_no_state_is_an_error_that_the_front_knows(damage: Any) -> None:
+    fields = travelled(FULL)
+    damage(fields)
+    with pytest.raises(ValueError, match=r"state|asleep|invalid literal"):
+        NodeState.from_fields(fields)

@@ -1,0 +1,106 @@
+"""Asking a child for its report: over a real socket, with children that answer, hang, lie and are replaced."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.node.query import link_server
+from strandline.node.query.link_server import LinkServer
+from strandline.node.supervisor.heard import heard_from_process
+from strandline.node.supervisor.liveness import Stage
+from strandline.node.supervisor.process_reports import ProcessReports
+from strandline.node.supervisor.report_client import REPORT, NoReport, ReportClient
+from strandline.node.supervisor.role import NotHeard, front_role
+
+pytestmark = pytest.mark.unit
+
+CLOCK = SystemClock()
+
+
+@pytest.fixture
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("r") / "front.sock"
+
+
+@pytest.fixture
+def client(path: Path) -> Iterator[ReportClient]:
+    with closing(ReportClient(path, CLOCK)) as made:
+        yield made
+
+
+def test_both_ends_have_the_same_word_for_it() -> None:
+    assert REPORT == link_server.REPORT
+
+
+def test_a_report_says_how_often_the_loop_has_turned(path: Path, client: ReportClient) -> None:
+    reports = ProcessReports(Stage.STEADY)
+    with LinkServer(path, reports, CLOCK):
+        first = heard_from_process(client.ask(5.0))
+        reports.turned()
+        second = heard_from_process(client.ask(5.0))
+    assert (first.mark, second.mark) == (("steady", 0), ("steady", 1))
+
+
+def test_without_a_process_there_is_no_report(client: ReportClient) -> None:
+    with pytest.raises(NoReport, match="No such file"):
+        client.ask(5.0)
+
+
+def test_the_next_process_is_asked_over_a_new_connection_without_a_failure(path: Path, client: ReportClient) -> None:
+    for turns in range(3):
+        reports = ProcessReports(Stage.STEADY)
+        for _ in range(turns):
+            reports.turned()
+        with LinkServer(path, reports, CLOCK):
+            assert heard_from_process(client.ask(5.0)).mark == ("steady", turns)
+
+
+def test_one_that_does_not_answer_is_not_waited_for_longer_than_said(path: Path, client: ReportClient) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(1)
+        with pytest.raises(NoReport, match="time limit"):
+            client.ask(0.05)
+
+
+@pytest.mark.parametrize("lie", [b"x" * 64, b"SLQ1" + b"\xff" * 60, b""])
+def test_what_is_no_frame_is_no_report(path: Path, client: ReportClient, lie: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(1)
+
+        def lies() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(lie)
+
+        thread = threading.Thread(target=lies)
+        thread.start()
+        with pytest.raises(NoReport):
+            client.ask(5.0)
+        thread.join()
+
+
+def test_a_report_of_another_version_is_told_as_such(path: Path) -> None:
+    class Other(ProcessReports):
+        def report(self) -> bytes:
+            return b'{"stage": "dozing"}'
+
+    role = front_role(None, path.parent, CLOCK)  # type: ignore[arg-type]
+    with LinkServer(path, Other(Stage.STEADY), CLOCK), pytest.raises(NotHeard, match="Restart the node"):
+        role.hear(5.0)
+    role.close()
+
+
+def test_a_process_that_only_reports_answers_no_question(path: Path, client: ReportClient) -> None:
+    reports = ProcessReports(Stage.STARTING)
+    with LinkServer(path, reports, CLOCK), pytest.raises(Exception, match="no shard"):
+        reports.answer(None, None)  # type: ignore[arg-type]
+    with pytest.raises(NoReport):
+        client.ask(1.0)

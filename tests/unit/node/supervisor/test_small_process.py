@@ -1,0 +1,36 @@
+"""The supervisor's process stays small: it loads nothing that its children need for their work."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+HEAVY = (
+    "aiohttp",
+    "cassandra",
+    "lucene",
+    "llvmlite",
+    "numba",
+    "pandas",
+    "pcodec",
+    "prometheus_client",
+    "pyarrow",
+    "pyroaring",
+    "pyspark",
+)
+# Of 70 MB most is pydantic, Kafka's client and numpy. The front has three times as much before its first request.
+MOST_RESIDENT_KB = 110_000
+
+
+def test_strandline_node_imports_none_of_them_and_takes_little_memory() -> None:
+    code = (
+        "import sys, strandline.node.cli.main, strandline.node.cli.node\n"
+        f"print(*[name for name in {HEAVY!r} if name in sys.modules])\n"
+        "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmRSS')))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found, resident_kb = ended.stdout.splitlines()
+    assert found == ""
+    assert int(resident_kb) < MOST_RESIDENT_KB
