@@ -95,6 +95,13 @@ class ProcessKeeper:
         return self._leaving and self._run is None
 
     @property
+    def starts_in_s(self) -> float:
+        """How long it is until a process is started; infinite if none is to be."""
+        if self._run is not None or not self._wanted or self._start_at is None:
+            return float("inf")
+        return max(0.0, self._start_at - self._clock.monotonic())
+
+    @property
     def liveness(self) -> Liveness | None:
         """The process' signs of life, while there is one."""
         return self._run.liveness if self._run is not None else None
@@ -165,7 +172,7 @@ class ProcessKeeper:
             self._state(),
             pid=run.child.pid if run is not None else None,
             restarts=self._restarts,
-            starts_in_s=self._pause() if run is None and self._wanted else None,
+            starts_in_s=self.starts_in_s if self.starts_in_s < float("inf") else None,
             exit_code=self._exit_code,
             reason=self._reason if run is None else run.why_killed if run.killed else "",
             process=run.heard.process if run is not None and run.heard is not None else None,
@@ -177,9 +184,6 @@ class ProcessKeeper:
         if self._leaving or not self._wanted:
             return ProcessState.STOPPED
         return ProcessState.WAITING if self._start_at is not None else ProcessState.DOWN
-
-    def _pause(self) -> float | None:
-        return max(0.0, self._start_at - self._clock.monotonic()) if self._start_at is not None else None
 
     def _start(self, now: float) -> None:
         self._restarts += self._is_restart

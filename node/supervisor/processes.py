@@ -130,6 +130,11 @@ class NodeProcesses:
         """Whether all were asked to end, and have."""
         return all(keeper.is_gone for keeper in self._all())
 
+    @property
+    def next_start_s(self) -> float:
+        """How long it is until the next process is started; infinite if none is to be."""
+        return min((keeper.starts_in_s for keeper in self._all()), default=float("inf"))
+
     def shards(self) -> tuple[ShardStanding, ...]:
         """In the order of their numbers."""
         return tuple(_shard_standing(shard, self._shards[shard]) for shard in sorted(self._shards))

@@ -191,7 +191,7 @@ class Supervisor:
         try:
             while not self._stopping.is_set():
                 self._turn()
-                self._wake.wait(_TURN_S)
+                self._wake.wait(min(_TURN_S, self._processes.next_start_s))
                 self._wake.clear()
             self._do_asked()
             self._processes.leave()

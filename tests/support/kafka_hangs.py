@@ -11,9 +11,9 @@ from support.real_kafka import eventually
 
 
 @contextmanager
-def hanging(stack: Stack) -> Iterator[None]:
-    """Inside, it does."""
-    pid = stack.record.servers[0].process.pid
+def hanging(stack: Stack, server: int = 0) -> Iterator[None]:
+    """Inside, it does; or another server of the stack does."""
+    pid = stack.record.servers[server].process.pid
     os.kill(pid, signal.SIGSTOP)
     try:
         # Its threads go on for a moment.

@@ -13,11 +13,11 @@ import pytest
 
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import ExitCode
-from strandline.node.query.link_client import LinkClient
 from strandline.node.settings import load_with_origins
 from strandline.node.stack import Stack
 from strandline.node.stack.process import ProcessIdentity
 from strandline.node.supervisor.assembling import assembled_supervisor
+from strandline.node.supervisor.socket_folder import socket_folder
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
 from strandline.node.supervisor.supervisor import Supervisor
 from support.deployment import Deployment
@@ -42,28 +42,27 @@ def deployment(stack: Stack, tmp_path: Path) -> Iterator[Deployment]:
 
 
 @contextmanager
-def supervised(settings: Path) -> Iterator[Supervisor[LinkClient]]:
+def supervised(settings: Path) -> Iterator[Supervisor]:
     loaded = load_with_origins(settings, {})
-    with assembled_supervisor(
-        loaded, os.environ, CLOCK, lambda shard, path: LinkClient(path, shard, CLOCK)
-    ) as supervisor:
+    with socket_folder({}) as folder, assembled_supervisor(loaded, os.environ, CLOCK, folder) as supervisor:
         supervisor.start()
         yield supervisor
 
 
-def until(what: Callable[[], bool], supervisor: Supervisor[LinkClient], timeout: float = 120) -> None:
+def until(what: Callable[[], bool], supervisor: Supervisor, timeout: float = 120) -> None:
     assert wait_until(what, timeout=timeout, clock=CLOCK), supervisor.shards()
 
 
-def all_active(supervisor: Supervisor[LinkClient]) -> Callable[[], bool]:
+def all_active(supervisor: Supervisor) -> Callable[[], bool]:
     return lambda: len(supervisor.shards()) == 2 and all(shard.is_active for shard in supervisor.shards())
 
 
-def standing(supervisor: Supervisor[LinkClient], shard: int) -> ShardStanding:
+def standing(supervisor: Supervisor, shard: int) -> ShardStanding:
+    until(lambda: len(supervisor.shards()) > shard, supervisor)
     return supervisor.shards()[shard]
 
 
-def pid_of(supervisor: Supervisor[LinkClient], shard: int) -> int:
+def pid_of(supervisor: Supervisor, shard: int) -> int:
     pid = standing(supervisor, shard).pid
     assert pid is not None
     return pid
@@ -179,10 +178,10 @@ def node(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> It
             started.process.wait()
 
 
-def test_a_killed_node_takes_its_shards_with_it(node: Node) -> None:
+def test_a_killed_node_takes_its_processes_with_it(node: Node) -> None:
     node.wait_for("READY=1")
     family = node.family()
-    assert len(family) == 3, "the node and two shards"
+    assert len(family) == 4, "the supervisor, its front and two shards"
     node.process.kill()
     node.process.wait()
     assert wait_until(lambda: not any(process.alive() for process in family), timeout=30, clock=CLOCK)
@@ -197,7 +196,7 @@ def test_systemd_hears_of_start_reload_and_stop(node: Node, deployment: Deployme
     node.wait_for("RELOADING=1")
     node.wait_for("READY=1")
     node.wait_for("STATUS=1 of 1 shard active")
-    assert wait_until(lambda: len(node.family()) == 2, timeout=30, clock=CLOCK)
+    assert wait_until(lambda: len(node.family()) == 3, timeout=30, clock=CLOCK)
     node.wait_for("WATCHDOG=1")
     deployment.settings.write_text("no toml at all")
     node.process.send_signal(signal.SIGHUP)

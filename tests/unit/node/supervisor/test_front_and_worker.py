@@ -31,7 +31,7 @@ class TestFront:
         shards = [node.child(shard).pid for shard in (0, 1)]
         node.pass_time(120)
         node.end(-9, FRONT)
-        assert node.other(FRONT).starts_in_s == pytest.approx(0.1)
+        assert node.other(FRONT).starts_in_s == node.processes.next_start_s == pytest.approx(0.1)
         assert node.other(FRONT).reason == "was ended by SIGKILL"
         node.pass_time(1)
         assert (node.other(FRONT).state, node.other(FRONT).restarts) == (ProcessState.RUNNING, 1)

@@ -1,0 +1,246 @@
+"""The processes of a node: what happens to one of them does not touch the others. On a real Kafka and a real Cassandra,
+with a real Spark.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.errors import ExitCode
+from strandline.node.demo.programs import Program
+from strandline.node.stack import Stack
+from strandline.node.stack.ports import LOOPBACK, free_ports
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+from support.deployment import HOUR, Deployment
+from support.kafka_hangs import hanging
+from support.prometheus import Asked
+from support.service import Service, eventually, service
+
+pytestmark = pytest.mark.system
+
+CLOCK = SystemClock()
+NODE = "/api/v1/strandline/shards"
+ADMIN_TOKEN = "an-admin-token-of-a-test"
+HANG_AFTER_S = 5
+# On two cores with nothing else on them the front is back after 1.5 to 2 s, nearly all of it for Python's imports. The
+# rest is for machines that do other things at the same time.
+BACK_S = 15.0
+
+
+@pytest.fixture(scope="module")
+def running(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("processes")
+    token = folder / "admin-token"
+    token.write_text(ADMIN_TOKEN + "\n", encoding="utf-8")
+    token.chmod(0o600)
+    http, node = {"admin_token_file": str(token)}, {"hang_after": f"{HANG_AFTER_S}s"}
+    with service(stack, folder / "service", replay={"mode": "direct"}, node=node, http=http) as made:
+        yield made
+
+
+def process(node: Asked, name: str) -> dict[str, Any]:
+    (found,) = [one for one in node.data(NODE)["processes"] if one["name"] == name]
+    return dict(found)
+
+
+def shard_pids(node: Asked) -> list[int]:
+    return [shard["pid"] for shard in node.data(NODE)["shards"]]
+
+
+class Writer:
+    """Writes one series after the other through the gateway, until it is left."""
+
+    def __init__(self, gateway: Asked, name: str) -> None:
+        self.written, self.failures = 0, list[str]()
+        self._gateway, self._name, self._leave = gateway, name, threading.Event()
+        self._thread = threading.Thread(target=self._write)
+
+    def __enter__(self) -> "Writer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave.set()
+        self._thread.join()
+
+    def _write(self) -> None:
+        while not self._leave.is_set():
+            labels = [("__name__", self._name), ("number", str(self.written))]
+            try:
+                body = compress(encode_request([Series(labels, [(CLOCK.now_ms(), 1.0)])]))
+                self._gateway.post("/api/v1/write", body)
+                self.written += 1
+            except (OSError, AssertionError) as error:
+                self.failures.append(repr(error))
+
+
+def test_a_front_that_is_killed_under_load_is_back_and_ingestion_does_not_notice(running: Service) -> None:
+    node = running.node
+    shards, front = shard_pids(node), process(node, "front")
+    with Writer(running.gateway, "while_killed") as writer:
+        eventually(lambda: node.data("/api/v1/series", match="while_killed"), "what is written is found")
+        os.kill(front["pid"], signal.SIGKILL)
+        killed, before = CLOCK.monotonic(), writer.written
+        # Nobody is refused: the connection waits in the backlog for the next front.
+        assert node.ask("/api/v1/labels")[0] == 200
+        took = CLOCK.monotonic() - killed
+        away = writer.written
+        assert away > before, "writes went on meanwhile"
+    assert not writer.failures
+    assert took < BACK_S
+    assert shard_pids(node) == shards
+    eventually(
+        lambda: len(node.data("/api/v1/series", match="while_killed", limit=100_000)) == writer.written,
+        "all that was written is found",
+    )
+    again = process(node, "front")
+    assert again["pid"] != front["pid"]
+    assert again["restarts"] == front["restarts"] + 1
+    assert [shard["restarts"] for shard in node.data(NODE)["shards"]] == [0, 0]
+    assert f'strandline_process_restarts_total{{process="front"}} {again["restarts"]}' in metrics(node)
+
+
+def metrics(node: Asked) -> str:
+    return node.ask("/metrics")[1].decode()
+
+
+def test_a_front_that_stands_still_is_replaced(running: Service) -> None:
+    node = running.node
+    shards, front = shard_pids(node), process(node, "front")
+    os.kill(front["pid"], signal.SIGSTOP)
+    stopped = CLOCK.monotonic()
+    # It waits in the backlog, or in the hands of the one that stands still, whose death closes the connection.
+    eventually(lambda: answers(node), "another front answers")
+    assert CLOCK.monotonic() - stopped >= HANG_AFTER_S / 2
+    assert process(node, "front")["pid"] != front["pid"]
+    assert shard_pids(node) == shards
+
+
+def answers(node: Asked) -> bool:
+    try:
+        return node.ask("/-/healthy")[0] == 200
+    except (OSError, AssertionError):
+        return False
+
+
+def test_a_shard_is_restarted_and_settings_are_reloaded_through_the_front(running: Service) -> None:
+    node, before = running.node, shard_pids(running.node)
+
+    def order(path: str) -> tuple[int, bytes]:
+        return node.ask(path, method="POST", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+
+    assert order(f"{NODE}/0/restart")[0] == 202
+    eventually(lambda: shard_pids(node)[0] not in (None, before[0]), "shard 0 has another process")
+    running.wait_until_ready()
+    assert shard_pids(node)[1] == before[1]
+    assert order(f"{NODE}/9/restart")[0] == 404
+    text = running.settings.read_text()
+    try:
+        running.settings.write_text(text + '\n[query]\nmax_series = 12345\nlookback = "4m"\n')
+        status, body = order("/-/reload")
+        assert (status, json.loads(body)["data"]["changed"]) == (
+            200,
+            {"at once": ["query.lookback", "query.max_series"]},
+        )
+        running.settings.write_text("no toml at all")
+        assert order("/-/reload")[0] == 500
+        assert answers(node)
+    finally:
+        running.settings.write_text(text)
+
+
+def test_an_address_that_another_process_has_is_told_at_once(tmp_path: Path) -> None:
+    with socket.create_server((LOOPBACK, 0)) as taken:
+        environ = {**os.environ, "STRANDLINE_HTTP__NODE_ADDRESS": f"{LOOPBACK}:{taken.getsockname()[1]}"}
+        script = Path(sys.executable).with_name("strandline")
+        ended = subprocess.run(
+            [sys.executable, str(script), "node", "--output", "json"],
+            env={**environ, "TMPDIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert ended.returncode == ExitCode.FAILED
+    assert "another process listens there" in json.loads(ended.stdout)["error"]["message"]
+
+
+@contextmanager
+def node_of(deployment: Deployment, address: str) -> Iterator[tuple[Program, Asked]]:
+    program = Program(["node", "--config", str(deployment.settings)], deployment.folder / "node.log")
+    try:
+        program.wait_for_answer(address, "/-/healthy", CLOCK, timeout=60)
+        yield program, Asked(address)
+    finally:
+        program.end()
+
+
+@pytest.fixture
+def address() -> str:
+    return f"{LOOPBACK}:{free_ports(1)[0]}"
+
+
+def jobs(node: Asked, shard: int, state: str) -> int:
+    found: dict[str, int] = node.data(NODE)["shards"][shard]["replay_jobs"]
+    return found.get(state, 0)
+
+
+def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
+    stack: Stack, tmp_path: Path, address: str
+) -> None:
+    # One job a wave, so that there is something to be killed in the middle of.
+    deployment = Deployment(stack, tmp_path, partitions=2, replay={"wave_records": 1}, http={"node_address": address})
+    this_hour = CLOCK.now_ms() // HOUR * HOUR
+    for partition in (0, 1):
+        deployment.produce_hours(6, records=50, series=200, partition=partition)
+    with closing(deployment.store), node_of(deployment, address) as (_, node):
+        eventually(lambda: process(node, "worker")["pid"] is not None, "the node starts a worker", timeout=120)
+        worker, shards = process(node, "worker")["pid"], shard_pids(node)
+        eventually(lambda: jobs(node, 1, "leased") or jobs(node, 1, "done"), "shard 1 is replayed", timeout=120)
+        os.kill(shards[0], signal.SIGKILL)
+        eventually(lambda: node.data(NODE)["shards"][0]["restarts"] == 1, "shard 0 is started again")
+        assert process(node, "worker")["pid"] == worker, "the worker is not that shard's"
+        assert shard_pids(node)[1] == shards[1]
+        done = jobs(node, 1, "done")
+        eventually(lambda: jobs(node, 1, "done") != done, "the replay goes on", timeout=120)
+        if (pid := process(node, "worker")["pid"]) is not None:
+            os.kill(pid, signal.SIGKILL)
+        eventually(node.is_ready, "both are active in the end", timeout=240)
+        assert node.data(NODE)["shards"][1]["restarts"] == 0
+        eventually(
+            lambda: process(node, "worker")["process"] == "stopped", "the worker is no longer needed", timeout=120
+        )
+        for partition in (0, 1):
+            deployment.check_stored(partition, before=this_hour)
+
+
+def test_a_stop_while_cassandra_hangs_takes_no_longer_than_it_may(stack: Stack, tmp_path: Path, address: str) -> None:
+    stop_timeout_s = 8
+    deployment = Deployment(
+        stack,
+        tmp_path,
+        partitions=2,
+        replay={"mode": "direct"},
+        http={"node_address": address},
+        node={"stop_timeout": f"{stop_timeout_s}s"},
+    )
+    deployment.produce_hours(1, records=2, series=5)
+    with closing(deployment.store), node_of(deployment, address) as (program, node):
+        eventually(node.is_ready, "it is ready", timeout=120)
+        with hanging(stack, server=1):
+            program.send(signal.SIGTERM)
+            began = CLOCK.monotonic()
+            assert program.wait(60) == ExitCode.OK
+            assert CLOCK.monotonic() - began < stop_timeout_s + 3
