@@ -73,16 +73,16 @@ class NodeSettings(Section):
         default="all", description='The partitions that this node serves: all, or numbers such as "0-3, 7".'
     )
     restarts: Annotated[int, fields.whole_number(0, 1000)] = Field(
-        default=5, description="How often a shard that failed is started again within restart_window."
+        default=5, description="How often a shard or worker that failed is restarted within restart_window."
     )
     restart_window: Annotated[Duration, fields.between(Duration, "1s", "1d"), AS_WRITTEN] = Field(
         default=Duration.parse("10m"), description="The time in which restarts are counted."
     )
     hang_after: Annotated[Duration, fields.between(Duration, "5s", "1h"), AS_WRITTEN] = Field(
-        default=Duration.parse("1m"), description="A shard that does nothing for so long is killed and started again."
+        default=Duration.parse("1m"), description="A process that does nothing for so long is killed and restarted."
     )
     stop_timeout: Annotated[Duration, fields.between(Duration, "1s", "1h"), AS_WRITTEN] = Field(
-        default=Duration.parse("30s"), description="How long a shard may take to end before it is killed."
+        default=Duration.parse("30s"), description="How long all processes may take to end before they are killed."
     )
 
 

@@ -14,7 +14,7 @@ from strandline.node.page.hours import HourStanding
 from strandline.node.query.answers import BucketFigures
 from strandline.node.settings.http_sections import HttpSettings
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.supervisor.standing import WORKER, ProcessStanding, ProcessState, ShardStanding
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import Verdict
 from support.fake_queries import FakeQueries
@@ -101,6 +101,15 @@ def test_a_shard_that_fails_shows_why_and_when_it_is_tried_again(node: PageNode,
     expect(card(page, 2).locator(".reason")).to_have_text("the spill folder is full")
     expect(card(page, 3).locator(".badge")).to_have_text("Down")
     expect(card(page, 0).locator(".reason")).to_be_hidden()
+    assert page.locator("#banner").get_attribute("data-state") == "bad"
+
+
+def test_a_replay_worker_that_is_down_is_told_with_the_reason(node: PageNode, watched: Watched) -> None:
+    node.standing.told = (active(0), recovering(1, Phase.REPLAYING, 0.2))
+    worker = ProcessStanding(WORKER, ProcessState.DOWN, restarts=5, exit_code=1, reason="no Java was found")
+    node.standing.others = (worker,)
+    page = watched().open(node.url)
+    expect(page.locator("#banner")).to_contain_text("The replay worker is down: no Java was found.")
     assert page.locator("#banner").get_attribute("data-state") == "bad"
 
 

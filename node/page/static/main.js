@@ -90,8 +90,11 @@ function tellStanding(data, active, whole) {
     const failing = others.some(shard => ["down", "waiting"].includes(shard.process) || ["failed", "fenced"].includes(shard.phase));
     const told = others.slice(0, MOST_TOLD).map(inWords).join("; ");
     const more = others.length > MOST_TOLD ? `; and ${others.length - MOST_TOLD} more` : "";
-    setAttribute(banner, "data-state", failing ? "bad" : "work");
-    say(banner, `${active} of ${plural(data.shards.length, "shard")} ${active === 1 ? "is" : "are"} active; answers may lack what the others hold. ${capital(told)}${more}.`);
+    // A replay does not get on without its worker.
+    const worker = data.processes.find(process => process.name === "worker" && ["down", "waiting"].includes(process.process));
+    const waits = worker ? ` The replay worker is ${worker.process}: ${worker.reason}.` : "";
+    setAttribute(banner, "data-state", failing || worker ? "bad" : "work");
+    say(banner, `${active} of ${plural(data.shards.length, "shard")} ${active === 1 ? "is" : "are"} active; answers may lack what the others hold. ${capital(told)}${more}.${waits}`);
 }
 
 const capital = text => text.charAt(0).toUpperCase() + text.slice(1);

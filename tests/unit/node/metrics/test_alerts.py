@@ -84,6 +84,22 @@ CASES: Mapping[str, Case] = {
         [shard("shard_restarts_total", f"0x{MINUTES - 10} 1+1x10")],
         [[shard("shard_restarts_total", f"0x{MINUTES - 10} 1x10")], [shard("shard_restarts_total", always(50))]],
     ),
+    "StrandlineProcessRestarting": Case(
+        [of("strandline_process_restarts_total", f"0x{MINUTES - 10} 1+1x10", process="front")],
+        [
+            [of("strandline_process_restarts_total", f"0x{MINUTES - 10} 1x10", process="front")],
+            [of("strandline_process_restarts_total", always(50), process="worker")],
+        ],
+    ),
+    "StrandlineWorkerDown": Case(
+        [of("strandline_process_state", always(1), process="worker", state="down")],
+        [
+            [
+                of("strandline_process_state", always(0), process="worker", state="down"),
+                of("strandline_process_state", always(1), process="worker", state="waiting"),
+            ]
+        ],
+    ),
     "StrandlineShardNotActive": Case(
         [shard("phase", always(0), phase="active"), shard("shard_up", always(1))],
         [
