@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import ManualClock, SystemClock, wait_until
-from strandline.node.replay.service import WorkerFails, WorkerProcess
+from strandline.node.replay import service as service_module
+from strandline.node.replay.service import NodeWorker, WorkerFails, WorkerProcess
 from strandline.node.shard.folder_lock import locked
 
 pytestmark = pytest.mark.unit
@@ -106,6 +107,13 @@ def test_a_worker_that_fails_is_tried_again_later_and_later_and_then_no_more(
     with pytest.raises(WorkerFails, match="exit code 3"):
         fails()
     assert pauses[:6] == [2, 4, 8, 16, 32, 60]
+
+
+def test_a_shard_in_a_node_leaves_the_worker_to_the_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module.subprocess, "Popen", None)
+    with closing(NodeWorker()) as service:
+        service.keep_working()
+        service.keep_working()
 
 
 def was_started(service: WorkerProcess) -> bool:

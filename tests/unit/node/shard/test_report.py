@@ -176,10 +176,12 @@ def test_the_jobs_of_a_replay_are_told_by_state_and_gone_after_it(running: Runni
     assert report_of(again).jobs == {}, "nobody has looked yet"
     shard.step()
     assert report_of(again).jobs == {"pending": 3}
+    assert report_of(again).open_jobs == 3
     world.work()
     world.pass_time(1_000)
     shard.step()
     assert report_of(again).jobs == {"done": 3}
+    assert report_of(again).open_jobs == 0
     world.settle()
     world.pass_time(1_000)
     world.settle()
