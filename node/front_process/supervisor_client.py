@@ -18,6 +18,7 @@ from strandline.node.supervisor.control_messages import (
     STATE,
     changes_of,
     error_of,
+    hang_up,
     read_message,
     write_message,
 )
@@ -152,7 +153,7 @@ class SupervisorClient(Generic[L]):
             await write_message(writer, message)
             return await read_message(reader, _MOST_STATE)
         finally:
-            writer.close()
+            await hang_up(writer)
 
     def _state_request(self) -> Message:
         settings = self._settings if self._settings is not None else 0
@@ -180,7 +181,7 @@ class SupervisorClient(Generic[L]):
                     answer = await read_message(reader, _MOST_STATE)
                 await self._take(answer)
         finally:
-            writer.close()
+            await hang_up(writer)
 
     async def _take(self, answer: Message) -> None:
         if answer.kind != STATE:

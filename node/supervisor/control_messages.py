@@ -11,6 +11,7 @@ Any of them may be answered with `error`.
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from strandline.errors import Fatal, Retryable, StrandlineError
@@ -42,6 +43,13 @@ async def write_message(writer: asyncio.StreamWriter, message: Message) -> None:
     """Send a message. Raises `OSError` when the other side is gone."""
     writer.writelines(encode(message))
     await writer.drain()
+
+
+async def hang_up(writer: asyncio.StreamWriter) -> None:
+    """Close a connection, and wait until it is closed."""
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 def error_message(error: StrandlineError) -> Message:

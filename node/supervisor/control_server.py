@@ -17,6 +17,7 @@ from strandline.node.supervisor.control_messages import (
     STATE,
     Refusal,
     error_message,
+    hang_up,
     read_message,
     reloaded_message,
     write_message,
@@ -57,6 +58,7 @@ class ControlServer:
         self._version = 0
         self._changed = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
         self._followed = 0
         self._front_followed = asyncio.Event()
 
@@ -69,6 +71,7 @@ class ControlServer:
 
     async def close(self) -> None:
         """Answer no more."""
+        self._is_closed = True
         if self._server is not None:
             self._server.close()
         for task in self._connections:
@@ -91,7 +94,8 @@ class ControlServer:
                 return False
             self._front_followed.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._front_followed.wait(), min(left, 0.5))
+                async with asyncio.timeout(min(left, 0.5)):
+                    await self._front_followed.wait()
         return True
 
     def _published(self) -> None:
@@ -105,7 +109,7 @@ class ControlServer:
             self._connections.add(task)
             task.add_done_callback(self._connections.discard)
         try:
-            while True:
+            while not self._is_closed:
                 request = await read_message(reader, _LONGEST_REQUEST)
                 await write_message(writer, await self._reply(request))
         except (EOFError, OSError, asyncio.CancelledError):
@@ -113,7 +117,7 @@ class ControlServer:
         except FrameDamaged as error:
             _LOG.warning("a control connection is closed", error=str(error))
         finally:
-            writer.close()
+            await hang_up(writer)
 
     async def _reply(self, request: Message) -> Message:
         try:
@@ -138,8 +142,10 @@ class ControlServer:
         self._followed = settings
         self._front_followed.set()
         if after == self._version:
+            # Not `wait_for`, which may swallow a cancellation.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), _STATE_WAIT_S)
+                async with asyncio.timeout(_STATE_WAIT_S):
+                    await self._changed.wait()
         return Message(STATE, self._node.state(self._version).to_fields())
 
 

@@ -95,8 +95,16 @@ def worker_role(launcher: Launcher, folder: Path, place: Path, clock: Clock) -> 
         reports.close,
         remedy=_WORKER_REMEDY,
         on_demand=True,
-        may_start=lambda: not is_locked(place),
+        may_start=lambda: not _is_held(place),
     )
+
+
+def _is_held(place: Path) -> bool:
+    try:
+        return is_locked(place)
+    except OSError:
+        # A folder that can't be used is for the worker to report.
+        return False
 
 
 def _hearing(reports: ReportClient, parse: Callable[[bytes], Heard]) -> Callable[[float], Heard]:
@@ -104,7 +112,7 @@ def _hearing(reports: ReportClient, parse: Callable[[bytes], Heard]) -> Callable
         document = reports.ask(timeout)
         try:
             return parse(document)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             # A process of another version, after an upgrade.
             raise NotHeard(f"its report can't be read: {error}", remedy="Restart the node after an upgrade") from error
 

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from strandline.clock import SystemClock
 from strandline.errors import Fatal
 from strandline.node.front_process import supervisor_client as client_module
 from strandline.node.front_process.supervisor_client import SupervisorClient, SupervisorUnreachable
 from strandline.node.query.frames import Message
-from strandline.node.supervisor.control_messages import RELOADED, STATE, read_message, write_message
+from strandline.node.supervisor.control_messages import RELOADED, STATE, hang_up, read_message, write_message
 from strandline.node.supervisor.control_server import ControlServer
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Reload
@@ -72,6 +74,12 @@ class World:
         server = ControlServer(self.path, self.node)
         await server.start()
         return server
+
+
+@pytest.fixture
+def made(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]:
+    monkeypatch.setattr(client_module, "_AGAIN_S", 0.001)
+    return lambda: World(tmp_path_factory.mktemp("c"))
 
 
 @pytest.fixture
@@ -191,6 +199,52 @@ def test_a_front_that_does_not_follow_is_waited_for_only_so_long(world: World, i
     async def life() -> None:
         server = await world.served()
         assert not await server.front_follows(1, lambda: is_there, 0.05 if is_there else 600.0)
+        await server.close()
+
+    asyncio.run(life())
+
+
+EVENTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("shards"), st.sets(st.integers(0, 3), max_size=4)),
+        st.tuples(st.just("reload"), st.none()),
+        st.tuples(st.just("publish"), st.none()),
+        st.tuples(st.just("nonsense"), st.sampled_from([b"", b"x" * 40, b"SLQ1" + b"\xff" * 30])),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(EVENTS)
+def test_whatever_happens_on_the_socket_the_front_comes_to_know_what_the_supervisor_knows(
+    made: Callable[[], World], events: list[tuple[str, Any]]
+) -> None:
+    world = made()
+
+    async def life() -> None:
+        server = await world.served()
+        await world.client.start()
+        for what, value in events:
+            match what:
+                case "shards":
+                    world.node.shards = sorted(value)
+                case "reload":
+                    world.node.settings += 1
+                case "nonsense":
+                    _, writer = await asyncio.open_unix_connection(str(world.path))
+                    writer.write(value)
+                    await hang_up(writer)
+            server.publish()
+        expected = world.node.state(0)
+        await world.until(
+            lambda: world.client.shards() == expected.shards and world.client.state().settings == expected.settings
+        )
+        assert sorted(world.client.clients()) == list(world.node.shards)
+        assert not any(link.closed for link in world.client.clients().values())
+        # Reloads that came together may be followed together; the last one is not missed.
+        await world.until(lambda: (world.followed > 0) == (expected.settings > 0))
+        await world.client.close()
         await server.close()
 
     asyncio.run(life())

@@ -11,11 +11,12 @@ import pytest
 from strandline.clock import SystemClock
 from strandline.node.query import link_server
 from strandline.node.query.link_server import LinkServer
+from strandline.node.shard.folder_lock import locked
 from strandline.node.supervisor.heard import heard_from_process
 from strandline.node.supervisor.liveness import Stage
 from strandline.node.supervisor.process_reports import ProcessReports
 from strandline.node.supervisor.report_client import REPORT, NoReport, ReportClient
-from strandline.node.supervisor.role import NotHeard, front_role
+from strandline.node.supervisor.role import NotHeard, front_role, worker_role
 
 pytestmark = pytest.mark.unit
 
@@ -96,6 +97,16 @@ def test_a_report_of_another_version_is_told_as_such(path: Path) -> None:
     with LinkServer(path, Other(Stage.STEADY), CLOCK), pytest.raises(NotHeard, match="Restart the node"):
         role.hear(5.0)
     role.close()
+
+
+def test_a_worker_is_started_unless_another_one_holds_its_folder(path: Path, tmp_path: Path) -> None:
+    role = worker_role(None, path.parent, tmp_path / "replay", CLOCK)  # type: ignore[arg-type]
+    assert role.may_start()
+    with locked(tmp_path / "replay"):
+        assert not role.may_start()
+    (tmp_path / "file").write_text("in the way")
+    role = worker_role(None, path.parent, tmp_path / "file" / "replay", CLOCK)  # type: ignore[arg-type]
+    assert role.may_start(), "the worker says itself what is wrong with its folder"
 
 
 def test_a_process_that_only_reports_answers_no_question(path: Path, client: ReportClient) -> None:
