@@ -170,6 +170,9 @@ class SupervisorClient(Generic[L]):
                     "the supervisor's state can't be read; after an upgrade the node has to be restarted",
                     error=str(error),
                 )
+            except Exception:  # noqa: BLE001 - it is logged, and tried again
+                # Whatever it is: a front that no longer follows would answer by an old state for ever.
+                _LOG.exception("the supervisor's state could not be taken over")
             await asyncio.sleep(_AGAIN_S)
 
     async def _follow_connection(self) -> None:

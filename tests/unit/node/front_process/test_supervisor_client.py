@@ -194,6 +194,26 @@ def test_settings_that_the_front_can_t_take_over_are_told_and_nobody_waits_for_i
     asyncio.run(life())
 
 
+def test_a_fault_of_its_own_does_not_end_its_following(world: World) -> None:
+    async def faulty() -> None:
+        world.follow = world._follow
+        raise ZeroDivisionError
+
+    async def life() -> None:
+        server = await world.served()
+        await world.client.start()
+        world.follow = faulty
+        world.node.settings = 1
+        with structlog.testing.capture_logs() as logs:
+            server.publish()
+            await world.until(lambda: world.followed == 1)
+        assert any("could not be taken over" in line["event"] for line in logs)
+        await world.client.close()
+        await server.close()
+
+    asyncio.run(life())
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_front_that_does_not_follow_is_waited_for_only_so_long(world: World, is_there: bool) -> None:
     async def life() -> None:
