@@ -1,6 +1,7 @@
 """Whether, and when, a shard's process is started again."""
 
 import signal
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -74,6 +75,18 @@ def test_chance_spreads_the_starts_and_never_brings_one_forward() -> None:
 def test_more_restarts_in_the_window_than_allowed_is_down_and_names_the_limit() -> None:
     decision = decide(POLICY, RestartHistory((10.0, 20.0, 30.0), 3), ProcessEnd(31.0, 1))
     assert decision == StayDown("it was started again 3 times within 100 s already, which is what node.restarts allows")
+
+
+@pytest.mark.parametrize("restarts", [0, 1, 3])
+def test_a_policy_that_does_not_give_up_has_pauses_and_no_limit(restarts: int) -> None:
+    policy, history, at, pauses = replace(POLICY, restarts=restarts, gives_up=False), NEW, 0.0, []
+    for _ in range(50):
+        decision = decide(policy, history, ProcessEnd(at, 1))
+        assert isinstance(decision, StartAgain)
+        pauses.append(decision.at - at)
+        at, history = decision.at, decision.history
+    assert pauses[:5] == [1.0, 2.0, 4.0, 8.0, 8.0]
+    assert set(pauses[5:]) == {8.0}
 
 
 def test_restarts_that_have_left_the_window_count_no_more() -> None:
