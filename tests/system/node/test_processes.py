@@ -198,6 +198,8 @@ def replayed(node: Asked, shard: int) -> float:
     return 1.0 if found["phase"] in ("catching-up", "active") else (found["progress"] or 0.0)
 
 
+# Spark takes its time on a machine that does other things as well.
+@pytest.mark.timeout(600)
 def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
     stack: Stack, tmp_path: Path, address: str
 ) -> None:
@@ -205,24 +207,26 @@ def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
     deployment = Deployment(stack, tmp_path, partitions=2, replay={"wave_records": 1}, http={"node_address": address})
     this_hour = CLOCK.now_ms() // HOUR * HOUR
     for partition in (0, 1):
-        deployment.produce_hours(5, records=50, series=200, partition=partition)
+        deployment.produce_hours(4, records=50, series=200, partition=partition)
     with closing(deployment.store), node_of(deployment, address) as (_, node):
         eventually(lambda: process(node, "worker")["pid"] is not None, "the node starts a worker", timeout=120)
         worker, shards = process(node, "worker")["pid"], shard_pids(node)
-        eventually(lambda: replayed(node, 1) > 0, "shard 1 is replayed", timeout=120)
-        os.kill(shards[0], signal.SIGKILL)
-        eventually(lambda: node.data(NODE)["shards"][0]["restarts"] == 1, "shard 0 is started again")
+        eventually(lambda: replayed(node, 0) + replayed(node, 1) > 0, "jobs get done", timeout=240)
+        goes_on = int(replayed(node, 1) > 0)
+        killed = 1 - goes_on
+        os.kill(shards[killed], signal.SIGKILL)
+        eventually(lambda: node.data(NODE)["shards"][killed]["restarts"] == 1, "the killed shard is started again")
         assert process(node, "worker")["pid"] == worker, "the worker is not that shard's"
-        assert shard_pids(node)[1] == shards[1]
-        before = replayed(node, 1)
-        eventually(lambda: replayed(node, 1) > before or before == 1.0, "the replay goes on", timeout=120)
+        assert shard_pids(node)[goes_on] == shards[goes_on]
+        before = replayed(node, goes_on)
+        eventually(lambda: replayed(node, goes_on) > before or before == 1.0, "the replay goes on", timeout=240)
         if (pid := process(node, "worker")["pid"]) is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         eventually(node.is_ready, "both are active in the end", timeout=240)
-        assert node.data(NODE)["shards"][1]["restarts"] == 0
+        assert node.data(NODE)["shards"][goes_on]["restarts"] == 0
         eventually(
-            lambda: process(node, "worker")["process"] == "stopped", "the worker is no longer needed", timeout=120
+            lambda: process(node, "worker")["process"] == "stopped", "the worker is no longer needed", timeout=240
         )
         for partition in (0, 1):
             deployment.check_stored(partition, before=this_hour)
