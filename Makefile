@@ -7,7 +7,7 @@ SETUP = PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m strandline.setup
 
 help:
 	@echo 'make run     set up, start the real stack, show a node killed and recovered, serve until Ctrl-C'
-	@echo 'make test    set up, then every check: ruff, mypy, import-linter, all tests (JOBS=2: two files at a time)'
+	@echo 'make test    set up, then every check: ruff, mypy, import-linter, all tests (JOBS=1: in one process)'
 	@echo 'make setup   set up only: packages, jars, PyLucene, .venv'
 	@echo 'make unit    the tests that need no server'
 	@echo 'make lint    ruff, mypy and import-linter'
@@ -18,14 +18,17 @@ help:
 run: setup
 	$(VENV)/strandline demo
 
-# JOBS=2 runs two files of tests at a time, in their order: those that take long come first, so that hardly any is left at
-# the end.
-JOBS ?= 1
+# Each process runs one file of tests after the other. Those that take longest come first (tests/file_times.json), so
+# that all processes end at about the same time.
+JOBS ?= 2
+PYTEST = $(VENV)/pytest --durations=25 \
+	$(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
 test: setup-test lint
-	$(VENV)/pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
+	$(PYTEST)
+	@$(SETUP) --keep-kernels
 
 unit: setup-test
-	$(VENV)/pytest -m unit
+	$(PYTEST) tests/unit
 
 setup:
 	@setup/debian.sh run

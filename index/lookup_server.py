@@ -1,7 +1,7 @@
 """Look-ups of a handful of series, answered by threads of the JVM over a socket of their own.
 
 Between a question and its answer there is no Python: to wait for its lock while a shard reads takes longer than to find
-a series. What is asked and answered is laid out as `strandline.node.query.plain_lookups` has it.
+a series. What is asked and answered is laid out as `strandline.node.query.lookup_frames` has it.
 """
 
 from pathlib import Path

@@ -20,6 +20,8 @@ from strandline.errors import Fatal
 JavaBytes = NewType("JavaBytes", object)
 
 DEFAULT_HEAP_MB = 512
+# Options of every JVM, whoever starts it. Tests add to them.
+common_options: tuple[str, ...] = ("-XX:-UsePerfData", "-Djava.awt.headless=true")
 
 
 class VmUnusable(Fatal):
@@ -147,7 +149,7 @@ def _arguments(heap_mb: int, extra: Sequence[str]) -> tuple[str, ...]:
     # Adding documents runs a third faster than under G1, whose barriers cost most while code is not yet compiled.
     collector = () if chosen else ("-XX:+UseParallelGC",)
     # -Xrs leaves signals to Python; -UsePerfData writes no file for jps and its like into the temporary folder.
-    return ("-Xrs", f"-Xmx{heap_mb}m", *collector, "-XX:-UsePerfData", "-Djava.awt.headless=true", *extra)
+    return ("-Xrs", f"-Xmx{heap_mb}m", *collector, *common_options, *extra)
 
 
 def _create_vm(arguments: tuple[str, ...]) -> ModuleType:

@@ -9,10 +9,12 @@ from pathlib import Path
 from strandline.errors import StrandlineError
 from strandline.setup.installation import Installation
 from strandline.setup.jars import provide_jars
+from strandline.setup.kernels import keep_kernels, restore_kernels
 from strandline.setup.python_env import provide_builder, provide_environment, provide_pylucene, provide_wheelhouse
 from strandline.setup.workshop import open_workshop
 
-STEPS = 8
+STEPS = 9
+KEEP_KERNELS = "--keep-kernels"
 
 
 def set_up(checkout: Path, environ: Mapping[str, str]) -> None:
@@ -39,8 +41,17 @@ def set_up(checkout: Path, environ: Mapping[str, str]) -> None:
     with progress.step("Virtual environment"):
         installation = Installation(workshop.java_home, jars["kafka"], jars["cassandra"], jars["spark"])
         provide_environment(workshop, builder, checkout, (wheelhouse, pylucene), installation)
+    with progress.step("Compiled kernels"):
+        restore_kernels(workshop, checkout)
     for dropped in workshop.cache.drop_unused():
         progress.notice(f"dropped {dropped} from the cache: unused for a long time")
+
+
+def keep_what_was_compiled(checkout: Path, environ: Mapping[str, str]) -> None:
+    """For `make test`, when all tests have passed."""
+    workshop = open_workshop(1, environ)
+    with workshop.progress.step("Compiled kernels"):
+        keep_kernels(workshop, checkout)
 
 
 def main() -> int:
@@ -53,6 +64,9 @@ def main() -> int:
     checkout = Path(__file__).resolve().parent.parent
     began = time.monotonic()
     try:
+        if sys.argv[1:] == [KEEP_KERNELS]:
+            keep_what_was_compiled(checkout, os.environ)
+            return 0
         set_up(checkout, os.environ)
     except StrandlineError as error:
         print(f"\nerror: set-up failed: {error.message}", file=sys.stderr)

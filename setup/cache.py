@@ -87,6 +87,16 @@ class Cache:
                 shutil.rmtree(workplace, ignore_errors=True)
             return place, True
 
+    def find(self, recipe: Recipe) -> Path | None:
+        """The folder of a whole entry, or None where there is none: it is not built."""
+        identity = f"{recipe.name}-{recipe.key()}"
+        place = self.root / identity
+        with self.lock(identity):
+            if find_fault(place) is not None:
+                return None
+            os.utime(place / LISTING)
+            return place
+
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
         """Hold a lock of this cache; it ends with the process, however that ends."""

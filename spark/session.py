@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from strandline.errors import Fatal
+from strandline.spark.java_options import JAVA_OPTIONS
 
 _LOG = structlog.get_logger(__name__)
 LOOPBACK = "127.0.0.1"
@@ -32,14 +33,16 @@ class SparkUnavailable(Fatal):
 
 
 def session_properties(chosen: Mapping[str, str], jars: Path) -> dict[str, str]:
-    """Every property that a session is made with. What was chosen wins; `spark.master` has to be in it."""
+    """Every property that a session is made with; `spark.master` has to be chosen.
+
+    What was chosen wins, and Java options are added to ours.
+    """
     found = sorted(jars.glob("*.jar"))
     if not found:
         raise SparkUnavailable(f"there are no jars of Spark's Kafka source in {jars}", remedy="Run `make setup`")
     properties = {
         "spark.jars": ",".join(map(str, found)),
         "spark.redaction.regex": REDACTED,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -48,7 +51,9 @@ def session_properties(chosen: Mapping[str, str], jars: Path) -> dict[str, str]:
     if _is_local(chosen):
         # Without these the driver listens on whatever address the host's name resolves to.
         properties |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    return properties | dict(chosen) | {"spark.master": forgiving_master(chosen["spark.master"])}
+    options = f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {chosen.get(JAVA_OPTIONS, '')}".rstrip()
+    fixed = {"spark.master": forgiving_master(chosen["spark.master"]), JAVA_OPTIONS: options}
+    return properties | dict(chosen) | fixed
 
 
 def forgiving_master(master: str) -> str:

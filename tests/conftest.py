@@ -1,10 +1,72 @@
-"""What holds for every test."""
+"""What holds for every test: how examples are made up, which files run first, and the servers that all share."""
 
+import gc
 import os
+import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from strandline.index import vm
+from strandline.node.stack import Stack
+from strandline.node.stack.process import ProcessIdentity
+from support.file_order import FileTimes, longest_first, read_times
+from support.shared_servers import end_shared_stack, shared_stack
 
 # No deadline: the first call of a kernel compiles it, and machines are noisy. In CI the same examples every time, so
 # that a red run speaks of the change; elsewhere new ones, so that somebody finds what those miss.
 settings.register_profile("strandline", deadline=None, print_blob=True, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("strandline")
+
+
+# Java's first compiler only: with the second a third of the processor's time went into code that hardly runs.
+vm.common_options += ("-XX:TieredStopAtLevel=1",)
+
+# A shell starts a job in the background with SIGINT ignored, and every process that a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this is one of several processes that pytest-xdist has started."""
+    return hasattr(config, "workerinput")
+
+
+@pytest.fixture(scope="session")
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+    """Kafka and Cassandra, healthy, one pair for the whole run: give topics and keyspaces names of your own, and
+    neither freeze nor kill nor reconfigure a server.
+    """
+    folder: Path = tmp_path_factory.getbasetemp()
+    if not is_worker(request.config):
+        return shared_stack(folder, ProcessIdentity.own())
+    controller = ProcessIdentity.of(os.getppid())
+    assert controller is not None
+    return shared_stack(folder.parent, controller)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-file-times", action="store_true", help="write tests/file_times.json anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record-file-times") and not is_worker(config):
+        config.pluginmanager.register(FileTimes())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    longest_first(items, read_times())
+
+
+def pytest_collection_finish() -> None:
+    # Modules and tests stay until the end. Frozen, they are not looked through again by every collection of garbage.
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not is_worker(config):
+        end_shared_stack(config._tmp_path_factory.getbasetemp())

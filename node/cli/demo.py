@@ -11,7 +11,7 @@ import click
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.options import Command, help_with
 from strandline.node.cli.stack_display import StackDisplay, stack_options
-from strandline.node.demo.story import Story
+from strandline.node.demo.story import FLUSH_S, Load, Story
 from strandline.node.stack.stack import Stack
 
 _SERIES = 100_000
@@ -33,8 +33,15 @@ _SERIES = 100_000
 @click.option(
     "--series", type=click.IntRange(1_000, 10_000_000), default=_SERIES, show_default=True, help="How many series."
 )
+@click.option(
+    "--flush-interval",
+    type=click.IntRange(2, 60),
+    default=FLUSH_S,
+    show_default=True,
+    help="How many seconds a bucket covers; a divisor of 3600. Short ones suit few series.",
+)
 @pass_context
-def command(context: Context, *, once: bool, series: int) -> None:
+def command(context: Context, *, once: bool, series: int, flush_interval: int) -> None:
     """Show."""
     options = stack_options(context)
     with tempfile.TemporaryDirectory(prefix="strandline-demo-") as name, StackDisplay(context.output) as display:
@@ -43,7 +50,8 @@ def command(context: Context, *, once: bool, series: int) -> None:
         own = replace(options, state_dir=folder / "stack", kafka_port=0, cassandra_port=0)
         with Stack.start(own, on_step=display.on_step, clock=context.clock) as stack:
             display.close()
-            with Story(stack, folder, series=series, clock=context.clock, environ=context.environ) as story:
+            load = Load(series, flush_interval)
+            with Story(stack, folder, load, clock=context.clock, environ=context.environ) as story:
                 with context.output.steps("A node under load, killed and recovered") as steps:
                     report = story.tell(steps)
                 context.output.result(report)

@@ -1,10 +1,11 @@
 """`strandline front`: the HTTP front of a node, in a process of its own. `strandline node` starts it."""
 
-import asyncio
+import os
 import sys
 from pathlib import Path
 
 import click
+import uvloop
 
 from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
@@ -15,9 +16,10 @@ from strandline.node.front_process.running import FrontRun, inherited_listener, 
 from strandline.node.front_process.supervisor_client import SupervisorClient
 from strandline.node.logs import configure_logging
 from strandline.node.offsets.deployment import opened
-from strandline.node.query.link_client import LinkClient
+from strandline.node.query.shard_link import ShardLink
 from strandline.node.settings import Settings, load_with_origins
 from strandline.node.supervisor.socket_folder import control_socket, socket_path
+from strandline.node.workers import Workers
 
 
 @click.command(
@@ -47,7 +49,7 @@ from strandline.node.supervisor.socket_folder import control_socket, socket_path
 def command(context: Context, *, node_folder: Path, listen_fd: int, report_socket: Path) -> ExitCode:
     """Run the front."""
     context.settings()
-    asyncio.run(_serve(context, node_folder, listen_fd, report_socket))
+    uvloop.run(_serve(context, node_folder, listen_fd, report_socket))
     return ExitCode.OK
 
 
@@ -55,13 +57,14 @@ async def _serve(context: Context, folder: Path, descriptor: int, report_socket:
     environ, clock = context.environ, context.clock
     listener = inherited_listener(descriptor)
     settings = settings_for(listener, context.settings())
+    workers = Workers(max(2, os.cpu_count() or 1))
 
     async def reloaded() -> None:
         await run.follow()
 
     supervisor = SupervisorClient(
         control_socket(folder),
-        lambda shard: LinkClient(socket_path(folder, shard), shard, clock),
+        lambda shard: ShardLink(socket_path(folder, shard), shard, workers),
         clock,
         on_reload=reloaded,
     )
@@ -69,6 +72,7 @@ async def _serve(context: Context, folder: Path, descriptor: int, report_socket:
         supervisor,
         settings,
         lambda: opened(settings, environ, clock),
+        workers=workers,
         clock=clock,
         mask=context.mask,
         listener=listener,

@@ -1,9 +1,9 @@
 """`strandline gateway`: remote writes into Kafka, in the foreground."""
 
-import asyncio
 from pathlib import Path
 
 import click
+import uvloop
 
 from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
@@ -69,5 +69,5 @@ def command(context: Context, *, create_topic: int | None, status_file: Path | N
             environ=context.environ,
             status_file=status_file,
         )
-        asyncio.run(serve(parts.gateway, service))
+        uvloop.run(serve(parts.gateway, service))
     return ExitCode.OK

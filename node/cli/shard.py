@@ -11,7 +11,6 @@ from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.query.link_server import LinkServer
-from strandline.node.query.plain_lookups import lookups_path
 from strandline.node.query.shard_service import ShardService
 from strandline.node.replay.service import NodeWorker, WorkerProcess, worker_folder
 from strandline.node.shard.assembling import assembled
@@ -82,9 +81,8 @@ def command(
     settings = context.settings()
     limit_arenas()
     accepted = Accepted(loss_to=accept_loss, another_topic=accept_new_topic)
-    lookups = lookups_path(socket) if socket is not None else None
     with ExitStack() as opened:
-        service = opened.enter_context(closing(ShardService(shard, context.clock, lookups)))
+        service = opened.enter_context(closing(ShardService(shard, context.clock, socket)))
         if socket is not None:
             opened.enter_context(LinkServer(socket, service, context.clock))
         place = worker_folder(settings, context.environ)

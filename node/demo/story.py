@@ -25,10 +25,12 @@ from strandline.node.settings.writing import write_settings
 from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.node.stack.stack import Stack
 from strandline.node.steps import Step, Steps
+from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
 from strandline.time_range import TimeRange
 
 PARTITIONS = 2
-_FLUSH_S, _GRACE_S = 15, 1
+FLUSH_S = 15
+_GRACE_S = 1
 _SCRAPES_BEFORE, _SCRAPES_DOWN = 5, 6
 # Of the load after the first flush, how much the node still sees before it is killed: some is in its memory only.
 _SCRAPES_UNSTORED = 2
@@ -49,15 +51,23 @@ class Addresses:
     gateway: str
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many series are written, and how many seconds each bucket covers."""
+
+    series: int
+    flush_s: int = FLUSH_S
+
+
 class Story:
     """One run in a folder of its own, on a stack that is up. Leaving it ends what it started."""
 
-    def __init__(self, stack: Stack, folder: Path, *, series: int, clock: Clock, environ: Mapping[str, str]) -> None:
-        self._folder, self._series = folder, series
+    def __init__(self, stack: Stack, folder: Path, load: Load, *, clock: Clock, environ: Mapping[str, str]) -> None:
+        self._folder, self._series, self._flush_s = folder, load.series, load.flush_s
         self._clock, self._environ = clock, environ
         node, gateway = free_ports(2)
         self.addresses = Addresses(f"{LOOPBACK}:{node}", f"{LOOPBACK}:{gateway}")
-        self.settings = _write_settings(folder, stack, self.addresses)
+        self.settings = _write_settings(folder, stack, self.addresses, load.flush_s)
         self._running = ExitStack()
         self._steps: Steps
         self._chapters: list[Chapter] = []
@@ -133,8 +143,9 @@ class Story:
 
     def _wait_for_bucket_end(self, step: Step) -> None:
         """So that all that was missed lies in whole buckets, which are for Spark to read."""
-        over = (self._clock.now_ms() // (1000 * _FLUSH_S) + 1) * 1000 * _FLUSH_S + 1000 * _GRACE_S
-        step.note = f"buckets of {_FLUSH_S} s"
+        bucket_ms = 1000 * self._flush_s
+        over = (self._clock.now_ms() // bucket_ms + 1) * bucket_ms + 1000 * _GRACE_S
+        step.note = f"buckets of {self._flush_s} s"
         while (now := self._clock.now_ms()) < over:
             self._clock.sleep((over - now) / 1000)
 
@@ -207,14 +218,14 @@ def _each_scrape(scrapes: Scrapes) -> Iterator[Iterator[bytes]]:
         yield scrapes.next()
 
 
-def _write_settings(folder: Path, stack: Stack, addresses: Addresses) -> Path:
+def _write_settings(folder: Path, stack: Stack, addresses: Addresses, flush_s: int) -> Path:
     """A settings file for servers of the demonstration's own."""
     return write_settings(
         folder / "strandline.toml",
         {
             "dataset": {
                 "name": "demo",
-                "flush_interval": f"{_FLUSH_S}s",
+                "flush_interval": f"{flush_s}s",
                 "grace": f"{_GRACE_S}s",
                 "retention": "2h",
                 "stale_after": "1h",
@@ -223,6 +234,7 @@ def _write_settings(folder: Path, stack: Stack, addresses: Addresses) -> Path:
             },
             "shard": {"data_dir": str(folder / "data"), "flush_spread": 0.2},
             "replay": {"mode": "spark", "worker_idle": "5s"},
+            "spark.properties": {f'"{JAVA_OPTIONS}"': QUICK_START},
             "http": {"node_address": addresses.node, "gateway_address": addresses.gateway},
             "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
             "cassandra": {

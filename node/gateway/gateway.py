@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import structlog
-from aiohttp import web
 
 from strandline.clock import Clock
 from strandline.node.gateway.figures import Counting, GatewayFigures, GatewayStage, Outcome
@@ -32,7 +31,9 @@ from strandline.node.gateway.options import GatewayOptions
 from strandline.node.gateway.packing import Packed, pack, told
 from strandline.node.gateway.producer import NotDelivered, RecordProducer
 from strandline.node.gateway.topic import Topic
-from strandline.node.http.errors import SlowRequest
+from strandline.node.http.errors import Refused, SlowRequest
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.time_range import TimeRange
 from strandline.wire.encoding import Series, encode_request
@@ -45,6 +46,7 @@ RECORD_OVERHEAD = 1 << 10
 """What a record, or a request, takes in memory beside its bytes, about."""
 
 _MOST_THREADS = 4
+_TOO_LARGE = 413
 # A request that unpacks to less takes some two milliseconds. To hand it to a thread would cost up to a fifth more CPU.
 _WORTH_A_THREAD = 1 << 20
 
@@ -83,34 +85,30 @@ class Gateway:
             return "the gateway is being stopped"
         return str(self._topic.trouble or "")
 
-    async def healthy(self, _request: web.Request) -> web.StreamResponse:
-        """The process is alive, whatever Kafka does: a restart would mend nothing."""
-        return web.Response(text="The gateway is healthy.\n")
+    async def healthy(self, _request: Request) -> Response:
+        """The process is alive, whatever Kafka does: a restart would fix nothing."""
+        return Response.text("The gateway is healthy.\n")
 
-    async def ready(self, _request: web.Request) -> web.StreamResponse:
+    async def ready(self, _request: Request) -> Response:
         """Whether a request would be taken."""
         if trouble := self.trouble():
-            return web.Response(status=503, text=f"Not ready: {trouble}\n")
-        return web.Response(text="The gateway is ready.\n")
+            return Response.text(f"Not ready: {trouble}\n", status=503)
+        return Response.text("The gateway is ready.\n")
 
-    async def write(self, request: web.Request) -> web.StreamResponse:
+    async def write(self, request: Request) -> Response:
         """`POST /api/v1/write`."""
         began, outcome = self._clock.monotonic(), Outcome.FAILED
         try:
             await self._take(request)
         except NotTaken as error:
             outcome = error.outcome
-            response = error.response()
-            if not request.content.is_eof():
-                # What the client still sends is of no use to the next request.
-                response.force_close()
-            return response
+            return error.response()
         except (asyncio.CancelledError, ConnectionError):
             outcome = Outcome.CLIENT_GONE
             raise
         else:
             outcome = Outcome.WRITTEN
-            return web.Response(status=204)
+            return Response(status=204)
         finally:
             self._counting.answered(outcome, self._clock.monotonic() - began)
 
@@ -129,7 +127,7 @@ class Gateway:
         body = compress(encode_request([Series([("a", "b")], [(1, 1.0), (9, 1.0)]), Series([], [(1, 1.0)])]))
         pack(body, 2, self._options, TimeRange(0, 5))
 
-    async def _take(self, request: web.Request) -> None:
+    async def _take(self, request: Request) -> None:
         """All of a request. Raises `NotTaken`; returns once Kafka has it."""
         options, length = self._options, request.content_length
         if self._is_stopping:
@@ -138,12 +136,9 @@ class Gateway:
         if length is not None and length > options.max_body:
             raise too_large(str(length), options.max_body)
         self._require_kafka()
-        # A body that does not say how long it is may be as long as any.
-        expected = (options.max_body if length is None else length) + RECORD_OVERHEAD
-        reservation = await self._admitted(expected)
+        reservation = await self._admitted(RECORD_OVERHEAD)
         try:
-            body = await self._read(request)
-            reservation.resize(len(body) + RECORD_OVERHEAD)
+            body = await self._read(request, reservation)
         except BaseException:
             reservation.release()
             raise
@@ -156,25 +151,34 @@ class Gateway:
             raise kafka_unavailable(trouble)
 
     async def _admitted(self, size: int) -> Reservation:
-        patience = self._options.patience_s
         try:
-            return await self._in_flight.reserve(size, patience)
+            return await self._in_flight.reserve(size, self._options.patience_s)
         except NoRoom:
-            # If all waits for brokers that are away, the client has to know that it must send it again.
-            self._require_kafka()
-            raise put_off(patience) from None
+            raise self._no_room() from None
 
-    async def _read(self, request: web.Request) -> bytes:
-        content, limit = request.content, self._options.max_body
-        chunks, size = [], 0
+    def _no_room(self) -> NotTaken:
+        # If all waits for brokers that are away, the client has to know that it must send it again.
+        if (trouble := self._topic.trouble) is not None:
+            return kafka_unavailable(trouble)
+        return put_off(self._options.patience_s)
+
+    async def _read(self, request: Request, reservation: Reservation) -> bytes:
+        """The body. Room is taken for bytes as they come, not as they are announced: a slow client holds little."""
+        body, limit, chunks = request.body, self._options.max_body, []
         try:
-            while chunk := await content.readany():
-                chunks.append(chunk)
-                size += len(chunk)
-                if size > limit:
+            while chunk := await body.next_chunk():
+                if body.received > limit:
                     raise too_large(f"more than {limit}", limit)
+                await reservation.grow(len(chunk), self._options.patience_s)
+                chunks.append(chunk)
         except SlowRequest:
             raise too_slow() from None
+        except Refused as error:
+            if error.status == _TOO_LARGE:
+                raise too_large(f"more than {limit}", limit) from None
+            raise refused(error) from error
+        except NoRoom:
+            raise self._no_room() from None
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def _put(self, body: bytes, reservation: Reservation) -> None:

@@ -1,7 +1,9 @@
-"""How much may wait for Kafka at a time, in bytes: whoever wants in stands in line.
+"""How much may wait for Kafka at a time, in bytes: a request that finds no room waits in line.
 
-The line is what makes it fair: a large request is not overtaken by small ones for ever, and nobody who came later gets
-in first. Whoever has waited for too long goes away without anything.
+The line makes it fair: a large request is not overtaken by small ones for ever, and a later one does not get in first.
+A request takes room for its bytes as they arrive. Requests that have arrived in part could block each other for ever:
+so the oldest of them gets room once no request that has arrived as a whole takes any. While some do, room is about to
+be made, and it waits as all others. In this way the limit is exceeded by no more than the size of one request.
 """
 
 import asyncio
@@ -16,6 +18,7 @@ class NoRoom(Exception):  # noqa: N818 - it says what is the matter, and never l
 @dataclass(slots=True, eq=False)
 class _Waiting:
     size: int
+    reservation: "Reservation"
     admitted: "asyncio.Future[None]"
     is_in: bool = False
 
@@ -25,13 +28,18 @@ class Reservation:
 
     __slots__ = ("_line", "_size")
 
-    def __init__(self, line: "InFlight", size: int) -> None:
-        self._line, self._size = line, size
+    def __init__(self, line: "InFlight") -> None:
+        self._line, self._size = line, 0
+
+    async def grow(self, size: int, timeout: float) -> None:
+        """Take more bytes, as soon as there is room. Raises `NoRoom`, with nothing taken."""
+        await self._line.admit(self, size, timeout)
+        self._size += size
 
     def resize(self, size: int) -> None:
-        """What was an estimate turns out to be so much. More is never refused: it is there already."""
+        """All of it has arrived, and turns out to be so much. More is never refused: it is there already."""
         before, self._size = self._size, size
-        self._line.changed(size - before)
+        self._line.arrived(self, before, size)
 
     def release(self) -> None:
         """Give all of it back. May be called again."""
@@ -44,20 +52,30 @@ class InFlight:
     def __init__(self, limit: int) -> None:
         self.limit, self.used = limit, 0
         self._line: deque[_Waiting] = deque()
+        # Requests of which not all has arrived, oldest first; and what all others take.
+        self._arriving: dict[Reservation, None] = {}
+        self._arrived = 0
 
     @property
     def waiting(self) -> int:
-        """How many stand in line."""
+        """How many requests wait."""
         return len(self._line)
 
     async def reserve(self, size: int, timeout: float) -> Reservation:
-        """Bytes, as soon as there is room and nobody else comes first. What is larger than all the room there is gets
-        in when it is alone. Raises `NoRoom`.
+        """Bytes for a new request, as soon as there is room and no other comes first. What is larger than all the room
+        there is gets in when it is alone. Raises `NoRoom`.
         """
-        if not self._line and self._fits(size):
+        reservation = Reservation(self)
+        await reservation.grow(size, timeout)
+        self._arriving[reservation] = None
+        return reservation
+
+    async def admit(self, reservation: Reservation, size: int, timeout: float) -> None:
+        """Let a request take more bytes. For `Reservation` alone."""
+        if self._fits(size, reservation) and (not self._line or self._is_oldest(reservation)):
             self.used += size
-            return Reservation(self, size)
-        waiting = _Waiting(size, asyncio.get_running_loop().create_future())
+            return
+        waiting = _Waiting(size, reservation, asyncio.get_running_loop().create_future())
         self._line.append(waiting)
         try:
             async with asyncio.timeout(timeout):
@@ -65,22 +83,40 @@ class InFlight:
         except BaseException as error:
             if not waiting.is_in and waiting in self._line:
                 self._line.remove(waiting)
-            # It may have been let in at the very moment at which it went away. If not, those behind may be smaller.
-            self.changed(-size if waiting.is_in else 0)
+            # It may have been let in at the very moment at which it gave up. If not, those behind may be smaller.
+            self._changed(-size if waiting.is_in else 0)
             if isinstance(error, TimeoutError):
                 raise NoRoom from None
             raise
-        return Reservation(self, size)
 
-    def changed(self, by: int) -> None:
-        """So many bytes more, or fewer, are in use: let in those who have room now, in their order."""
+    def arrived(self, reservation: Reservation, before: int, size: int) -> None:
+        """All of a request is here, or it has ended; it takes `size` bytes now. For `Reservation` alone."""
+        is_new = reservation in self._arriving
+        if is_new:
+            del self._arriving[reservation]
+        self._arrived += size if is_new else size - before
+        self._changed(size - before)
+
+    def _changed(self, by: int) -> None:
+        """Let in those that have room now, in their order, and the oldest one that is still arriving before others."""
         self.used += by
-        while self._line and self._fits(self._line[0].size):
-            first = self._line.popleft()
-            if not first.admitted.done():
-                first.is_in = True
-                self.used += first.size
-                first.admitted.set_result(None)
+        while self._line and self._fits(self._line[0].size, self._line[0].reservation):
+            self._let_in(self._line.popleft())
+        oldest = next((one for one in self._line if self._is_oldest(one.reservation)), None)
+        if oldest is not None and self._fits(oldest.size, oldest.reservation):
+            self._line.remove(oldest)
+            self._let_in(oldest)
 
-    def _fits(self, size: int) -> bool:
-        return self.used == 0 or self.used + size <= self.limit
+    def _let_in(self, waiting: _Waiting) -> None:
+        if not waiting.admitted.done():
+            waiting.is_in = True
+            self.used += waiting.size
+            waiting.admitted.set_result(None)
+
+    def _is_oldest(self, reservation: Reservation) -> bool:
+        return next(iter(self._arriving), None) is reservation
+
+    def _fits(self, size: int, reservation: Reservation) -> bool:
+        if self.used == 0 or self.used + size <= self.limit:
+            return True
+        return self._arrived == 0 and self._is_oldest(reservation)

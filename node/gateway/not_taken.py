@@ -5,10 +5,9 @@ so these are for requests that will never be taken, and for nothing else. The bo
 repeat; but Prometheus drops it unless it is told not to, so that what is put off is a 503, too.
 """
 
-from aiohttp import web
-
 from strandline.errors import StrandlineError
 from strandline.node.gateway.figures import Outcome
+from strandline.node.http.responses import Response
 
 # Prometheus logs the first line of an answer, and of that so many bytes.
 _SHOWN = 500
@@ -24,12 +23,12 @@ class NotTaken(StrandlineError):  # noqa: N818 - what is wrong may well be nobod
         super().__init__(message, remedy=remedy)
         self.status, self.outcome = status, outcome
 
-    def response(self) -> web.Response:
+    def response(self) -> Response:
         """The answer: one line of text."""
-        headers = {"Retry-After": str(_AGAIN_S[self.outcome])} if self.outcome in _AGAIN_S else {}
+        headers = (("Retry-After", str(_AGAIN_S[self.outcome])),) if self.outcome in _AGAIN_S else ()
         line = " ".join(str(self).split())
         text = line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}..."
-        return web.Response(status=self.status, text=f"{text}\n", headers=headers)
+        return Response.text(f"{text}\n", status=self.status, headers=headers)
 
 
 def refused(error: StrandlineError) -> NotTaken:

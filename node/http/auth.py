@@ -124,4 +124,4 @@ def _unauthorized(path: str, headers: Mapping[str, str], access: Access, reason:
     person = access is Access.READ and (path == "/" or "text/html" in headers.get("Accept", ""))
     challenge = _BASIC if person else _BEARER
     remedy = f"Send `Authorization: Bearer <token>` with the token of {_TOKEN_SETTINGS[access]}"
-    return Refused(401, "unauthorized", reason, remedy=remedy, headers={"WWW-Authenticate": challenge})
+    return Refused(401, "unauthorized", reason, remedy=remedy, headers=(("WWW-Authenticate", challenge),))

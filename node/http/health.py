@@ -1,8 +1,9 @@
 """`/-/healthy` and `/-/ready`: whether the process serves, and whether it answers for all that it should know."""
 
 import orjson
-from aiohttp import web
 
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.supervisor.standing import NodeStanding, ShardStanding
 
@@ -12,19 +13,19 @@ def health_routes(standing: NodeStanding) -> tuple[Route, ...]:
     shard is not active, in words that may name hosts and files, is for those who may read: the page has it.
     """
 
-    async def healthy(_request: web.Request) -> web.StreamResponse:
-        return web.Response(text="Strandline is healthy.\n")
+    async def healthy(_request: Request) -> Response:
+        return Response.text("Strandline is healthy.\n")
 
-    async def ready(request: web.Request) -> web.StreamResponse:
+    async def ready(request: Request) -> Response:
         shards = standing.shards()
         is_ready = bool(shards) and all(shard.is_active for shard in shards)
         status = 200 if is_ready else 503
         if "application/json" in request.headers.get("Accept", ""):
             body = orjson.dumps({"ready": is_ready, "shards": [_record(shard) for shard in shards]})
-            return web.Response(status=status, body=body, content_type="application/json")
+            return Response(body, status)
         headline = "Strandline is ready." if is_ready else "Strandline is not ready."
         lines = [headline, *map(_line, shards)] if shards else [headline, "It has no shards yet."]
-        return web.Response(status=status, text="\n".join(lines) + "\n")
+        return Response.text("\n".join(lines) + "\n", status=status)
 
     return (
         Route(("GET",), "/-/healthy", healthy, Access.OPEN),

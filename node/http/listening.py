@@ -11,7 +11,7 @@ from strandline.errors import Fatal
 from strandline.node.settings.fields import split_listen_address
 from strandline.node.settings.http_sections import HttpSettings
 
-_BACKLOG = 512
+BACKLOG = 512
 # For TLS 1.2; those of 1.3 are all good. Forward secrecy and authenticated encryption only.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
@@ -41,7 +41,7 @@ def bound_socket(address: str) -> socket.socket:
             # [::] is every address of the machine, those of IPv4 too.
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if where.is_unspecified else 1)
         listener.bind((str(where), port))
-        listener.listen(_BACKLOG)
+        listener.listen(BACKLOG)
         listener.setblocking(False)
     except OSError as error:
         listener.close()

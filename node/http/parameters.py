@@ -5,15 +5,13 @@ Every parameter that is wrong is answered with 400 and its name. Their number an
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
-from urllib.parse import parse_qsl
-
-from aiohttp import web
+from urllib.parse import unquote_to_bytes
 
 from strandline.index.matchers import InvalidMatcher, MatchOp, matches_empty
 from strandline.index.selectors import InvalidSelector, parse_selector, require_a_non_empty_matcher
 from strandline.node.http.errors import BadParameter, Refused
+from strandline.node.http.requests import Request
 from strandline.node.http.times import EARLIEST_MS, LATEST_MS, parse_step, parse_time
-from strandline.node.http.whole_requests import WholeRequest
 from strandline.node.query.asks import Selector
 from strandline.time_range import TimeRange
 
@@ -22,10 +20,7 @@ MAX_SELECTORS: Final = 100
 MAX_SELECTOR_LENGTH: Final = 64 << 10
 _FORM = "application/x-www-form-urlencoded"
 _SHOWN = 100
-_SHORT = 4 << 10
 _PLAIN = (MatchOp.EQUAL, MatchOp.NOT_EQUAL)
-# What stands between two parameters of most URLs: nothing that has to be decoded but single characters of ASCII.
-_ESCAPED = {f"{code:02{letter}}": chr(code) for code in range(1, 128) for letter in "xX"}
 
 
 class Parameters:
@@ -104,21 +99,17 @@ class Parameters:
         return tuple(dict.fromkeys(selector_of("match[]", selector) for selector in written))
 
 
-async def parameters_of(request: web.Request) -> Parameters:
+async def parameters_of(request: Request) -> Parameters:
     """Those of the URL, and those of the form if one was posted."""
-    pairs = _pairs(request.rel_url.raw_query_string, "the URL")
-    if request.method == "POST":
-        pairs = _form_pairs(await request.read(), request.content_type, request.headers) + pairs
-    return Parameters(pairs)
-
-
-def parameters_of_whole(request: WholeRequest) -> Parameters:
-    """The same for a request that is here as a whole."""
     pairs = _pairs(request.query, "the URL")
     if request.method == "POST":
-        content_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        pairs = _form_pairs(request.body, content_type, request.headers) + pairs
+        pairs = _form_pairs(await request.body.read(), request.content_type, request.headers) + pairs
     return Parameters(pairs)
+
+
+def parameters_of_url(request: Request) -> Parameters:
+    """Those of the URL alone, for a request whose body is no form."""
+    return Parameters(_pairs(request.query, "the URL"))
 
 
 def selector_of(name: str, written: str) -> Selector:
@@ -154,37 +145,22 @@ def _form_pairs(body: bytes, content_type: str, headers: Mapping[str, str]) -> l
 def _pairs(written: str, where: str) -> list[tuple[str, str]]:
     if not written:
         return []
-    if (plain := plain_pairs(written)) is not None:
-        return plain
-    try:
-        return parse_qsl(written, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
-    except UnicodeDecodeError:
-        raise BadParameter(f"{where} has a parameter that is not UTF-8") from None
-    except ValueError:
-        raise BadParameter(f"{where} has more than {MAX_PARAMETERS} parameters") from None
-
-
-def plain_pairs(written: str) -> list[tuple[str, str]] | None:
-    """The same where no more than single characters of ASCII are escaped: `parse_qsl` takes several times as long."""
-    if len(written) > _SHORT or "+" in written or written.count("&") >= MAX_PARAMETERS or not written.isascii():
-        return None
+    if written.count("&") >= MAX_PARAMETERS:
+        raise BadParameter(f"{where} has more than {MAX_PARAMETERS} parameters")
     pairs = []
     try:
-        for part in written.split("&"):
-            name, _, value = part.partition("=")
-            if part:
-                pairs.append((unescaped_ascii(name), unescaped_ascii(value)))
-    except KeyError:
-        return None
+        for parameter in written.split("&"):
+            name, _, value = parameter.partition("=")
+            if parameter:
+                pairs.append((_unescaped(name), _unescaped(value)))
+    except UnicodeDecodeError:
+        raise BadParameter(f"{where} has a parameter that is not UTF-8") from None
     return pairs
 
 
-def unescaped_ascii(text: str) -> str:
-    """Text of a URL in which single characters of ASCII are escaped. Raises `KeyError` if it has others."""
-    if "%" not in text:
-        return text
-    first, *others = text.split("%")
-    return first + "".join([_ESCAPED[other[:2]] + other[2:] for other in others])
+def _unescaped(text: str) -> str:
+    # Through bytes: `unquote` goes through a regular expression for the same, and takes twice as long.
+    return unquote_to_bytes(text.replace("+", " ")).decode() if "%" in text or "+" in text else text
 
 
 def _read(name: str, written: str, read: Callable[[str], int]) -> int:

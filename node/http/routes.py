@@ -1,18 +1,20 @@
-"""A path, who may call it, and what answers."""
+"""Paths, who may call them, and what answers."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from aiohttp import web
+from strandline.node.http.errors import Refused
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import AnyResponse
 
-from strandline.node.http.quick_handlers import QuickHandler
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[Request], Awaitable[AnyResponse]]
 
 
 class Access(StrEnum):
-    """What a caller must be allowed to do. OPEN asks for nothing. Whoever may do admin verbs may read, too."""
+    """What a caller must be allowed to do. OPEN needs nothing, and is answered even over the limit on connections: it
+    is for health checks. A caller that may use admin verbs may read, too.
+    """
 
     OPEN = "open"
     READ = "read"
@@ -22,10 +24,70 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One path, in aiohttp's notation (`/api/v1/label/{name}/values`). `quick` is asked first, if there is one."""
+    """One path. A segment `{name}` stands for any text without a slash (`/api/v1/label/{name}/values`)."""
 
     methods: tuple[str, ...]
     path: str
     handler: Handler
     access: Access
-    quick: QuickHandler | None = None
+
+    def answers(self, method: str) -> bool:
+        """Whether it answers a method. HEAD is answered wherever GET is."""
+        return method in self.methods or (method == "HEAD" and "GET" in self.methods)
+
+
+class Router:
+    """Finds the route of a request."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        """No two routes have the same path."""
+        self._exact: dict[str, Route] = {}
+        self._patterns: list[tuple[tuple[str, ...], Route]] = []
+        for route in routes:
+            if "{" in route.path:
+                self._patterns.append((tuple(route.path.split("/")), route))
+            elif route.path in self._exact:
+                raise ValueError(f"two routes have the path {route.path}")
+            else:
+                self._exact[route.path] = route
+
+    def find(self, request: Request) -> Route:
+        """The route of a request, which learns what the wildcards of the path stand for. Raises `Refused`."""
+        route = self._exact.get(request.path) or self._matching(request)
+        if route is None:
+            raise Refused(404, "not_found", "there is nothing at this path")
+        request.route_path = route.path
+        if not route.answers(request.method):
+            methods = sorted({*route.methods, *(("HEAD",) if "GET" in route.methods else ())})
+            usable = " or ".join(sorted(route.methods))
+            raise Refused(
+                405,
+                "method_not_allowed",
+                f"{request.method} is not answered at this path",
+                remedy=f"Use {usable}",
+                headers=(("Allow", ", ".join(methods)),),
+            )
+        return route
+
+    def _matching(self, request: Request) -> Route | None:
+        segments = request.path.split("/")
+        for pattern, route in self._patterns:
+            wildcards = _wildcards(pattern, segments)
+            if wildcards is not None:
+                request.matched(wildcards)
+                return route
+        return None
+
+
+def _wildcards(pattern: tuple[str, ...], segments: list[str]) -> Mapping[str, str] | None:
+    if len(pattern) != len(segments):
+        return None
+    found: dict[str, str] = {}
+    for expected, segment in zip(pattern, segments, strict=True):
+        if expected.startswith("{"):
+            if not segment:
+                return None
+            found[expected[1:-1]] = segment
+        elif expected != segment:
+            return None
+    return found

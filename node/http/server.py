@@ -1,38 +1,56 @@
-"""The server: routes in one place, behind TLS, tokens and limits.
+"""The server of a node and of a gateway: routes behind TLS, tokens and limits.
 
 A handler sees only requests that may be made. When the client goes away its handler is cancelled. Everything that a
-client can send is bounded: the number of connections, the size of the head and of the body, and the time that either
-may take.
+client can send or hold is bounded: connections, head, body, the time and the rate of both, and the memory of answers.
 """
 
 import asyncio
+import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import structlog
-from aiohttp import web
-from aiohttp.typedefs import Middleware
 
 from strandline.clock import Clock, SystemClock
+from strandline.errors import StrandlineError
 from strandline.node.http.auth import Tokens
-from strandline.node.http.connections import Connection, ConnectionLimits, begun_abandoned
-from strandline.node.http.errors import Refused, SlowRequest, errors_answered
-from strandline.node.http.express import Express
-from strandline.node.http.listening import BoundAddress, address_of, bound_socket, load_certificate, tls_context
-from strandline.node.http.marks import ANSWER_BEGUN
+from strandline.node.http.connection import Connection, Served
+from strandline.node.http.connection_limits import ConnectionLimits, OpenConnections
+from strandline.node.http.errors import Refused, fault_of, unexpected
+from strandline.node.http.listening import (
+    BACKLOG,
+    BoundAddress,
+    address_of,
+    bound_socket,
+    load_certificate,
+    tls_context,
+)
 from strandline.node.http.origins import check_origin
-from strandline.node.http.quick_side import Counts, QuickSide
-from strandline.node.http.routes import Access, Handler, Route
-from strandline.node.http.whole import HEADERS
-from strandline.node.http.whole_requests import WholeRequest
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import AnyResponse, Heads
+from strandline.node.http.routes import Access, Route, Router
 from strandline.node.masking import SecretMask
+from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.settings.fields import is_loopback, split_listen_address
 from strandline.node.settings.http_sections import HttpSettings
 
 log = structlog.get_logger(__name__)
+# To look at its level takes less than to have a line dropped.
+_ACCESS = logging.getLogger(__name__)
 
 _HANDSHAKE_S = 10.0
+_MAX_ANSWERS = 256 << 20
+_STOP_LOOK_S = 0.02
+
+
+class RequestObserver(Protocol):
+    """Counts requests. `handler` is the path of a route, None for a path that no route has."""
+
+    def began(self) -> None: ...
+
+    def ended(self, handler: str | None, code: int, seconds: float) -> None: ...
 
 
 class HttpServer:
@@ -46,44 +64,45 @@ class HttpServer:
         *,
         max_body: int,
         mask: SecretMask | None = None,
-        request_timeout_s: float | None = None,
-        middlewares: Sequence[Middleware] = (),
-        counts: Counts | None = None,
+        observer: RequestObserver | None = None,
         clock: Clock | None = None,
-        express: Express | None = None,
+        memory: AnswerMemory | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> None:
-        """`middlewares` see each request first and its answer last, errors as they are answered; `counts` is told of
-        requests that are answered without them, but for those that `express` answers.
-        """
+        """`memory` is for answers, and `limits` are those of the settings unless others are given."""
         self._address = address
         self._listening_host, _ = split_listen_address(address)
         self._is_loopback = is_loopback(address)
-        self._timeout_s = settings.request_timeout.seconds if request_timeout_s is None else request_timeout_s
-        self._connections = settings.connections
-        self._tokens = Tokens(settings)
+        self._router, self._tokens = Router(routes), Tokens(settings)
         self._context: ssl.SSLContext | None = tls_context(settings)
+        self._mask, self._observer, self._clock = mask or SecretMask(), observer, clock or SystemClock()
         self._max_body = max_body
-        self._app = web.Application(
-            client_max_size=max_body,
-            middlewares=[*middlewares, begun_abandoned, errors_answered(mask or SecretMask()), self._body_bounded()],
-        )
-        self._app.on_response_prepare.append(_prepared)
-        for route in routes:
-            self._add(route)
-        self._quick = QuickSide(
-            routes, self._check_whole, clock or SystemClock(), counts, express=express, clearance=self._clearance
-        )
-        self._runner = web.AppRunner(self._app, handler_cancellation=True)
+        self._connections = OpenConnections(limits or limits_of(settings))
+        self._memory = memory or AnswerMemory(_MAX_ANSWERS)
         self._server: asyncio.Server | None = None
-        self._stopping = asyncio.Lock()
 
     async def start(self, listener: socket.socket | None = None) -> BoundAddress:
-        """Listen, or serve a socket that listens already. Raises `CannotListen`."""
-        listener = listener or bound_socket(self._address)
+        """Listen, on a socket that is bound already if one is given. Raises `CannotListen`."""
+        listener = bound_socket(self._address) if listener is None else listener
+        served = Served(
+            self._respond,
+            self._ended,
+            self._connections,
+            self._memory,
+            self._max_body,
+            self._clock,
+            Heads(),
+        )
+        bound = address_of(listener, tls=self._context is not None)
         try:
-            await self._runner.setup()
-            bound = address_of(listener, tls=self._context is not None)
-            self._server = await self._serve(listener)
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: Connection(served),
+                sock=listener,
+                # Not asyncio's 100: while a front is restarted, connections wait here.
+                backlog=BACKLOG,
+                ssl=self._context,
+                ssl_handshake_timeout=None if self._context is None else _HANDSHAKE_S,
+            )
         except BaseException:
             listener.close()
             raise
@@ -91,17 +110,28 @@ class HttpServer:
         return bound
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more connections, let requests end for so long, and cancel those that have not. It may be called
-        again, also meanwhile.
+        """Take no more requests, let those that run end within `grace_s`, and cut off those that do not. Stopping twice
+        does nothing.
         """
-        if self._server is not None:
-            self._server.close()
-        async with self._stopping:
-            if self._runner.server is not None:
-                self._runner.server.pre_shutdown()
-                # It waits twice: for handlers, and for their tasks. For ever, if it is told not to wait at all.
-                await self._runner.server.shutdown(max(grace_s / 2, 0.001))
-                await self._runner.cleanup()
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in self._connections.all():
+            connection.stop()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + grace_s
+        while any(connection.is_busy for connection in self._connections.all()) and loop.time() < until:
+            await asyncio.sleep(_STOP_LOOK_S)
+        for connection in self._connections.all():
+            connection.abort()
+        # Whatever was cut off gets to know it.
+        while len(self._connections) and loop.time() < until + 1:
+            await asyncio.sleep(_STOP_LOOK_S)
+        self._connections.stop()
+
+    def replace_routes(self, routes: Sequence[Route]) -> None:
+        """Requests from now on are answered by these."""
+        self._router = Router(routes)
 
     def reload(self, settings: HttpSettings) -> None:
         """Hold requests from now on to these tokens, and show this certificate. The address and the limits stay.
@@ -112,85 +142,66 @@ class HttpServer:
             load_certificate(self._context, settings)
         self._tokens.replace(settings)
 
-    async def _serve(self, listener: socket.socket) -> asyncio.Server:
-        server = self._runner.server
-        if server is None:
-            raise RuntimeError("the runner has not been set up")
-        limits = ConnectionLimits(self._connections, self._timeout_s)
-        loop = asyncio.get_running_loop()
-        if self._context is None:
-            return await loop.create_server(lambda: Connection(server, limits, self._quick), sock=listener)
-        return await loop.create_server(
-            lambda: Connection(server, limits, self._quick),
-            sock=listener,
-            ssl=self._context,
-            ssl_handshake_timeout=min(self._timeout_s, _HANDSHAKE_S),
-        )
-
-    def _add(self, route: Route) -> None:
-        handler = self._guarded(route)
-        methods = (*route.methods, "HEAD") if "GET" in route.methods and "HEAD" not in route.methods else route.methods
-        resource = self._app.router.add_resource(route.path)
-        for method in methods:
-            resource.add_route(method, handler)
-
-    def _check(self, request: web.Request | WholeRequest, route: Route) -> None:
-        """Raises `Refused` if the request may not be made."""
-        headers, access = request.headers, route.access
-        is_guarded = not self._is_loopback or self._tokens.guards(access)
-        check_origin(request.method, headers, self._listening_host, guarded=is_guarded)
-        self._tokens.check(request.path, headers, access)
-
-    def _check_whole(self, request: WholeRequest, route: Route) -> None:
-        """The same for a request whose header fields may have been looked at before."""
-        clearance = self._clearance(route.access, request.method)
-        if request.headers.cleared_for != clearance:
+    async def _respond(self, request: Request, over_limit: bool) -> AnyResponse:
+        """Answer a request, whatever it is."""
+        if self._observer is not None:
+            self._observer.began()
+        try:
+            route = self._router.find(request)
+            if over_limit and route.access is not Access.OPEN:
+                raise Refused(
+                    503,
+                    "unavailable",
+                    f"there are more connections than the {self._connections.limits.connections} of http.connections",
+                    remedy="Try again in a while",
+                    headers=(("Retry-After", "1"),),
+                )
             self._check(request, route)
-            request.headers.cleared_for = clearance
-
-    def _clearance(self, access: Access = Access.READ, method: str = "GET") -> object:
-        """What header fields are marked with whose sender may do this, until there are other tokens."""
-        return access, method, self._tokens.version
-
-    def _guarded(self, route: Route) -> Handler:
-        async def guarded(request: web.Request) -> web.StreamResponse:
-            try:
-                self._check(request, route)
-            except Refused as refused:
-                log.info("request refused", path=request.path, remote=request.remote, reason=refused.message)
-                raise
             return await route.handler(request)
+        except StrandlineError as error:
+            fault = fault_of(error)
+            if fault.status >= 500:
+                reason = self._mask.text(fault.text)
+                log.warning("request failed", method=request.method, path=request.path, reason=reason)
+        except ConnectionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer and the log the rest
+            fault = unexpected(error, method=request.method, path=request.path)
+        return fault.masked(self._mask).response()
 
-        return guarded
-
-    def _body_bounded(self) -> Middleware:
-        """The middleware that refuses a body that is too large, or comes too slowly."""
-
-        @web.middleware
-        async def bounded(
-            request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-        ) -> web.StreamResponse:
+    def _check(self, request: Request, route: Route) -> None:
+        """Raises `Refused` if the request may not be made."""
+        access = route.access
+        is_guarded = not self._is_loopback or self._tokens.guards(access)
+        try:
+            check_origin(request.method, request.headers, self._listening_host, guarded=is_guarded)
+            self._tokens.check(request.path, request.headers, access)
             length = request.content_length
             if length is not None and length > self._max_body:
-                raise Refused(413, "too_large", f"the body has {length} bytes, and at most {self._max_body} are taken")
-            if request.content.is_eof():
-                return await handler(request)
+                text = f"the body has {length} bytes, and at most {self._max_body} are accepted"
+                raise Refused(413, "too_large", text)
+        except Refused as refused:
+            log.info("request refused", path=request.path, remote=request.remote, reason=refused.message)
+            raise
 
-            def expire() -> None:
-                if not request.content.is_eof():
-                    request.content.set_exception(SlowRequest(self._timeout_s))
+    def _ended(self, request: Request, status: int, sent: int) -> None:
+        seconds = self._clock.monotonic() - request.began_at
+        if self._observer is not None:
+            self._observer.ended(request.route_path, status, seconds)
+        if not _ACCESS.isEnabledFor(logging.DEBUG):
+            return
+        # Without its query: that may hold what is private.
+        log.debug(
+            "request",
+            method=request.method,
+            path=request.path,
+            status=status,
+            bytes=sent,
+            ms=round(seconds * 1000, 1),
+            remote=request.remote,
+        )
 
-            expiry = asyncio.get_running_loop().call_later(self._timeout_s, expire)
-            try:
-                return await handler(request)
-            finally:
-                expiry.cancel()
 
-        return bounded
-
-
-async def _prepared(request: web.Request, response: web.StreamResponse) -> None:
-    request[ANSWER_BEGUN] = True
-    for name, value in HEADERS.items():
-        if name == "Server" or name not in response.headers:
-            response.headers[name] = value
+def limits_of(settings: HttpSettings) -> ConnectionLimits:
+    """The limits that the settings name."""
+    return ConnectionLimits(settings.connections, settings.request_timeout.seconds, settings.min_rate.bytes)

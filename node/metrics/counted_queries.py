@@ -1,11 +1,13 @@
 """Questions to the shards, counted: a `NodeQueries` around another one."""
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+import asyncio
+from collections.abc import Coroutine
+from typing import TypeVar
 
 from strandline.index.matchers import InvalidMatcher
 from strandline.index.pylucene.failures import RegexTooCostly
 from strandline.node.metrics.front_figures import ANSWERED, FrontFigures
+from strandline.node.query.answer_memory import AnswerMemoryFull, AnswerTooLarge
 from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
@@ -25,74 +27,64 @@ from strandline.node.query.asks import (
     SamplesAsk,
     SeriesAsk,
 )
-from strandline.node.query.edition import Edition
+from strandline.node.query.index_version import IndexVersion
 from strandline.node.query.queries import (
-    Cancellation,
     NodeQueries,
-    QueryCancelled,
+    QueryScope,
     QueryTimedOut,
     QueryTooLarge,
     QueryUnavailable,
 )
-from strandline.node.query.quick import Coming, LookupAnswer, Question, QuickQueries
 
 Given = TypeVar("Given", bound=Answer)
 
 KEPT, WARNED, FAILED = "kept", "warned", "failed"
 _OUTCOMES: tuple[tuple[type[BaseException], str], ...] = (
     (QueryTooLarge, "too-large"),
+    (AnswerTooLarge, "too-large"),
+    (AnswerMemoryFull, "no-memory"),
     (QueryTimedOut, "timed-out"),
-    (QueryCancelled, "cancelled"),
+    (asyncio.CancelledError, "cancelled"),
     (QueryUnavailable, "unavailable"),
     (InvalidMatcher, "refused"),
     (RegexTooCostly, "refused"),
 )
 
 
-class Queries(NodeQueries, QuickQueries, Protocol):
-    """What is counted here."""
-
-
 class CountedQueries:
-    """Passes every question on, and counts what came of it. Any thread may ask."""
+    """Passes every query on, and counts what came of it. It belongs to one event loop."""
 
-    def __init__(self, queries: Queries, figures: FrontFigures) -> None:
+    def __init__(self, queries: NodeQueries, figures: FrontFigures) -> None:
         self._queries, self._figures = queries, figures
 
-    def series(self, ask: SeriesAsk, cancellation: Cancellation) -> SeriesAnswer:
-        return self._counted(SERIES, lambda: self._queries.series(ask, cancellation))
+    async def series(self, ask: SeriesAsk, scope: QueryScope) -> SeriesAnswer:
+        return await self._counted(SERIES, self._queries.series(ask, scope))
 
-    def label_names(self, ask: LabelNamesAsk, cancellation: Cancellation) -> TermsAnswer:
-        return self._counted(LABEL_NAMES, lambda: self._queries.label_names(ask, cancellation))
+    async def label_names(self, ask: LabelNamesAsk, scope: QueryScope) -> TermsAnswer:
+        return await self._counted(LABEL_NAMES, self._queries.label_names(ask, scope))
 
-    def label_values(self, ask: LabelValuesAsk, cancellation: Cancellation) -> TermsAnswer:
-        return self._counted(LABEL_VALUES, lambda: self._queries.label_values(ask, cancellation))
+    async def label_values(self, ask: LabelValuesAsk, scope: QueryScope) -> TermsAnswer:
+        return await self._counted(LABEL_VALUES, self._queries.label_values(ask, scope))
 
-    def samples(self, ask: SamplesAsk, cancellation: Cancellation) -> SamplesAnswer:
-        return self._counted("samples", lambda: self._queries.samples(ask, cancellation))
+    async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer:
+        return await self._counted("samples", self._queries.samples(ask, scope))
 
-    def cardinality(self, ask: CardinalityAsk, cancellation: Cancellation) -> CardinalityAnswer:
-        return self._counted("cardinality", lambda: self._queries.cardinality(ask, cancellation))
+    async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
+        return await self._counted("cardinality", self._queries.cardinality(ask, scope))
 
-    def buckets(self, ask: BucketsAsk, cancellation: Cancellation) -> BucketsAnswer:
-        return self._counted("buckets", lambda: self._queries.buckets(ask, cancellation))
+    async def buckets(self, ask: BucketsAsk, scope: QueryScope) -> BucketsAnswer:
+        return await self._counted("buckets", self._queries.buckets(ask, scope))
 
-    def edition(self) -> Edition | None:
-        return self._queries.edition()
+    def index_version(self) -> IndexVersion | None:
+        return self._queries.index_version()
 
-    def kept(self, question: Question) -> None:
-        self._queries.kept(question)
-        self._figures.asked(question.kind, KEPT)
+    def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
+        self._queries.kept(ask)
+        self._figures.asked(LABEL_NAMES if isinstance(ask, LabelNamesAsk) else LABEL_VALUES, KEPT)
 
-    def begin_at_once(self, question: Question, cancellation: Cancellation, came: Callable[[], None]) -> Coming | None:
-        return self._queries.begin_at_once(question, cancellation, came)
-
-    def fetch(self, question: Question, coming: Coming) -> LookupAnswer:
-        return self._counted(question.kind, coming.answer)
-
-    def _counted(self, ask: str, question: Callable[[], Given]) -> Given:
+    async def _counted(self, ask: str, query: Coroutine[object, object, Given]) -> Given:
         try:
-            answer = question()
+            answer = await query
         except BaseException as error:
             self._figures.asked(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
             raise

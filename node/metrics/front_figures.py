@@ -3,15 +3,17 @@
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
 from strandline.clock import Clock
 from strandline.node.metrics.families import Distribution
+from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.shard.report import ProcessFigures
 
+OTHER = "other"
+"""The handler of a path that no route has."""
 ANSWERED = "answered"
 """What came of a question that was answered, and nothing more to be said about it."""
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -20,27 +22,24 @@ BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 
 @dataclass(frozen=True, slots=True)
 class FrontCounts:
-    """All that was counted, at one moment. Requests are by handler and code, queries by ask and outcome; those of them
-    that went the short way are counted again.
-    """
+    """All that was counted, at one moment. Requests are by handler and code, queries by ask and outcome."""
 
     requests: Mapping[tuple[str, str], int]
     seconds: Mapping[str, Distribution]
     in_flight: int
     queries: Mapping[tuple[str, str], int]
-    express_queries: int
     series: int
     samples: int
-    watchdog_feeds: int
     started_at: int
     process: ProcessFigures
 
 
 class FrontFigures:
-    """Counts requests, questions and what systemd is fed."""
+    """Counts requests and queries."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, answer_memory: AnswerMemory) -> None:
         """Counting begins now, which is taken for the start of the process."""
+        self.answer_memory = answer_memory
         self._started_at = clock.now_ms()
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, str]] = Counter()
@@ -48,36 +47,20 @@ class FrontFigures:
         self._seconds: dict[str, float] = {}
         self._in_flight = 0
         self._queries: Counter[tuple[str, str]] = Counter()
-        self._express = self._series = self._samples = self._feeds = 0
-
-    @contextmanager
-    def in_flight(self) -> Iterator[None]:
-        """A request is being answered."""
-        self.began()
-        try:
-            yield
-        finally:
-            self.over()
+        self._series = self._samples = 0
 
     def began(self) -> None:
         """A request begins to be answered."""
         with self._lock:
             self._in_flight += 1
 
-    def over(self) -> None:
-        """It is no longer."""
+    def ended(self, handler: str | None, code: int, seconds: float) -> None:
+        """It was answered, or its client went away. `handler` is the path of a route, None for a path that has none:
+        there must be few of them, whatever clients send.
+        """
         with self._lock:
             self._in_flight -= 1
-
-    def answered(self, handler: str, code: int, seconds: float) -> None:
-        """It is over, and was answered."""
-        self.over()
-        self.observe(handler, code, seconds)
-
-    def observe(self, handler: str, code: int, seconds: float) -> None:
-        """A request was answered. `handler` is a path's pattern: there must be few of them, whatever clients send."""
-        with self._lock:
-            self._observe(handler, str(code), seconds)
+            self._observe(handler or OTHER, str(code), seconds)
 
     def asked(self, ask: str, outcome: str, *, series: int = 0, samples: int = 0) -> None:
         """A question to the shards has come to its end, with so many series and samples."""
@@ -85,21 +68,6 @@ class FrontFigures:
             self._queries[ask, outcome] += 1
             self._series += series
             self._samples += samples
-
-    def looked_up(self, handler: str, ask: str, seconds: float, series: int) -> None:
-        """A request that had begun was answered by one question to the shards, which went the short way."""
-        # Under one lock: the look-up itself takes no longer than a few of them.
-        with self._lock:
-            self._in_flight -= 1
-            self._observe(handler, "200", seconds)
-            self._queries[ask, ANSWERED] += 1
-            self._express += 1
-            self._series += series
-
-    def watchdog_fed(self) -> None:
-        """Systemd was told that the node lives."""
-        with self._lock:
-            self._feeds += 1
 
     def counts(self) -> FrontCounts:
         """All of it as of now."""
@@ -112,10 +80,8 @@ class FrontFigures:
                 },
                 in_flight=self._in_flight,
                 queries=dict(self._queries),
-                express_queries=self._express,
                 series=self._series,
                 samples=self._samples,
-                watchdog_feeds=self._feeds,
                 started_at=self._started_at,
                 process=ProcessFigures.now(),
             )

@@ -57,7 +57,8 @@ def _put_front(families: Families, front: FrontFigures) -> None:
     families.put(node.HTTP_IN_FLIGHT, counts.in_flight)
     for (ask, outcome), count in sorted(counts.queries.items()):
         families.put(node.QUERIES, count, ask, outcome)
-    families.put(node.EXPRESS_QUERIES, counts.express_queries)
+    families.put(node.ANSWER_MEMORY, front.answer_memory.used)
+    families.put(node.ANSWER_MEMORY_LIMIT, front.answer_memory.limit)
     families.put(node.QUERY_SERIES, counts.series)
     families.put(node.QUERY_SAMPLES, counts.samples)
 

@@ -91,17 +91,21 @@ HTTP_IN_FLIGHT = gauge(
 QUERIES = counter(
     "strandline_queries_total",
     "Questions to the shards, by what was asked for and what came of it: answered, kept (by a list that the front had "
-    "and that still held), warned (something may be missing), refused, too-large, timed-out, "
-    "cancelled, unavailable, failed.",
-    "Warnings: a shard is not active. Too-large and timed-out: narrower queries, or other limits under [query].",
+    "and that still held), warned (something may be missing), refused, too-large, no-memory (other answers took all of "
+    "query.answer_memory), timed-out, cancelled, unavailable, failed.",
+    "Warnings: a shard is not active. Too-large and timed-out: narrower queries, or other limits under [query]. "
+    "No-memory: see strandline_answer_memory_bytes.",
     labels=("ask", "outcome"),
 )
-EXPRESS_QUERIES = counter(
-    "strandline_express_queries_total",
-    "Look-ups of a handful of series by values of their labels that threads of the shards' JVMs have answered, the "
-    "short way. strandline_queries_total counts them, too.",
-    "None while such are asked for: a shard is not active or has something to warn of, or another user runs it. The "
-    "ordinary way gives the same answers, and takes longer.",
+ANSWER_MEMORY = gauge(
+    "strandline_answer_memory_bytes",
+    "Memory of answers, from the first byte that a shard sends until the client has taken the last.",
+    "Near strandline_answer_memory_limit_bytes: clients read large answers slowly; more queries are refused with 503.",
+)
+ANSWER_MEMORY_LIMIT = gauge(
+    "strandline_answer_memory_limit_bytes",
+    "How much that may be: query.answer_memory.",
+    "Raise query.answer_memory if the machine has the memory.",
 )
 QUERY_SAMPLES = counter(
     "strandline_query_samples_total",
@@ -175,7 +179,7 @@ NODE: tuple[Section, ...] = (
         ),
     ),
     Section("The HTTP front", (NODE_CPU, NODE_RESIDENT, HTTP_REQUESTS, HTTP_SECONDS, HTTP_IN_FLIGHT)),
-    Section("Queries", (QUERIES, EXPRESS_QUERIES, QUERY_SAMPLES, QUERY_SERIES)),
+    Section("Queries", (QUERIES, ANSWER_MEMORY, ANSWER_MEMORY_LIMIT, QUERY_SAMPLES, QUERY_SERIES)),
     Section(
         "Readiness",
         (

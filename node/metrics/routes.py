@@ -4,17 +4,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import orjson
-from aiohttp import web
 from prometheus_client.core import Metric as Family
 
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.parameters import parameters_of
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
-from strandline.node.http.working import Workers
 from strandline.node.metrics.exposition import expose
 from strandline.node.metrics.readiness_watch import ReadinessWatch
 from strandline.node.offsets.hours import ReadyReport
 from strandline.node.plain import plain
+from strandline.node.workers import Workers
 from strandline.recovery.periods import NotATime, Period, parse_period
 
 Collect = Callable[[], Sequence[Family]]
@@ -31,10 +32,9 @@ def metrics_routes(collect: Collect) -> tuple[Route, ...]:
     nothing.
     """
 
-    async def metrics(request: web.Request) -> web.StreamResponse:
+    async def metrics(request: Request) -> Response:
         exposition = expose(collect(), request.headers.get("Accept", ""))
-        # Set as it is: the type has parameters that Prometheus looks at.
-        return web.Response(body=exposition.body, headers={"Content-Type": exposition.content_type})
+        return Response(exposition.body, content_type=exposition.content_type)
 
     return (Route(("GET",), "/metrics", metrics, Access.READ),)
 
@@ -44,11 +44,10 @@ def readiness_routes(watch: ReadinessWatch, workers: Workers) -> tuple[Route, ..
     `data`. The code is 200 whether it is ready or not; `data.ready` says which. 503 means that nobody can tell now.
     """
 
-    async def ready(request: web.Request) -> web.StreamResponse:
+    async def ready(request: Request) -> Response:
         period = _period((await parameters_of(request)).required("period"))
-        report = await workers.run(lambda _: watch.ask(period))
-        body = orjson.dumps(plain(_Envelope("success", report)))
-        return web.Response(body=body, content_type="application/json")
+        report = await workers.run(lambda: watch.ask(period))
+        return Response(orjson.dumps(plain(_Envelope("success", report))))
 
     return (Route(("GET", "POST"), "/api/v1/strandline/ready", ready, Access.READ),)
 

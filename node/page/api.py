@@ -4,23 +4,24 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 import orjson
-from aiohttp import web
 
 import strandline
 from strandline.clock import Clock
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.parameters import parameters_of
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
-from strandline.node.http.working import Workers
 from strandline.node.page.assets import asset_routes, load_assets
 from strandline.node.page.hours import HoursSource, HourStanding, RememberedHours
 from strandline.node.page.shard_figures import NodeFigures, figures_of, shown
 from strandline.node.query.answers import BucketFigures, BucketsAnswer, CardinalityAnswer
 from strandline.node.query.asks import BucketsAsk, CardinalityAsk
-from strandline.node.query.queries import NodeQueries
+from strandline.node.query.queries import NodeQueries, QueryScope
 from strandline.node.settings import Settings
 from strandline.node.supervisor.standing import WholeStanding
+from strandline.node.workers import Workers
 from strandline.recovery.periods import HOUR, HOURS_A_DAY
 
 _PREFIX = "/api/v1/strandline"
@@ -72,8 +73,9 @@ class PageApi:
         self._standing, self._queries, self._workers = standing, queries, workers
         self._hours = RememberedHours(hours, clock)
         self._dataset, self._clock = settings.dataset.name, clock
+        self._timeout_s = settings.query.timeout.seconds
 
-    async def shards(self, request: web.Request) -> web.StreamResponse:
+    async def shards(self, request: Request) -> Response:
         """How the shards stand. Asks none of them: it is answered however busy they are."""
         await parameters_of(request)
         now = self._clock.now_ms()
@@ -82,16 +84,16 @@ class PageApi:
         started = self._standing.started_ms()
         return _answer(NodeFigures(self._dataset, strandline.__version__, started, now, shards, processes))
 
-    async def buckets(self, request: web.Request) -> web.StreamResponse:
+    async def buckets(self, request: Request) -> Response:
         """`start`, `end`, `limit`: the newest buckets of a time, with how many series had a sample in each."""
         given = await parameters_of(request)
         most = given.limit(MOST_BUCKETS, default=_BUCKETS)
         # One more than is told: so it shows that there are more.
         ask = BucketsAsk(given.time_range(), most + 1)
-        answer = await self._workers.run(lambda wanted: self._queries.buckets(ask, wanted))
+        answer = await self._queries.buckets(ask, self._scope(request))
         return _answer(*_newest(answer, most))
 
-    async def cardinality(self, request: web.Request) -> web.StreamResponse:
+    async def cardinality(self, request: Request) -> Response:
         """`match[]`, `start`, `end`, `limit`, `label`: what makes the index large."""
         given = await parameters_of(request)
         ask = CardinalityAsk(
@@ -100,15 +102,18 @@ class PageApi:
             given.limit(MOST_ENTRIES, default=_ENTRIES),
             given.text("label"),
         )
-        answer = await self._workers.run(lambda wanted: self._queries.cardinality(ask, wanted))
+        answer = await self._queries.cardinality(ask, self._scope(request))
         return _answer(_tops(answer, ask), answer.warnings)
 
-    async def hours(self, request: web.Request) -> web.StreamResponse:
+    async def hours(self, request: Request) -> Response:
         """`days`: whether the hours of so many days, up to the one that runs, are ready; oldest first."""
         days = _days((await parameters_of(request)).text("days"))
         last = self._clock.now_ms() // HOUR
         first = last + 1 - days * HOURS_A_DAY
-        return _answer(await self._workers.run(lambda _: self._hours.hours(first, last)))
+        return _answer(await self._workers.run(lambda: self._hours.hours(first, last)))
+
+    def _scope(self, request: Request) -> QueryScope:
+        return QueryScope(self._timeout_s, request.memory)
 
 
 def page_routes(
@@ -120,7 +125,7 @@ def page_routes(
     settings: Settings,
     clock: Clock,
 ) -> tuple[Route, ...]:
-    """The page, its files and its JSON. The node counts as started when this is called."""
+    """The page, its files and its JSON."""
     api = PageApi(standing, queries, workers, hours, settings=settings, clock=clock)
     return (
         *asset_routes(load_assets()),
@@ -166,6 +171,5 @@ def _days(written: str | None) -> int:
 def _answer(
     data: NodeFigures | CardinalityFigures | tuple[BucketFigures, ...] | tuple[HourStanding, ...],
     warnings: tuple[str, ...] = (),
-) -> web.Response:
-    body = orjson.dumps(_Envelope("success", data, warnings))
-    return web.Response(body=body, content_type="application/json")
+) -> Response:
+    return Response(orjson.dumps(_Envelope("success", data, warnings)))

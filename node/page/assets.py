@@ -6,11 +6,13 @@ policy that goes with the document has the browser refuse what somebody might pu
 """
 
 import hashlib
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 
-from aiohttp import hdrs, web
-
+from strandline.node.http.errors import Refused
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import Fields, Response
 from strandline.node.http.routes import Access, Route
 
 # The last of them has the browser refuse to make markup or code of a text, wherever that is tried.
@@ -27,13 +29,10 @@ _TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-_COMMON = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-}
+_COMMON: Fields = (("Content-Security-Policy", CONTENT_SECURITY_POLICY),)
 _FOR_GOOD = "public, max-age=31536000, immutable"
 _ASK_FIRST = "no-cache"
+_TAGS = re.compile(r'(?:W/)?"([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +78,14 @@ def load_assets() -> Assets:
 def asset_routes(assets: Assets) -> tuple[Route, ...]:
     """The page at `/`, and its files, for those who may read."""
 
-    async def document(request: web.Request) -> web.StreamResponse:
+    async def document(request: Request) -> Response:
         return _sent(request, assets.document, _ASK_FIRST)
 
-    async def loaded(request: web.Request) -> web.StreamResponse:
-        asset = assets.loaded.get(request.match_info["name"])
-        if asset is None or request.match_info["digest"] != assets.digest:
+    async def loaded(request: Request) -> Response:
+        asset = assets.loaded.get(request.wildcard("name"))
+        if asset is None or request.wildcard("digest") != assets.digest:
             # Of another version, perhaps: reloading the page asks for the files of this one.
-            raise web.HTTPNotFound(text="No such file of the page\n", headers={hdrs.CACHE_CONTROL: "no-store"})
+            raise Refused(404, "not_found", "there is no such file of the page", remedy="Reload the page")
         return _sent(request, asset, _FOR_GOOD)
 
     return (
@@ -99,9 +98,9 @@ def _asset(name: str, content: bytes) -> Asset:
     return Asset(name, content, hashlib.sha256(content).hexdigest()[:32])
 
 
-def _sent(request: web.Request, asset: Asset, caching: str) -> web.Response:
-    headers = {**_COMMON, hdrs.CACHE_CONTROL: caching, hdrs.ETAG: f'"{asset.digest}"'}
-    known = request.if_none_match or ()
-    if any(tag.value in (asset.digest, "*") for tag in known):
-        return web.Response(status=304, headers=headers)
-    return web.Response(body=asset.content, headers=headers, content_type=asset.content_type, charset="utf-8")
+def _sent(request: Request, asset: Asset, caching: str) -> Response:
+    headers = (*_COMMON, ("Cache-Control", caching), ("ETag", f'"{asset.digest}"'))
+    known = request.headers.get("if-none-match", "")
+    if known.strip() == "*" or asset.digest in _TAGS.findall(known):
+        return Response(status=304, headers=headers)
+    return Response(asset.content, content_type=f"{asset.content_type}; charset=utf-8", headers=headers)

@@ -1,9 +1,10 @@
 """Questions, answers and errors as bytes, for the link between the front and a shard's process.
 
 A frame is a prefix with two lengths, a header in JSON, and a body. The header names the version, the kind of message,
-its plain fields, and its columns in order, each with its type and length; the body has these columns as they lie in
-memory, little endian, each at a multiple of eight bytes. Both ends are of one program on one machine. All the same
-nothing is believed: a frame that is not what it says raises `FrameDamaged`, and nothing of it is used.
+its plain fields, and its columns in order, each with its type and length, and is padded with blanks; the body has these
+columns as they lie in memory, little endian. Header, body and every column begin at a multiple of eight bytes. Both
+ends are of one program on one machine. All the same nothing is trusted: a frame that is not what it says raises
+`FrameDamaged`, and nothing of it is used.
 """
 
 import struct
@@ -17,13 +18,11 @@ import orjson
 
 from strandline.errors import Fatal
 
-VERSION = 2
+VERSION = 3
 # The header has at most the tops of a cardinality; the body at most an answer at the limits of the settings.
 MAX_HEADER, MAX_BODY = 1 << 28, 1 << 36
 PREFIX = struct.Struct("<4sIQ")
 _MAGIC = b"SLQ1"
-PLAIN_MAGIC = b"SLP1"
-"""What frames begin with that are no messages, but those of `plain_lookups`."""
 _ALIGNED = 8
 _TYPES: Mapping[str, "np.dtype[Any]"] = {name: np.dtype(name) for name in ("<i8", "<f8", "|u1")}
 _NAMES: Mapping["np.dtype[Any]", str] = {kind: name for name, kind in _TYPES.items()}
@@ -58,6 +57,7 @@ def encode(message: Message) -> list[Buffer]:
             "columns": [[_NAMES[column.dtype], len(column)] for column in columns],
         }
     )
+    header += b" " * (-len(header) % _ALIGNED)
     buffers: list[Buffer] = [b"", header]
     length = 0
     for column in columns:
@@ -71,7 +71,7 @@ def encode(message: Message) -> list[Buffer]:
     return buffers
 
 
-def lengths_of(prefix: bytes | bytearray, most: int = MAX_BODY) -> tuple[int, int]:
+def lengths_of(prefix: bytes | bytearray | memoryview, most: int = MAX_BODY) -> tuple[int, int]:
     """The lengths of header and body, which must not be more than `most`."""
     magic, header, body = PREFIX.unpack(prefix)
     if magic != _MAGIC:
@@ -81,23 +81,22 @@ def lengths_of(prefix: bytes | bytearray, most: int = MAX_BODY) -> tuple[int, in
     return header, body
 
 
-def frame_size(begun: bytes) -> int | None:
-    """The length of the frame that begins like this; None if that is not here yet. What is no frame is as long as
-    nothing: whoever receives it says what is wrong with it.
-    """
-    if len(begun) < PREFIX.size:
-        return None
-    magic, header, body = PREFIX.unpack_from(begun)
-    if magic == PLAIN_MAGIC:
-        return int(PREFIX.size + header + body)
-    try:
-        header, body = lengths_of(begun[: PREFIX.size])
-    except FrameDamaged:
-        return 0
-    return PREFIX.size + header + body
+def encode_joined(message: Message) -> bytes:
+    """The frame in one piece, for a message that is short."""
+    return b"".join(encode(message))
 
 
-def decode(header: bytes | bytearray, body: bytes | bytearray | memoryview) -> Message:
+def decode_frame(frame: bytearray | memoryview) -> Message:
+    """A message that is here as a whole."""
+    view = memoryview(frame)
+    header, body = lengths_of(view[: PREFIX.size])
+    behind = PREFIX.size + header
+    if len(view) != behind + body:
+        raise FrameDamaged(f"a frame of {behind + body} bytes came as {len(view)}")
+    return decode(view[PREFIX.size : behind], view[behind:])
+
+
+def decode(header: bytes | bytearray | memoryview, body: bytes | bytearray | memoryview) -> Message:
     """What was encoded, with columns that are views of the body."""
     try:
         told = orjson.loads(header)

@@ -28,7 +28,6 @@ from strandline.node.query.queries import Cancellation, QueryCancelled, QueryUna
 
 _LOG = structlog.get_logger(__name__)
 REPORT = "report"
-EDITION = "edition"
 MOST_CONNECTIONS = 256
 _LONGEST_PATH = 107
 # In bytes: selectors with long lists of values.
@@ -53,10 +52,6 @@ class LinkService(Protocol):
 
     def report(self) -> bytes:
         """How the shard is, as `ShardReport.to_json` says it."""
-        ...
-
-    def edition_file(self) -> int:
-        """The file of the shard's `EditionPage`."""
         ...
 
 
@@ -153,10 +148,6 @@ class LinkServer:
             with connection:
                 while not self._is_closed:
                     message = receive(connection, wait_for_ever, _LONGEST_QUESTION)
-                    if message.kind == EDITION:
-                        # One byte: a file does not travel without any.
-                        socket.send_fds(connection, [b"\0"], [self._service.edition_file()])
-                        continue
                     send(connection, self._reply(message, connection), self._wait_to_send)
         except (LinkBroken, QueryCancelled, OSError):
             return
@@ -200,7 +191,7 @@ def _listening(path: Path) -> socket.socket:
         listener.bind(str(path))
         # Nobody can connect before `listen`.
         path.chmod(0o600)
-        listener.listen(128)
+        listener.listen(MOST_CONNECTIONS)
     except OSError as error:
         listener.close()
         raise LinkUnusable(

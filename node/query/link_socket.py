@@ -79,13 +79,6 @@ def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Wait
     return decode(text[:header], _received(connection, body, wait, text[header:]))
 
 
-def decode_frame(frame: bytes) -> Message:
-    """A message that is here as a whole."""
-    header, _ = lengths_of(frame[: PREFIX.size])
-    behind = PREFIX.size + header
-    return decode(frame[PREFIX.size : behind], bytearray(frame[behind:]))
-
-
 def _received_some(connection: socket.socket, wait: Waits) -> bytes:
     while True:
         try:

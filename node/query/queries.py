@@ -1,9 +1,11 @@
-"""What the HTTP handlers may ask of a node, and how a question is given up."""
+"""What the HTTP handlers may ask of a node, and how long and how large an answer may be."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from strandline.clock import Clock
 from strandline.errors import Fatal, Retryable
+from strandline.node.query.answer_memory import MemoryLease
 from strandline.node.query.answers import (
     BucketsAnswer,
     CardinalityAnswer,
@@ -19,10 +21,11 @@ from strandline.node.query.asks import (
     SamplesAsk,
     SeriesAsk,
 )
+from strandline.node.query.index_version import IndexVersion
 
 
 class QueryCancelled(Retryable):
-    """Nobody waits for the answer any more."""
+    """The client no longer waits for the answer."""
 
 
 class QueryTimedOut(Retryable):
@@ -30,58 +33,83 @@ class QueryTimedOut(Retryable):
 
 
 class QueryTooLarge(Fatal):
-    """The question would cost more than a limit allows."""
+    """The query would cost more than a limit allows."""
 
 
 class QueryUnavailable(Retryable):
     """No shard can answer now."""
 
 
+def timed_out(timeout_s: float) -> QueryTimedOut:
+    """A query had so many seconds."""
+    return QueryTimedOut(
+        f"the query took longer than {timeout_s:g} s",
+        remedy="Ask for less: a narrower selector or time range; or raise query.timeout",
+    )
+
+
 class Cancellation:
-    """Whether an answer is still wanted: nobody has given it up, and its time is not over. Any thread may ask."""
+    """Whether an answer is still wanted in a shard: it was not cancelled, and its time is not over. Any thread may
+    ask.
+    """
 
     def __init__(self, clock: Clock, timeout_s: float) -> None:
         self._clock, self._timeout_s = clock, timeout_s
         self._until = clock.monotonic() + timeout_s
-        # Nobody waits for it, so that it is no event: one is made for each question, and costs more than a look-up.
+        # Not an event: nothing waits for it, and to make one costs more than a look-up.
         self._is_cancelled = False
 
     def cancel(self) -> None:
-        """Give it up."""
+        """The answer is not wanted."""
         self._is_cancelled = True
 
     @property
     def seconds_left(self) -> float:
-        """How long it may still take; 0 if it was given up."""
+        """How long it may still take; 0 if it was cancelled."""
         return 0.0 if self._is_cancelled else max(0.0, self._until - self._clock.monotonic())
 
     def check(self) -> None:
         """Raises `QueryCancelled` or `QueryTimedOut`."""
         if self._is_cancelled:
-            raise QueryCancelled("the query was given up by its client")
+            raise QueryCancelled("the query was cancelled by its client")
         if self._clock.monotonic() >= self._until:
-            raise QueryTimedOut(
-                f"the query took longer than {self._timeout_s:g} s",
-                remedy="Ask for less: a narrower selector or time range; or raise query.timeout",
-            )
+            raise timed_out(self._timeout_s)
+
+
+@dataclass(slots=True)
+class QueryScope:
+    """How long a query may take, and what holds the memory of its answer. Not frozen: one is made for each query."""
+
+    timeout_s: float
+    memory: MemoryLease
 
 
 class NodeQueries(Protocol):
-    """Questions to all shards of a node at once. To be called from worker threads: each call blocks.
+    """Queries to all shards of a node at once, from an event loop. A query is given up by cancelling its task.
 
-    Each raises `QueryTooLarge`, `QueryCancelled`, `QueryTimedOut`, `QueryUnavailable` (no shard answers), and the
-    errors of `strandline.index.matchers` for an expression that is refused. A shard that can't answer while others can
-    is a warning in the answer.
+    Each raises `QueryTooLarge`, `QueryTimedOut`, `QueryUnavailable` (no shard answers), `AnswerMemoryFull`,
+    `AnswerTooLarge`, and the errors of `strandline.index.matchers` for an expression that is refused. A shard that
+    can't answer while others can is a warning in the answer.
     """
 
-    def series(self, ask: SeriesAsk, cancellation: Cancellation) -> SeriesAnswer: ...
+    async def series(self, ask: SeriesAsk, scope: QueryScope) -> SeriesAnswer: ...
 
-    def label_names(self, ask: LabelNamesAsk, cancellation: Cancellation) -> TermsAnswer: ...
+    async def label_names(self, ask: LabelNamesAsk, scope: QueryScope) -> TermsAnswer: ...
 
-    def label_values(self, ask: LabelValuesAsk, cancellation: Cancellation) -> TermsAnswer: ...
+    async def label_values(self, ask: LabelValuesAsk, scope: QueryScope) -> TermsAnswer: ...
 
-    def samples(self, ask: SamplesAsk, cancellation: Cancellation) -> SamplesAnswer: ...
+    async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer: ...
 
-    def cardinality(self, ask: CardinalityAsk, cancellation: Cancellation) -> CardinalityAnswer: ...
+    async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer: ...
 
-    def buckets(self, ask: BucketsAsk, cancellation: Cancellation) -> BucketsAnswer: ...
+    async def buckets(self, ask: BucketsAsk, scope: QueryScope) -> BucketsAnswer: ...
+
+    def index_version(self) -> IndexVersion | None:
+        """The version of the lists of all label names and values that the shards would give now; None if it is not
+        known, or such lists should not be kept.
+        """
+        ...
+
+    def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
+        """A query was answered with a list that was kept, without asking a shard."""
+        ...

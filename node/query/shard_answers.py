@@ -28,7 +28,7 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.bucket_figures import bucket_figures
-from strandline.node.query.edition import EditionPage
+from strandline.node.query.index_version import IndexVersionPage
 from strandline.node.query.key_bytes import in_label_order
 from strandline.node.query.live_shard import Answering, LiveShard, answering, number_of, still_answers
 from strandline.node.query.lookup_gate import LookupGate
@@ -77,9 +77,9 @@ class ShardAnswers:
         still_answers(self._running)
         return answer
 
-    def tell(self, page: EditionPage, lookups: LookupGate) -> None:
-        """Tell of which edition the lists are that this would answer with, and let look-ups be answered while there is
-        nothing else to be said. Called by the shard's own threads.
+    def publish(self, page: IndexVersionPage, lookups: LookupGate) -> None:
+        """Publish the version of the lists that this would answer with, and let the JVM answer look-ups while answers
+        have no warnings. Called by the shard's own threads.
         """
         try:
             able = answering(self._running)
@@ -88,7 +88,7 @@ class ShardAnswers:
         # Whoever asks first has the index refreshed.
         if able is None or self._known is not able.shard or able.warnings:
             lookups.shut()
-            page.tell(None, NO_KEYS)
+            page.publish(None, NO_KEYS)
             return
         index = able.shard.index
         lookups.open(able.lucene, index.columns)
@@ -96,11 +96,11 @@ class ShardAnswers:
             # Another thread has just said so, and waits to tell it.
             lookups.shut()
         if index.has_forgotten():
-            page.tell(None, NO_KEYS)
+            page.publish(None, NO_KEYS)
         else:
             # The refreshes first: what comes between the two is in the span and not yet in the lists.
             refreshes = able.lucene.refreshes
-            page.tell((id(able.shard), refreshes), index.columns.span())
+            page.publish((id(able.shard), refreshes), index.columns.span())
 
     def close(self) -> None:
         """End what reads in the background. Closing twice does nothing."""

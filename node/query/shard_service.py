@@ -6,7 +6,8 @@ from pathlib import Path
 from strandline.clock import Clock
 from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
-from strandline.node.query.edition import EditionPage
+from strandline.node.query.index_version import IndexVersionPage, version_path
+from strandline.node.query.lookup_frames import lookups_path
 from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import Cancellation, QueryUnavailable
 from strandline.node.query.shard_answers import ShardAnswers
@@ -18,34 +19,34 @@ from strandline.node.shard.status import Status
 class ShardService:
     """A `LinkService` whose shard comes later: until then it tells that the process is there, and answers nothing."""
 
-    def __init__(self, number: int, clock: Clock, lookups: Path | None = None) -> None:
-        """`lookups` is where the JVM may answer look-ups of its own."""
+    def __init__(self, number: int, clock: Clock, socket: Path | None = None) -> None:
+        """`socket` is where the process is asked: beside it the JVM answers look-ups, and the version of the index's
+        lists is published.
+        """
         self._number, self._clock = number, clock
-        self._lookups = LookupGate(lookups)
+        self._lookups = LookupGate(lookups_path(socket) if socket is not None else None)
         self._running: RunningShard | None = None
         self._answers: ShardAnswers | None = None
-        self._page, self._telling = EditionPage(), threading.Lock()
+        self._page = IndexVersionPage(version_path(socket) if socket is not None else None)
+        self._publishing = threading.Lock()
 
     def begin(self, running: RunningShard) -> None:
         """From now on tell of this shard."""
         self._answers, self._running = ShardAnswers(running), running
-        running.after_step = self._tell
+        running.after_step = self._publish
 
     def close(self) -> None:
         """End what reads in the background."""
         if self._answers is not None:
             self._answers.close()
-        with self._telling:
+        with self._publishing:
             self._lookups.close()
             self._page.close()
 
-    def edition_file(self) -> int:
-        return self._page.file
-
-    def _tell(self) -> None:
-        with self._telling:
+    def _publish(self) -> None:
+        with self._publishing:
             if self._answers is not None:
-                self._answers.tell(self._page, self._lookups)
+                self._answers.publish(self._page, self._lookups)
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
         answers = self._answers

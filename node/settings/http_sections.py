@@ -47,6 +47,10 @@ class HttpSettings(Section):
         default=1000, description="How many connections there may be at a time."
     )
 
+    min_rate: Annotated[ByteSize, fields.between(ByteSize, "1k", "1g"), AS_WRITTEN] = Field(
+        default=ByteSize.parse("4k"), description="Bytes a second that a client has to send, or to take, at least."
+    )
+
     @property
     def tls_ca_file(self) -> CertificateFile | None:
         """None: clients prove themselves by token, not by certificate."""
@@ -109,6 +113,10 @@ class QuerySettings(Section):
     )
     max_names: Annotated[int, fields.whole_number(1, 100_000_000)] = Field(
         default=1_000_000, description="How many series, label names or values an answer may list."
+    )
+    answer_memory: Annotated[ByteSize, fields.between(ByteSize, "64m", "1t"), AS_WRITTEN] = Field(
+        default=ByteSize.parse("1g"),
+        description="How much memory answers may take, until clients have taken them; beyond it queries are refused.",
     )
 
 

@@ -2,7 +2,6 @@
 
 from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
-from strandline.node.query.link_socket import LinkBroken
 from strandline.node.query.queries import Cancellation, QueryUnavailable
 from strandline.node.shard.report import ProcessFigures
 from strandline.node.supervisor.heard import ProcessReport
@@ -24,6 +23,3 @@ class ProcessReports:
 
     def answer(self, _ask: Ask, _cancellation: Cancellation) -> Answer:
         raise QueryUnavailable("this process is no shard")
-
-    def edition_file(self) -> int:
-        raise LinkBroken("this process is no shard")

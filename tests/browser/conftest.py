@@ -42,7 +42,7 @@ def page(browser: Browser) -> Iterator[Page]:
 def watched(browser: Browser) -> Iterator[Callable[..., WatchedPage]]:
     """Makes pages, with the options of a browser's context, that may neither complain nor ask another host."""
     made: list[WatchedPage] = []
-    expect.set_options(timeout=20_000)
+    expect.set_options(timeout=60_000)
 
     def make(**options: object) -> WatchedPage:
         made.append(WatchedPage(browser, **options))

@@ -1,11 +1,9 @@
-"""A real Cassandra for tests of the store: started alone, connected to, and made to lose answers."""
+"""A real Cassandra for tests of the store: connected to, and made to lose answers."""
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from cassandra import OperationTimedOut
@@ -13,11 +11,7 @@ from cassandra.cluster import Session
 from cassandra.query import BatchStatement
 
 from strandline.clock import Clock, SystemClock
-from strandline.node.stack.options import StackOptions
-from strandline.node.stack.ports import Ports
-from strandline.node.stack.server import Server
-from strandline.node.stack.stack import Stack, kafka_and_cassandra
-from strandline.node.stack.state import StateFolder
+from strandline.node.stack import Stack
 from strandline.store.cassandra.retries import Patience
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store, store_over
 from strandline.store.connection import CassandraConnection, connect
@@ -26,18 +20,6 @@ from support.store_contract import OpenedStore
 T = TypeVar("T")
 
 COPIES = {"datacenter1": 1}
-
-
-def _cassandra_alone(folder: StateFolder, ports: Ports, options: StackOptions, clock: Clock) -> Sequence[Server]:
-    return [server for server in kafka_and_cassandra(folder, ports, options, clock) if server.name == "cassandra"]
-
-
-def running_cassandra(state_dir: Path, extra_yaml: Mapping[str, object] | None = None) -> Iterator[Stack]:
-    """Cassandra without Kafka, for a fixture: started, handed over, stopped."""
-    options = StackOptions(state_dir, extra_cassandra_yaml=extra_yaml or {})
-    with Stack.start(options, build=_cassandra_alone) as stack:
-        yield stack
-    shutil.rmtree(stack.folder.data("cassandra"))
 
 
 def connection_to(stack: Stack, keyspace: str, *, request_timeout: float = 20.0) -> CassandraConnection:

@@ -18,6 +18,7 @@ from strandline.clock import SystemClock
 from strandline.node.bench.shard_process import ShardProcess
 from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack
+from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
 from strandline.store.rows import SegmentsOf, ShardId
 from strandline.store.segment_codec import decode_segment, runs_checksum
@@ -45,7 +46,7 @@ class Deployment:
         topic = NewTopic(self.name, num_partitions=partitions, replication_factor=1, config=config)
         admin = AdminClient(self.kafka)
         for made in admin.create_topics([topic]).values():
-            made.result(30)
+            made.result(90)
         keyspace = "recovery"
         self.store: CassandraStore = open_cassandra_store(connection_to(stack, keyspace), SystemClock(), copies=COPIES)
         chosen: dict[str, dict[str, object]] = {
@@ -72,6 +73,7 @@ class Deployment:
                 "flush_spread": 0,
             },
             "spark": {"master": "local[2]"},
+            "spark.properties": {f'"{JAVA_OPTIONS}"': QUICK_START},
             "replay": {"mode": "spark", "worker_idle": "2s"},
         }
         for section, values in sections.items():

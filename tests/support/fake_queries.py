@@ -1,5 +1,6 @@
 """A node's queries over series given in plain Python: for tests of everything that stands in front of them."""
 
+import asyncio
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +29,8 @@ from strandline.node.query.asks import (
     Selector,
     SeriesAsk,
 )
-from strandline.node.query.queries import Cancellation, QueryTooLarge
+from strandline.node.query.index_version import IndexVersion
+from strandline.node.query.queries import QueryScope, QueryTooLarge, timed_out
 from strandline.time_range import TimeRange
 
 Labels = Mapping[str, str]
@@ -38,8 +40,10 @@ Samples = Sequence[tuple[int, float]]
 class FakeQueries:
     """`NodeQueries` over series: labels, and samples as (milliseconds, value) in rising order of their times.
 
-    `asked` has every question. `warnings` go with every answer. `failure` is raised instead of any answer. With
-    `held`, a question waits until it is given up, and `given_up` tells when it was.
+    `asked` has every question, and `timeouts` how many seconds each had. `warnings` go with every answer. `failure` is
+    raised instead of any answer. With `held`, a question waits until it is given up, and `given_up` tells when it was.
+    An answer takes `size` bytes of memory. With a `version`, lists may be kept, and `answered_from_kept` are those that
+    were not asked for again.
     """
 
     def __init__(
@@ -50,32 +54,38 @@ class FakeQueries:
         failure: Exception | None = None,
         buckets: tuple[BucketFigures, ...] = (),
         held: bool = False,
+        size: int = 0,
+        version: IndexVersion | None = None,
     ) -> None:
         self.stored = sorted(((dict(labels), list(samples)) for labels, samples in series), key=_order)
         self.warnings, self.failure, self.held = warnings, failure, held
         self.bucket_figures = buckets
+        self.size, self.version = size, version
         self.exact_values = True
         self.asked: list[Ask] = []
+        self.timeouts: list[float] = []
+        self.answered_from_kept: list[Ask] = []
         self.holding, self.given_up = threading.Event(), threading.Event()
 
-    def series(self, ask: SeriesAsk, cancellation: Cancellation) -> SeriesAnswer:
-        self._begin(ask, cancellation)
+    async def series(self, ask: SeriesAsk, scope: QueryScope) -> SeriesAnswer:
+        await self._begin(ask, scope)
         found = [labels for labels, _ in self._matching(ask.selectors, ask.within)]
         return SeriesAnswer(_keys(found[: ask.limit]), len(found) > ask.limit, self.warnings)
 
-    def label_names(self, ask: LabelNamesAsk, cancellation: Cancellation) -> TermsAnswer:
-        self._begin(ask, cancellation)
-        return self._terms(
-            [name for labels, _ in self._matching(ask.selectors, ask.within) for name in labels], ask.limit
-        )
-
-    def label_values(self, ask: LabelValuesAsk, cancellation: Cancellation) -> TermsAnswer:
-        self._begin(ask, cancellation)
+    async def label_names(self, ask: LabelNamesAsk, scope: QueryScope) -> TermsAnswer:
+        await self._begin(ask, scope)
         found = self._matching(ask.selectors, ask.within)
-        return self._terms([labels[ask.label] for labels, _ in found if ask.label in labels], ask.limit)
+        names = [name for labels, _ in found for name in labels]
+        return self._terms(names, ask.limit, of_all=len(found) == len(self.stored))
 
-    def samples(self, ask: SamplesAsk, cancellation: Cancellation) -> SamplesAnswer:
-        self._begin(ask, cancellation)
+    async def label_values(self, ask: LabelValuesAsk, scope: QueryScope) -> TermsAnswer:
+        await self._begin(ask, scope)
+        found = self._matching(ask.selectors, ask.within)
+        values = [labels[ask.label] for labels, _ in found if ask.label in labels]
+        return self._terms(values, ask.limit, of_all=len(found) == len(self.stored))
+
+    async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer:
+        await self._begin(ask, scope)
         inside = [
             (labels, [(time, value) for time, value in samples if ask.within.first <= time <= ask.within.last])
             for labels, samples in self._matching((ask.selector,), None)
@@ -94,8 +104,8 @@ class FakeQueries:
             self.warnings,
         )
 
-    def cardinality(self, ask: CardinalityAsk, cancellation: Cancellation) -> CardinalityAnswer:
-        self._begin(ask, cancellation)
+    async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
+        await self._begin(ask, scope)
         found = [labels for labels, _ in self._matching(ask.selectors, ask.within)]
         pairs: dict[tuple[str, str], int] = {}
         for labels in found:
@@ -115,21 +125,35 @@ class FakeQueries:
             warnings=self.warnings,
         )
 
-    def buckets(self, ask: BucketsAsk, cancellation: Cancellation) -> BucketsAnswer:
-        self._begin(ask, cancellation)
+    async def buckets(self, ask: BucketsAsk, scope: QueryScope) -> BucketsAnswer:
+        await self._begin(ask, scope)
         newest = sorted({one.bucket for one in self.bucket_figures})[-ask.limit :] if ask.limit else []
         return BucketsAnswer(tuple(one for one in self.bucket_figures if one.bucket in newest), self.warnings)
 
-    def _begin(self, ask: Ask, cancellation: Cancellation) -> None:
+    def index_version(self) -> IndexVersion | None:
+        return self.version
+
+    def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
+        self.answered_from_kept.append(ask)
+
+    async def _begin(self, ask: Ask, scope: QueryScope) -> None:
         self.asked.append(ask)
+        self.timeouts.append(scope.timeout_s)
         if self.held:
-            self.holding.set()
-            while cancellation.seconds_left > 0:
-                self.given_up.wait(0.001)
-            self.given_up.set()
-        cancellation.check()
+            await self._hold(scope)
         if self.failure is not None:
             raise self.failure
+        scope.memory.grow(self.size)
+
+    async def _hold(self, scope: QueryScope) -> None:
+        self.holding.set()
+        try:
+            async with asyncio.timeout(scope.timeout_s):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            raise timed_out(scope.timeout_s) from None
+        finally:
+            self.given_up.set()
 
     def _matching(
         self, selectors: tuple[Selector, ...], within: TimeRange | None
@@ -141,7 +165,7 @@ class FakeQueries:
             if within is None or not samples or (samples[0][0] <= within.last and samples[-1][0] >= within.first)
         ]
 
-    def _terms(self, found: list[str], limit: int) -> TermsAnswer:
+    def _terms(self, found: list[str], limit: int, *, of_all: bool) -> TermsAnswer:
         terms = sorted(set(found))
         kept = [term.encode() for term in terms[:limit]]
         return TermsAnswer(
@@ -150,6 +174,7 @@ class FakeQueries:
             np.array([found.count(term) for term in terms[:limit]], dtype=np.int64),
             len(terms) > limit,
             self.warnings,
+            of_all=of_all,
         )
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -20,6 +20,7 @@ from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.decoding import rows_of
+from support.http_servers import eventually
 
 HEADERS = {
     "Content-Encoding": "snappy",
@@ -198,9 +199,4 @@ class Deliveries:
             return list(self.told)
 
 
-async def eventually_in_loop(condition: Callable[[], bool], timeout: float = 20) -> None:
-    import asyncio  # noqa: PLC0415 - for this alone
-
-    async with asyncio.timeout(timeout):
-        while not condition():
-            await asyncio.sleep(0.005)
+eventually_in_loop = eventually

@@ -1,14 +1,9 @@
 """A Kafka that asks who one is and grants rights, and that may be made to hang."""
 
-import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from strandline.node.stack import Stack, StackOptions
-from support.real_kafka import eventually
+from strandline.node.stack import StackOptions
+from support.own_kafka import OwnKafka
 
 ROOT, GUEST = "root", "guest"
 """Who may do everything, and who nothing."""
@@ -48,21 +43,9 @@ def guarded_options(folder: Path) -> StackOptions:
     )
 
 
-@dataclass(frozen=True)
-class GuardedKafka:
-    stack: Stack
+class GuardedKafka(OwnKafka):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(guarded_options(folder))
 
     def client(self, user: str = ROOT, password: str | None = None) -> dict[str, str]:
-        return {"bootstrap.servers": self.stack.kafka_bootstrap, **_client(user, password or _password(user))}
-
-    @contextmanager
-    def hanging(self) -> Iterator[None]:
-        """Inside, it keeps its connections and answers nothing."""
-        pid = self.stack.record.servers[0].process.pid
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            # Its threads go on for a moment.
-            eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
-            yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
+        return {"bootstrap.servers": self.bootstrap, **_client(user, password or _password(user))}

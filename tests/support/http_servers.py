@@ -1,25 +1,23 @@
 """Real servers on loopback for tests of handlers, and a client for each."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import aiohttp
+import uvloop
 
 from strandline.clock import Clock, SystemClock
-from strandline.node.http.api.quick_lookups import QuickLookups
 from strandline.node.http.api.routes import api_routes
-from strandline.node.http.express import Express
 from strandline.node.http.listening import BoundAddress
 from strandline.node.http.routes import Route
 from strandline.node.http.server import HttpServer
-from strandline.node.http.working import Workers
 from strandline.node.query.queries import NodeQueries
-from strandline.node.query.quick import QuickQueries
 from strandline.node.settings.http_sections import HttpSettings, QuerySettings
+from strandline.node.workers import Workers
 
 Result = TypeVar("Result")
 
@@ -37,12 +35,17 @@ class Served:
     async def get(self, path: str, **parameters: Any) -> "Reply":
         """The answer to a GET."""
         async with self.client.get(path, **parameters) as response:
-            return Reply(response.status, dict(response.headers), await response.read())
+            return Reply(response.status, response.headers, await response.read())
 
     async def post(self, path: str, **parameters: Any) -> "Reply":
         """The answer to a POST."""
         async with self.client.post(path, **parameters) as response:
-            return Reply(response.status, dict(response.headers), await response.read())
+            return Reply(response.status, response.headers, await response.read())
+
+    async def head(self, path: str, **parameters: Any) -> "Reply":
+        """The answer to a HEAD."""
+        async with self.client.head(path, **parameters) as response:
+            return Reply(response.status, response.headers, await response.read())
 
     async def raw(self, request: bytes) -> bytes:
         """All that the server says to these bytes until it closes the connection."""
@@ -61,7 +64,7 @@ class Reply:
     """What came back."""
 
     status: int
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: bytes
 
 
@@ -91,29 +94,31 @@ async def api_served(
     http: HttpSettings | None = None,
     *,
     clock: Clock | None = None,
-    quick: QuickQueries | None = None,
-    express: Express | None = None,
+    **options: Any,
 ) -> AsyncIterator[Served]:
     """Serve Prometheus' API over these queries."""
     settings, clock = settings or QuerySettings(), clock or SystemClock()
-    workers = Workers(clock, concurrency=2, timeout_s=settings.timeout.seconds)
-    try:
-        lookups = QuickLookups(quick, workers, settings.max_names) if quick is not None else None
-        routes = api_routes(queries, workers, settings, clock, quick=lookups)
-        async with served(routes, http, express=express) as serving:
+    with closing(Workers(2)) as workers:
+        async with served(api_routes(queries, workers, settings, clock), http, **options) as serving:
             yield serving
-    finally:
-        workers.close()
 
 
 def in_loop(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run it in an event loop of its own, for a minute at the most."""
+    """Run it in an event loop of its own, of the kind that the services have, for a minute at the most."""
 
     async def bounded() -> Result:
         async with asyncio.timeout(60):
             return await work
 
-    return asyncio.run(bounded())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(bounded())
+
+
+async def eventually(condition: Callable[[], bool], timeout: float = 20) -> None:
+    """Return once it holds."""
+    async with asyncio.timeout(timeout):
+        while not condition():
+            await asyncio.sleep(0.005)
 
 
 def secret_file(path: Path, text: str) -> Path:

@@ -1,10 +1,13 @@
 """The units as `install-units` writes them, on a machine of a test's own with a real systemd."""
 
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from numba.core.caching import UserProvidedCacheLocator
 
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import ExitCode
@@ -15,6 +18,8 @@ from support.real_systemd import Systemd, running_systemd
 
 CHECKOUT = Path(__file__).parents[2]
 NODE, GATEWAY = "strandline-node", "strandline-gateway"
+LEFT_OUT = "observe."
+"""How the files of the kernel begin that a node has to compile itself."""
 # No system user of Debian has such a number.
 _USER = {"passwd": "strandline:x:64990:64990::/nonexistent:/usr/sbin/nologin\n", "group": "strandline:x:64990:\n"}
 # As docs/service.md has it for an installation in a home folder that is closed, or below /tmp; a log that tests can
@@ -75,12 +80,28 @@ def installed_units(root: Path) -> Iterator[Units]:
     assert cli.main(["install-units", "--root", str(root)]) == ExitCode.OK
     for name, line in _USER.items():
         (root / "etc" / name).write_text(Path("/etc", name).read_text() + line)
+    _give_kernels(root)
     jars = Installation.load().spark_jars
     with running_systemd(root, (CHECKOUT, jars)) as systemd:
         units = Units(systemd, root)
         for name in (NODE, GATEWAY):
             units.change(name, _DROP_IN.format(checkout=_word(CHECKOUT), jars=_word(jars)))
         yield units
+
+
+def _give_kernels(root: Path) -> None:
+    """Put the checkout's compiled kernels where the instance `metrics` keeps its own: to compile all of them would take
+    longer than everything else that it does. One is left out, for it to compile and to keep inside its sandbox.
+    """
+    packages = CHECKOUT / "src" / "strandline"
+    for service in ("node", "gateway"):
+        cache = root / f"var/cache/strandline/{service}-metrics/numba"
+        for source in (packages / "kernels", *packages.glob("*/**/kernels")):
+            place = cache / UserProvidedCacheLocator.get_suitable_cache_subpath(str(source / "any.py"))
+            place.mkdir(parents=True)
+            for compiled in (source / "__pycache__").glob("*.nb?"):
+                if not compiled.name.startswith(LEFT_OUT):
+                    shutil.copyfile(compiled, place / compiled.name)
 
 
 def _word(path: Path) -> str:

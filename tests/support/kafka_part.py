@@ -12,7 +12,7 @@ from strandline.errors import Retryable
 # Where librdkafka's own lines go; without it they would go to stderr past every log setting.
 _LOG = logging.getLogger(__name__)
 
-TIMEOUT = 30.0
+TIMEOUT = 90.0
 PARTITIONS = 2
 
 

@@ -1,33 +1,70 @@
-"""A link to a shard's process as a test has it answer."""
+"""A link to a shard's process as a test has it answer, and event loops to ask over it."""
 
+import asyncio
+import fcntl
+import os
+import socket
+import termios
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvloop
 
 from strandline.clock import SystemClock
 from strandline.errors import StrandlineError
+from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.query.answers import Answer, BucketsAnswer
 from strandline.node.query.asks import Ask, BucketsAsk
-from strandline.node.query.edition import EditionPage
+from strandline.node.query.frames import encode_joined
+from strandline.node.query.index_version import IndexVersionPage, version_path
+from strandline.node.query.messages import answer_message, ask_message
 from strandline.node.query.queries import Cancellation
+from strandline.node.query.shard_link import ShardLink
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
+from strandline.node.workers import Workers
+
+Result = TypeVar("Result")
 
 CLOCK = SystemClock()
-ASK = BucketsAsk(None, 1)
 WAIT_S = 20.0
+ASK = BucketsAsk(None, 1)
+QUESTION = encode_joined(ask_message(ASK, WAIT_S))
+LOOPS = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
+
+
+class Loop:
+    """An event loop that goes on only while something is run in it."""
+
+    def __init__(self, kind: str = "uvloop") -> None:
+        self._runner = asyncio.Runner(loop_factory=LOOPS[kind])
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run it, for a minute at the most."""
+
+        async def bounded() -> Result:
+            async with asyncio.timeout(60):
+                return await work
+
+        return self._runner.run(bounded())
+
+    def close(self) -> None:
+        self._runner.close()
 
 
 class Service:
     """Answers as the test says."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path | None = None) -> None:
+        """`path` is that of the socket beside which the version of the lists is published."""
         self.answers: Callable[[Ask, Cancellation], Answer] = lambda ask, _: BucketsAnswer((), (repr(ask),))
         self.ended: list[StrandlineError] = []
         self.begun, self.over = threading.Event(), threading.Event()
-        self.page = EditionPage()
-
-    def edition_file(self) -> int:
-        return self.page.file
+        self.page = IndexVersionPage(version_path(path) if path is not None else None)
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
         return self.answers(ask, cancellation)
@@ -49,5 +86,111 @@ class Service:
             self.over.set()
 
 
-def give(seconds: float = WAIT_S) -> Cancellation:
-    return Cancellation(CLOCK, seconds)
+class Linked:
+    """A link, and the loop and the memory that it is used with."""
+
+    def __init__(self, path: Path, loop: Loop, *, shard: int = 3, memory: int = 1 << 30) -> None:
+        self.loop, self.memory = loop, AnswerMemory(memory)
+        self.workers = Workers(2)
+        self.link = ShardLink(path, shard, self.workers)
+
+    def ask(self, ask: Ask = ASK) -> Answer:
+        """The answer to a question, whose memory is given back."""
+        return self.loop.run(self.asked(ask))
+
+    async def asked(self, ask: Ask = ASK) -> Answer:
+        lease = self.memory.lease()
+        try:
+            return await self.link.ask(encode_joined(ask_message(ask, WAIT_S)), lease)
+        finally:
+            lease.release()
+
+    def look_up(self, frame: bytes) -> Answer | None:
+        return self.loop.run(self.looked_up(frame))
+
+    async def looked_up(self, frame: bytes) -> Answer | None:
+        lease = self.memory.lease()
+        try:
+            return await self.link.look_up(frame, lease)
+        finally:
+            lease.release()
+
+    def close(self) -> None:
+        async def closed() -> None:
+            self.link.close()
+            # Until what was closed is gone.
+            await asyncio.sleep(0)
+
+        self.loop.run(closed())
+        self.workers.close()
+
+
+Script = Callable[[socket.socket], None]
+
+
+@contextmanager
+def scripted(path: Path, *scripts: Script) -> Iterator[socket.socket]:
+    """A process that does to one connection after the other what a script says; yields what it listens with. All
+    scripts have to be over in the end.
+    """
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(1) as threads:
+        listener.bind(str(path))
+        listener.listen()
+        listener.settimeout(WAIT_S)
+
+        def play() -> None:
+            for script in scripts:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.settimeout(WAIT_S)
+                    script(connection)
+
+        playing = threads.submit(play)
+        yield listener
+        playing.result(WAIT_S)
+
+
+def answering(*words: str) -> Script:
+    """Answer a question with each of these words; read one more, if it comes, and hang up."""
+
+    def script(connection: socket.socket) -> None:
+        for word in words:
+            assert connection.recv(1 << 16)
+            connection.sendall(spoken(word))
+        connection.recv(1 << 16)
+
+    return script
+
+
+def sending(data: bytes) -> Script:
+    """Answer a question with some bytes, and hang up."""
+
+    def script(connection: socket.socket) -> None:
+        assert connection.recv(1 << 16)
+        connection.sendall(data)
+
+    return script
+
+
+def spoken(word: str) -> bytes:
+    """The frame of an answer that says a word."""
+    return encode_joined(answer_message(BucketsAnswer((), (word,))))
+
+
+def nobody_waits(listener: socket.socket) -> bool:
+    """Whether no connection waits to be taken."""
+    listener.setblocking(False)
+    try:
+        connection, _ = listener.accept()
+    except BlockingIOError:
+        return True
+    connection.close()
+    return False
+
+
+def send_in_pieces(connection: socket.socket, data: bytes, piece: int) -> None:
+    """One piece after the other: the other side takes each before the next one comes."""
+    for first in range(0, len(data), piece):
+        connection.sendall(data[first : first + piece])
+        while fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)) != bytes(4):
+            os.sched_yield()

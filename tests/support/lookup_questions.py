@@ -1,49 +1,90 @@
-"""Look-ups as `strandline.node.query.plain_lookups` lays them out: made, read and asked over a socket the slow way."""
+"""Look-ups as `strandline.node.query.lookup_frames` lays them out, and their answers: made and read the slow way, with
+none of the code that does so elsewhere.
+"""
 
+import json
 import socket
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
-from strandline.node.query.frames import PLAIN_MAGIC, PREFIX
-from strandline.node.query.plain_lookups import DECLINED, KINDS, FewJson, answer_in
+from strandline.index.documents import decode_part_key
+from strandline.node.query.answers import Answer, SeriesAnswer, TermsAnswer
+from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
 
-_NUMBERS = struct.Struct("<BqqIH")
-_U16 = struct.Struct("<H")
-_WAIT_S = 20.0
+KINDS = (SERIES, LABEL_NAMES, LABEL_VALUES)
+"""What is asked for, by its number."""
 ALWAYS = (1, 0)
+PREFIX = struct.Struct("<4sIQ")
+MAGIC, VERSION = b"SLQ1", 3
+HEAD = struct.Struct("<BqqIH")
+"""Of a look-up, with the length of the label."""
+_U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
+_WAIT_S = 60.0
+Value = str | tuple[str, ...]
+"""That a label has to have; of several, one."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """An answer: series as labels, or names or values and how many series have each."""
+
+    results: list[dict[str, str]] | list[str]
+    counts: list[int] | None = None
+
+    @classmethod
+    def of(cls, answer: Answer) -> "Found":
+        """What an answer that lacks nothing says."""
+        assert not answer.warnings
+        if isinstance(answer, SeriesAnswer):
+            assert not answer.more
+            return cls([decode_part_key(answer.keys.key(place)) for place in range(len(answer.keys))])
+        assert isinstance(answer, TermsAnswer)
+        assert (answer.more, answer.of_all) == (False, False)
+        return cls(answer.terms(), answer.counts.tolist())
 
 
 @dataclass(frozen=True)
 class LookupQuestion:
-    """One question; each selector is a list of labels with a value of each."""
+    """One question; each selector is a list of labels with the value or values of each."""
 
     kind: str
-    selectors: Sequence[Sequence[tuple[str, str]]]
+    selectors: Sequence[Sequence[tuple[str, Value]]]
     label: str = ""
     within: tuple[int, int] = ALWAYS
     limit: int = 1000
 
     def frame(self) -> bytes:
-        label = self.label.encode()
-        numbers = _NUMBERS.pack(KINDS.index(self.kind), *self.within, self.limit, len(label))
-        body = numbers + label + b"".join(map(_packed, self.selectors))
-        return PREFIX.pack(PLAIN_MAGIC, 0, len(body)) + body
+        label, selectors = self.label.encode(), b"".join(map(_packed, self.selectors))
+        head = HEAD.pack(KINDS.index(self.kind), *self.within, self.limit, len(label))
+        return framed(head + label + _U32.pack(len(selectors)) + selectors)
 
     @classmethod
     def of(cls, frame: bytes) -> "LookupQuestion":
         """What a sound frame asks for."""
-        magic, header, length = PREFIX.unpack_from(frame)
-        assert (magic, header, PREFIX.size + length) == (PLAIN_MAGIC, 0, len(frame))
-        kind, first, last, limit, size = _NUMBERS.unpack_from(frame, PREFIX.size)
-        at = PREFIX.size + _NUMBERS.size
-        label, rest = frame[at : at + size].decode(), frame[at + size :]
-        selectors = []
+        kind, fields, ((column, length),), body = _read(frame)
+        assert (kind, fields, column) == ("lookup", {}, "|u1")
+        assert body[length:] == bytes(-length % 8)
+        number, first, last, limit, size = HEAD.unpack_from(body)
+        at = HEAD.size + size
+        label, (selectors,) = body[HEAD.size : at].decode(), _U32.unpack_from(body, at)
+        rest = body[at + _U32.size : length]
+        assert len(rest) == selectors
+        found = []
         while rest:
             selector, rest = _unpacked(rest)
-            selectors.append(selector)
-        return cls(KINDS[kind], selectors, label, (first, last), limit)
+            found.append(selector)
+        return cls(KINDS[number], found, label, (first, last), limit)
+
+
+def framed(packed: bytes) -> bytes:
+    """A frame of the link whose only column is this."""
+    header = b'{"version":3,"kind":"lookup","fields":{},"columns":[["|u1",%d]]}' % len(packed)
+    header += b" " * (-len(header) % 8)
+    body = packed + bytes(-len(packed) % 8)
+    return PREFIX.pack(MAGIC, len(header), len(body)) + header + body
 
 
 def connected(path: Path) -> socket.socket:
@@ -54,12 +95,61 @@ def connected(path: Path) -> socket.socket:
     return connection
 
 
-def asked(connection: socket.socket, question: bytes) -> FewJson | None:
+def asked(connection: socket.socket, question: bytes) -> Found | None:
     """The answer to a question; None if it was declined. The other side hanging up is a `ConnectionError`."""
+    return read_answer(asked_for_frame(connection, question))
+
+
+def asked_for_frame(connection: socket.socket, question: bytes) -> bytes:
+    """The same, as it came."""
     connection.sendall(question)
-    frame = _received(connection, PREFIX.size)
-    frame += _received(connection, PREFIX.unpack(frame)[2])
-    return None if frame == DECLINED else answer_in(frame)
+    prefix = _received(connection, PREFIX.size)
+    _, header, body = PREFIX.unpack(prefix)
+    return prefix + _received(connection, header + body)
+
+
+def read_answer(frame: bytes) -> Found | None:
+    """What a sound frame answers."""
+    kind, fields, columns, body = _read(frame)
+    if kind == "declined":
+        assert (fields, columns, body) == ({}, [], b"")
+        return None
+    assert fields["warnings"] == []
+    assert fields["more"] is False
+    offsets, body = _column(columns.pop(0), "<i8", body)
+    text, body = _column(columns.pop(0), "|u1", body)
+    assert (offsets[0], offsets[-1]) == (0, len(text))
+    parts = [bytes(text[start:end]) for start, end in pairwise(offsets)]
+    if kind == "series":
+        assert (columns, body) == ([], b"")
+        return Found([decode_part_key(part) for part in parts])
+    assert kind == "terms"
+    assert fields["of_all"] is False
+    counts, body = _column(columns.pop(0), "<i8", body)
+    assert (len(counts), columns, body) == (len(parts), [], b"")
+    return Found([part.decode() for part in parts], list(counts))
+
+
+def _read(frame: bytes) -> tuple[str, dict[str, object], list[list[object]], bytes]:
+    magic, header, body = PREFIX.unpack_from(frame)
+    assert magic == MAGIC
+    assert header % 8 == body % 8 == 0
+    assert len(frame) == PREFIX.size + header + body
+    told = json.loads(frame[PREFIX.size : PREFIX.size + header])
+    assert told["version"] == VERSION
+    return told["kind"], told["fields"], told["columns"], frame[PREFIX.size + header :]
+
+
+def _column(told: list[object], kind: str, body: bytes) -> tuple[tuple[int, ...] | bytes, bytes]:
+    """One column, and what is behind it."""
+    assert told[0] == kind
+    length = int(str(told[1]))
+    size = length if kind == "|u1" else 8 * length
+    end = size + -size % 8
+    assert body[size:end] == bytes(end - size)
+    column = body[:size]
+    assert len(column) == size
+    return (column if kind == "|u1" else struct.unpack(f"<{length}q", column)), body[end:]
 
 
 def _received(connection: socket.socket, size: int) -> bytes:
@@ -76,12 +166,15 @@ def _sized(text: str) -> bytes:
     return _U16.pack(len(text.encode())) + text.encode()
 
 
-def _packed(selector: Sequence[tuple[str, str]]) -> bytes:
-    matchers = [_sized(label) + _U16.pack(1) + _sized(value) for label, value in selector]
+def _packed(selector: Sequence[tuple[str, Value]]) -> bytes:
+    matchers = []
+    for label, value in selector:
+        values = (value,) if isinstance(value, str) else value
+        matchers.append(_sized(label) + _U16.pack(len(values)) + b"".join(map(_sized, values)))
     return _U16.pack(len(matchers)) + b"".join(matchers)
 
 
-def _unpacked(packed: bytes) -> tuple[list[tuple[str, str]], bytes]:
+def _unpacked(packed: bytes) -> tuple[list[tuple[str, Value]], bytes]:
     def number() -> int:
         nonlocal packed
         (found,) = _U16.unpack_from(packed)
@@ -95,9 +188,9 @@ def _unpacked(packed: bytes) -> tuple[list[tuple[str, str]], bytes]:
         assert len(found) == size
         return found.decode()
 
-    matchers = []
+    matchers: list[tuple[str, Value]] = []
     for _ in range(number()):
         label = text()
-        assert number() == 1
-        matchers.append((label, text()))
+        values = tuple(text() for _ in range(number()))
+        matchers.append((label, values[0] if len(values) == 1 else values))
     return matchers, packed

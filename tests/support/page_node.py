@@ -7,19 +7,21 @@ import threading
 from collections.abc import Coroutine
 from typing import TypeVar
 
-import orjson
-from aiohttp import web
+import uvloop
 
 from strandline.clock import Clock, SystemClock
 from strandline.node.http.api.routes import api_routes
+from strandline.node.http.parameters import parameters_of_url
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.http.server import HttpServer
-from strandline.node.http.working import Workers
 from strandline.node.offsets.hours import ReadyReport
 from strandline.node.page.api import page_routes
 from strandline.node.plain import plain
 from strandline.node.settings import Settings
 from strandline.node.settings.http_sections import HttpSettings, QuerySettings
+from strandline.node.workers import Workers
 from strandline.recovery.periods import HOUR
 from strandline.recovery.readiness import Behind, Readiness, Verdict
 from support.fake_queries import FakeQueries
@@ -36,7 +38,7 @@ class PageNode:
     ) -> None:
         self.queries, self.standing, self.told_hours = queries, TellingStanding(), TellingHours()
         self._settings, self._clock = settings or HttpSettings(), clock or SystemClock()
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="page node")
         self._address = "127.0.0.1:0"
         self.url = ""
@@ -69,7 +71,7 @@ class PageNode:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
 
     async def _start(self) -> str:
-        self._workers = Workers(self._clock, concurrency=4, timeout_s=10)
+        self._workers = Workers(4)
         self.standing.started = self._clock.now_ms()
         routes = (
             *page_routes(
@@ -84,11 +86,9 @@ class PageNode:
         return bound.url
 
 
-async def _ready(request: web.Request) -> web.Response:
+async def _ready(request: Request) -> Response:
     """As `strandline ready` would tell of an hour that partition 1 keeps from being ready."""
     behind = Behind(1, needed_bucket=480_000, reached_bucket=479_998, missing_groups=(3, 7), behind_ms=2 * HOUR)
-    period = request.query["period"]
+    period = parameters_of_url(request).required("period")
     told = Readiness(period, Verdict.NOT_READY, "", 1, 0, period, 0, 0, 0, (behind,), (), ())
-    return web.Response(
-        body=orjson.dumps({"status": "success", "data": plain(ReadyReport(ready=False, readiness=told))})
-    )
+    return Response.success(plain(ReadyReport(ready=False, readiness=told)))

@@ -74,7 +74,7 @@ class KafkaPartition:
 
         def there() -> bool:
             wanted = ConsumerGroupTopicPartitions(group)
-            found = self._topic.admin.list_consumer_group_offsets([wanted])[group].result(30)
+            found = self._topic.admin.list_consumer_group_offsets([wanted])[group].result(90)
             return (self._topic.name, 0, offset) in {(p.topic, p.partition, p.offset) for p in found.topic_partitions}
 
         eventually(there)

@@ -7,30 +7,41 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from strandline.clock import Clock, SystemClock
 from strandline.index.documents import decode_part_key
 from strandline.index.matchers import Matcher
 from strandline.index.selectors import parse_selector
 from strandline.index.vm import start_vm
+from strandline.node.query.answer_memory import AnswerMemory, MemoryLease
 from strandline.node.query.answers import Answer, KeyBytes, SamplesAnswer
-from strandline.node.query.asks import Ask
-from strandline.node.query.edition import EditionPage
-from strandline.node.query.link_client import LinkClient
+from strandline.node.query.asks import (
+    Ask,
+    BucketsAsk,
+    CardinalityAsk,
+    LabelNamesAsk,
+    LabelValuesAsk,
+    SamplesAsk,
+    SeriesAsk,
+)
+from strandline.node.query.frames import decode_frame
+from strandline.node.query.index_version import IndexVersionPage, version_path
 from strandline.node.query.link_server import LinkServer
+from strandline.node.query.lookup_frames import lookups_path
 from strandline.node.query.lookup_gate import LookupGate
-from strandline.node.query.loop_links import LoopLinks
-from strandline.node.query.node_queries import ShardClient, ShardQueries
-from strandline.node.query.plain_lookups import lookups_path
-from strandline.node.query.queries import Cancellation
+from strandline.node.query.messages import ask_of
+from strandline.node.query.queries import Cancellation, QueryScope
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_link import ShardLink
+from strandline.node.query.shard_queries import ShardClient, ShardQueries
 from strandline.node.shard.documents_home import DictHome, LuceneHome
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Status
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.workers import Workers
 from strandline.store.rows import ShardId
 from strandline.time_range import ALL_TIMES, TimeRange
+from support.links import CLOCK, Loop
 from support.shard_world import Name, World
 
 Labels = tuple[tuple[str, str], ...]
@@ -83,29 +94,28 @@ class AnswersInProcess:
 
     def __init__(self, answers: ShardAnswers) -> None:
         self.answers = answers
-        self.lookups = LoopLinks(Path("/nowhere"))
 
-    def begin(self, ask: Ask, cancellation: Cancellation) -> "AskedInProcess":
-        return AskedInProcess(self.answers, ask, cancellation)
+    async def look_up(self, _frame: bytes, _memory: MemoryLease) -> None:
+        """There is no server of look-ups."""
 
-    def begin_at_once(self, *_: object) -> None:
-        """It is a thread's to ask."""
+    async def ask(self, frame: bytes, _memory: MemoryLease) -> Answer:
+        ask, seconds = ask_of(decode_frame(bytearray(frame)))
+        return self.answers.answer(ask, Cancellation(CLOCK, seconds))
 
-    def edition(self) -> None:
+    def index_version(self) -> None:
         """Nothing is kept."""
 
 
-@dataclass
-class AskedInProcess:
-    answers: ShardAnswers
-    ask: Ask
-    cancellation: Cancellation
+class CountingLink(ShardLink):
+    """Counts the look-ups that the JVM answered, and those that it was asked for."""
 
-    def answer(self) -> Answer:
-        return self.answers.answer(self.ask, self.cancellation)
+    answered, looked_up = 0, 0
 
-    def abandon(self) -> None:
-        """Nothing has begun."""
+    async def look_up(self, frame: bytes, memory: MemoryLease) -> Answer | None:
+        answer = await super().look_up(frame, memory)
+        self.looked_up += 1
+        self.answered += answer is not None
+        return answer
 
 
 @dataclass
@@ -115,14 +125,11 @@ class WorldService:
     world: World
     answers: ShardAnswers
     lookups: LookupGate
-    page: EditionPage = field(default_factory=EditionPage)
+    page: IndexVersionPage
 
-    def tell(self) -> None:
+    def publish(self) -> None:
         """As a shard does after each of its steps."""
-        self.answers.tell(self.page, self.lookups)
-
-    def edition_file(self) -> int:
-        return self.page.file
+        self.answers.publish(self.page, self.lookups)
 
     def close(self) -> None:
         self.lookups.close()
@@ -145,6 +152,16 @@ class FixedStanding:
         return tuple(self.standings[shard] for shard in sorted(self.standings))
 
 
+_QUERIES = {
+    SeriesAsk: ShardQueries.series,
+    LabelNamesAsk: ShardQueries.label_names,
+    LabelValuesAsk: ShardQueries.label_values,
+    SamplesAsk: ShardQueries.samples,
+    CardinalityAsk: ShardQueries.cardinality,
+    BucketsAsk: ShardQueries.buckets,
+}
+
+
 @dataclass
 class NodeWorld:
     """Shards of one dataset, and the queries over them."""
@@ -153,26 +170,37 @@ class NodeWorld:
     clients: dict[int, ShardClient]
     standing: FixedStanding
     queries: ShardQueries
-    clock: Clock
+    loop: Loop
     services: list[WorldService]
+    publishes: bool = False
+    memory: AnswerMemory = field(default_factory=lambda: AnswerMemory(1 << 30))
 
-    def tell(self) -> None:
-        """As the shards do after each of their steps."""
-        for service in self.services:
-            service.tell()
-
-    def give(self, seconds: float = 30.0) -> Cancellation:
-        return Cancellation(self.clock, seconds)
+    def ask(self, ask: Ask, seconds: float = 30.0) -> Any:
+        """The answer of all shards. With `publishes` the shards have told how they are just before, as they do after
+        each of their steps.
+        """
+        if self.publishes:
+            for service in self.services:
+                service.publish()
+        lease = self.memory.lease()
+        try:
+            return self.loop.run(_QUERIES[type(ask)](self.queries, ask, QueryScope(seconds, lease)))
+        finally:
+            lease.release()
+            assert self.memory.used == 0
 
 
 @contextmanager
-def node_world(folder: Path, *, shards: int, linked: bool, **changes: Any) -> Iterator[NodeWorld]:
+def node_world(
+    folder: Path, *, shards: int, linked: bool, publishes: bool = False, **changes: Any
+) -> Iterator[NodeWorld]:
     """Shards that have started, asked directly or through the link."""
     with ExitStack() as opened:
         worlds: list[LuceneWorld] = []
         clients: dict[int, ShardClient] = {}
         services: list[WorldService] = []
-        clock = SystemClock()
+        loop = opened.enter_context(closing(Loop()))
+        workers = opened.enter_context(closing(Workers(2)))
         for number in range(shards):
             home = folder / str(number)
             home.mkdir()
@@ -180,18 +208,24 @@ def node_world(folder: Path, *, shards: int, linked: bool, **changes: Any) -> It
             world.start()
             answers = opened.enter_context(closing(ShardAnswers(LiveWorld(world))))
             worlds.append(world)
-            gate = LookupGate(lookups_path(home / "socket") if linked else None)
-            services.append(opened.enter_context(closing(WorldService(world, answers, gate))))
+            socket = home / "socket"
+            gate = LookupGate(lookups_path(socket) if linked else None)
+            page = IndexVersionPage(version_path(socket) if linked else None)
+            services.append(opened.enter_context(closing(WorldService(world, answers, gate, page))))
             if linked:
-                opened.enter_context(LinkServer(home / "socket", services[-1], clock))
-                client = opened.enter_context(closing(LinkClient(home / "socket", number, clock)))
-                # As the supervisor does all the time; thus the front gets the page of editions.
-                client.report(30.0)
-                clients[number] = client
+                opened.enter_context(LinkServer(socket, services[-1], CLOCK))
+                link = CountingLink(socket, number, workers)
+                opened.callback(loop.run, _closed(link))
+                clients[number] = link
             else:
                 clients[number] = AnswersInProcess(answers)
         standing = FixedStanding({one: ShardStanding(one, ProcessState.RUNNING) for one in range(shards)})
-        yield NodeWorld(worlds, clients, standing, ShardQueries(lambda: clients, standing), clock, services)
+        queries = ShardQueries(lambda: clients, standing, workers, concurrency=4)
+        yield NodeWorld(worlds, clients, standing, queries, loop, services, publishes)
+
+
+async def _closed(link: ShardLink) -> None:
+    link.close()
 
 
 def selector(text: str) -> tuple[Matcher, ...]:

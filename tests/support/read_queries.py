@@ -1,27 +1,26 @@
 """A node's answers to remote reads, out of a handful of series in memory."""
 
 import re
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.node.query.answers import SamplesAnswer, SeriesAnswer
 from strandline.node.query.asks import SamplesAsk, SeriesAsk
-from strandline.node.query.queries import Cancellation, QueryTooLarge
+from strandline.node.query.queries import QueryScope, QueryTooLarge
 from support.remote_read import Labels, Samples, answer_of
 
 
 class ReadQueries:
-    """Answers by going through all series. What it was asked stands in `asks`; `before` is called with each."""
+    """Answers by going through all series. What it was asked stands in `asks`; `before` is awaited with the
+    scope of each."""
 
     def __init__(self, series: Mapping[Labels, Samples], warnings: tuple[str, ...] = ()) -> None:
         self.series_held, self.warnings = dict(sorted(series.items())), warnings
         self.asks: list[SamplesAsk | SeriesAsk] = []
-        self.before: Callable[[Cancellation], None] = lambda _: None
-        self._lock = threading.Lock()
+        self.before: Callable[[QueryScope], Awaitable[None]] = _nothing
 
-    def samples(self, ask: SamplesAsk, cancellation: Cancellation) -> SamplesAnswer:
-        self._asked(ask, cancellation)
+    async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer:
+        await self._asked(ask, scope)
         found = {}
         for labels, samples in self.series_held.items():
             within = [sample for sample in samples if ask.within.first <= sample[0] <= ask.within.last]
@@ -34,8 +33,8 @@ class ReadQueries:
             raise QueryTooLarge(f"exceeded sample limit ({ask.max_samples})", remedy="Ask for less")
         return answer_of(found, self.warnings)
 
-    def series(self, ask: SeriesAsk, cancellation: Cancellation) -> SeriesAnswer:
-        self._asked(ask, cancellation)
+    async def series(self, ask: SeriesAsk, scope: QueryScope) -> SeriesAnswer:
+        await self._asked(ask, scope)
         found: dict[Labels, Samples] = {
             labels: []
             for labels in self.series_held
@@ -44,10 +43,9 @@ class ReadQueries:
         shown = dict(list(found.items())[: ask.limit])
         return SeriesAnswer(answer_of(shown).keys, len(found) > ask.limit, self.warnings)
 
-    def _asked(self, ask: SamplesAsk | SeriesAsk, cancellation: Cancellation) -> None:
-        with self._lock:
-            self.asks.append(ask)
-        self.before(cancellation)
+    async def _asked(self, ask: SamplesAsk | SeriesAsk, scope: QueryScope) -> None:
+        self.asks.append(ask)
+        await self.before(scope)
 
 
 def matches(matcher: Matcher, labels: Mapping[str, str]) -> bool:
@@ -55,3 +53,7 @@ def matches(matcher: Matcher, labels: Mapping[str, str]) -> bool:
     if matcher.op in (MatchOp.EQUAL, MatchOp.NOT_EQUAL):
         return (value == matcher.value) is (matcher.op is MatchOp.EQUAL)
     return (re.fullmatch(matcher.value, value) is not None) is (matcher.op is MatchOp.MATCH)
+
+
+async def _nothing(_scope: QueryScope) -> None:
+    """Before an answer."""

@@ -1,28 +1,30 @@
-"""A Kafka without a Cassandra beside it, for tests that need no more, and what others do to its topics."""
+"""Topics of a real Kafka, and what others do to them."""
 
-import shutil
 import socket
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
-from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from strandline.clock import SystemClock, wait_until
-from strandline.node.stack import Stack, StackOptions
-from strandline.node.stack.stack import kafka_and_cassandra
 
 TIMEOUT = 90.0  # A broker that was held still may have to be let in again by its controller first.
 PRODUCERS_TIMES = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
 """Times of the producer's choosing, however old: with a retention by time they would be deleted at once."""
 
 
-def running_kafka(options: StackOptions) -> Iterator[Stack]:
-    """A stack for a fixture, of which only Kafka is started."""
-    with Stack.start(options, build=lambda *parts: kafka_and_cassandra(*parts)[:1]) as stack:
-        yield stack
-    shutil.rmtree(stack.folder.data("kafka"))
+# What a broker or its client says that was held still and has not been let in again by its controller.
+_NOT_YET = {
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.BROKER_NOT_AVAILABLE,
+}
 
 
 def fresh_topic() -> str:
@@ -53,7 +55,28 @@ class TopicOfATest:
 
     def make(self) -> None:
         new = NewTopic(self.name, num_partitions=1, replication_factor=1, config=self.settings)
-        self.admin.create_topics([new])[self.name].result(TIMEOUT)
+        tries = 0
+
+        def is_made() -> bool:
+            nonlocal tries
+            tries += 1
+            # A client of its own: one whose request a broker has lost may wait for it long after others are served.
+            admin = AdminClient(self.client)
+            try:
+                admin.create_topics([new], request_timeout=10)[self.name].result(20)
+            except TimeoutError:
+                return False
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code in _NOT_YET:
+                    return False
+                # By a request whose answer was lost.
+                if tries > 1 and code == KafkaError.TOPIC_ALREADY_EXISTS:
+                    return True
+                raise
+            return True
+
+        eventually(is_made)
         # A moment later the broker knows it, too.
         eventually(self._known)
 

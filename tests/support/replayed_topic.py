@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -26,7 +27,8 @@ from strandline.wire.decode import Limits
 from support.replay_openers import DeadlyOpener
 from support.replays import HOUR, DictStore, leased_job
 
-TOPIC = "replayed"
+# The processes of a run share their Kafka, and each makes the topic that it needs.
+TOPIC = f"replayed-{uuid4().hex[:8]}"
 TESTS = Path(__file__).parents[2]
 BUCKET = 497_000
 START = BUCKET * HOUR

@@ -34,7 +34,7 @@ class Service:
         """End the node's process that runs now."""
         self.node_program.end()
 
-    def wait_until_ready(self, timeout: float = 120) -> None:
+    def wait_until_ready(self, timeout: float = 180) -> None:
         """Wait for all shards."""
         _wait_until_ready(self.node_program, self.node, timeout)
 
@@ -87,14 +87,14 @@ def service(
         arguments = ["gateway", "--config", str(settings), "--create-topic", str(partitions)]
         program = Program(arguments, folder / "gateway.log", environ=environ)
         running.callback(program.end)
-        _wait_until_ready(program, made.gateway, 90)
+        _wait_until_ready(program, made.gateway, 180)
         made.start_node()
         running.callback(made.end_node)
         made.wait_until_ready()
         yield made
 
 
-def eventually(condition: object, what: str, timeout: float = 60) -> None:
+def eventually(condition: object, what: str, timeout: float = 120) -> None:
     """Wait until something holds."""
     assert callable(condition)
     assert wait_until(condition, timeout=timeout, clock=SystemClock(), poll=0.2), f"not within {timeout} s: {what}"

@@ -19,7 +19,7 @@ from strandline.node.stack.process import ProcessIdentity
 from strandline.node.stack.server import Server
 from strandline.node.stack.state import StateFolder
 
-PATIENCE = 20.0
+PATIENCE = 90.0
 """Seconds after which a condition that a test waits for has surely failed."""
 
 SCRIPT = """

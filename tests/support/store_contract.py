@@ -2,9 +2,11 @@
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from strandline.clock import Clock, wait_until
@@ -12,13 +14,16 @@ from strandline.store.jobs import Job
 from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, Ownership, ShardId, ShardState
 from strandline.store.series_run import SeriesKey
+from strandline.store.sqlite import open_sqlite_store
 
 T = TypeVar("T")
+
+IMPLEMENTATIONS = ("sqlite", "cassandra")
 
 # Long enough to outlast any test, in milliseconds.
 LASTING = 3_600_000
 # Short enough to wait for, long enough to be seen before it is over on a slow machine.
-SHORT = 2_500
+SHORT = 5_000
 # A store may count lives in whole seconds, and so end one up to a second early.
 RESOLUTION = 1_000
 
@@ -34,6 +39,16 @@ class OpenedStore:
     store: Store
     clock: Clock
     open_another: Callable[[], Store]
+
+
+def open_sqlite(folder: Path, clock: Clock) -> Iterator[OpenedStore]:
+    """A store in a file of its own; `clock` decides what has expired."""
+    with ExitStack() as opened:
+
+        def open_another() -> Store:
+            return opened.enter_context(closing(open_sqlite_store(folder / "store.sqlite", clock)))
+
+        yield OpenedStore(open_another(), clock, open_another)
 
 
 @dataclass(frozen=True)
@@ -52,7 +67,7 @@ class Lives:
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
         """Let time pass until a condition holds."""
-        assert wait_until(condition, timeout=30, clock=self.clock), "it did not come to hold"
+        assert wait_until(condition, timeout=120, clock=self.clock), "it did not come to hold"
 
 
 def fresh_shard() -> ShardId:

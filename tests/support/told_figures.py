@@ -15,6 +15,7 @@ from strandline.node.gateway.figures import (
 )
 from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.metrics.readiness_watch import ReadinessFigures
+from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.query.answers import BucketFigures
 from strandline.node.shard.report import BufferFigures, IndexFigures, LimitFigures, ProcessFigures, ShardReport
 from strandline.node.shard.stages import Stage
@@ -132,12 +133,15 @@ def full_state(shards: Sequence[ShardStanding] | None = None) -> NodeState:
 
 def full_front() -> FrontFigures:
     """A front that has answered something of everything."""
-    front = FrontFigures(ManualClock(NOW - 50_000))
-    front.observe("/api/v1/series", 200, 0.02)
-    front.observe("/api/v1/series", 422, 70.0)
+    memory = AnswerMemory(126)
+    memory.lease().hold(125)
+    front = FrontFigures(ManualClock(NOW - 50_000), memory)
+    for _ in range(3):
+        front.began()
+    front.ended("/api/v1/series", 200, 0.02)
+    front.ended("/api/v1/series", 422, 70.0)
     front.asked("series", "answered", series=7)
     front.asked("samples", "warned", series=1, samples=90)
-    front.watchdog_fed()
     return front
 
 

@@ -1,25 +1,31 @@
 """`/api/v1/query` and `/api/v1/query_range`, for selectors and constants."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
-from aiohttp import web
 
 from strandline.clock import Clock
-from strandline.node.http.api.evaluation import Steps, points_at, samples_of_range, samples_wanted
-from strandline.node.http.api.expressions import Constant, Expression, Selection, parse_expression
+from strandline.node.http.api.evaluation import PointsPlan, Steps, samples_of_range, samples_wanted
+from strandline.node.http.api.expressions import Constant, Selection, parse_expression
+from strandline.node.http.api.names import scope_of
 from strandline.node.http.api.pieces import Points, matrix_json, scalar_json, vector_json
-from strandline.node.http.api.sending import Answer, send
+from strandline.node.http.api.sending import Answer, respond
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.parameters import Parameters, parameters_of
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import AnyResponse
 from strandline.node.http.routes import Access, Route
-from strandline.node.http.working import Workers
 from strandline.node.query.answers import KeyBytes, SamplesAnswer
 from strandline.node.query.asks import SamplesAsk
-from strandline.node.query.queries import Cancellation, NodeQueries
+from strandline.node.query.queries import NodeQueries
 from strandline.node.settings.http_sections import QuerySettings
+from strandline.node.workers import Workers
 
+Result = TypeVar("Result")
+# So many samples are evaluated in the event loop; of more, a worker thread makes the answer.
+_FEW_SAMPLES = 2000
 _NO_LABELS = KeyBytes(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.uint8))
 
 
@@ -40,57 +46,69 @@ class EvaluatingApi:
             Route(forms, "/api/v1/query_range", self.query_range, Access.READ),
         )
 
-    async def query(self, request: web.Request) -> web.StreamResponse:
+    async def query(self, request: Request) -> AnyResponse:
         """At one moment, now unless `time` says another."""
-        parameters = await parameters_of(request)
-
-        def work(cancellation: Cancellation) -> Answer:
-            expression = parse_expression(parameters.required("query"))
-            moment = parameters.time("time", self.clock.now_ms())
-            if isinstance(expression, Constant):
-                return Answer(_result("scalar", scalar_json(moment, expression.value)))
-            return self._at(moment, expression, parameters, cancellation)
-
-        return await send(request, self.workers, work, timeout_s=parameters.timeout_s())
-
-    async def query_range(self, request: web.Request) -> web.StreamResponse:
-        """At every step from `start` to `end`."""
-        parameters = await parameters_of(request)
-
-        def work(cancellation: Cancellation) -> Answer:
-            expression = parse_expression(parameters.required("query"))
-            return self._over(self._steps(parameters), expression, parameters, cancellation)
-
-        return await send(request, self.workers, work, timeout_s=parameters.timeout_s())
-
-    def _at(self, moment: int, selection: Selection, parameters: Parameters, cancellation: Cancellation) -> Answer:
-        steps, lookback = Steps.at(moment), self._lookback(parameters)
-        samples = self._samples(selection, steps, lookback, cancellation)
-        if selection.span is None:
-            points = points_at(selection, steps, lookback, samples, self.settings.max_samples)
-            points, warnings = _limited(points, parameters)
-            return Answer(_result("vector", vector_json(points, moment)), samples.warnings + warnings)
-        points, warnings = _limited(samples_of_range(samples), parameters)
-        return Answer(_result("matrix", matrix_json(points)), samples.warnings + warnings)
-
-    def _over(self, steps: Steps, expression: Expression, parameters: Parameters, cancellation: Cancellation) -> Answer:
+        given = await parameters_of(request)
+        expression = parse_expression(given.required("query"))
+        moment = given.time("time", self.clock.now_ms())
         if isinstance(expression, Constant):
-            return Answer(_result("matrix", matrix_json(_constant(steps, expression.value))))
+            return await self._sent(request, "scalar", scalar_json(moment, expression.value))
+        steps = Steps.at(moment)
+        if expression.span is None:
+            points, warnings = await self._points(request, expression, steps, given)
+            return await self._sent(request, "vector", vector_json(points, moment), points.nbytes, warnings)
+        samples = await self._samples(request, expression, steps, self._lookback(given), given)
+        points, warnings = _limited(await self._done(samples, lambda: samples_of_range(samples)), given)
+        return await self._sent(request, "matrix", matrix_json(points), points.nbytes, samples.warnings + warnings)
+
+    async def query_range(self, request: Request) -> AnyResponse:
+        """At every step from `start` to `end`."""
+        given = await parameters_of(request)
+        expression, steps = parse_expression(given.required("query")), self._steps(given)
+        if isinstance(expression, Constant):
+            points = _constant(steps, expression.value)
+            return await self._sent(request, "matrix", matrix_json(points), points.nbytes)
         if expression.span is not None:
             raise BadParameter(
                 "a range query wants one value at each step, and a selector with a range has many",
                 remedy="Leave the [...] out, or ask /api/v1/query",
             )
-        lookback = self._lookback(parameters)
-        samples = self._samples(expression, steps, lookback, cancellation)
-        points = points_at(expression, steps, lookback, samples, self.settings.max_samples)
-        points, warnings = _limited(points, parameters)
-        return Answer(_result("matrix", matrix_json(points)), samples.warnings + warnings)
+        points, warnings = await self._points(request, expression, steps, given)
+        return await self._sent(request, "matrix", matrix_json(points), points.nbytes, warnings)
 
-    def _samples(self, selection: Selection, steps: Steps, lookback: int, cancellation: Cancellation) -> SamplesAnswer:
+    async def _points(
+        self, request: Request, selection: Selection, steps: Steps, given: Parameters
+    ) -> tuple[Points, tuple[str, ...]]:
+        lookback, memory = self._lookback(given), request.memory
+        samples = await self._samples(request, selection, steps, lookback, given)
+        plan = await self._done(samples, lambda: PointsPlan(selection, steps, lookback, samples))
+        plan.check(self.settings.max_samples)
+        memory.grow(plan.nbytes)
+        points = await self._done(samples, plan.make)
+        # From here on the samples are not needed, but for the keys.
+        memory.shrink(max(0, memory.held - points.nbytes))
+        points, warnings = _limited(points, given)
+        return points, samples.warnings + warnings
+
+    async def _done(self, samples: SamplesAnswer, work: Callable[[], Result]) -> Result:
+        return work() if len(samples.time) <= _FEW_SAMPLES else await self.workers.run(work)
+
+    async def _samples(
+        self, request: Request, selection: Selection, steps: Steps, lookback: int, given: Parameters
+    ) -> SamplesAnswer:
         within = samples_wanted(selection, steps, lookback)
         ask = SamplesAsk(selection.selector, within, self.settings.max_series, self.settings.max_samples)
-        return self.queries.samples(ask, cancellation)
+        return await self.queries.samples(ask, scope_of(request, given, self.settings))
+
+    async def _sent(
+        self,
+        request: Request,
+        kind: str,
+        pieces: Iterable[bytes],
+        size: int = 0,
+        warnings: tuple[str, ...] = (),
+    ) -> AnyResponse:
+        return await respond(request, self.workers, Answer(_result(kind, pieces), size, warnings))
 
     def _steps(self, parameters: Parameters) -> Steps:
         start, end, step = parameters.time("start"), parameters.time("end"), parameters.duration("step")

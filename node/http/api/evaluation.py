@@ -46,29 +46,53 @@ def samples_wanted(selection: Selection, steps: Steps, lookback: int) -> TimeRan
     return TimeRange(first - back + 1, last)
 
 
-def points_at(selection: Selection, steps: Steps, lookback: int, samples: SamplesAnswer, most: int) -> Points:
-    """The points at each step; series without one are left out. More than `most` of them raise `QueryTooLarge`."""
-    samples, bits = _settled(samples)
-    looked_at = selection.moment(steps.start, steps.start, steps.end)
-    pinned = selection.at is not None
-    # As of one moment, every step has the same value.
-    looks = 1 if pinned else steps.count
-    counts = np.zeros(len(samples.keys), dtype=np.int64)
-    arguments = (samples.first_sample, samples.time, bits, looked_at, steps.step, looks, lookback)
-    count_points(*arguments, counts)
-    total = int(counts.sum()) * (steps.count if pinned else 1)
-    if total > most:
-        raise QueryTooLarge(
-            f"the answer would have {total} points, more than the {most} that a query may have",
-            remedy="Ask for fewer series or a longer step, or raise query.max_samples",
+class PointsPlan:
+    """The points of a selector at each step, counted: what they take is known before they are made."""
+
+    def __init__(self, selection: Selection, steps: Steps, lookback: int, samples: SamplesAnswer) -> None:
+        self._steps, self._is_pinned = steps, selection.at is not None
+        samples, bits = _settled(samples)
+        self._keys = samples.keys
+        self._looked_at = selection.moment(steps.start, steps.start, steps.end)
+        # As of one moment, every step has the same value.
+        looks = 1 if self._is_pinned else steps.count
+        self._arguments = (
+            samples.first_sample,
+            samples.time,
+            bits,
+            self._looked_at,
+            steps.step,
+            looks,
+            lookback,
         )
-    time, values = np.empty(int(counts.sum()), dtype=np.int64), np.empty(int(counts.sum()), dtype=np.uint64)
-    fill_points(*arguments, steps.start - looked_at, time, values)
-    if pinned:
-        counts = counts * steps.count
-        time = np.tile(steps.start + steps.step * np.arange(steps.count, dtype=np.int64), len(values))
-        values = np.repeat(values, steps.count)
-    return _without_empty(samples.keys, counts, time, values)
+        self._counts = np.zeros(len(samples.keys), dtype=np.int64)
+        count_points(*self._arguments, self._counts)
+        self.points = int(self._counts.sum()) * (steps.count if self._is_pinned else 1)
+        """How many there are."""
+
+    @property
+    def nbytes(self) -> int:
+        """What they will take in memory, beside the samples that they are made from."""
+        return 16 * self.points
+
+    def check(self, most: int) -> None:
+        """Raises `QueryTooLarge` if there are more than `most`."""
+        if self.points > most:
+            raise QueryTooLarge(
+                f"the answer would have {self.points} points, more than the {most} that a query may have",
+                remedy="Ask for fewer series or a longer step, or raise query.max_samples",
+            )
+
+    def make(self) -> Points:
+        """The points; series without one are left out."""
+        steps, counts = self._steps, self._counts
+        time, values = np.empty(int(counts.sum()), dtype=np.int64), np.empty(int(counts.sum()), dtype=np.uint64)
+        fill_points(*self._arguments, steps.start - self._looked_at, time, values)
+        if self._is_pinned:
+            counts = counts * steps.count
+            time = np.tile(steps.start + steps.step * np.arange(steps.count, dtype=np.int64), len(values))
+            values = np.repeat(values, steps.count)
+        return _without_empty(self._keys, counts, time, values)
 
 
 def samples_of_range(samples: SamplesAnswer) -> Points:

@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from strandline.node.http.api.evaluation import Steps, points_at, samples_of_range
+from strandline.node.http.api.evaluation import PointsPlan, Steps, samples_of_range
 from strandline.node.http.api.expressions import Selection
-from strandline.node.http.api.kernels.lookup_requests import read_lookup
 from strandline.node.http.api.pieces import matrix_json, scalar_json, series_json, terms_json, vector_json
 from strandline.node.query.answers import KeyBytes, SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.frames import encode
-from strandline.node.query.link_socket import decode_frame
+from strandline.node.query.frames import decode_frame, encode_joined
 from strandline.node.query.merging import merge_samples_answers, merge_series, merge_terms
 from strandline.node.query.messages import answer_message, answer_of
 
@@ -17,16 +15,14 @@ def load_kernels() -> None:
     """Have the kernels at hand that any answer calls. It may take seconds: not for an event loop."""
     offsets, data, one = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.uint8), np.ones(1, dtype=np.int64)
     samples = SamplesAnswer(KeyBytes(offsets, data), np.array([0, 1]), one, np.ones(1))
-    points = points_at(Selection(()), Steps.at(1), 1, samples, 1)
+    points = PointsPlan(Selection(()), Steps.at(1), 1, samples).make()
     samples_of_range(samples)
     for made in (series_json(samples.keys), vector_json(points, 1), matrix_json(points), scalar_json(1, 1.0)):
         b"".join(made)
     terms, series = TermsAnswer(offsets, data, one, more=False), SeriesAnswer(samples.keys, more=False)
     b"".join(terms_json(terms))
     for answer in (series, terms, samples):
-        answer_of(decode_frame(b"".join(encode(answer_message(answer)))))
-    request = np.zeros(1, dtype=np.uint8)
-    read_lookup(request, 1, 1, request)
+        answer_of(decode_frame(bytearray(encode_joined(answer_message(answer)))))
     # Answers of several shards are put together.
     merge_terms([terms, terms], 1)
     merge_series([series, series], 1)

@@ -1,74 +1,107 @@
 """`/api/v1/series`, `/api/v1/labels` and `/api/v1/label/<name>/values`."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from aiohttp import web
-
-from strandline.node.http.api.lookups import READERS, answer_of
-from strandline.node.http.api.quick_lookups import QuickLookup, QuickLookups
-from strandline.node.http.api.sending import Answer, send
-from strandline.node.http.connections import begun_of
-from strandline.node.http.parameters import parameters_of
-from strandline.node.http.quick_handlers import QuickHandler
-from strandline.node.http.routes import Access, Handler, Route
-from strandline.node.http.working import Workers
-from strandline.node.query.asks import (
-    LABEL_NAMES,
-    LABEL_VALUES,
-    SERIES,
-    LabelNamesAsk,
-    LabelValuesAsk,
-    Lookup,
-    SeriesAsk,
-)
-from strandline.node.query.queries import Cancellation, NodeQueries
+from strandline.node.http.api.kept_lists import KeptLists, ListKey
+from strandline.node.http.api.label_names import label_name_of
+from strandline.node.http.api.pieces import series_json, terms_json
+from strandline.node.http.api.sending import Answer, respond
+from strandline.node.http.headers import accepts_gzip
+from strandline.node.http.parameters import Parameters, parameters_of
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import AnyResponse, Response
+from strandline.node.http.routes import Access, Route
+from strandline.node.query.answers import SeriesAnswer, TermsAnswer
+from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SeriesAsk
+from strandline.node.query.index_version import IndexVersion
+from strandline.node.query.queries import NodeQueries, QueryScope
+from strandline.node.settings.http_sections import QuerySettings
+from strandline.node.workers import Workers
 
 
-@dataclass(frozen=True, slots=True)
 class NamesApi:
-    """Which series there are, and what their labels are. Without a quick side threads ask every question."""
+    """Which series there are, and what their labels are. It belongs to one event loop."""
 
-    queries: NodeQueries
-    workers: Workers
-    max_names: int
-    quick: QuickLookups | None = None
+    def __init__(self, queries: NodeQueries, workers: Workers, settings: QuerySettings) -> None:
+        self._queries, self._workers, self._settings = queries, workers, settings
+        self._kept = KeptLists()
 
-    def routes(self) -> tuple[Route, ...]:
+    def routes(self) -> Sequence[Route]:
         """Prometheus' paths."""
         forms = ("GET", "POST")
         return (
-            self._route(forms, "/api/v1/series", SERIES),
-            self._route(forms, "/api/v1/labels", LABEL_NAMES),
-            self._route(("GET",), "/api/v1/label/{name}/values", LABEL_VALUES),
+            Route(forms, "/api/v1/series", self.series, Access.READ),
+            Route(forms, "/api/v1/labels", self.labels, Access.READ),
+            Route(("GET",), "/api/v1/label/{name}/values", self.values, Access.READ),
         )
 
-    def _route(self, methods: tuple[str, ...], path: str, kind: str) -> Route:
-        quick: QuickHandler | None = self.quick.handler(kind) if self.quick is not None else None
-        return Route(methods, path, self._handler(kind), Access.READ, quick)
+    async def series(self, request: Request) -> AnyResponse:
+        """The label sets of the series that a selector matches."""
+        given = await parameters_of(request)
+        ask = SeriesAsk(given.selectors(required=True), given.time_range(), self._limit(given))
+        found = await self._queries.series(ask, self._scope(request, given))
+        size = len(found.keys.data) + found.keys.offsets.nbytes
+        return await respond(request, self._workers, Answer(series_json(found.keys), size, _warnings(found, ask.limit)))
 
-    def _handler(self, kind: str) -> Handler:
-        read = READERS[kind]
+    async def labels(self, request: Request) -> AnyResponse:
+        """The names of labels."""
+        given = await parameters_of(request)
+        ask = LabelNamesAsk(given.selectors(required=False), given.time_range(), self._limit(given))
+        return await self._listed(request, given, ask)
 
-        async def handler(request: web.Request) -> web.StreamResponse:
-            begun = begun_of(request)
-            if begun is not None and isinstance(begun.answer, QuickLookup):
-                lookup = begun.answer
-                return await send(request, self.workers, lookup.fetched, timeout_s=lookup.timeout_s, keep=lookup.keep)
-            parameters = await parameters_of(request)
+    async def values(self, request: Request) -> AnyResponse:
+        """The values of one label."""
+        given = await parameters_of(request)
+        label, selectors = label_name_of(request.wildcard("name")), given.selectors(required=False)
+        ask = LabelValuesAsk(label, selectors, given.time_range(), self._limit(given))
+        return await self._listed(request, given, ask)
 
-            def work(cancellation: Cancellation) -> Answer:
-                ask = read(parameters, request.match_info.get("name", ""), self.max_names)
-                return self._asked(ask, cancellation)
+    async def _listed(self, request: Request, given: Parameters, ask: LabelNamesAsk | LabelValuesAsk) -> AnyResponse:
+        """A list of all series is kept for as long as the shards say that it holds."""
+        version = self._queries.index_version() if not ask.selectors else None
+        if version is None or not version.holds_for(ask.within):
+            return await self._asked(request, given, ask)
+        label = ask.label if isinstance(ask, LabelValuesAsk) else None
+        key = ListKey(label, ask.limit, accepts_gzip(request.headers.get("accept-encoding", "")))
+        kept = self._kept.get(version, key)
+        if kept is not None:
+            self._queries.kept(ask)
+            return kept
+        return await self._asked(request, given, ask, keep=(version, key))
 
-            return await send(request, self.workers, work, timeout_s=parameters.timeout_s())
+    async def _asked(
+        self,
+        request: Request,
+        given: Parameters,
+        ask: LabelNamesAsk | LabelValuesAsk,
+        keep: tuple[IndexVersion, ListKey] | None = None,
+    ) -> AnyResponse:
+        scope = self._scope(request, given)
+        if isinstance(ask, LabelNamesAsk):
+            found = await self._queries.label_names(ask, scope)
+        else:
+            found = await self._queries.label_values(ask, scope)
+        warnings, size = _warnings(found, ask.limit), len(found.data) + 2 * found.offsets.nbytes
+        response = await respond(request, self._workers, Answer(terms_json(found), size, warnings))
+        # An empty list is as quick to ask for again, and there are as many of them as clients think up.
+        if keep is not None and isinstance(response, Response) and found.of_all and len(found) and not warnings:
+            self._kept.keep(*keep, response)
+        return response
 
-        return handler
+    def _limit(self, given: Parameters) -> int:
+        return given.limit(self._settings.max_names)
 
-    def _asked(self, ask: Lookup, cancellation: Cancellation) -> Answer:
-        match ask:
-            case SeriesAsk():
-                return answer_of(self.queries.series(ask, cancellation), ask.limit)
-            case LabelNamesAsk():
-                return answer_of(self.queries.label_names(ask, cancellation), ask.limit)
-            case LabelValuesAsk():
-                return answer_of(self.queries.label_values(ask, cancellation), ask.limit)
+    def _scope(self, request: Request, given: Parameters) -> QueryScope:
+        return scope_of(request, given, self._settings)
+
+
+def scope_of(request: Request, given: Parameters, settings: QuerySettings) -> QueryScope:
+    """How long a query of this request may take: no longer than the settings say."""
+    wanted, most = given.timeout_s(), settings.timeout.seconds
+    return QueryScope(most if wanted is None else min(wanted, most), request.memory)
+
+
+def _warnings(found: SeriesAnswer | TermsAnswer, limit: int) -> tuple[str, ...]:
+    if not found.more:
+        return found.warnings
+    return (*found.warnings, f"results truncated due to limit: there are more than the {limit} that are listed")

@@ -21,7 +21,7 @@ from strandline.node.http.api.kernels.json_text import (
 from strandline.node.query.answers import Bytes, KeyBytes, TermsAnswer
 
 # How long a piece may be in the worst case. In an ordinary one it is a third of that, or less.
-_ROOM = 8 << 20
+_ROOM = 2 << 20
 # What fits into this is made in one piece, without a look at each entry first.
 _LITTLE = 1 << 20
 # What surrounds a term: quotes and a comma.
@@ -43,6 +43,12 @@ class Points:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory."""
+        columns = (self.keys.offsets, self.keys.data, self.first_point, self.time, self.bits)
+        return sum(column.nbytes for column in columns)
 
     def first(self, limit: int) -> "Points":
         """At most so many series."""

@@ -3,12 +3,11 @@
 from strandline.clock import Clock
 from strandline.node.http.api.evaluating import EvaluatingApi
 from strandline.node.http.api.names import NamesApi
-from strandline.node.http.api.quick_lookups import QuickLookups
 from strandline.node.http.api.status import StatusApi
 from strandline.node.http.routes import Route
-from strandline.node.http.working import Workers
 from strandline.node.query.queries import NodeQueries
 from strandline.node.settings.http_sections import QuerySettings
+from strandline.node.workers import Workers
 
 
 def api_routes(
@@ -18,13 +17,10 @@ def api_routes(
     clock: Clock,
     *,
     started_ms: int | None = None,
-    quick: QuickLookups | None = None,
 ) -> tuple[Route, ...]:
-    """The routes, over these queries, with a quick side for look-ups where there is one. The node counts as started
-    now, unless told otherwise.
-    """
+    """The routes, over these queries. The node counts as started now, unless another time is given."""
     return (
-        *NamesApi(queries, workers, settings.max_names, quick).routes(),
+        *NamesApi(queries, workers, settings).routes(),
         *EvaluatingApi(queries, workers, settings, clock).routes(),
-        *StatusApi(queries, workers, clock, clock.now_ms() if started_ms is None else started_ms).routes(),
+        *StatusApi(queries, workers, settings, clock, clock.now_ms() if started_ms is None else started_ms).routes(),
     )

@@ -1,102 +1,73 @@
-"""Sending answers: Prometheus' envelope around pieces of JSON, compressed for clients that take it.
+"""Answers as responses: Prometheus' envelope around pieces of JSON, compressed for clients that accept it.
 
-The question is asked, and every piece written and compressed, in a worker thread. What fits into one block is sent
-whole; of what does not, one block is in memory at a time, and the next is made when the client has taken it.
+What is short is made in the event loop. Of what is long one block is in memory at a time: it is made and compressed in
+a worker thread when the client has taken the one before.
 """
 
-import asyncio
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
-from aiohttp import web
 
-from strandline.node.http.encodings import accepts_gzip
-from strandline.node.http.whole import Whole, json_headers
-from strandline.node.http.working import Workers
-from strandline.node.query.queries import Cancellation
+from strandline.node.http.headers import accepts_gzip
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import AnyResponse, Fields, Response, StreamedResponse
+from strandline.node.workers import Workers
 
 _BLOCK = 1 << 20
+# Columns of so many bytes are written in the event loop.
+_SHORT = 64 << 10
 # Less than this is not worth a compressor.
 _COMPRESSED_FROM = 4 << 10
-# The lowest level: the network here is mostly as fast as the next one would be.
+# The lowest level: the network is mostly as fast as the next one would be.
 _LEVEL = 1
 _GZIP = 31
 _BEGIN = b'{"status":"success","data":'
-# How long a client may take nothing of an answer.
-_TAKEN_WITHIN_S = 60.0
+_VARY: Fields = (("Vary", "Accept-Encoding"),)
+_PACKED: Fields = (*_VARY, ("Content-Encoding", "gzip"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
-    """The data of an answer as JSON, in pieces, and what the client should know about it."""
+    """The data of an answer as JSON, in pieces; about how many bytes it is made of; and what the client should know
+    about it.
+    """
 
     data: Iterable[bytes]
+    size: int
     warnings: tuple[str, ...] = ()
-    may_be_kept: bool = False
 
 
-Keep = Callable[[Whole], None]
+async def respond(request: Request, workers: Workers, answer: Answer) -> AnyResponse:
+    """The response with an answer."""
+    gzip = accepts_gzip(request.headers.get("accept-encoding", ""))
+    if answer.size <= _SHORT:
+        return whole_response(answer, gzip=gzip)
+    body = _Body(_blocks(answer), gzip=gzip)
+    first = await workers.run(body.next)
+    if body.is_over:
+        return Response(first, headers=_headers(compressed=body.is_compressed))
+
+    async def blocks() -> AsyncGenerator[bytes, None]:
+        yield first
+        while not body.is_over:
+            yield await workers.run(body.next)
+
+    return StreamedResponse(blocks(), headers=_headers(compressed=body.is_compressed))
 
 
-async def send(
-    request: web.Request,
-    workers: Workers,
-    work: Callable[[Cancellation], Answer],
-    *,
-    timeout_s: float | None = None,
-    keep: Keep | None = None,
-) -> web.StreamResponse:
-    """Do the work in a thread, and send what it answers. `keep` is given what is sent whole and may be kept."""
-    accepted = accepts_gzip(request.headers.get("Accept-Encoding", ""))
-
-    def begin(cancellation: Cancellation) -> tuple[Answer, _Body, bytes]:
-        answer = work(cancellation)
-        body = _Body(_blocks(answer), gzip=accepted)
-        return answer, body, body.next()
-
-    answer, body, first = await workers.run(begin, timeout_s=timeout_s)
-    if body.is_over():
-        whole = Whole(first, body.is_compressed)
-        if keep is not None and answer.may_be_kept:
-            keep(whole)
-        return whole.response()
-    response = web.StreamResponse(headers=json_headers(compressed=body.is_compressed))
-    response.enable_chunked_encoding()
-    await response.prepare(request)
-    await _write(request, response, first)
-    while not body.is_over():
-        await _write(request, response, await workers.run(lambda _: body.next()))
-    await response.write_eof()
-    return response
-
-
-def whole_of(answer: Answer, *, gzip: bool) -> Whole:
-    """All of an answer that is short."""
-    return _whole(b"".join((_BEGIN, *answer.data, _end(answer.warnings))), gzip=gzip)
-
-
-def whole_list(data: bytes, *, gzip: bool) -> Whole:
-    """An answer with a short list, of which there is nothing to be said."""
-    return _whole(b"%s%s}" % (_BEGIN, data), gzip=gzip)
-
-
-def _whole(body: bytes, *, gzip: bool) -> Whole:
+def whole_response(answer: Answer, *, gzip: bool) -> Response:
+    """The response with an answer that is short."""
+    body = b"".join((_BEGIN, *answer.data, _end(answer.warnings)))
     if not gzip or len(body) < _COMPRESSED_FROM:
-        return Whole(body, is_compressed=False)
+        return Response(body, headers=_VARY)
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-    return Whole(compressor.compress(body) + compressor.flush(), is_compressed=True)
+    return Response(compressor.compress(body) + compressor.flush(), headers=_PACKED)
 
 
-async def _write(request: web.Request, response: web.StreamResponse, block: bytes) -> None:
-    try:
-        async with asyncio.timeout(_TAKEN_WITHIN_S):
-            await response.write(block)
-    except TimeoutError:
-        if request.transport is not None:
-            request.transport.abort()
-        raise ConnectionAbortedError("the client takes nothing of the answer") from None
+def _headers(*, compressed: bool) -> Fields:
+    return _PACKED if compressed else _VARY
 
 
 def _blocks(answer: Answer) -> Iterator[bytes]:
@@ -116,33 +87,38 @@ def _blocks(answer: Answer) -> Iterator[bytes]:
 def _end(warnings: Sequence[str]) -> bytes:
     if not warnings:
         return b"}"
-    # Each only once: every question of a request may have met the same shard.
+    # Each only once: every query of a request may have met the same shard.
     return b',"warnings":' + orjson.dumps(list(dict.fromkeys(warnings))) + b"}"
 
 
 class _Body:
-    """Blocks, compressed where that is wanted and worth it. It looks one block ahead to know the last."""
+    """Blocks, compressed where that is wanted and worth it. It looks one block ahead to know the last. Threads take
+    turns in it.
+    """
 
     def __init__(self, blocks: Iterator[bytes], *, gzip: bool) -> None:
-        first = next(blocks)
-        self._blocks = blocks
-        self._held: bytes | None = first
-        self._ahead = next(blocks, None)
-        compress = gzip and (self._ahead is not None or len(first) >= _COMPRESSED_FROM)
-        self._compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP) if compress else None
+        self._blocks, self._gzip = blocks, gzip
+        self._ahead: bytes | None = None
+        self._compressor: zlib._Compress | None = None
+        self._has_begun = self.is_over = False
 
     @property
     def is_compressed(self) -> bool:
+        """Known once the first block is made."""
         return self._compressor is not None
-
-    def is_over(self) -> bool:
-        return self._held is None
 
     def next(self) -> bytes:
         """The next block."""
-        block, self._held = self._held or b"", self._ahead
-        self._ahead = next(self._blocks, None) if self._held is not None else None
+        if not self._has_begun:
+            self._has_begun = True
+            self._ahead = next(self._blocks)
+        block, self._ahead = self._ahead or b"", next(self._blocks, None)
+        self.is_over = self._ahead is None
+        if self._gzip and self._compressor is None:
+            self._gzip = False
+            if not self.is_over or len(block) >= _COMPRESSED_FROM:
+                self._compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
         if self._compressor is None:
             return block
         packed = self._compressor.compress(block)
-        return packed + self._compressor.flush() if self.is_over() else packed
+        return packed + self._compressor.flush() if self.is_over else packed

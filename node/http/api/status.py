@@ -6,19 +6,22 @@ from datetime import UTC, datetime
 from heapq import nsmallest
 
 import orjson
-from aiohttp import web
 
 from strandline import __version__
 from strandline.clock import Clock
 from strandline.index.cardinality import DEFAULT_LIMIT, ValueCardinality
-from strandline.node.http.api.sending import Answer, send
+from strandline.node.http.api.names import scope_of
+from strandline.node.http.api.sending import Answer, respond
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.parameters import parameters_of
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import AnyResponse, Response
 from strandline.node.http.routes import Access, Route
-from strandline.node.http.working import Workers
 from strandline.node.query.answers import BucketsAnswer, CardinalityAnswer
 from strandline.node.query.asks import BucketsAsk, CardinalityAsk
-from strandline.node.query.queries import Cancellation, NodeQueries
+from strandline.node.query.queries import NodeQueries
+from strandline.node.settings.http_sections import QuerySettings
+from strandline.node.workers import Workers
 
 # The Prometheus whose API this is. Grafana decides by it which parameters it may send.
 _PROMETHEUS = "3.0.0"
@@ -33,6 +36,7 @@ class StatusApi:
 
     queries: NodeQueries
     workers: Workers
+    settings: QuerySettings
     clock: Clock
     started_ms: int
 
@@ -49,25 +53,22 @@ class StatusApi:
             Route(("GET",), "/api/v1/alerts", self.alerts, Access.READ),
         )
 
-    async def tsdb(self, request: web.Request) -> web.StreamResponse:
+    async def tsdb(self, request: Request) -> AnyResponse:
         """The cardinality of the index. Beyond Prometheus' `limit` it takes `match[]`, `start` and `end`."""
-        parameters = await parameters_of(request)
+        given = await parameters_of(request)
+        if (limit := given.text("limit")) and not limit.strip("0"):
+            raise BadParameter('the parameter "limit" is not above zero')
+        most, within = given.limit(_MOST_TOPS, default=DEFAULT_LIMIT), given.time_range()
+        scope = scope_of(request, given, self.settings)
+        found = await self.queries.cardinality(CardinalityAsk(given.selectors(required=False), within, most), scope)
+        buckets = await self.queries.buckets(BucketsAsk(within, _MOST_BUCKETS), scope)
+        warnings = found.warnings + buckets.warnings + (() if found.exact_values else (_UPPER_BOUNDS,))
+        body = await self.workers.run(lambda: _tsdb_json(found, buckets, most))
+        return await respond(request, self.workers, Answer((body,), len(body), warnings))
 
-        def work(cancellation: Cancellation) -> Answer:
-            if (limit := parameters.text("limit")) and not limit.strip("0"):
-                raise BadParameter('the parameter "limit" is not above zero')
-            most, within = parameters.limit(_MOST_TOPS, default=DEFAULT_LIMIT), parameters.time_range()
-            ask = CardinalityAsk(parameters.selectors(required=False), within, most)
-            found = self.queries.cardinality(ask, cancellation)
-            buckets = self.queries.buckets(BucketsAsk(within, _MOST_BUCKETS), cancellation)
-            warnings = found.warnings + buckets.warnings + (() if found.exact_values else (_UPPER_BOUNDS,))
-            return Answer(iter((_tsdb_json(found, buckets, most),)), warnings)
-
-        return await send(request, self.workers, work)
-
-    async def build_info(self, _request: web.Request) -> web.StreamResponse:
+    async def build_info(self, _request: Request) -> AnyResponse:
         """Which Prometheus this is like, and which Strandline it is."""
-        return _success(
+        return Response.success(
             {
                 "version": _PROMETHEUS,
                 "revision": f"strandline-{__version__}",
@@ -78,25 +79,25 @@ class StatusApi:
             }
         )
 
-    async def runtime_info(self, _request: web.Request) -> web.StreamResponse:
+    async def runtime_info(self, _request: Request) -> AnyResponse:
         """Since when it runs, and what time it is."""
-        return _success({"startTime": _rfc3339(self.started_ms), "serverTime": _rfc3339(self.clock.now_ms())})
+        return Response.success({"startTime": _rfc3339(self.started_ms), "serverTime": _rfc3339(self.clock.now_ms())})
 
-    async def metadata(self, _request: web.Request) -> web.StreamResponse:
+    async def metadata(self, _request: Request) -> AnyResponse:
         """None is kept."""
-        return _success({})
+        return Response.success({})
 
-    async def exemplars(self, _request: web.Request) -> web.StreamResponse:
+    async def exemplars(self, _request: Request) -> AnyResponse:
         """None are kept."""
-        return _success([])
+        return Response.success([])
 
-    async def rules(self, _request: web.Request) -> web.StreamResponse:
+    async def rules(self, _request: Request) -> AnyResponse:
         """None are evaluated here. Grafana asks any data source of this kind for them."""
-        return _success({"groups": []})
+        return Response.success({"groups": []})
 
-    async def alerts(self, _request: web.Request) -> web.StreamResponse:
+    async def alerts(self, _request: Request) -> AnyResponse:
         """None, for the same reason."""
-        return _success({"alerts": []})
+        return Response.success({"alerts": []})
 
 
 def _tsdb_json(found: CardinalityAnswer, buckets: BucketsAnswer, limit: int) -> bytes:
@@ -123,12 +124,6 @@ def _tsdb_json(found: CardinalityAnswer, buckets: BucketsAnswer, limit: int) -> 
 
 def _values(ranked: Iterable[ValueCardinality], *, pairs: bool) -> list[dict[str, str | int]]:
     return [{"name": f"{one.label}={one.value}" if pairs else one.value, "value": one.series} for one in ranked]
-
-
-def _success(data: object) -> web.Response:
-    return web.Response(
-        body=orjson.dumps({"status": "success", "data": data}), headers={"Content-Type": "application/json"}
-    )
 
 
 def _rfc3339(milliseconds: int) -> str:

@@ -13,7 +13,7 @@ from strandline.node.http.remote_read.columns import AnswerColumns
 from strandline.node.http.remote_read.requests import ReadQuery, ReadRequest
 from strandline.node.query.answers import KeyBytes, SamplesAnswer
 from strandline.node.query.asks import SamplesAsk, SeriesAsk
-from strandline.node.query.queries import Cancellation, NodeQueries, QueryTooLarge
+from strandline.node.query.queries import NodeQueries, QueryScope, QueryTooLarge
 from strandline.node.settings.http_sections import QuerySettings
 
 
@@ -40,16 +40,15 @@ class _Limits:
         return _Limits(self.series - len(answer.keys), self.samples - len(answer.time))
 
 
-def ask(request: ReadRequest, queries: NodeQueries, settings: QuerySettings, cancellation: Cancellation) -> ReadAnswer:
+async def ask(request: ReadRequest, queries: NodeQueries, settings: QuerySettings, scope: QueryScope) -> ReadAnswer:
     """Ask each of the queries. Raises what `NodeQueries` raises."""
     limits = _Limits(settings.max_series, settings.max_samples)
     columns: list[AnswerColumns] = []
     # A shard that is away is so for each query: one warning is enough.
     warnings: dict[str, None] = {}
     for place, query in enumerate(request.queries):
-        cancellation.check()
         try:
-            answer = _answer(query, queries, limits, cancellation)
+            answer = await _answer(query, queries, limits, scope)
         except QueryTooLarge as error:
             if place == 0:
                 raise
@@ -70,13 +69,13 @@ def require_whole(answer: ReadAnswer) -> None:
         )
 
 
-def _answer(query: ReadQuery, queries: NodeQueries, limits: _Limits, cancellation: Cancellation) -> SamplesAnswer:
+async def _answer(query: ReadQuery, queries: NodeQueries, limits: _Limits, scope: QueryScope) -> SamplesAnswer:
     if query.within.first > query.within.last:
         return _series_alone(KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)))
     if not query.labels_only:
         ask = SamplesAsk(query.matchers, query.within, limits.series, limits.samples)
-        return queries.samples(ask, cancellation)
-    found = queries.series(SeriesAsk((query.matchers,), query.within, limits.series), cancellation)
+        return await queries.samples(ask, scope)
+    found = await queries.series(SeriesAsk((query.matchers,), query.within, limits.series), scope)
     if found.more:
         raise QueryTooLarge(
             f"exceeded series limit ({limits.series}): the selector matches more series than a query may read",

@@ -5,15 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from strandline.node.stack import Stack, StackOptions
+from strandline.node.stack import Stack
 from support.partition_logs import KafkaPartition, MemoryPartition, Partition
-from support.real_kafka import running_kafka
-
-
-@pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A real Kafka. Tests share it: each makes a topic of its own."""
-    yield from running_kafka(StackOptions(tmp_path_factory.mktemp("kafka") / "state"))
 
 
 @pytest.fixture
@@ -23,8 +16,8 @@ def memory_partition() -> Iterator[Partition]:
 
 
 @pytest.fixture
-def kafka_partition(kafka: Stack) -> Iterator[Partition]:
-    with closing(KafkaPartition(kafka.kafka_bootstrap)) as partition:
+def kafka_partition(stack: Stack) -> Iterator[Partition]:
+    with closing(KafkaPartition(stack.kafka_bootstrap)) as partition:
         yield partition
 
 

@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from strandline.clock import wait_until
 from strandline.index.matchers import InvalidMatcher, Matcher, MatcherTooCostly, MatchOp
+from strandline.node.query.answers import SeriesAnswer
 from strandline.node.query.asks import (
     BucketsAsk,
     CardinalityAsk,
@@ -19,7 +22,17 @@ from strandline.node.query.queries import QueryTimedOut, QueryTooLarge, QueryUna
 from strandline.node.shard.status import Phase
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
 from strandline.time_range import ALL_TIMES, TimeRange
-from support.query_worlds import NodeWorld, expected_samples, labels_of, names_of, node_world, samples_of, selector
+from support.links import CLOCK
+from support.query_worlds import (
+    CountingLink,
+    NodeWorld,
+    expected_samples,
+    labels_of,
+    names_of,
+    node_world,
+    samples_of,
+    selector,
+)
 from support.shard_world import HOUR, MINUTE
 
 pytestmark = pytest.mark.contract
@@ -27,9 +40,11 @@ pytestmark = pytest.mark.contract
 EVERY = (Matcher("__name__", MatchOp.MATCH, ".+"),)
 
 
-@pytest.fixture(params=["in this process", "through the link"])
+@pytest.fixture(params=["in this process", "through the link", "through the link and beside it"])
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeWorld]:
-    with node_world(tmp_path, shards=2, linked=request.param == "through the link") as made:
+    """Beside the link the JVMs of the shards answer look-ups, once they are let."""
+    linked, publishes = request.param != "in this process", "beside" in request.param
+    with node_world(tmp_path, shards=2, linked=linked, publishes=publishes) as made:
         yield made
 
 
@@ -50,7 +65,7 @@ def filled(node: NodeWorld) -> NodeWorld:
 
 
 def test_samples_of_all_shards_and_places_are_found_once(filled: NodeWorld) -> None:
-    answer = filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, 100, 1000), filled.give())
+    answer = filled.ask(SamplesAsk(EVERY, ALL_TIMES, 100, 1000))
     assert samples_of(answer) == expected_samples(filled.worlds)
     assert answer.warnings == ()
 
@@ -58,10 +73,10 @@ def test_samples_of_all_shards_and_places_are_found_once(filled: NodeWorld) -> N
 def test_samples_follow_selector_and_range(filled: NodeWorld) -> None:
     start = min(record.time for record in filled.worlds[0].produced)
     times = TimeRange(start + 500, start + HOUR + 5 * MINUTE)
-    answer = filled.queries.samples(SamplesAsk(selector('{name=~"only.*"}'), times, 100, 1000), filled.give())
+    answer = filled.ask(SamplesAsk(selector('{name=~"only.*"}'), times, 100, 1000))
     names = {("m0", "only-0"): 0, ("m1", "only-1"): 0}
     assert samples_of(answer) == expected_samples(filled.worlds, times, names)
-    nothing = filled.queries.samples(SamplesAsk(selector("nobody"), times, 100, 1000), filled.give())
+    nothing = filled.ask(SamplesAsk(selector("nobody"), times, 100, 1000))
     assert (len(nothing.keys), nothing.first_sample.tolist(), len(nothing.time)) == (0, [0], 0)
 
 
@@ -70,12 +85,12 @@ def test_where_two_shards_have_a_sample_at_one_time_the_higher_one_wins(node: No
     for number, world in enumerate(node.worlds):
         world.produce(("m", "a", now, float(number)), ("m", "a", now + 1 + number, 5.0))
         world.settle()
-    answer = node.queries.samples(SamplesAsk(EVERY, ALL_TIMES, 10, 10), node.give())
+    answer = node.ask(SamplesAsk(EVERY, ALL_TIMES, 10, 10))
     assert samples_of(answer) == {("m", "a"): [(now, 1.0), (now + 1, 5.0), (now + 2, 5.0)]}
 
 
 def test_series_stand_in_the_order_of_their_labels_each_once(filled: NodeWorld) -> None:
-    answer = filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+    answer = filled.ask(SeriesAsk((EVERY,), None, 100))
     found = labels_of(answer.keys)
     assert found == sorted(found)
     assert set(names_of(answer.keys)) == set(expected_samples(filled.worlds))
@@ -85,34 +100,34 @@ def test_series_stand_in_the_order_of_their_labels_each_once(filled: NodeWorld) 
 
 def test_several_selectors_mean_their_union(filled: NodeWorld) -> None:
     ask = SeriesAsk((selector("m0"), selector('{name="only-1"}'), selector('m0{name="both"}')), None, 100)
-    answer = filled.queries.series(ask, filled.give())
+    answer = filled.ask(ask)
     assert names_of(answer.keys) == [("m0", "both"), ("m0", "only-0"), ("m1", "only-1")]
 
 
 def test_no_selector_means_every_series(filled: NodeWorld) -> None:
-    answer = filled.queries.series(SeriesAsk((), None, 100), filled.give())
+    answer = filled.ask(SeriesAsk((), None, 100))
     assert set(names_of(answer.keys)) == set(expected_samples(filled.worlds))
 
 
 def test_no_more_series_than_the_limit_and_it_is_said(filled: NodeWorld) -> None:
-    answer = filled.queries.series(SeriesAsk((EVERY,), None, 3), filled.give())
+    answer = filled.ask(SeriesAsk((EVERY,), None, 3))
     assert (len(answer.keys), answer.more) == (3, True)
 
 
 def test_names_and_values_are_merged_with_their_counts(filled: NodeWorld) -> None:
-    names = filled.queries.label_names(LabelNamesAsk((), None, 10), filled.give())
+    names = filled.ask(LabelNamesAsk((), None, 10))
     assert (names.terms(), names.counts.tolist()) == (["__name__", "name"], [10, 10])
-    values = filled.queries.label_values(LabelValuesAsk("name", (), None, 10), filled.give())
+    values = filled.ask(LabelValuesAsk("name", (), None, 10))
     assert (values.terms(), values.counts.tolist()) == (["both", "only-0", "only-1"], [8, 1, 1])
-    some = filled.queries.label_values(LabelValuesAsk("name", (selector("m1"),), None, 10), filled.give())
+    some = filled.ask(LabelValuesAsk("name", (selector("m1"),), None, 10))
     assert (some.terms(), some.counts.tolist()) == (["both", "only-1"], [2, 1])
-    assert filled.queries.label_values(LabelValuesAsk("none", (), None, 10), filled.give()).terms() == []
+    assert filled.ask(LabelValuesAsk("none", (), None, 10)).terms() == []
 
 
 def test_a_list_that_is_cut_off_says_so_and_its_counts_are_whole(filled: NodeWorld) -> None:
-    values = filled.queries.label_values(LabelValuesAsk("name", (), None, 1), filled.give())
+    values = filled.ask(LabelValuesAsk("name", (), None, 1))
     assert (values.terms(), values.counts.tolist(), values.more) == (["both"], [8], True)
-    metrics = filled.queries.label_values(LabelValuesAsk("__name__", (), None, 3), filled.give())
+    metrics = filled.ask(LabelValuesAsk("__name__", (), None, 3))
     assert (metrics.terms(), metrics.counts.tolist(), metrics.more) == (["m0", "m1", "m2"], [3, 3, 2], True)
 
 
@@ -120,23 +135,23 @@ def test_keys_and_values_follow_the_range(filled: NodeWorld) -> None:
     later = TimeRange(filled.worlds[0].clock.now_ms() + HOUR)
     past = TimeRange(0, min(record.time for record in filled.worlds[0].produced) - 1)
     for within, there in ((later, True), (past, False)):
-        assert bool(len(filled.queries.series(SeriesAsk((EVERY,), within, 9), filled.give()).keys)) is there
-        assert bool(filled.queries.label_values(LabelValuesAsk("name", (), within, 9), filled.give()).terms()) is there
+        assert bool(len(filled.ask(SeriesAsk((EVERY,), within, 9)).keys)) is there
+        assert bool(filled.ask(LabelValuesAsk("name", (), within, 9)).terms()) is there
 
 
 def test_cardinality_is_that_of_all_shards(filled: NodeWorld) -> None:
-    answer = filled.queries.cardinality(CardinalityAsk((), None, 2, label="name"), filled.give())
+    answer = filled.ask(CardinalityAsk((), None, 2, label="name"))
     assert answer.series == 10
     assert [(label.name, label.series) for label in answer.labels] == [("__name__", 10), ("name", 10)]
     assert [(one.value, one.series) for one in answer.top_metrics_by_series] == [("m0", 3), ("m1", 3)]
     assert [(one.value, one.series) for one in answer.top_values_by_series] == [("both", 8), ("only-0", 1)]
     assert not answer.exact_values
-    few = filled.queries.cardinality(CardinalityAsk((selector("m1"),), None, 9), filled.give())
+    few = filled.ask(CardinalityAsk((selector("m1"),), None, 9))
     assert (few.series, few.top_values_by_series) == (3, ())
 
 
 def test_buckets_have_their_counts(filled: NodeWorld) -> None:
-    answer = filled.queries.buckets(BucketsAsk(None, 100), filled.give())
+    answer = filled.ask(BucketsAsk(None, 100))
     opened = filled.worlds[0].running.bucket
     figures = {(one.bucket - opened, one.shard): one for one in answer.buckets}
     assert [(one.bucket, one.shard) for one in answer.buckets] == sorted(
@@ -147,9 +162,9 @@ def test_buckets_have_their_counts(filled: NodeWorld) -> None:
         assert (stored.state, stored.active, stored.samples, stored.bytes) == ("stored", 5, 9, 0)
         assert (current.state, current.active, current.samples) == ("open", 5, 9)
         assert (current.start, current.end) == (opened * HOUR, (opened + 1) * HOUR)
-    assert {one.bucket for one in filled.queries.buckets(BucketsAsk(None, 1), filled.give()).buckets} == {opened}
+    assert {one.bucket for one in filled.ask(BucketsAsk(None, 1)).buckets} == {opened}
     within = TimeRange(opened * HOUR - HOUR, opened * HOUR - 1)
-    assert {one.bucket for one in filled.queries.buckets(BucketsAsk(within, 9), filled.give()).buckets} == {opened - 1}
+    assert {one.bucket for one in filled.ask(BucketsAsk(within, 9)).buckets} == {opened - 1}
 
 
 def test_limits_of_series_and_samples_hold_over_all_shards(filled: NodeWorld) -> None:
@@ -157,73 +172,109 @@ def test_limits_of_series_and_samples_hold_over_all_shards(filled: NodeWorld) ->
     series, samples = len(expected), sum(map(len, expected.values()))
     for max_series, max_samples, named in ((series - 1, samples, "series"), (series, samples - 1, "samples")):
         with pytest.raises(QueryTooLarge) as caught:
-            filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, max_series, max_samples), filled.give())
+            filled.ask(SamplesAsk(EVERY, ALL_TIMES, max_series, max_samples))
         assert named in caught.value.message
         assert f"query.max_{named}" in caught.value.remedy
-    assert len(filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, series, samples), filled.give()).keys) == series
+    assert len(filled.ask(SamplesAsk(EVERY, ALL_TIMES, series, samples)).keys) == series
 
 
 def test_expressions_that_are_refused_arrive_as_they_were_raised(filled: NodeWorld) -> None:
     with pytest.raises(InvalidMatcher, match=r"name=~\"a\[\"") as caught:
-        filled.queries.series(SeriesAsk((selector('{name=~"a["}'),), None, 9), filled.give())
+        filled.ask(SeriesAsk((selector('{name=~"a["}'),), None, 9))
     assert type(caught.value) is InvalidMatcher
     with pytest.raises(MatcherTooCostly) as costly:
-        filled.queries.series(SeriesAsk((selector('{name=~".*((x{50}){50}){50}"}'),), None, 9), filled.give())
+        filled.ask(SeriesAsk((selector('{name=~".*((x{50}){50}){50}"}'),), None, 9))
     assert costly.value.remedy
 
 
 def test_a_shard_that_recovers_is_named_in_a_warning(filled: NodeWorld) -> None:
     status = filled.worlds[1].status
     status.phase, status.fraction = Phase.REPLAYING, 0.45
-    answer = filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+    answer = filled.ask(SeriesAsk((EVERY,), None, 100))
     assert answer.warnings == ("shard 1 is replaying (45 %): the answer may lack recent samples",)
     assert len(answer.keys) == 6
     status.phase, status.lag = Phase.CATCHING_UP, 1200
-    names = filled.queries.label_names(LabelNamesAsk((), None, 100), filled.give())
+    names = filled.ask(LabelNamesAsk((), None, 100))
     assert names.warnings == ("shard 1 is catching up (1,200 records behind): the answer may lack recent samples",)
 
 
 @pytest.mark.parametrize("phase", [Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.FENCED, Phase.FAILED, Phase.STOPPED])
 def test_a_shard_that_can_not_answer_is_a_warning_while_another_can(filled: NodeWorld, phase: Phase) -> None:
     filled.worlds[0].status.phase = phase
-    answer = filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, 100, 1000), filled.give())
+    answer = filled.ask(SamplesAsk(EVERY, ALL_TIMES, 100, 1000))
     assert samples_of(answer) == expected_samples(filled.worlds[1:])
     (warning,) = answer.warnings
     assert warning.startswith("shard 0 ")
     assert "lacks" in warning
     filled.worlds[1].status.phase = phase
     with pytest.raises(QueryUnavailable, match=r"shard 0 .*shard 1 "):
-        filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, 100, 1000), filled.give())
+        filled.ask(SamplesAsk(EVERY, ALL_TIMES, 100, 1000))
 
 
 def test_a_shard_that_is_down_is_not_asked(filled: NodeWorld) -> None:
     down = ShardStanding(0, ProcessState.DOWN, reason="Kafka has lost records")
     filled.standing.standings[0] = down
-    answer = filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+    answer = filled.ask(SeriesAsk((EVERY,), None, 100))
     assert answer.warnings == ("shard 0 is down (Kafka has lost records): the answer lacks its series",)
     filled.standing.standings[0] = replace(down, state=ProcessState.WAITING, reason="", starts_in_s=4.2)
-    answer = filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+    answer = filled.ask(SeriesAsk((EVERY,), None, 100))
     assert answer.warnings == ("shard 0 has ended and is started again in 4 s: the answer lacks its series",)
 
 
 def test_a_shard_without_a_link_is_a_warning_and_no_shard_at_all_an_error(filled: NodeWorld) -> None:
     del filled.clients[1]
-    answer = filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+    answer = filled.ask(SeriesAsk((EVERY,), None, 100))
     assert answer.warnings == ("shard 1 has not started yet: the answer lacks its series",)
     filled.clients.clear()
     filled.standing.standings.clear()
     with pytest.raises(QueryUnavailable, match="no shards"):
-        filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give())
+        filled.ask(SeriesAsk((EVERY,), None, 100))
 
 
 def test_what_is_wrong_with_the_question_wins_over_warnings(filled: NodeWorld) -> None:
     filled.worlds[0].status.phase = Phase.FAILED
     with pytest.raises(QueryTooLarge):
-        filled.queries.samples(SamplesAsk(EVERY, ALL_TIMES, 1, 1000), filled.give())
+        filled.ask(SamplesAsk(EVERY, ALL_TIMES, 1, 1000))
     with pytest.raises(InvalidMatcher):
-        filled.queries.series(SeriesAsk((selector('{name=~"a["}'),), None, 9), filled.give())
+        filled.ask(SeriesAsk((selector('{name=~"a["}'),), None, 9))
 
 
 def test_a_question_whose_time_is_over_is_not_asked(filled: NodeWorld) -> None:
-    with pytest.raises(QueryTimedOut):
-        filled.queries.series(SeriesAsk((EVERY,), None, 100), filled.give(0.0))
+    with pytest.raises(QueryTimedOut, match="took longer than 0 s"):
+        filled.ask(SeriesAsk((EVERY,), None, 100), 0.0)
+
+
+def test_a_look_up_is_answered_the_same_by_whomever(filled: NodeWorld) -> None:
+    """Each is asked before the JVMs may answer, if there are any that may at all, and then again."""
+    now = filled.worlds[0].clock.now_ms()
+    some, many, gone = (selector('{name="only-1"}'),), (selector('{name=~"both|only-0"}'),), (selector("nobody"),)
+    asks = [
+        ask
+        for within in (None, TimeRange(now), TimeRange(0, now - 100 * HOUR))
+        for selectors in (some, many, gone, some + many)
+        for ask in (
+            SeriesAsk(selectors, within, 100),
+            LabelNamesAsk(selectors, within, 100),
+            LabelValuesAsk("name", selectors, within, 100),
+        )
+    ]
+    links = [client for client in filled.clients.values() if isinstance(client, CountingLink)]
+    before = [told(filled.ask(ask)) for ask in asks]
+    assert not any(link.answered for link in links)
+
+    def all_have_answered() -> bool:
+        filled.ask(asks[0])
+        return all(link.answered for link in links)
+
+    if filled.publishes:
+        # One that did not listen yet is tried again in a while.
+        assert wait_until(all_have_answered, timeout=30, clock=CLOCK)
+    assert [told(filled.ask(ask)) for ask in asks] == before
+    assert all(link.answered > len(asks) / 2 if filled.publishes else not link.answered for link in links)
+
+
+def told(answer: Any) -> object:
+    """All that an answer to a look-up says."""
+    if isinstance(answer, SeriesAnswer):
+        return labels_of(answer.keys), answer.more, answer.warnings
+    return answer.terms(), answer.counts.tolist(), answer.more, answer.of_all, answer.warnings

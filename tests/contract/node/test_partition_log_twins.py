@@ -48,6 +48,6 @@ def seen(partition: Partition, script: list[tuple[str, int]]) -> list[object]:
 
 @settings(max_examples=25)
 @given(script=st.lists(steps, max_size=14))
-def test_a_reader_sees_the_same_in_both(kafka: Stack, script: list[tuple[str, int]]) -> None:
-    with closing(MemoryPartition()) as memory, closing(KafkaPartition(kafka.kafka_bootstrap)) as real:
+def test_a_reader_sees_the_same_in_both(stack: Stack, script: list[tuple[str, int]]) -> None:
+    with closing(MemoryPartition()) as memory, closing(KafkaPartition(stack.kafka_bootstrap)) as real:
         assert seen(real, script) == seen(memory, script)

@@ -59,7 +59,7 @@ def memory_world(_request: pytest.FixtureRequest) -> Iterator[World]:
 
 @contextmanager
 def kafka_world(request: pytest.FixtureRequest) -> Iterator[World]:
-    stack: Stack = request.getfixturevalue("kafka")
+    stack: Stack = request.getfixturevalue("stack")
     world = KafkaWorld(stack.kafka_bootstrap)
     try:
         yield world

@@ -1,12 +1,17 @@
 """What has an `expires` is gone from then on; what has none stays.
 
-Waiting lets the store's own clock pass: real seconds for a server, none for a store whose clock is moved by hand.
+Waiting lets the store's own clock pass: real seconds for a server, none for a store whose clock is moved by hand. So
+that those seconds pass once for all tests, each is a scenario that yields what it waits for. All scenarios of a store
+are begun together, each with a shard of its own, and each test goes on with one.
 """
 
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import pytest
 
+from strandline.clock import ManualClock
 from strandline.store.jobs import JobResultOf, JobState, ResultRow
 from strandline.store.protocol import Store
 from strandline.store.rows import (
@@ -20,9 +25,49 @@ from strandline.store.rows import (
     SegmentsOf,
     ShardId,
 )
-from support.store_contract import RESOLUTION, Lives, cut, group_row, job, series_key, state_of, taken
+from support.cassandra_store import connection_to, open_stores
+from support.store_contract import (
+    IMPLEMENTATIONS,
+    RESOLUTION,
+    Lives,
+    cut,
+    fresh_shard,
+    group_row,
+    job,
+    open_sqlite,
+    series_key,
+    state_of,
+    taken,
+)
 
 pytestmark = pytest.mark.contract
+
+Steps = Generator[Callable[[], bool], None, None]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a scenario begins with."""
+
+    store: Store
+    other_store: Store
+    shard: ShardId
+    owner: Ownership
+    lives: Lives
+
+    @property
+    def lasting(self) -> int:
+        """When rows expire that outlast the test."""
+        return self.lives.lasting()
+
+
+Scenario = Callable[[Given], Steps]
+SCENARIOS: list[Scenario] = []
+
+
+def scenario(steps: Scenario) -> Scenario:
+    SCENARIOS.append(steps)
+    return steps
 
 
 def read(store: Store, shard: ShardId) -> ManifestRows:
@@ -31,9 +76,9 @@ def read(store: Store, shard: ShardId) -> ManifestRows:
     return rows
 
 
-def test_manifest_rows_expire_one_by_one(
-    store: Store, shard: ShardId, owner: Ownership, lasting: int, lives: Lives
-) -> None:
+@scenario
+def manifest_rows_expire_one_by_one(given: Given) -> Steps:
+    store, shard, owner, lasting, lives = given.store, given.shard, given.owner, given.lasting, given.lives
     expires = lives.soon()
     write = ManifestWrite(
         cuts=(cut(6, lasting), cut(5, expires)),
@@ -52,40 +97,40 @@ def test_manifest_rows_expire_one_by_one(
     store.commit(owner, write)
     assert read(store, shard).groups == write.groups
     assert read(store, shard).cuts == write.cuts
-    lives.wait_for(lambda: len(read(store, shard).groups) == 2 and len(read(store, shard).cuts) == 1)
+    yield lambda: len(read(store, shard).groups) == 2 and len(read(store, shard).cuts) == 1
     assert lives.clock.now_ms() >= expires - RESOLUTION
     assert read(store, shard).groups == (write.groups[0], write.groups[2])
     assert read(store, shard).cuts == write.cuts[:1]
 
 
-def test_a_row_written_again_lives_as_long_as_it_says_then(
-    store: Store, shard: ShardId, owner: Ownership, lasting: int, lives: Lives
-) -> None:
+@scenario
+def a_row_written_again_lives_as_long_as_it_says_then(given: Given) -> Steps:
+    store, shard, owner, lasting, lives = given.store, given.shard, given.owner, given.lasting, given.lives
     expires = lives.soon()
     short, long = group_row(5, 0, expires), group_row(5, 1, lasting)
     store.commit(owner, ManifestWrite(cuts=(cut(5, expires), cut(4, expires)), groups=(short, long)))
     prolonged, shortened = replace(short, expires=lasting), replace(long, expires=lives.soon())
     store.commit(owner, ManifestWrite(cuts=(cut(5, lasting),), groups=(prolonged, shortened)))
-    lives.wait_for(lambda: len(read(store, shard).groups) == 1 and len(read(store, shard).cuts) == 1)
+    yield lambda: len(read(store, shard).groups) == 1 and len(read(store, shard).cuts) == 1
     assert read(store, shard).groups == (prolonged,)
     assert read(store, shard).cuts == (cut(5, lasting),)
 
 
-def test_a_place_whose_row_expired_is_written_anew(
-    store: Store, shard: ShardId, owner: Ownership, lasting: int, lives: Lives
-) -> None:
+@scenario
+def a_place_whose_row_expired_is_written_anew(given: Given) -> Steps:
+    store, shard, owner, lasting, lives = given.store, given.shard, given.owner, given.lasting, given.lives
     store.commit(
         owner, ManifestWrite(cuts=(cut(5, lives.soon(), lost_to=150),), groups=(group_row(5, 0, lives.soon()),))
     )
-    lives.wait_for(lambda: not read(store, shard).groups and not read(store, shard).cuts)
+    yield lambda: not read(store, shard).groups and not read(store, shard).cuts
     write = ManifestWrite(cuts=(cut(5, lasting),), groups=(group_row(5, 0, lasting, attempt="attempt-2"),))
     store.commit(owner, write)
     assert (read(store, shard).cuts, read(store, shard).groups) == (write.cuts, write.groups)
 
 
-def test_the_state_stays_when_every_row_has_expired(
-    store: Store, other_store: Store, shard: ShardId, lives: Lives
-) -> None:
+@scenario
+def the_state_stays_when_every_row_has_expired(given: Given) -> Steps:
+    store, other_store, shard, lives = given.store, given.other_store, given.shard, given.lives
     owner = taken(store, shard)
     write = ManifestWrite(
         cuts=(cut(5, lives.soon()),),
@@ -96,55 +141,71 @@ def test_the_state_stays_when_every_row_has_expired(
     store.commit(owner, write)
     store.touch(owner, 77_000)
     before = state_of(store, shard)
-    lives.wait_for(lambda: not read(store, shard).groups and not read(store, shard).cuts)
+    yield lambda: not read(store, shard).groups and not read(store, shard).cuts
     for one in (store, other_store):
         assert one.state(shard) == before
         assert read(one, shard) == ManifestRows(before, (), ())
     assert (before.next_part_id, before.topic_id, before.seen_at) == (1_000_000, "topic-2", 77_000)
 
 
-def test_segments_expire_together_with_their_write_and_others_stay(
-    store: Store, shard: ShardId, lasting: int, lives: Lives
-) -> None:
+@scenario
+def an_owner_that_runs_longer_than_every_life_is_still_the_owner(given: Given) -> Steps:
+    store, shard, owner, lives = given.store, given.shard, given.owner, given.lives
+    rows = (cut(1, lives.soon()),), (group_row(1, 0, lives.soon()),)
+    store.commit(owner, ManifestWrite(*rows, next_part_id=9))
+    before = state_of(store, shard)
+    yield lambda: not read(store, shard).groups and not read(store, shard).cuts
+    assert store.state(shard) == before
+    assert store.take(shard, "owner-b", None, now=2_000, topic_id="topic-1") is None
+    store.touch(owner, 3_000)
+    store.commit(owner, ManifestWrite(cuts=(cut(2, given.lasting),)))
+    assert store.state(shard) == replace(before, seen_at=3_000)
+
+
+@scenario
+def segments_expire_together_with_their_write_and_others_stay(given: Given) -> Steps:
+    store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     short, long = SegmentsOf(shard, 4, 0, "attempt-1"), SegmentsOf(shard, 4, 0, "attempt-2")
     rows = [Segment(series_key(number), 0, b"x" * 1_000) for number in range(50)]
     store.write_segments(long, rows, lasting)
     store.write_segments(short, rows, lives.soon())
     assert list(store.segments(short)) == rows
-    lives.wait_for(lambda: not list(store.segments(short)))
+    yield lambda: not list(store.segments(short))
     assert list(store.segments(short, first=series_key(3), last=series_key(9))) == []
     assert list(store.segments(long)) == rows
 
 
-def test_index_buckets_expire_together_with_their_write_and_others_stay(
-    store: Store, shard: ShardId, lasting: int, lives: Lives
-) -> None:
+@scenario
+def index_buckets_expire_together_with_their_write_and_others_stay(given: Given) -> Steps:
+    store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     short, long = IndexBucketOf(shard, 4, "attempt-1"), IndexBucketOf(shard, 4, "attempt-2")
     store.write_index_bucket(long, [b"one", b"two"], lasting)
     store.write_index_bucket(short, [b"one", b"two"], lives.soon())
     assert list(store.index_bucket(short)) == [b"one", b"two"]
-    lives.wait_for(lambda: not list(store.index_bucket(short)))
+    yield lambda: not list(store.index_bucket(short))
     assert list(store.index_bucket(long)) == [b"one", b"two"]
 
 
-def test_results_expire_together_with_their_write_and_others_stay(
-    store: Store, shard: ShardId, lasting: int, lives: Lives
-) -> None:
+@scenario
+def results_expire_together_with_their_write_and_others_stay(given: Given) -> Steps:
+    store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     short, long = JobResultOf(shard, 4, "plan-1/1"), JobResultOf(shard, 4, "plan-1/2")
     rows = [ResultRow("summary", 0, b"one"), ResultRow("summary", 1, b"two")]
     store.write_result(long, rows, lasting)
     store.write_result(short, rows, lives.soon())
     assert list(store.result(short, "summary")) == rows
-    lives.wait_for(lambda: not list(store.result(short, "summary")))
+    yield lambda: not list(store.result(short, "summary"))
     assert list(store.result(long, "summary")) == rows
 
 
-def test_a_job_expires_and_leaves_its_place_free(store: Store, shard: ShardId, lasting: int, lives: Lives) -> None:
+@scenario
+def a_job_expires_and_leaves_its_place_free(given: Given) -> Steps:
+    store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     short, long = job(shard, 4, lives.soon()), job(shard, 5, lasting)
     store.add_job(long)
     assert store.add_job(short)
     assert list(store.jobs(shard)) == [short, long]
-    lives.wait_for(lambda: list(store.jobs(shard)) == [long])
+    yield lambda: list(store.jobs(shard)) == [long]
     assert not store.replace_job(short, replace(short, state=JobState.LEASED, epoch=1, worker="a"))
     assert not store.remove_job(short)
     assert list(store.jobs(shard)) == [long]
@@ -153,9 +214,9 @@ def test_a_job_expires_and_leaves_its_place_free(store: Store, shard: ShardId, l
     assert list(store.jobs(shard)) == [successor, long]
 
 
-def test_a_replaced_job_lives_as_long_as_its_successor_says(
-    store: Store, shard: ShardId, lasting: int, lives: Lives
-) -> None:
+@scenario
+def a_replaced_job_lives_as_long_as_its_successor_says(given: Given) -> Steps:
+    store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     short, long, witness = job(shard, 4, lives.soon()), job(shard, 5, lasting), job(shard, 6, lives.soon())
     for one in (short, long, witness):
         store.add_job(one)
@@ -163,13 +224,13 @@ def test_a_replaced_job_lives_as_long_as_its_successor_says(
     shortened = replace(long, state=JobState.DONE, expires=lives.soon())
     assert store.replace_job(short, prolonged)
     assert store.replace_job(long, shortened)
-    lives.wait_for(lambda: len(store.jobs(shard)) == 1)
+    yield lambda: len(store.jobs(shard)) == 1
     assert list(store.jobs(shard)) == [prolonged]
 
 
-def test_what_was_written_too_late_is_not_kept_for_ever(
-    store: Store, shard: ShardId, owner: Ownership, lasting: int, lives: Lives
-) -> None:
+@scenario
+def what_was_written_too_late_is_not_kept_for_ever(given: Given) -> Steps:
+    store, shard, owner, lasting, lives = given.store, given.shard, given.owner, given.lasting, given.lives
     past = lives.clock.now_ms() - 10_000
     segments, index = SegmentsOf(shard, 4, 0, "attempt-1"), IndexBucketOf(shard, 4, "attempt-1")
     result = JobResultOf(shard, 4, "plan-1/1")
@@ -179,8 +240,41 @@ def test_what_was_written_too_late_is_not_kept_for_ever(
         store.write_segments(segments, [Segment(series_key(1), 0, b"x")], expires)
         store.write_index_bucket(index, [b"x"], expires)
         store.write_result(result, [ResultRow("summary", 0, b"x")], expires)
-        lives.wait_for(lambda: read(store, shard).cuts == (cut(5, lasting),))
-        lives.wait_for(lambda: read(store, shard).groups == (group_row(5, 0, lasting),))
-        lives.wait_for(lambda: not list(store.segments(segments)))
-        lives.wait_for(lambda: not list(store.index_bucket(index)))
-        lives.wait_for(lambda: not list(store.result(result, "summary")))
+        yield lambda: read(store, shard).cuts == (cut(5, lasting),)
+        yield lambda: read(store, shard).groups == (group_row(5, 0, lasting),)
+        yield lambda: not list(store.segments(segments))
+        yield lambda: not list(store.index_bucket(index))
+        yield lambda: not list(store.result(result, "summary"))
+
+
+@dataclass
+class Begun:
+    """Every scenario, up to its first wait."""
+
+    lives: Lives
+    first: dict[Scenario, Callable[[], bool]]
+    rest: dict[Scenario, Steps]
+
+
+@pytest.fixture(scope="module", params=IMPLEMENTATIONS)
+def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
+    if request.param == "sqlite":
+        opening = open_sqlite(tmp_path_factory.mktemp("expiry"), ManualClock())
+    else:
+        opening = open_stores(connection_to(request.getfixturevalue("stack"), "contract"))
+    with contextmanager(lambda: opening)() as opened:
+        begun = Begun(Lives(opened.clock), {}, {})
+        other_store = opened.open_another()
+        for each in SCENARIOS:
+            shard = fresh_shard()
+            given = Given(opened.store, other_store, shard, taken(opened.store, shard), begun.lives)
+            begun.rest[each] = each(given)
+            begun.first[each] = next(begun.rest[each])
+        yield begun
+
+
+@pytest.mark.parametrize("each", SCENARIOS, ids=lambda each: each.__name__)
+def test_what_expires_is_gone_and_what_does_not_stays(begun: Begun, each: Scenario) -> None:
+    begun.lives.wait_for(begun.first[each])
+    for condition in begun.rest[each]:
+        begun.lives.wait_for(condition)

@@ -7,7 +7,7 @@ import pytest
 from strandline.store.jobs import JobState
 from strandline.store.protocol import Fenced, Store
 from strandline.store.rows import ManifestWrite, Ownership, ShardId
-from support.store_contract import Lives, cut, group_row, job, state_of
+from support.store_contract import cut, job, state_of
 
 pytestmark = pytest.mark.contract
 
@@ -28,30 +28,6 @@ def test_who_reads_the_epoch_that_another_wrote_is_not_the_owner(store: Store, s
     assert rows is not None
     assert (rows.state.owner, rows.state.seen_at) == ("owner-b", 2_000)
     assert rows.cuts == (cut(1, lasting, end=500),)
-
-
-def test_an_owner_that_runs_longer_than_every_life_is_still_the_owner(
-    store: Store,
-    shard: ShardId,
-    owner: Ownership,
-    lasting: int,
-    lives: Lives,
-) -> None:
-    def nothing_left() -> bool:
-        rows = store.manifest(shard)
-        assert rows is not None
-        return not rows.cuts and not rows.groups
-
-    store.commit(
-        owner, ManifestWrite(cuts=(cut(1, lives.soon()),), groups=(group_row(1, 0, lives.soon()),), next_part_id=9)
-    )
-    before = state_of(store, shard)
-    lives.wait_for(nothing_left)
-    assert store.state(shard) == before
-    assert store.take(shard, "owner-b", None, now=2_000, topic_id="topic-1") is None
-    store.touch(owner, 3_000)
-    store.commit(owner, ManifestWrite(cuts=(cut(2, lasting),)))
-    assert store.state(shard) == replace(before, seen_at=3_000)
 
 
 def test_a_lease_sticks_however_soon_it_follows_upon_the_making_of_its_job(

@@ -1,13 +1,11 @@
 """Questions at any moment of a shard's history: while buckets are cut and stored, and after crashes and restarts."""
 
-import os
 import shutil
 import tempfile
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import orjson
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -15,16 +13,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from strandline.clock import SystemClock
 from strandline.index.matchers import Matcher, MatchOp
-from strandline.node.query.answers import SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import SERIES, LabelNamesAsk, LabelValuesAsk, SamplesAsk, SeriesAsk
-from strandline.node.query.edition import EditionPage, EditionReader
+from strandline.node.query.answers import Answer, SamplesAnswer, SeriesAnswer, TermsAnswer
+from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, Lookup, SamplesAsk, SeriesAsk
+from strandline.node.query.frames import decode_frame
+from strandline.node.query.index_version import IndexVersionPage, IndexVersionReader
+from strandline.node.query.lookup_frames import lookup_frame
 from strandline.node.query.lookup_gate import LookupGate
+from strandline.node.query.messages import answer_of
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.store.rows import ShardId
 from strandline.time_range import ALL_TIMES, TimeRange
-from support.lookup_questions import LookupQuestion, asked, connected
-from support.query_worlds import Labels, LiveWorld, LuceneWorld, expected_samples, labels_of, names_of, samples_of
+from support.lookup_questions import Found, asked_for_frame, connected, read_answer
+from support.query_worlds import LiveWorld, LuceneWorld, expected_samples, labels_of, names_of, samples_of
 from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall
 
 pytestmark = pytest.mark.simulation
@@ -146,15 +147,15 @@ class QueryHistory(RuleBasedStateMachine):
         assert set(names_of(answer.keys)) <= set(names_of(series.keys)) <= set(names)
 
 
-class EditionHistory(QueryHistory):
-    """As long as the shard tells the same edition, its lists are the same: also while keys are purged."""
+class VersionHistory(QueryHistory):
+    """As long as the shard publishes the same version, its lists are the same: also while keys are purged."""
 
     retention = 6 * HOUR
 
     def __init__(self) -> None:
         super().__init__()
-        self.page = EditionPage()
-        self.reader = EditionReader(os.dup(self.page.file))
+        self.page = IndexVersionPage(self.folder / "page")
+        self.reader = IndexVersionReader(self.folder / "page")
         self.lists: dict[tuple[int, ...], list[list[str]]] = {}
 
     def teardown(self) -> None:
@@ -163,11 +164,11 @@ class EditionHistory(QueryHistory):
         self.page.close()
 
     def check(self, times: TimeRange, _selector: tuple[Matcher, ...] = EVERY) -> None:
-        self.answers.tell(self.page, LookupGate(None))
-        edition = self.reader.read()
+        self.answers.publish(self.page, LookupGate(None))
+        version = self.reader.read()
         lists = self.listed(times)
-        if edition is not None and edition.holds_for(times):
-            assert self.lists.setdefault(edition.numbers, lists) == lists
+        if version is not None and version.holds_for(times):
+            assert self.lists.setdefault(version.numbers, lists) == lists
 
     def listed(self, times: TimeRange) -> list[list[str]]:
         asks = [LabelNamesAsk((), times, 100), LabelValuesAsk("__name__", (), times, 100)]
@@ -176,15 +177,15 @@ class EditionHistory(QueryHistory):
 
 
 class LookupHistory(QueryHistory):
-    """Whatever is answered beside the link is what is answered over it; and a shard that is whole declines nothing but
-    keys that were not there.
+    """Whatever the JVM answers is what the process answers; and that of a shard that is whole declines nothing but keys
+    that were not there.
     """
 
     retention = 6 * HOUR
 
     def __init__(self) -> None:
         super().__init__()
-        self.page, self.path = EditionPage(), self.folder / "look"
+        self.page, self.path = IndexVersionPage(None), self.folder / "look"
         self.gate = LookupGate(self.path)
 
     def teardown(self) -> None:
@@ -193,33 +194,51 @@ class LookupHistory(QueryHistory):
         super().teardown()
 
     def check(self, times: TimeRange, _selector: tuple[Matcher, ...] = EVERY) -> None:
-        over_the_link = [self.over_the_link(metric, times) for metric in METRICS]
-        self.answers.tell(self.page, self.gate)
+        lookups = [lookup for metric in METRICS for lookup in lookups_of(metric, times)]
+        by_process = [self.by_process(lookup) for lookup in lookups]
+        self.answers.publish(self.page, self.gate)
         if not self.path.exists():
             assert not self.there.is_active()
             return
         with connected(self.path) as connection:
-            for metric, expected in zip(METRICS, over_the_link, strict=True):
-                question = LookupQuestion(SERIES, [[("__name__", metric)]], within=(times.first, times.last))
-                found = asked(connection, question.frame())
+            for lookup, expected in zip(lookups, by_process, strict=True):
+                frame = lookup_frame(lookup)
+                assert frame is not None
+                answer = asked_for_frame(connection, frame)
+                found = read_answer(answer)
                 if found is not None:
-                    assert [tuple(labels.items()) for labels in orjson.loads(found.text)] == expected
-                    assert found.series == len(expected)
                     assert self.there.is_active()
+                    assert found == Found.of(expected) == Found.of(answer_of(decode_frame(bytearray(answer))))
                 elif self.there.is_active():
-                    every = self.over_the_link(metric, ALL_TIMES)
-                    assert len(every) > len(expected) or self.there.running.index.has_forgotten()
+                    every = self.by_process(replace(lookup, within=ALL_TIMES))
+                    assert told(every) != told(expected) or self.there.running.index.has_forgotten()
 
-    def over_the_link(self, metric: str, times: TimeRange) -> list[Labels]:
-        ask = SeriesAsk(((Matcher("__name__", MatchOp.EQUAL, metric),),), times, 100)
-        answer = self.answers.answer(ask, Cancellation(SystemClock(), 60.0))
-        assert isinstance(answer, SeriesAnswer)
+    def by_process(self, lookup: Lookup) -> Answer:
+        return self.answers.answer(lookup, Cancellation(SystemClock(), 60.0))
+
+
+def lookups_of(metric: str, times: TimeRange) -> list[Lookup]:
+    """By one label, by two, and by one that has one of several values."""
+    by_metric = Matcher("__name__", MatchOp.EQUAL, metric)
+    return [
+        SeriesAsk(((by_metric,),), times, 100),
+        LabelNamesAsk(((by_metric,),), times, 100),
+        LabelValuesAsk("name", ((by_metric,),), times, 100),
+        SeriesAsk(((by_metric, Matcher("name", MatchOp.MATCH, "a|b")),), times, 100),
+    ]
+
+
+def told(answer: Answer) -> object:
+    """What an answer says of series, or in how many of them something is."""
+    if isinstance(answer, SeriesAnswer):
         return labels_of(answer.keys)
+    assert isinstance(answer, TermsAnswer)
+    return answer.terms(), answer.counts.tolist()
 
 
 TestQueryHistory = QueryHistory.TestCase
 TestQueryHistory.settings = settings(max_examples=15, stateful_step_count=15, deadline=None)
-TestEditionHistory = EditionHistory.TestCase
-TestEditionHistory.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TestVersionHistory = VersionHistory.TestCase
+TestVersionHistory.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
 TestLookupHistory = LookupHistory.TestCase
 TestLookupHistory.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)

@@ -15,7 +15,8 @@ def test_the_demonstration_proves_that_nothing_is_lost_and_leaves_nothing(
 ) -> None:
     # A short name: paths of sockets may not be long.
     folder = tmp_path_factory.mktemp("demo")
-    command = [Path(sys.executable).with_name("strandline"), "demo", "--series", str(SERIES), "--output", "json"]
+    command = [Path(sys.executable).with_name("strandline"), "demo", "--series", str(SERIES)]
+    command += ["--flush-interval", "5", "--output", "json"]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "TMPDIR": str(folder), "RUN_ONCE": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout

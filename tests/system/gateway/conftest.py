@@ -1,4 +1,4 @@
-"""A Kafka that the gateway's tests may stop as they like, and processes of the gateway."""
+"""Processes of the gateway."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -9,29 +9,27 @@ import pytest
 from strandline.clock import SystemClock
 from strandline.node.bench.gateway_process import GatewayProcess
 from strandline.node.settings.writing import write_settings
-from strandline.node.stack import Stack, StackOptions
-from support.real_kafka import running_kafka
+from strandline.node.stack import Stack
 
 StartGateway = Callable[..., GatewayProcess]
 
 
-@pytest.fixture(scope="package")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    yield from running_kafka(StackOptions(tmp_path_factory.mktemp("gateway-kafka") / "state"))
-
-
 @pytest.fixture
-def start_gateway(kafka: Stack, tmp_path: Path) -> Iterator[StartGateway]:
+def start_gateway(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartGateway]:
     """`strandline gateway` for a topic, with further settings by section."""
     with ExitStack() as started:
 
         def start(
             topic: str,
             *extra: str,
-            bootstrap: str = kafka.kafka_bootstrap,
+            bootstrap: str | None = None,
             environ: dict[str, str] | None = None,
             **sections: dict[str, object],
         ) -> GatewayProcess:
+            if bootstrap is None:
+                # Here, because tests with a Kafka of their own do not need the shared servers.
+                shared: Stack = request.getfixturevalue("stack")
+                bootstrap = shared.kafka_bootstrap
             settings = {
                 "kafka": {"bootstrap_servers": [bootstrap]},
                 "dataset": {"name": topic, "kafka_retention": "7d"},

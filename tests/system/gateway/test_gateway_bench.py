@@ -18,12 +18,12 @@ pytestmark = pytest.mark.system
 
 @pytest.mark.parametrize("series", [30, 4_000])
 def test_all_that_is_sent_is_written_and_what_that_took_is_told_by_stage(
-    series: int, kafka: Stack, tmp_path: Path
+    series: int, stack: Stack, tmp_path: Path
 ) -> None:
-    topic = TopicOfAGateway(kafka.kafka_bootstrap, make=False)
+    topic = TopicOfAGateway(stack.kafka_bootstrap, make=False)
     load = GatewayLoad(requests=20, series=series, connections=2, partitions=3)
     bench = GatewayBench(load, tmp_path, LineSteps("", io.StringIO(), SystemClock()))
-    report = bench.run_on(kafka, topic=topic.name)
+    report = bench.run_on(stack, topic=topic.name)
     assert report.samples == 20 * series
     assert 0 < sum(report.stages.values()) < report.cpu_seconds
     # What warms it up is written, too.

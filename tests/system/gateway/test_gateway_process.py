@@ -1,23 +1,18 @@
-"""The gateway as operators run it: a process, with a real Kafka that comes and goes."""
+"""The gateway as operators run it: a process, with a real Kafka."""
 
-import http.client
 import signal
 import socket
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from strandline.node.bench.gateway_process import GatewayProcess
 from strandline.node.shard.kafka_admin import KafkaAdmin
-from strandline.node.stack import Stack, StackOptions
-from strandline.node.stack.stack import kafka_and_cassandra
+from strandline.node.stack import Stack
+from support.gateway_requests import ask, write
 from support.gateway_topics import TopicOfAGateway
-from support.gateways import HEADERS, body_of, decoded, up
-from support.kafka_hangs import hanging
+from support.gateways import body_of, decoded, up
 from support.real_kafka import TIMEOUT, eventually, fresh_topic, nobody
 from support.splitting import partition_of
 
@@ -26,60 +21,9 @@ pytestmark = pytest.mark.system
 StartGateway = Callable[..., GatewayProcess]
 
 
-@dataclass(frozen=True)
-class Reply:
-    status: int
-    text: str
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Reply:
-    where = urlsplit(url)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=TIMEOUT)
-    try:
-        connection.request(method, where.path, body, {**HEADERS, **headers} if body is not None else headers)
-        answer = connection.getresponse()
-        return Reply(answer.status, answer.read().decode(), dict(answer.headers))
-    finally:
-        connection.close()
-
-
-def write(url: str, body: bytes, **headers: str) -> Reply:
-    return ask(f"{url}/api/v1/write", "POST", body, **headers)
-
-
-class Writing(threading.Thread):
-    """A request that is under way."""
-
-    def __init__(self, url: str, body: bytes) -> None:
-        super().__init__(daemon=True)
-        self._url, self._body = url, body
-        self.reply: Reply | Exception | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self.reply = write(self._url, self._body)
-        except (OSError, http.client.HTTPException) as error:
-            self.reply = error
-
-    def answered(self) -> Reply:
-        self.join(TIMEOUT)
-        assert isinstance(self.reply, Reply), self.reply
-        return self.reply
-
-
-def is_ready(url: str) -> bool:
-    return ask(f"{url}/-/ready").status == 200
-
-
-def in_flight(gateway: GatewayProcess) -> None:
-    gateway.wait_for("a request is in flight", lambda one: one["figures"]["in_flight_bytes"] > 0)
-
-
 @pytest.fixture
-def topic(kafka: Stack) -> TopicOfAGateway:
-    return TopicOfAGateway(kafka.kafka_bootstrap)
+def topic(stack: Stack) -> TopicOfAGateway:
+    return TopicOfAGateway(stack.kafka_bootstrap)
 
 
 def test_what_is_written_is_in_its_partition_and_a_signal_ends_it_well(
@@ -98,14 +42,14 @@ def test_what_is_written_is_in_its_partition_and_a_signal_ends_it_well(
     assert gateway.status()["figures"]["in_flight_bytes"] == 0
 
 
-def test_no_topic_is_an_error_with_a_remedy_unless_it_is_to_be_made(kafka: Stack, start_gateway: StartGateway) -> None:
+def test_no_topic_is_an_error_with_a_remedy_unless_it_is_to_be_made(stack: Stack, start_gateway: StartGateway) -> None:
     name = fresh_topic()
     gateway = start_gateway(name)
     assert gateway.wait() == 1
     assert f"there is no topic {name}" in gateway.log_text()
     assert "kafka-topics.sh --create" in gateway.log_text()
     assert write(start_gateway(name, "--create-topic", "5").listening(), body_of(up(1))).status == 204
-    admin = KafkaAdmin({"bootstrap.servers": kafka.kafka_bootstrap}, name)
+    admin = KafkaAdmin({"bootstrap.servers": stack.kafka_bootstrap}, name)
     try:
         assert admin.identity().partitions == 5
         assert admin.settings()["message.timestamp.type"] == "LogAppendTime"
@@ -132,74 +76,6 @@ def test_without_brokers_it_answers_503_and_says_why(start_gateway: StartGateway
     assert "metrics can't be looked up" in ready.text
     assert ask(f"{url}/-/healthy").status == 200
     assert gateway.terminate() == 0
-
-
-def test_kafka_may_stop_and_come_back(tmp_path: Path, start_gateway: StartGateway) -> None:
-    options = StackOptions(tmp_path / "state")
-
-    def start() -> Stack:
-        return Stack.start(options, build=lambda *parts: kafka_and_cassandra(*parts)[:1])
-
-    with start() as stack:
-        topic = TopicOfAGateway(stack.kafka_bootstrap)
-        gateway = start_gateway(topic.name, bootstrap=stack.kafka_bootstrap, gateway={"timeout": "3s"})
-        url = gateway.listening()
-        assert write(url, body_of(up(1, time=1))).status == 204
-    assert write(url, body_of(up(1, time=2))).status == 503
-    eventually(lambda: not is_ready(url))
-    # From here on it does not even wait for the time-out.
-    assert "can't be looked up" in write(url, body_of(up(1, time=3))).text
-    with start() as again:
-        assert again.kafka_bootstrap == stack.kafka_bootstrap
-        eventually(lambda: is_ready(url))
-        assert write(url, body_of(up(1, time=4))).status == 204
-        times = {samples[0][0] for _, _, samples in decoded(topic.read())}
-        assert {1, 4} <= times
-        assert gateway.terminate() == 0
-
-
-def test_brokers_that_hang_are_noticed_and_waited_for(
-    kafka: Stack, topic: TopicOfAGateway, start_gateway: StartGateway
-) -> None:
-    gateway = start_gateway(topic.name, gateway={"timeout": "3s"})
-    url = gateway.listening()
-    assert write(url, body_of(up(1))).status == 204
-    with hanging(kafka):
-        reply = write(url, body_of(up(2)))
-        assert reply.status == 503
-        assert "Kafka" in reply.text
-        eventually(lambda: not is_ready(url))
-    eventually(lambda: is_ready(url))
-    assert write(url, body_of(up(3))).status == 204
-    gateway.wait_for("nothing is in flight", lambda one: one["figures"]["in_flight_bytes"] == 0)
-
-
-def test_told_to_stop_it_finishes_what_has_begun(
-    kafka: Stack, topic: TopicOfAGateway, start_gateway: StartGateway
-) -> None:
-    gateway = start_gateway(topic.name)
-    url = gateway.listening()
-    assert write(url, body_of(up(1))).status == 204
-    with hanging(kafka):
-        begun = Writing(url, body_of(up(2)))
-        in_flight(gateway)
-        gateway.send(signal.SIGTERM)
-        eventually(lambda: '"stopping"' in gateway.log_text())
-    assert begun.answered().status == 204
-    assert gateway.wait() == 0
-    assert len(decoded(topic.read())) == 2
-
-
-def test_a_second_signal_ends_it_at_once(kafka: Stack, topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
-    gateway = start_gateway(topic.name)
-    url = gateway.listening()
-    with hanging(kafka):
-        Writing(url, body_of(up(1)))
-        in_flight(gateway)
-        gateway.send(signal.SIGTERM)
-        eventually(lambda: '"stopping"' in gateway.log_text())
-        gateway.send(signal.SIGINT)
-        assert gateway.wait(timeout=5) == -signal.SIGINT
 
 
 def test_partitions_that_are_added_are_used(topic: TopicOfAGateway, start_gateway: StartGateway) -> None:

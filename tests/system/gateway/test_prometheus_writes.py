@@ -1,106 +1,25 @@
 """A real Prometheus that scrapes itself and writes through the gateway."""
 
-import struct
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from strandline.node.bench.gateway_process import GatewayProcess
 from strandline.node.stack import Stack
 from support.gateway_topics import TopicOfAGateway
-from support.gateways import decoded
-from support.kafka_hangs import hanging
-from support.prometheus import Asked, prometheus
+from support.prometheus import prometheus
+from support.prometheus_writes import compare, samples_of, scrapes_in, writing_to
 from support.real_kafka import eventually
-from support.remote_write import WriteRequest
-from support.splitting import partition_of
 
 pytestmark = pytest.mark.system
 
 StartGateway = Callable[..., GatewayProcess]
-Labels = frozenset[tuple[str, str]]
-Samples = dict[int, float]
-
-
-def writing_to(url: str) -> Callable[[str], dict[str, Any]]:
-    """Settings of a Prometheus that scrapes itself and writes there."""
-    return lambda address: {
-        "global": {"scrape_interval": "1s"},
-        "scrape_configs": [{"job_name": "itself", "static_configs": [{"targets": [address]}]}],
-        "remote_write": [
-            {
-                "url": f"{url}/api/v1/write",
-                "remote_timeout": "30s",
-                "queue_config": {"batch_send_deadline": "500ms", "min_backoff": "50ms", "max_backoff": "500ms"},
-                "metadata_config": {"send_interval": "1s"},
-            }
-        ],
-    }
-
-
-def samples_of(writer: Asked, selector: str) -> dict[Labels, Samples]:
-    """What it says itself, of the last minutes."""
-    return {
-        frozenset(series["metric"].items()): {round(time * 1000): float(value) for time, value in series["values"]}
-        for series in writer.data("/api/v1/query", query=f"{selector}[10m]")["result"]
-    }
-
-
-def labels_of(encoded: bytes) -> Labels:
-    """Part keys, read by the official implementation."""
-    length = b""
-    rest = len(encoded)
-    while rest >= 0x80:
-        length += bytes([rest & 0x7F | 0x80])
-        rest >>= 7
-    (series,) = WriteRequest.FromString(b"\x0a" + length + bytes([rest]) + encoded).timeseries
-    return frozenset((label.name, label.value) for label in series.labels)
-
-
-def in_topic(topic: TopicOfAGateway) -> dict[Labels, Samples]:
-    found: dict[Labels, Samples] = defaultdict(dict)
-    for partition, labels, samples in decoded(topic.read()):
-        assert partition == partition_of(labels, 3)
-        for time, value in samples:
-            found[labels_of(labels)][time] = struct.unpack("<d", value)[0]
-    return found
-
-
-METRICS = (
-    "prometheus_build_info",
-    "process_cpu_seconds_total",
-    "prometheus_tsdb_head_series",
-    "scrape_duration_seconds",
-)
-
-
-def compare(topic: TopicOfAGateway, told_by: Asked, least: int) -> None:
-    """Every sample up to the newest one of its series is there, with its value; and there are enough of them."""
-    written = in_topic(topic)
-    for metric in METRICS:
-        told = samples_of(told_by, metric)
-        assert told
-        for labels, samples in told.items():
-            own = written[labels]
-            assert len(own) >= least
-            assert own == {time: value for time, value in samples.items() if time <= max(own)}
-
-
-def scrapes_in(topic: TopicOfAGateway) -> int:
-    """How many scrapes are there of each of the metrics: they come in requests and partitions of their own."""
-    written = in_topic(topic)
-    return min(
-        max((len(samples) for labels, samples in written.items() if ("__name__", metric) in labels), default=0)
-        for metric in METRICS
-    )
 
 
 @pytest.fixture
-def topic(kafka: Stack) -> TopicOfAGateway:
-    return TopicOfAGateway(kafka.kafka_bootstrap)
+def topic(stack: Stack) -> TopicOfAGateway:
+    return TopicOfAGateway(stack.kafka_bootstrap)
 
 
 def test_its_samples_are_in_the_topic_as_it_tells_them_itself(
@@ -116,20 +35,3 @@ def test_its_samples_are_in_the_topic_as_it_tells_them_itself(
     figures = gateway.wait_for("it tells", lambda one: one["figures"]["skipped_metadata"] > 0)["figures"]
     assert {outcome for outcome, count in figures["requests"].items() if count} == {"written"}
     assert figures["dropped_series"] == {}
-
-
-def test_what_kafka_did_not_take_in_time_is_sent_again_and_nothing_is_missing(
-    kafka: Stack, topic: TopicOfAGateway, start_gateway: StartGateway, tmp_path: Path
-) -> None:
-    gateway = start_gateway(topic.name, gateway={"timeout": "1s"})
-    with prometheus(tmp_path / "prometheus", writing_to(gateway.listening())) as writer:
-        eventually(lambda: scrapes_in(topic) >= 2)
-        with hanging(kafka):
-            gateway.wait_for("it has put a request off", lambda one: put_off(one["figures"]["requests"]) >= 2)
-        before = scrapes_in(topic)
-        eventually(lambda: scrapes_in(topic) >= before + 3)
-        compare(topic, writer, before + 3)
-
-
-def put_off(requests: dict[str, int]) -> int:
-    return requests["kafka-unavailable"]

@@ -11,14 +11,14 @@ from typing import Any
 import cramjam
 import numpy as np
 import pytest
+import uvloop
 
-from strandline.clock import SystemClock
 from strandline.node.http.remote_read.handler import read_routes
 from strandline.node.http.remote_read.kernels.xor_chunks import CHUNK_BYTES, put_chunk
 from strandline.node.http.server import HttpServer
-from strandline.node.http.working import Workers
 from strandline.node.query.asks import SeriesAsk
 from strandline.node.settings.http_sections import HttpSettings, QuerySettings
+from strandline.node.workers import Workers
 from strandline.wire.encoding import Series, encode_request
 from support.prometheus import Asked, prometheus
 from support.read_queries import ReadQueries
@@ -61,10 +61,10 @@ def held() -> dict[Labels, Samples]:
 def serving(queries: ReadQueries) -> Iterator[str]:
     """Our server with these answers, in a thread of its own: its address."""
     started, stop, url = threading.Event(), asyncio.Event(), []
-    loop = asyncio.new_event_loop()
+    loop = uvloop.new_event_loop()
 
     async def serve() -> None:
-        workers = Workers(SystemClock(), concurrency=2, timeout_s=30)
+        workers = Workers(2)
         routes = read_routes(queries, workers, QuerySettings())
         server = HttpServer(routes, HttpSettings(), "127.0.0.1:0", max_body=1 << 20)
         url.append((await server.start()).url)

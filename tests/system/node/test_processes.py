@@ -24,9 +24,9 @@ from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.deployment import HOUR, Deployment
-from support.kafka_hangs import hanging
 from support.prometheus import Asked
 from support.service import Service, eventually, service
+from support.stalling_proxy import StallingProxy
 
 pytestmark = pytest.mark.system
 
@@ -234,19 +234,21 @@ def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
 
 def test_a_stop_while_cassandra_hangs_takes_no_longer_than_it_may(stack: Stack, tmp_path: Path, address: str) -> None:
     stop_timeout_s = 8
-    deployment = Deployment(
-        stack,
-        tmp_path,
-        partitions=2,
-        replay={"mode": "direct"},
-        http={"node_address": address},
-        node={"stop_timeout": f"{stop_timeout_s}s"},
-    )
-    deployment.produce_hours(1, records=2, series=5)
-    with closing(deployment.store), node_of(deployment, address) as (program, node):
-        eventually(node.is_ready, "it is ready", timeout=120)
-        with hanging(stack, server=1):
-            program.send(signal.SIGTERM)
-            began = CLOCK.monotonic()
-            assert program.wait(60) == ExitCode.OK
-            assert CLOCK.monotonic() - began < stop_timeout_s + 3
+    with closing(StallingProxy(stack.cassandra_port)) as cassandra:
+        deployment = Deployment(
+            stack,
+            tmp_path,
+            partitions=2,
+            cassandra={"port": cassandra.port},
+            replay={"mode": "direct"},
+            http={"node_address": address},
+            node={"stop_timeout": f"{stop_timeout_s}s"},
+        )
+        deployment.produce_hours(1, records=2, series=5)
+        with closing(deployment.store), node_of(deployment, address) as (program, node):
+            eventually(node.is_ready, "it is ready", timeout=120)
+            with cassandra.stalled():
+                program.send(signal.SIGTERM)
+                began = CLOCK.monotonic()
+                assert program.wait(60) == ExitCode.OK
+                assert CLOCK.monotonic() - began < stop_timeout_s + 3

@@ -2,8 +2,9 @@
 stores, and after it was killed.
 """
 
+import asyncio
+import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -16,10 +17,12 @@ from strandline.errors import ExitCode
 from strandline.index.documents import decode_part_key
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
 from strandline.node.bench.shard_process import ShardProcess
-from strandline.node.query.answers import SamplesAnswer, SeriesAnswer, TermsAnswer
+from strandline.node.query.answers import Answer, SamplesAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import LabelValuesAsk, SamplesAsk, SeriesAsk
-from strandline.node.query.link_client import LinkClient
-from strandline.node.query.queries import Cancellation, QueryUnavailable
+from strandline.node.query.frames import Message
+from strandline.node.query.link_socket import receive, send, wait_for_ever
+from strandline.node.query.lookup_frames import lookup_frame
+from strandline.node.query.queries import QueryUnavailable
 from strandline.node.settings.writing import write_settings
 from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.shard.report import ShardReport
@@ -28,12 +31,14 @@ from strandline.node.stack import Stack
 from strandline.time_range import ALL_TIMES
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
+from support.links import Linked, Loop
 
 pytestmark = pytest.mark.system
 
 CLOCK = SystemClock()
 SERIES = 20
 EVERY = (Matcher("__name__", MatchOp.EQUAL, "m"),)
+ALL_SAMPLES = SamplesAsk(EVERY, ALL_TIMES, 1000, 1_000_000)
 Samples = dict[str, list[tuple[int, float]]]
 
 
@@ -71,7 +76,7 @@ class Asked:
             for samples in self.produced.values():
                 samples.append((time, value))
             self.sent += 1
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(90) == 0
 
 
 @pytest.fixture
@@ -80,17 +85,16 @@ def asked(stack: Stack, tmp_path: Path) -> Asked:
 
 
 @pytest.fixture
-def client(asked: Asked) -> Iterator[LinkClient]:
-    with closing(LinkClient(asked.socket, 0, CLOCK)) as made:
+def client(asked: Asked) -> Iterator[Linked]:
+    with closing(Loop()) as loop, closing(Linked(asked.socket, loop, shard=0)) as made:
         yield made
 
 
-def give() -> Cancellation:
-    return Cancellation(CLOCK, 60.0)
+def samples_of(client: Linked) -> tuple[Samples, tuple[str, ...]]:
+    return as_samples(client.ask(ALL_SAMPLES))
 
 
-def samples_of(client: LinkClient) -> tuple[Samples, tuple[str, ...]]:
-    answer = client.ask(SamplesAsk(EVERY, ALL_TIMES, 1000, 1_000_000), give())
+def as_samples(answer: Answer) -> tuple[Samples, tuple[str, ...]]:
     assert isinstance(answer, SamplesAnswer)
     found: Samples = {}
     for place in range(len(answer.keys)):
@@ -100,78 +104,104 @@ def samples_of(client: LinkClient) -> tuple[Samples, tuple[str, ...]]:
     return found, answer.warnings
 
 
-def reported(client: LinkClient, process: ShardProcess) -> ShardReport:
+def keys_of(answer: Answer | None) -> list[bytes]:
+    assert isinstance(answer, SeriesAnswer)
+    return [answer.keys.key(place) for place in range(len(answer.keys))]
+
+
+def report_of(asked: Asked) -> ShardReport:
+    """How the shard is, as its process says."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(asked.socket))
+        send(connection, Message("report", {}), wait_for_ever)
+        return ShardReport.from_json(receive(connection, wait_for_ever).columns[0].tobytes())
+
+
+def reported(asked: Asked, process: ShardProcess) -> ShardReport:
     """Its first report, as soon as there is one."""
     reports: list[ShardReport] = []
 
     def told() -> bool:
-        with suppress(QueryUnavailable):
-            reports.append(client.report(10.0))
+        with suppress(OSError):
+            reports.append(report_of(asked))
         return bool(reports)
 
     assert wait_until(told, timeout=60, clock=CLOCK), process.log_text()
     return reports[0]
 
 
-def active(client: LinkClient, process: ShardProcess, position: int) -> None:
+def active(asked: Asked, process: ShardProcess, position: int) -> None:
     def is_active() -> bool:
-        report = client.report(10.0)
+        report = report_of(asked)
         return report.status.phase is Phase.ACTIVE and report.position == position
 
     assert wait_until(is_active, timeout=120, clock=CLOCK), process.log_text()
 
 
-def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked: Asked, client: LinkClient) -> None:
+def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked: Asked, client: Linked) -> None:
     asked.produce(5)
     for _ in range(2):
         process = asked.start()
         try:
-            report = reported(client, process)
+            report = reported(asked, process)
             assert report.process.pid == process.pid
             assert report.status.phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX), "the socket was late"
             with pytest.raises(QueryUnavailable, match="shard 0 "):
                 samples_of(client)
-            active(client, process, asked.sent)
+            active(asked, process, asked.sent)
             asked.produce(5)
             assert wait_until(lambda: samples_of(client) == (asked.produced, ()), timeout=60, clock=CLOCK)
             # Once more, when some of it is stored and the rest is in memory.
             process.wait_for("something is stored", lambda one: one["counters"]["stored_samples"] > 0)
             assert samples_of(client) == (asked.produced, ())
-            series = client.ask(SeriesAsk((EVERY,), None, 7), give())
+            series = client.ask(SeriesAsk((EVERY,), None, 7))
             assert isinstance(series, SeriesAnswer)
             assert (len(series.keys), series.more) == (7, True)
-            values = client.ask(LabelValuesAsk("number", (), None, 100), give())
+            values = client.ask(LabelValuesAsk("number", (), None, 100))
             assert isinstance(values, TermsAnswer)
             assert values.terms() == sorted(asked.produced)
+            # The JVM answers beside it, and says the same.
+            few = SeriesAsk(((*EVERY, Matcher("number", MatchOp.MATCH, "3|5|none")),), None, 7)
+            frame = lookup_frame(few)
+            assert frame is not None
+            assert wait_until(lambda frame=frame: client.look_up(frame) is not None, timeout=60, clock=CLOCK)
+            assert keys_of(client.look_up(frame)) == keys_of(client.ask(few))
+            assert wait_until(lambda: client.link.index_version() is not None, timeout=60, clock=CLOCK)
             with pytest.raises(InvalidMatcher):
-                client.ask(SeriesAsk(((Matcher("a", MatchOp.MATCH, "["),),), None, 7), give())
+                client.ask(SeriesAsk(((Matcher("a", MatchOp.MATCH, "["),),), None, 7))
         finally:
             process.kill()
         with pytest.raises(QueryUnavailable):
             samples_of(client)
+        assert client.link.index_version() is None
 
 
-def test_a_shard_that_is_killed_while_it_answers_leaves_nobody_waiting(asked: Asked, client: LinkClient) -> None:
+def test_a_shard_that_is_killed_while_it_answers_leaves_nobody_waiting(asked: Asked, client: Linked) -> None:
     asked.produce(1)
     process = asked.start()
     try:
-        reported(client, process)
-        active(client, process, asked.sent)
-        with ThreadPoolExecutor(1) as threads, process.held_still():
-            asking = threads.submit(samples_of, client)
-            assert not asking.done()
-            process.kill()
-            with pytest.raises(QueryUnavailable, match="shard 0 "):
-                asking.result(30)
+        reported(asked, process)
+        active(asked, process, asked.sent)
+
+        async def killed_meanwhile() -> None:
+            with process.held_still():
+                asking = asyncio.ensure_future(client.asked(ALL_SAMPLES))
+                await asyncio.sleep(0)
+                assert not asking.done()
+                await asyncio.to_thread(process.kill)
+                with pytest.raises(QueryUnavailable, match="shard 0 "):
+                    await asking
+
+        client.loop.run(killed_meanwhile())
     finally:
         process.kill()
 
 
-def test_a_stop_takes_the_socket_away(asked: Asked, client: LinkClient) -> None:
+def test_a_stop_takes_the_socket_away(asked: Asked) -> None:
     process = asked.start()
     try:
-        reported(client, process)
-        active(client, process, 0)
+        reported(asked, process)
+        active(asked, process, 0)
         assert asked.socket.exists()
         assert process.terminate() == ExitCode.OK
         assert not asked.socket.exists()

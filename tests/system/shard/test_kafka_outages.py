@@ -31,8 +31,8 @@ def topic(guarded_kafka: GuardedKafka) -> TopicOfATest:
 def open_log(guarded_kafka: GuardedKafka, topic: TopicOfATest) -> Iterator[OpenLog]:
     with ExitStack() as opened:
 
-        def open_one(user: str = ROOT, password: str | None = None) -> KafkaLog:
-            client = {**guarded_kafka.client(user, password), "socket.timeout.ms": 5000}
+        def open_one(user: str = ROOT, password: str | None = None, timeout_ms: int = 5_000) -> KafkaLog:
+            client = {**guarded_kafka.client(user, password), "socket.timeout.ms": timeout_ms}
             log = KafkaLog(client, dataset="outages", topic=topic.name, partition=0, watch_every=0.2)
             return opened.enter_context(closing(log))
 
@@ -70,7 +70,8 @@ def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record
         begun = clock.monotonic()
         with pytest.raises(LogUnreachable):
             log.ends()
-        assert clock.monotonic() - begun < 8
+        # Not for the minute that the client would take by itself.
+        assert clock.monotonic() - begun < 40
     eventually(lambda: not is_unreachable(log))
     assert f"topic {topic.name}: the brokers answer again" in caplog.messages
     # They answer before they know again who leads what.
@@ -98,7 +99,7 @@ def test_leaving_takes_no_time_though_a_broker_hangs_over_a_mirrored_offset(
 ) -> None:
     clock = SystemClock()
     topic.append(b"value")
-    log = open_log()
+    log = open_log(timeout_ms=120_000)
     log.seek(0)
     log.mirror(0)
     assert offsets(read_on(log)) == [0]
@@ -106,7 +107,7 @@ def test_leaving_takes_no_time_though_a_broker_hangs_over_a_mirrored_offset(
         log.mirror(1)
         begun = clock.monotonic()
         log.close()
-        assert clock.monotonic() - begun < 2
+        assert clock.monotonic() - begun < 60
 
 
 def test_a_wrong_password_is_final_and_says_where_to_look(open_log: OpenLog) -> None:

@@ -90,7 +90,7 @@ class Deployment:
     def put(self, body: bytes) -> None:
         self._producer.produce(self.name, value=body, partition=0)
         self.offsets += 1
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(90) == 0
 
     def all_is_stored(self) -> Callable[[object], bool]:
         return lambda status: status["checkpoint"] >= self.offsets  # type: ignore[index]
@@ -183,7 +183,7 @@ def test_a_record_that_is_no_request_goes_to_the_dead_letter_topic(deployment: D
         consumer = Consumer({**deployment.kafka, "group.id": "test", "enable.auto.commit": False})
         with closing(consumer):
             consumer.assign([TopicPartition(dead_topic(deployment.name), 0, 0)])
-            (letter,) = consumer.consume(1, timeout=30)
+            (letter,) = consumer.consume(1, timeout=90)
         headers = dict(letter.headers())
         assert letter.value() == b"no snappy block at all"
         assert (headers["strandline-partition"], headers["strandline-offset"]) == (b"0", b"1")

@@ -22,7 +22,7 @@ def is_decided(admin: AdminClient) -> bool:
     """Whether the second partition has no transaction any more that is still open."""
     place = TopicPartition(TOPIC, 1)
     ends = [
-        admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=level)[place].result(30).offset
+        admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=level)[place].result(90).offset
         for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
     ]
     return ends[0] == ends[1]
@@ -34,7 +34,7 @@ def log(stack: Stack) -> Log:
     client = {"bootstrap.servers": stack.kafka_bootstrap, "log_level": 0}
     admin = AdminClient(client)
     for made in admin.create_topics([NewTopic(TOPIC, 2, 1, config={"retention.ms": "-1"})]).values():
-        made.result(30)
+        made.result(90)
     bodies = list(scraped_bodies(SERIES, SERIES * SCRAPES, START))
     producer = Producer({**client, "acks": "all"})
     for partition in (0, 1):
@@ -43,18 +43,18 @@ def log(stack: Stack) -> Log:
             if number == 30:
                 produce(producer, partition, POISON, START + 7)
                 produce(producer, partition, None, START + 8)
-    assert producer.flush(30) == 0
-    aborted = Producer({**client, "transactional.id": "aborted"})
-    aborted.init_transactions(30)
+    assert producer.flush(90) == 0
+    aborted = Producer({**client, "transactional.id": f"{TOPIC}-aborted"})
+    aborted.init_transactions(90)
     aborted.begin_transaction()
     produce(aborted, 1, bodies[0], START)
-    aborted.flush(30)
-    aborted.abort_transaction(30)
+    aborted.flush(90)
+    aborted.abort_transaction(90)
     # The broker writes the marker when it has answered already.
-    assert wait_until(lambda: is_decided(admin), timeout=60, clock=SystemClock(), poll=0.05)
+    assert wait_until(lambda: is_decided(admin), timeout=120, clock=SystemClock(), poll=0.05)
     # What comes behind the marker, and brings a sample again with another value.
     produce(producer, 1, next(scraped_bodies(SERIES, SERIES, START)), START)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
     return read_log(client)
 
 

@@ -17,6 +17,7 @@ from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.node.tether import tethered
 from strandline.setup.installation import Installation
 from strandline.spark.executor_store import CassandraOpener
+from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
 from strandline.spark.session import spark_session
 from support.replay_openers import DeadlyOpener
 from support.replayed_topic import Log, Places, ancestors, by_twin, jobs_of, stored_in
@@ -34,6 +35,7 @@ def part_of_cluster(name: str, log: Path, *arguments: str) -> Iterator[subproces
     """A master or a worker, as a cluster's start scripts run it."""
     command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
     environ = os.environ | {"JAVA_HOME": str(Installation.load().java_home), "SPARK_DAEMON_MEMORY": "256m"}
+    environ |= {"SPARK_DAEMON_JAVA_OPTS": QUICK_START}
     with log.open("wb") as said:
         process = subprocess.Popen(tethered(command), stdout=said, stderr=said, env=environ)
     try:
@@ -76,6 +78,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.driver.bindAddress": LOOPBACK,
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
+            JAVA_OPTIONS: QUICK_START,
+            "spark.executor.extraJavaOptions": QUICK_START,
             "spark.executorEnv.PYTHONPATH": str(TESTS),
             # Whatever takes longer than the quickest is run twice.
             "spark.speculation": "true",

@@ -1,4 +1,6 @@
-"""Replay jobs on a real Spark, from a real Kafka into a real Cassandra, beside the twin in memory."""
+"""A local Spark between a real Kafka and a real Cassandra: its Kafka source, our kernels in its workers, and replays
+beside the twin in memory. They stand in one file so that one JVM does for all.
+"""
 
 import os
 import signal
@@ -19,11 +21,19 @@ from strandline.node.stack import Stack
 from strandline.recovery.replay.job_result import SUMMARY, JobResult
 from strandline.recovery.replay.result_codec import read_faults, read_result, read_summary
 from strandline.setup.installation import Installation
+from strandline.spark.decoding import tally_records
 from strandline.spark.executor_store import CassandraOpener
-from strandline.spark.session import spark_session
+from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
+from strandline.spark.kafka_source import OffsetRange, read_ranges, source_options
+from strandline.spark.session import SparkUnavailable, spark_session
 from strandline.spark.slots import slots
 from strandline.spark.watching import RecordsGone
 from strandline.store.jobs import Job
+from strandline.wire.decode import Limits
+from strandline.wire.snappy import decompress
+from support.capture import captured_bodies
+from support.kafka_part import make_topic
+from support.remote_write import WriteRequest
 from support.replay_openers import DeadlyOpener
 from support.replayed_topic import (
     BUCKET,
@@ -43,6 +53,8 @@ from support.stack import PATIENCE, eventually
 pytestmark = pytest.mark.system
 
 TESTS = Path(__file__).parents[2]
+TRAFFIC = "real-traffic"
+RANGES = [OffsetRange(0, 3, 17), OffsetRange(1, 0, 20)]
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +65,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.memory": "1g",
         # Not by our own environment: the JVM may be that of an earlier session of this process.
         "spark.executorEnv.PYTHONPATH": str(TESTS),
+        JAVA_OPTIONS: QUICK_START,
     }
     with spark_session("tests", properties, jars=installed.spark_jars, java_home=installed.java_home) as session:
         yield session
@@ -163,15 +176,79 @@ def test_records_that_kafka_no_longer_has_fail_the_run(spark: SparkSession, plac
     client = {"bootstrap.servers": stack.kafka_bootstrap, "log_level": 0}
     admin = AdminClient(client)
     for made in admin.create_topics([NewTopic(name, 1, 1, config={"retention.ms": "-1"})]).values():
-        made.result(30)
+        made.result(90)
     producer = Producer(client)
     for _ in range(20):
         producer.produce(name, value=POISON, partition=0, timestamp=START)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
     for deleted in admin.delete_records([TopicPartition(name, 0, 10)]).values():
-        deleted.result(30)
+        deleted.result(90)
     job = replace(leased_job(5, 20, expires=SystemClock().now_ms() + HOUR), plan="gone")
     gone = replace(places, topic=replace(places.topic, topic=name), sampler=lambda *_: [POISON])
     with pytest.raises(RecordsGone, match="partly-deleted"):
         gone.runner(spark).run([job], lambda _: None)
     assert read_result(places.store, job) is None
+
+
+@pytest.fixture(scope="module")
+def produced(stack: Stack) -> dict[tuple[int, int], bytes]:
+    """Real remote-write bodies in Kafka: what lies at each (partition, offset)."""
+    client = {"bootstrap.servers": stack.kafka_bootstrap}
+    make_topic(client, TRAFFIC)
+    placed: dict[tuple[int, int], bytes] = {}
+    producer = Producer({**client, "acks": "all"})
+    for number, body in enumerate(captured_bodies()):
+
+        def delivered(error: object, message: object, body: bytes = body) -> None:
+            assert error is None
+            placed[message.partition(), message.offset()] = body
+
+        producer.produce(TRAFFIC, value=body, partition=number % 2, on_delivery=delivered)
+    assert producer.flush(90) == 0
+    assert len(placed) == 40
+    return placed
+
+
+@pytest.fixture
+def options(stack: Stack) -> dict[str, str]:
+    return source_options(stack.kafka_bootstrap, TRAFFIC, RANGES, max_records_per_task=6, client={})
+
+
+def test_spark_reads_exactly_the_offsets_that_it_was_given(
+    spark: SparkSession, produced: dict[tuple[int, int], bytes], options: dict[str, str]
+) -> None:
+    rows = read_ranges(spark, options).collect()
+    read = {(row.partition, row.offset): bytes(row.value) for row in rows}
+    wanted = {
+        (one.partition, offset): produced[one.partition, offset]
+        for one in RANGES
+        for offset in range(one.start, one.end)
+    }
+    assert len(rows) == len(read) == 34
+    assert read == wanted
+
+
+def test_sparks_workers_decode_records_with_the_wire_kernels(
+    spark: SparkSession, produced: dict[tuple[int, int], bytes], options: dict[str, str]
+) -> None:
+    tallied = {
+        row.partition: (row.records, row.samples, row.faults)
+        for row in tally_records(read_ranges(spark, options), Limits()).collect()
+    }
+    for one in RANGES:
+        samples = sum(
+            len(series.samples)
+            for offset in range(one.start, one.end)
+            for series in WriteRequest.FromString(decompress(produced[one.partition, offset], limit=1 << 25)).timeseries
+        )
+        assert tallied[one.partition] == (one.end - one.start, samples, 0)
+
+
+def test_a_second_spark_session_is_refused_instead_of_ending_the_first(spark: SparkSession) -> None:
+    installed = Installation.load()
+    second = spark_session(
+        "second", {"spark.master": "local[1]"}, jars=installed.spark_jars, java_home=installed.java_home
+    )
+    with pytest.raises(SparkUnavailable, match="already"), second:
+        pass
+    assert spark.range(3).count() == 3

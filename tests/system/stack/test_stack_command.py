@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -68,10 +69,10 @@ def operator(tmp_path: Path) -> Iterator[Operator]:
 def put(addresses: dict[str, Any], name: str) -> None:
     """A topic with a record and a table with a row."""
     admin = AdminClient({"bootstrap.servers": addresses["kafka"]})
-    admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1)])[name].result(20)
+    admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1)])[name].result(90)
     producer = Producer({"bootstrap.servers": addresses["kafka"]})
     producer.produce(name, b"a record")
-    assert producer.flush(20) == 0
+    assert producer.flush(90) == 0
     host, port = addresses["cassandra"].split(":")
     with Cluster([host], port=int(port), protocol_version=5) as cluster:
         session = cluster.connect()
@@ -84,13 +85,22 @@ def found(addresses: dict[str, Any], name: str) -> tuple[bytes | None, str]:
     """What is left of it."""
     consumer = Consumer({"bootstrap.servers": addresses["kafka"], "group.id": name})
     consumer.assign([TopicPartition(name, 0, 0)])
-    message = consumer.poll(20)
+    message = consumer.poll(90)
     consumer.close()
     assert message is not None
     host, port = addresses["cassandra"].split(":")
     with Cluster([host], port=int(port), protocol_version=5) as cluster:
         row = cluster.connect().execute("SELECT body FROM kept.rows WHERE id = 1").one()
     return message.value(), row.body
+
+
+def assert_quiet(folder: StateFolder) -> None:
+    """The servers have logged little, and no error: nothing has happened to them."""
+    for server in ("kafka", "cassandra"):
+        log = folder.log(server).read_text(encoding="utf-8")
+        assert log
+        assert len(log.splitlines()) < 100
+        assert not re.search(r"\b(ERROR|FATAL)\b", log)
 
 
 def test_data_and_addresses_outlast_a_stop_and_a_kill_but_no_process_does(operator: Operator) -> None:
@@ -103,6 +113,8 @@ def test_data_and_addresses_outlast_a_stop_and_a_kill_but_no_process_does(operat
     assert [server["healthy"] for server in status["servers"]] == [True, True]
     assert operator.run("up") == (ExitCode.OK, {**first, "started": False})
     put(first, name)
+    assert found(first, name) == (b"a record", "a row")
+    assert_quiet(operator.folder)
     running = operator.processes()
     assert len(running) == 3
 

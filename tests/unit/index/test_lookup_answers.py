@@ -1,38 +1,76 @@
-"""What a server of look-ups answers: which keys are meant, and what Python's own writer of JSON makes of them."""
+"""What a server of look-ups answers: which keys are meant, and what is told of them."""
 
 import socket
 import struct
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-import orjson
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strandline.index.documents import encode_part_key
 from strandline.index.lookup_server import LookupServer
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.vm import start_vm
+from strandline.node.query.answers import Answer, KeyBytes, SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
-from strandline.node.query.frames import PLAIN_MAGIC, PREFIX
-from strandline.node.query.plain_lookups import KINDS, FewJson
+from strandline.node.query.frames import Message, decode_frame, encode_joined
+from strandline.node.query.messages import answer_message, answer_of
 from support.lookup_keys import add_keys, live_columns
-from support.lookup_questions import LookupQuestion, asked, connected
+from support.lookup_questions import (
+    HEAD,
+    KINDS,
+    PREFIX,
+    Found,
+    LookupQuestion,
+    asked,
+    asked_for_frame,
+    connected,
+    framed,
+)
 
 pytestmark = pytest.mark.unit
 
 A_HANDFUL = 20
 LONGEST = 32 << 10
-# Every character of ASCII, and such that take two, three and four bytes; beside an escape before and behind them.
+# Every character of ASCII, and such that take two, three and four bytes.
 ODD = [chr(code) for code in range(1, 128)] + ["é", "\u2028", "\U0001f600", 'é"\n', '\\\U0001f600"', "\uffffé\t"]
 GROUPED = [{"group": f"g{number % 7}", "n": str(number), "odd" + "x" * (number % 3): "v"} for number in range(40)]
 KEYS: list[dict[str, str]] = [{"id": str(place), "odd": text} for place, text in enumerate(ODD)]
 # Odd names come alone, all of them, and a handful together.
 KEYS += [{"id": f"name {place}", "part": f"p{place // A_HANDFUL}", text: "v"} for place, text in enumerate(ODD)]
 KEYS += [{"all names": "x", text: "v"} for text in ODD] + GROUPED
-# What comes before the text of a value that is alone in its answer, and what behind it.
-AROUND = PREFIX.size + 4 + len('["') + len('"]')
-KEYS += [{"long": str(more), "text": "t" * (LONGEST - AROUND + more)} for more in (-1, 0, 1)]
-HEAD = struct.Struct("<BqqIH")
+
+
+def joined(texts: Sequence[bytes]) -> KeyBytes:
+    return KeyBytes(np.cumsum([0, *map(len, texts)]), np.frombuffer(b"".join(texts), dtype=np.uint8))
+
+
+def as_answer(found: Found) -> Answer:
+    """What the shard's process says."""
+    if found.counts is None:
+        return SeriesAnswer(joined([encode_part_key(labels) for labels in found.results]), more=False)
+    terms = joined([text.encode() for text in found.results])
+    return TermsAnswer(terms.offsets, terms.data, np.array(found.counts, dtype=np.int64), more=False)
+
+
+def frame_of(found: Found) -> bytes:
+    """As Python sends it over the link."""
+    return encode_joined(answer_message(as_answer(found)))
+
+
+def longest_value() -> int:
+    """The length of a value that is alone in an answer as long as may be."""
+    return max(
+        length for length in range(LONGEST - 500, LONGEST) if len(frame_of(Found(["t" * length], [1]))) <= LONGEST
+    )
+
+
+LONGEST_VALUE = longest_value()
+KEYS += [{"long": str(more), "text": "t" * (LONGEST_VALUE + more)} for more in (-1, 0, 1, 150)]
+U32 = struct.Struct("<I")
 
 
 @pytest.fixture(scope="module")
@@ -50,29 +88,38 @@ def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[socket.socket]:
         server.close()
 
 
-def answered(found: Sequence[Mapping[str, str]], kind: str, label: str = "") -> FewJson:
-    """What Python makes of some keys."""
+def in_bytes(labels: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in labels.items()]
+
+
+def answered(found: Sequence[Mapping[str, str]], kind: str, label: str = "") -> Found:
+    """What is to be said of some keys."""
     if kind == SERIES:
-        series = sorted((dict(sorted(one.items())) for one in found), key=lambda one: list(one.items()))
-        return FewJson(len(found), orjson.dumps(series))
-    texts = {name for one in found for name in one} if kind == LABEL_NAMES else {one.get(label) for one in found}
-    return FewJson(len(found), orjson.dumps(sorted(text for text in texts if text is not None)))
+        ordered = [dict(sorted(one.items(), key=lambda pair: pair[0].encode())) for one in found]
+        return Found(sorted(ordered, key=in_bytes))
+    texts = (
+        [name for one in found for name in one]
+        if kind == LABEL_NAMES
+        else [one[label] for one in found if label in one]
+    )
+    counts = Counter(texts)
+    return Found(sorted(counts, key=str.encode), [counts[text] for text in sorted(counts, key=str.encode)])
 
 
-def framed(body: bytes) -> bytes:
-    return PREFIX.pack(PLAIN_MAGIC, 0, len(body)) + body
+def packed(head: bytes, selectors: bytes) -> bytes:
+    return framed(head + U32.pack(len(selectors)) + selectors)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("label", ["odd", "id", "none"])
-def test_odd_values_are_written_as_python_writes_them(asker: socket.socket, kind: str, label: str) -> None:
+def test_odd_values_come_as_they_are(asker: socket.socket, kind: str, label: str) -> None:
     for place in range(len(ODD)):
         question = LookupQuestion(kind, [[("id", str(place))]], label)
         assert asked(asker, question.frame()) == answered([KEYS[place]], kind, label)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_odd_names_are_written_as_python_writes_them(asker: socket.socket, kind: str) -> None:
+def test_odd_names_come_as_they_are(asker: socket.socket, kind: str) -> None:
     for place, text in enumerate(ODD):
         one = [{"id": f"name {place}", "part": f"p{place // A_HANDFUL}", text: "v"}]
         assert asked(asker, LookupQuestion(kind, [[("id", f"name {place}")]], text).frame()) == answered(
@@ -106,7 +153,7 @@ def test_several_keys_come_each_once_and_in_order(
     meant = [labels for labels in GROUPED if labels["group"] in {f"g{group}" for group in groups}]
     expected = answered(meant, kind, label)
     question = LookupQuestion(kind, [[("group", f"g{group}")] for group in groups], label, limit=limit)
-    is_too_much = len(meant) > A_HANDFUL or len(orjson.loads(expected.text)) > limit
+    is_too_much = len(meant) > A_HANDFUL or len(expected.results) > limit
     assert asked(asker, question.frame()) == (None if is_too_much else expected)
 
 
@@ -124,7 +171,8 @@ def test_a_key_is_meant_that_has_all_labels_of_any_selector(
 
 def test_what_no_key_has_is_answered_with_nothing(asker: socket.socket) -> None:
     for kind in KINDS:
-        assert asked(asker, LookupQuestion(kind, [[("id", "none")]], "id", limit=0).frame()) == FewJson(0, b"[]")
+        found = asked(asker, LookupQuestion(kind, [[("id", "none")]], "id", limit=0).frame())
+        assert found == answered([], kind)
 
 
 def test_as_many_results_as_are_wanted_are_answered_and_one_more_is_declined(asker: socket.socket) -> None:
@@ -144,46 +192,69 @@ def test_a_limit_may_be_as_high_as_there_is_room_for(asker: socket.socket, limit
 @pytest.mark.parametrize("kind", [3, 127, 128, 255])
 def test_a_question_of_a_kind_that_is_not_known_is_declined(asker: socket.socket, kind: int) -> None:
     frame = bytearray(LookupQuestion(SERIES, [[("id", "1")]]).frame())
-    frame[PREFIX.size] = kind
+    frame[PREFIX.size + PREFIX.unpack_from(frame)[1]] = kind
     assert asked(asker, bytes(frame)) is None
 
 
 def test_an_answer_as_long_as_may_be_comes_and_a_longer_one_is_declined(asker: socket.socket) -> None:
     for more in (-1, 0):
-        found = asked(asker, LookupQuestion(LABEL_VALUES, [[("long", str(more))]], "text").frame())
-        assert found is not None
-        assert len(found.text) + PREFIX.size + 4 == LONGEST + more
-        assert orjson.loads(found.text) == ["t" * (LONGEST - AROUND + more)]
+        frame = asked_for_frame(asker, LookupQuestion(LABEL_VALUES, [[("long", str(more))]], "text").frame())
+        assert frame == frame_of(Found(["t" * (LONGEST_VALUE + more)], [1]))
+        assert LONGEST - 8 <= len(frame) <= LONGEST
     assert asked(asker, LookupQuestion(LABEL_VALUES, [[("long", "1")]], "text").frame()) is None
-    assert asked(asker, LookupQuestion(SERIES, [[("long", "-1")]]).frame()) is None
-    assert asked(asker, LookupQuestion(LABEL_NAMES, [[("long", "1")]]).frame()) == FewJson(1, b'["long","text"]')
+    assert asked(asker, LookupQuestion(SERIES, [[("long", "150")]]).frame()) is None
+    assert asked(asker, LookupQuestion(LABEL_NAMES, [[("long", "1")]]).frame()) == Found(["long", "text"], [1, 1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_is_the_frame_that_python_would_send_and_reads(asker: socket.socket, kind: str) -> None:
+    for numbers in ([], [3], [3, 12], list(range(A_HANDFUL))):
+        selectors = [[("n", str(number))] for number in numbers] or [[("n", "none")]]
+        frame = asked_for_frame(asker, LookupQuestion(kind, selectors, "group").frame())
+        expected = answered([GROUPED[number] for number in numbers], kind, "group")
+        assert frame == frame_of(expected)
+        assert Found.of(answer_of(decode_frame(bytearray(frame)))) == expected
+
+
+def test_a_refusal_is_the_frame_that_python_would_send(asker: socket.socket) -> None:
+    frame = asked_for_frame(asker, LookupQuestion(SERIES, [[("all names", "x")]]).frame())
+    assert frame == encode_joined(Message("declined", {}))
 
 
 def test_a_label_of_which_one_of_several_values_is_wanted_is_answered(asker: socket.socket) -> None:
-    packed = b"\1\0" + b"\1\0n" + b"\3\0" + b"\1\x003" + b"\2\x0012" + b"\4\0none"
-    question = framed(HEAD.pack(KINDS.index(SERIES), 1, 0, 10, 0) + packed)
-    assert asked(asker, question) == answered([GROUPED[3], GROUPED[12]], SERIES)
+    question = LookupQuestion(SERIES, [[("n", ("3", "12", "none"))]])
+    assert asked(asker, question.frame()) == answered([GROUPED[3], GROUPED[12]], SERIES)
 
 
 def test_selectors_that_are_none_are_declined_and_the_connection_goes_on(asker: socket.socket) -> None:
     head = HEAD.pack(KINDS.index(SERIES), 1, 0, 10, 0)
     selector = b"\1\0" + b"\1\0n" + b"\1\0" + b"\1\x003"
     for end in range(len(selector)):
-        assert asked(asker, framed(head + selector[:end])) is None
+        assert asked(asker, packed(head, selector[:end])) is None
         if end:
-            assert asked(asker, framed(head + selector + selector[:end])) is None
-    assert asked(asker, framed(head + selector + b"\0\0")) is None
-    assert asked(asker, framed(head + b"\1\0" + b"\1\0n" + b"\0\0")) is None
-    assert asked(asker, framed(head + selector)) == answered([GROUPED[3]], SERIES)
+            assert asked(asker, packed(head, selector + selector[:end])) is None
+    assert asked(asker, packed(head, selector + b"\0\0")) is None
+    assert asked(asker, packed(head, b"\1\0" + b"\1\0n" + b"\0\0")) is None
+    assert asked(asker, packed(head, selector)) == answered([GROUPED[3]], SERIES)
 
 
 def test_a_label_with_a_length_that_is_wrong_is_declined(asker: socket.socket) -> None:
-    sound = LookupQuestion(LABEL_VALUES, [[("n", "3")]], "group").frame()
-    body = bytearray(sound[PREFIX.size :])
+    frame = bytearray(LookupQuestion(LABEL_VALUES, [[("n", "3")]], "group").frame())
+    place = PREFIX.size + PREFIX.unpack_from(frame)[1] + HEAD.size - 2
     for length in [*range(40), 0xFFFF]:
-        struct.pack_into("<H", body, HEAD.size - 2, length)
+        struct.pack_into("<H", frame, place, length)
         expected = answered([GROUPED[3]], LABEL_VALUES, "group") if length == len("group") else None
-        assert asked(asker, framed(bytes(body))) == expected
+        assert asked(asker, bytes(frame)) == expected
+
+
+def test_selectors_with_a_length_that_is_wrong_are_declined(asker: socket.socket) -> None:
+    frame = bytearray(LookupQuestion(SERIES, [[("n", "3")]]).frame())
+    place = PREFIX.size + PREFIX.unpack_from(frame)[1] + HEAD.size
+    (sound,) = struct.unpack_from("<I", frame, place)
+    for length in [*range(40), 2**31 - 1, 2**31, 2**32 - 1]:
+        struct.pack_into("<I", frame, place, length)
+        expected = answered([GROUPED[3]], SERIES) if length == sound else None
+        assert asked(asker, bytes(frame)) == expected
 
 
 @given(st.binary(max_size=60), st.integers(0, 3), st.integers(0, 20))

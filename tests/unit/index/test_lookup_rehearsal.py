@@ -10,17 +10,24 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-import orjson
 import pytest
 
 from strandline.index.lookup_server import LookupServer
 from strandline.index.part_columns import PartColumns
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
-from strandline.node.query.frames import PLAIN_MAGIC, PREFIX
-from strandline.node.query.plain_lookups import DECLINED, KINDS, FewJson
+from strandline.node.query.frames import Message, encode_joined
 from support.lookup_keys import add_keys, live_columns
-from support.lookup_questions import ALWAYS, LookupQuestion, asked, connected
+from support.lookup_questions import (
+    ALWAYS,
+    KINDS,
+    Found,
+    LookupQuestion,
+    asked,
+    asked_for_frame,
+    connected,
+    read_answer,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +36,8 @@ KEYS = 1000
 LABELS = [{"n": str(one), "tenth": str(one % 100), "é": f"{one // 4}\n"} for one in range(KEYS)]
 # By what a key is asked for: the label that tells it from all others, or all that it has.
 RAREST, ALL = ("n",), ("n", "tenth", "é")
-_WAIT_S = 20.0
+DECLINED = encode_joined(Message("declined", {}))
+_WAIT_S = 60.0
 
 
 @dataclass
@@ -74,8 +82,8 @@ def series_of(one: int) -> bytes:
     return LookupQuestion(SERIES, [[("n", str(one))]]).frame()
 
 
-def series_answer(one: int) -> FewJson:
-    return FewJson(1, orjson.dumps([LABELS[one]]))
+def series_answer(one: int) -> Found:
+    return Found([LABELS[one]])
 
 
 def questions(rehearsal: socket.socket) -> Iterator[LookupQuestion]:
@@ -84,21 +92,19 @@ def questions(rehearsal: socket.socket) -> Iterator[LookupQuestion]:
         yield LookupQuestion.of(frame)
 
 
-def framed(answer: FewJson) -> bytes:
-    return PREFIX.pack(PLAIN_MAGIC, 0, 4 + len(answer.text)) + answer.series.to_bytes(4, "little") + answer.text
-
-
 def test_all_that_is_rehearsed_finds_keys_until_it_ends_by_itself(rehearsed: Rehearsed) -> None:
     seen = []
     with rehearsed.begin() as rehearsal:
         for question in questions(rehearsal):
             assert question.within == ALWAYS
             (selector,) = question.selectors
-            answer = asked(rehearsed.asker, question.frame())
-            assert answer is not None
-            assert answer.series == 1
+            answer = asked_for_frame(rehearsed.asker, question.frame())
+            found = read_answer(answer)
+            assert found is not None
+            assert found.results
+            assert found.counts in (None, [1] * len(found.results)), "one key"
             seen.append((question.kind, tuple(name for name, _ in selector)))
-            rehearsal.sendall(framed(answer))
+            rehearsal.sendall(answer)
     # The kinds in turn, by one label as by all.
     assert all({kind for kind, _ in seen[turn : turn + 3]} == set(KINDS) for turn in range(len(seen) - 2))
     assert set(seen) == set(product(KINDS, (RAREST, ALL)))
@@ -110,7 +116,7 @@ def test_answers_are_right_while_it_runs_and_when_it_has_gone(rehearsed: Rehears
             assert asked(rehearsed.asker, series_of(turn)) == series_answer(turn)
             rehearsal.sendall(DECLINED)
     names = LookupQuestion(LABEL_NAMES, [[("é", "7\n")]]).frame()
-    assert asked(rehearsed.asker, names) == FewJson(4, orjson.dumps(sorted(LABELS[0])))
+    assert asked(rehearsed.asker, names) == Found(sorted(LABELS[0]), [4] * 3)
     for one in range(KEYS):
         assert asked(rehearsed.asker, series_of(one)) == series_answer(one)
 
@@ -140,5 +146,5 @@ def test_a_rehearsal_at_the_servers_own_socket_leaves_answers_right(tmp_path: Pa
     with connected(tmp_path / "look") as asker:
         for one in range(KEYS):
             values = LookupQuestion(LABEL_VALUES, [[("n", str(one))]], "é").frame()
-            assert asked(asker, values) == FewJson(1, orjson.dumps([LABELS[one]["é"]]))
+            assert asked(asker, values) == Found([LABELS[one]["é"]], [1])
     server.close()

@@ -1,6 +1,5 @@
 """The front: every path is there, a reload reaches the handlers, and admin verbs reach the supervisor."""
 
-import asyncio
 import json
 import os
 import socket
@@ -12,17 +11,21 @@ from typing import Any
 import aiohttp
 import pytest
 
-from strandline.clock import SystemClock
+from strandline.clock import Clock, ManualClock, SystemClock
 from strandline.errors import Retryable
 from strandline.node.front import NodeFront
 from strandline.node.http.listening import bound_socket
 from strandline.node.masking import SecretMask
-from strandline.node.query.link_client import LinkClient
+from strandline.node.query.shard_link import ShardLink
 from strandline.node.settings import Settings, load_settings
+from strandline.node.settings.http_sections import HttpSettings
+from strandline.node.settings.units import ByteSize
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Change, Reload, TakesEffect
 from strandline.node.supervisor.standing import FRONT, ProcessStanding, ProcessState, ShardStanding
 from strandline.node.supervisor.supervisor import NoSuchShard
+from strandline.node.workers import Workers
+from support.http_servers import in_loop, secret_file
 from support.page_shards import active
 
 pytestmark = pytest.mark.unit
@@ -51,7 +54,7 @@ class Supervised:
     def state_age_s(self) -> float:
         return 0.5
 
-    def clients(self) -> Mapping[int, LinkClient]:
+    def clients(self) -> Mapping[int, ShardLink]:
         return {}
 
     async def restart_shard(self, shard: int) -> None:
@@ -82,8 +85,15 @@ async def started(front: NodeFront) -> AsyncIterator[aiohttp.ClientSession]:
         await front.stop()
 
 
-def made(folder: Path, supervised: Supervised | None = None) -> NodeFront:
-    return NodeFront(supervised or Supervised(), settings(folder), opener, clock=SystemClock(), mask=SecretMask())
+def made(folder: Path, supervised: Supervised | None = None, clock: Clock | None = None) -> NodeFront:
+    return NodeFront(
+        supervised or Supervised(),
+        settings(folder),
+        opener,
+        workers=Workers(2),
+        clock=clock or SystemClock(),
+        mask=SecretMask(),
+    )
 
 
 async def asked(client: aiohttp.ClientSession, path: str, *, method: str = "GET", token: str = "") -> tuple[int, bytes]:
@@ -122,7 +132,7 @@ def test_every_path_of_the_documentation_is_answered(tmp_path: Path) -> None:
         async with started(made(tmp_path)) as client:
             return {path: (await asked(client, path))[0] for path in expected}
 
-    assert asyncio.run(run()) == expected
+    assert in_loop(run()) == expected
 
 
 def test_admin_verbs_need_their_token_and_reach_the_supervisor(tmp_path: Path) -> None:
@@ -142,7 +152,7 @@ def test_admin_verbs_need_their_token_and_reach_the_supervisor(tmp_path: Path) -
                 assert status == code, body
             assert supervised.restarted == [1]
 
-    asyncio.run(run())
+    in_loop(run())
 
 
 def test_a_listener_that_is_handed_on_is_served(tmp_path: Path) -> None:
@@ -153,6 +163,7 @@ def test_a_listener_that_is_handed_on_is_served(tmp_path: Path) -> None:
                 Supervised(),
                 settings(tmp_path),
                 opener,
+                workers=Workers(2),
                 clock=SystemClock(),
                 mask=SecretMask(),
                 listener=socket.socket(fileno=os.dup(listener.fileno())),
@@ -161,7 +172,7 @@ def test_a_listener_that_is_handed_on_is_served(tmp_path: Path) -> None:
                 assert (await asked(client, "/-/healthy"))[0] == 200
                 assert (front.bound.host, front.bound.port) == address
 
-    asyncio.run(run())
+    in_loop(run())
 
 
 def test_a_reload_over_http_tells_what_has_changed(tmp_path: Path) -> None:
@@ -178,7 +189,7 @@ def test_a_reload_over_http_tells_what_has_changed(tmp_path: Path) -> None:
             assert status == 200
             return json.loads(body)
 
-    assert asyncio.run(run())["data"] == {"changed": {"at once": ["query.timeout"]}}
+    assert in_loop(run())["data"] == {"changed": {"at once": ["query.timeout"]}}
 
 
 def test_limits_of_queries_are_those_of_the_last_reload(tmp_path: Path) -> None:
@@ -192,10 +203,63 @@ def test_limits_of_queries_are_those_of_the_last_reload(tmp_path: Path) -> None:
             after, body = await asked(client, path)
             return before, after, body
 
-    before, after, body = asyncio.run(run())
+    before, after, body = in_loop(run())
     # Nobody can answer it; then it is not even asked.
     assert (before, after) == (503, 400)
     assert b"50" in body
+
+
+def test_a_reload_does_not_make_the_node_look_as_if_it_had_just_started(tmp_path: Path) -> None:
+    clock = ManualClock(1_000_000)
+    front = made(tmp_path, clock=clock)
+
+    async def starts() -> tuple[int, str]:
+        async with aiohttp.ClientSession(front.bound.url) as client:
+            page = json.loads((await asked(client, "/api/v1/strandline/shards"))[1])["data"]
+            api = json.loads((await asked(client, "/api/v1/status/runtimeinfo"))[1])["data"]
+            return page["started_ms"], api["startTime"]
+
+    async def run() -> None:
+        async with started(front):
+            before = await starts()
+            clock.sleep(60)
+            front.reload(settings(tmp_path, max_points="50"))
+            assert await starts() == before
+
+    in_loop(run())
+
+
+def test_the_memory_of_answers_is_that_of_the_last_reload(tmp_path: Path) -> None:
+    front = made(tmp_path)
+
+    async def limit(client: aiohttp.ClientSession) -> float:
+        lines = (await asked(client, "/metrics"))[1].decode().splitlines()
+        (line,) = [line for line in lines if line.startswith("strandline_answer_memory_limit_bytes ")]
+        return float(line.split(" ")[1])
+
+    async def run() -> tuple[float, float]:
+        async with started(front) as client:
+            before = await limit(client)
+            front.reload(settings(tmp_path, answer_memory="64m"))
+            return before, await limit(client)
+
+    before, after = in_loop(run())
+    assert (before, after) == (settings(tmp_path).query.answer_memory.bytes, ByteSize.parse("64m").bytes)
+
+
+def test_tokens_are_those_of_the_last_reload_on_connections_that_are_open(tmp_path: Path) -> None:
+    front = made(tmp_path)
+    token = "a-token-for-reading-0123"
+    guarded = HttpSettings(read_token_file=secret_file(tmp_path / "read", token))
+
+    async def run() -> list[int]:
+        async with started(front) as client:
+            path = "/api/v1/status/buildinfo"
+            before, _ = await asked(client, path)
+            front.reload(settings(tmp_path).model_copy(update={"http": guarded}))
+            return [before, (await asked(client, path))[0], (await asked(client, path, token=token))[0]]
+
+    assert in_loop(run()) == [200, 401, 200]
 
 
 def test_requests_are_counted_by_path_and_code(tmp_path: Path) -> None:
@@ -206,7 +270,7 @@ def test_requests_are_counted_by_path_and_code(tmp_path: Path) -> None:
             await asked(client, "/no/such/path")
             return (await asked(client, "/metrics"))[1].decode()
 
-    lines = asyncio.run(run()).splitlines()
+    lines = in_loop(run()).splitlines()
     (counted,) = [line for line in lines if line.startswith("strandline_http_requests_total") and "/values" in line]
     assert 'handler="/api/v1/label/{name}/values"' in counted
     assert 'code="503"' in counted

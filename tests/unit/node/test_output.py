@@ -197,7 +197,7 @@ def test_steps_of_several_threads_keep_their_lines_apart(stdout: io.StringIO, st
 
         def take(name: str) -> None:
             with steps.step(name):
-                both_begun.wait(timeout=10)
+                both_begun.wait(timeout=60)
 
         threads = [threading.Thread(target=take, args=(name,)) for name in ("one", "two")]
         for thread in threads:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from strandline.node.settings import CassandraSettings, KafkaSettings, Settings, SparkSettings, StackSettings
 from strandline.node.settings.findings import names_secret
+from strandline.node.settings.http_sections import HttpSettings, QuerySettings
 from strandline.node.settings.problems import located
 from strandline.node.settings.section import Section
 from strandline.node.settings.units import ByteSize, Duration
@@ -95,6 +96,10 @@ def test_every_default_passes_its_own_check() -> None:
         (CassandraSettings, "tls", "perhaps", "is neither true nor false"),
         (CassandraSettings, "tls", 1, "is neither true nor false"),
         (CassandraSettings, "connect_timeout", "0s", "is below 500ms"),
+        (HttpSettings, "min_rate", "0.5k", "is not a size"),
+        (HttpSettings, "min_rate", "2g", "is above 1g"),
+        (QuerySettings, "answer_memory", "63m", "is below 64m"),
+        (QuerySettings, "answer_memory", "2t", "is above 1t"),
         (SparkSettings, "master", "", "is not a Spark master"),
         (SparkSettings, "master", "local[0]", "is not a Spark master"),
         (SparkSettings, "master", "spark://", "is not a Spark master"),

@@ -3,7 +3,13 @@ from pathlib import Path
 import pytest
 
 from strandline.spark import session
-from strandline.spark.session import SparkUnavailable, forgiving_master, session_properties, spark_session
+from strandline.spark.java_options import JAVA_OPTIONS
+from strandline.spark.session import (
+    SparkUnavailable,
+    forgiving_master,
+    session_properties,
+    spark_session,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -30,6 +36,13 @@ def test_the_sources_jars_are_handed_over(jars: Path) -> None:
 def test_a_users_property_wins(jars: Path) -> None:
     made = session_properties({"spark.master": "local[2]", "spark.ui.enabled": "true"}, jars)
     assert made["spark.ui.enabled"] == "true"
+
+
+def test_a_users_java_options_are_added_to_ours(jars: Path) -> None:
+    ours = session_properties({"spark.master": "local[2]"}, jars)[JAVA_OPTIONS]
+    assert "log4j2" in ours
+    made = session_properties({"spark.master": "local[2]", JAVA_OPTIONS: "-Xss2m"}, jars)
+    assert made[JAVA_OPTIONS] == f"{ours} -Xss2m"
 
 
 def test_missing_jars_are_an_error_before_spark_starts(tmp_path: Path) -> None:

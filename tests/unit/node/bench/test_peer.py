@@ -58,7 +58,7 @@ def server() -> Iterator[Server]:
         serving.start()
         yield made
         made.shutdown()
-        serving.join(10)
+        serving.join(60)
 
 
 def test_every_body_is_posted_as_it_is_over_one_connection(server: Server) -> None:
@@ -113,7 +113,7 @@ def test_a_peer_that_speaks_something_else_is_told(answer: bytes) -> None:
         answering.start()
         with pytest.raises(PeerRefused, match="does not answer"):
             Peer(f"http://127.0.0.1:{listening.getsockname()[1]}/", os.getpid()).send([b"one"])
-        answering.join(10)
+        answering.join(60)
 
 
 def test_its_cpu_time_is_that_of_its_process() -> None:
@@ -138,7 +138,7 @@ def test_the_name_of_its_process_may_be_anything() -> None:
 
 def test_a_process_that_is_gone_is_told() -> None:
     process = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
-    process.wait(30)
+    process.wait(60)
     with pytest.raises(PeerRefused, match=f"there is no process {process.pid}"):
         Peer("http://localhost/", process.pid).cpu_seconds()
 

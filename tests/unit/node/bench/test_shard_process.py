@@ -101,7 +101,7 @@ def test_what_it_said_to_standard_error_is_in_its_log(start: Start) -> None:
 def test_a_process_that_does_not_get_there_in_time_is_told_with_where_it_is(start: Start) -> None:
     process = start("say(phase='replaying')\nprint('still here', flush=True)\nwhile True: signal.pause()")
     process.wait_for("it replays", lambda one: one["phase"] == "replaying")
-    assert wait_until(lambda: "still here" in process.log_text(), timeout=20, clock=SystemClock())
+    assert wait_until(lambda: "still here" in process.log_text(), timeout=60, clock=SystemClock())
     process._clock = ManualClock()
     with pytest.raises(CommandEnded, match=r"did not get so far in 5 s that it is active; it is replaying") as caught:
         process.wait_for("it is active", is_active, timeout=5)
@@ -166,12 +166,12 @@ def test_it_stands_still_while_it_is_held_and_goes_on_afterwards(start: Start) -
 
     @process.held_still()
     def fail_while_held() -> None:
-        assert wait_until(lambda: state_of(process) == "T", timeout=20, clock=SystemClock(), poll=0.001)
+        assert wait_until(lambda: state_of(process) == "T", timeout=60, clock=SystemClock(), poll=0.001)
         raise KeyError
 
     with pytest.raises(KeyError):
         fail_while_held()
-    assert wait_until(lambda: state_of(process) != "T", timeout=20, clock=SystemClock(), poll=0.001)
+    assert wait_until(lambda: state_of(process) != "T", timeout=60, clock=SystemClock(), poll=0.001)
     assert process.terminate() == 0
 
 

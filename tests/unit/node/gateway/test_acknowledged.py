@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from strandline.node.gateway.options import GatewayOptions
 from strandline.wire.encoding import Series
 from support.gateways import Answer, GatewayOfATest, body_of, decoded, serving, up
+from support.http_servers import in_loop
 from support.splitting import partition_of
 
 pytestmark = pytest.mark.unit
@@ -68,7 +69,7 @@ def settle(gateway: GatewayOfATest, requests: list[Sent], *, late: bool) -> None
 
 
 async def history(requests: list[Sent], room: int) -> None:
-    options = GatewayOptions(timeout_s=0.15, max_in_flight=room)
+    options = GatewayOptions(timeout_s=0.05, max_in_flight=room)
     async with serving(options, partitions=PARTITIONS) as gateway:
         gateway.producer.holding = True
         asked = asyncio.gather(*(exchange(gateway, number, sent) for number, sent in enumerate(requests)))
@@ -77,7 +78,7 @@ async def history(requests: list[Sent], room: int) -> None:
             await asyncio.sleep(0.002)
         answers = await asked
         check(gateway, requests, answers)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while gateway.gateway.figures().in_flight_bytes or gateway.producer.held:
                 settle(gateway, requests, late=True)
                 await asyncio.sleep(0.002)
@@ -108,4 +109,4 @@ def check(gateway: GatewayOfATest, requests: list[Sent], answers: list[Answer | 
 def test_success_means_that_all_that_is_valid_is_in_the_log_and_nothing_is_left_in_flight(
     requests: list[Sent], room: int
 ) -> None:
-    asyncio.run(history(requests, room))
+    in_loop(history(requests, room))

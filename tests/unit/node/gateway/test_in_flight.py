@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.node.gateway.in_flight import InFlight, NoRoom, Reservation
+from support.http_servers import in_loop
 
 pytestmark = pytest.mark.unit
 
@@ -15,7 +16,7 @@ LONG = 60.0
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(test())
+    in_loop(test())
 
 
 async def in_line(room: InFlight, size: int, timeout: float = LONG) -> "asyncio.Task[Reservation]":
@@ -146,6 +147,218 @@ def test_an_estimate_is_put_right_in_either_direction() -> None:
         (await waiting).release()
         one.release()
         assert room.used == 0
+
+    run(test)
+
+
+class TestBodiesThatArrive:
+    def test_room_grows_with_the_bytes_that_come(self) -> None:
+        async def test() -> None:
+            room = InFlight(100)
+            one = await room.reserve(10, LONG)
+            for size in (20, 30):
+                await one.grow(size, LONG)
+            assert room.used == 60
+            one.resize(25)
+            assert room.used == 25
+            one.release()
+            assert room.used == 0
+
+        run(test)
+
+    def test_the_oldest_gets_room_although_others_have_all_of_it_in_part(self) -> None:
+        async def test() -> None:
+            room = InFlight(100)
+            oldest, other = await room.reserve(50, LONG), await room.reserve(50, LONG)
+            waiting = await growing(other, 10)
+            await oldest.grow(200, LONG)
+            await settle()
+            assert not waiting.done()
+            assert room.used == 300
+            # All of it is here, so that the other one is the oldest; but what is here has to go first.
+            oldest.resize(250)
+            await settle()
+            assert not waiting.done()
+            oldest.release()
+            await settle()
+            assert waiting.done()
+            assert room.used == 60
+
+        run(test)
+
+    def test_while_what_has_arrived_waits_for_kafka_the_limit_is_exceeded_by_one_request_at_the_most(self) -> None:
+        """However many requests are on the way, each of which becomes the oldest in its turn."""
+
+        async def arriving(room: InFlight, whole: list[Reservation]) -> None:
+            reservation = await room.reserve(1, LONG)
+            for _ in range(8):
+                await reservation.grow(10, LONG)
+                assert room.used <= 100 + 81
+            reservation.resize(81)
+            whole.append(reservation)
+
+        async def test() -> None:
+            room, whole = InFlight(100), list[Reservation]()
+            tasks = [asyncio.create_task(arriving(room, whole)) for _ in range(50)]
+            for count in range(50):
+                while len(whole) <= count:
+                    await asyncio.sleep(0)
+                await settle()
+                assert room.used <= 100 + 81
+                whole[count].release()
+            await asyncio.gather(*tasks)
+            assert (room.used, room.waiting) == (0, 0)
+
+        run(test)
+
+    def test_the_oldest_is_not_held_up_by_those_in_line_before_it(self) -> None:
+        async def test() -> None:
+            room = InFlight(100)
+            oldest = await room.reserve(10, LONG)
+            done = await room.reserve(70, LONG)
+            done.resize(70)
+            newcomer = await in_line(room, 50)
+            await oldest.grow(20, 0.01)
+            waiting = await growing(oldest, 20)
+            assert (newcomer.done(), waiting.done()) == (False, False)
+            done.resize(40)
+            await settle()
+            assert (newcomer.done(), waiting.done(), room.used) == (False, True, 90)
+
+        run(test)
+
+    def test_bodies_that_have_arrived_in_part_do_not_block_each_other(self) -> None:
+        """Together they need more than there is. Each gets through, in the order in which they came."""
+
+        async def arriving(room: InFlight, name: int, ended: list[int]) -> None:
+            reservation = await room.reserve(10, LONG)
+            for _ in range(9):
+                await reservation.grow(10, LONG)
+                await asyncio.sleep(0)
+            ended.append(name)
+            reservation.release()
+
+        async def test() -> None:
+            room, ended = InFlight(100), list[int]()
+            await asyncio.gather(*(arriving(room, name, ended) for name in range(20)))
+            assert ended == list(range(20))
+            assert (room.used, room.waiting) == (0, 0)
+
+        run(test)
+
+    def test_a_body_that_grows_waits_behind_a_request_that_came_to_the_line_before(self) -> None:
+        async def test() -> None:
+            room = InFlight(100)
+            done = await room.reserve(60, LONG)
+            done.resize(60)
+            oldest, growing_one = await room.reserve(10, LONG), await room.reserve(10, LONG)
+            newcomer = await in_line(room, 50)
+            waiting = await growing(growing_one, 10)
+            await settle()
+            # There would be room for the ten bytes.
+            assert (newcomer.done(), waiting.done(), room.waiting) == (False, False, 2)
+            done.release()
+            await settle()
+            assert (newcomer.done(), waiting.done(), room.used) == (True, True, 80)
+            oldest.release()
+
+        run(test)
+
+    def test_a_body_that_waits_too_long_has_only_what_it_had_and_those_behind_move_up(self) -> None:
+        async def test() -> None:
+            room = InFlight(100)
+            await room.reserve(50, LONG)
+            other = await room.reserve(40, LONG)
+            large, small = await growing(other, 50, timeout=0.01), await in_line(room, 10)
+            with pytest.raises(NoRoom):
+                await large
+            await settle()
+            assert small.done()
+            assert (room.used, room.waiting) == (100, 0)
+            other.release()
+            assert room.used == 60
+
+        run(test)
+
+    def test_a_client_that_goes_away_while_it_waits_gives_all_of_its_room_back(self) -> None:
+        async def test() -> None:
+            room = InFlight(100)
+            oldest, other = await room.reserve(50, LONG), await room.reserve(50, LONG)
+            waiting = await growing(other, 30)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            other.release()
+            assert (room.used, room.waiting) == (50, 0)
+            oldest.release()
+            assert room.used == 0
+
+        run(test)
+
+    def test_one_that_is_let_in_while_it_goes_away_gives_all_of_its_room_back(self) -> None:
+        async def test() -> None:
+            room = InFlight(100)
+            oldest, other = await room.reserve(50, LONG), await room.reserve(50, LONG)
+            waiting = await growing(other, 30)
+            oldest.release()
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            other.release()
+            assert (room.used, room.waiting) == (0, 0)
+
+        run(test)
+
+    def test_when_the_oldest_goes_away_the_next_one_gets_room(self) -> None:
+        async def test() -> None:
+            room = InFlight(100)
+            oldest, second, third = [await room.reserve(33, LONG) for _ in range(3)]
+            waiting, behind = await growing(second, 40), await growing(third, 40)
+            oldest.release()
+            await settle()
+            assert (waiting.done(), behind.done(), room.used) == (True, False, 33 + 33 + 40)
+            second.release()
+            await settle()
+            assert (behind.done(), room.used) == (True, 33 + 40)
+
+        run(test)
+
+
+async def growing(reservation: Reservation, size: int, timeout: float = LONG) -> "asyncio.Task[None]":
+    task = asyncio.create_task(reservation.grow(size, timeout))
+    await asyncio.sleep(0)
+    return task
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=6), min_size=1, max_size=12),
+    st.lists(st.integers(0, 100), max_size=12),
+)
+def test_whatever_arrives_and_whoever_goes_away_all_of_the_room_comes_back(
+    bodies: list[list[int]], gone: list[int]
+) -> None:
+    async def arriving(room: InFlight, body: list[int]) -> None:
+        reservation = await room.reserve(1, LONG)
+        try:
+            for size in body:
+                await reservation.grow(size, LONG)
+                assert room.used <= 100 + 1 + max(map(sum, bodies))
+                await asyncio.sleep(0)
+            reservation.resize(sum(body) // 2)
+            await asyncio.sleep(0)
+        finally:
+            reservation.release()
+
+    async def test() -> None:
+        room = InFlight(100)
+        tasks = [asyncio.create_task(arriving(room, body)) for body in bodies]
+        for turns in gone:
+            for _ in range(turns % 7):
+                await asyncio.sleep(0)
+            tasks[turns % len(tasks)].cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [one for one in ended if isinstance(one, Exception)] == []
+        assert (room.used, room.waiting) == (0, 0)
 
     run(test)
 

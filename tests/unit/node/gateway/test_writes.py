@@ -14,6 +14,7 @@ from strandline.node.shard.log import LogUnreachable
 from strandline.wire.encoding import Series
 from strandline.wire.snappy import compress
 from support.gateways import HEADERS, GatewayOfATest, body_of, decoded, eventually_in_loop, serving, up
+from support.http_servers import in_loop
 
 pytestmark = pytest.mark.unit
 
@@ -30,7 +31,7 @@ def run(test: Callable[[GatewayOfATest], Awaitable[None]], options: GatewayOptio
         assert gateway.gateway.figures().in_flight_bytes == 0
         return gateway
 
-    return asyncio.run(whole())
+    return in_loop(whole())
 
 
 def outcomes(gateway: GatewayOfATest) -> dict[Outcome, int]:
@@ -157,7 +158,8 @@ class TestWhatWillNeverBeTaken:
             assert answer.status == 413
             assert "max_samples_per_send" in answer.text
 
-        run(test, GatewayOptions(max_body=32 << 10))
+        # What announces its size is refused by the server, before the gateway sees it.
+        assert outcomes(run(test, GatewayOptions(max_body=32 << 10))) == {Outcome.TOO_LARGE: 1}
 
     def test_too_many_series_are_refused(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
@@ -313,7 +315,7 @@ class TestClientsThatGoAway:
                 assert answer.status == 503
                 assert gateway.gateway.figures().in_flight_bytes == 0
 
-        asyncio.run(test())
+        in_loop(test())
 
 
 class TestStopping:

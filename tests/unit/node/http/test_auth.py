@@ -5,12 +5,13 @@ from pathlib import Path
 
 import orjson
 import pytest
-from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from strandline.node.http import auth
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.settings.http_sections import HttpSettings
 from support.http_servers import Reply, in_loop, secret_file, served
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.unit
 READ, WRITE, ADMIN = "read-token-0123456789", "write-token-012345678", "admin-token-012345678"
 
 
-async def handler(_request: web.Request) -> web.StreamResponse:
-    return web.Response(text="done")
+async def handler(_request: Request) -> Response:
+    return Response.text("done")
 
 
 ROUTES = (

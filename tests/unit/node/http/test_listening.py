@@ -9,22 +9,22 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from strandline.errors import Fatal
-from strandline.node.http import listening
+from strandline.node.http import listening, server
 from strandline.node.http.listening import CannotListen, address_of, bound_socket, tls_context
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.settings.http_sections import HttpSettings
 from support.certificates import Certificates, make_certificates, openssl
 from support.http_servers import in_loop, secret_file, served
-from support.quick_sites import request, wire_to
 
 pytestmark = pytest.mark.unit
 
 
-async def hello(_request: web.Request) -> web.StreamResponse:
-    return web.Response(text="hello")
+async def hello(_request: Request) -> Response:
+    return Response.text("hello")
 
 
 ROUTES = (Route(("GET",), "/", hello, Access.READ),)
@@ -122,15 +122,16 @@ def test_a_server_with_tls_stops_whether_or_not_a_client_has_just_gone(
 
     async def test() -> bytes:
         async with served(ROUTES, encrypted) as serving:
-            wire = await wire_to(serving, trusting)
-            wire.writer.write(request("/"))
-            assert await wire.body() == b"hello"
+            host, port = serving.bound.host, serving.bound.port
+            reader, writer = await asyncio.open_connection(host, port, ssl=trusting)
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200 ")
             if turns is not None:
-                wire.writer.close()
+                writer.close()
             for _ in range(turns or 0):
                 await asyncio.sleep(0)
             await serving.server.stop(1.0)
-            return await wire.reader.read()
+            return await reader.read()
 
     assert in_loop(test()) == b""
 
@@ -179,9 +180,13 @@ def test_only_modern_tls_is_spoken(
     assert made.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def test_a_client_that_does_not_shake_hands_is_cut_off(encrypted: HttpSettings) -> None:
+def test_a_client_that_does_not_shake_hands_is_cut_off(
+    encrypted: HttpSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_HANDSHAKE_S", 0.05)
+
     async def test() -> bytes:
-        async with served(ROUTES, encrypted, request_timeout_s=0.05) as serving:
+        async with served(ROUTES, encrypted) as serving:
             return await serving.raw(b"")
 
     assert in_loop(test()) == b""

@@ -5,25 +5,26 @@ import gc
 import gzip
 import io
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import closing
+from typing import TypeVar
 
 import aiohttp
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
 
-from strandline.clock import SystemClock
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
+from strandline.node.http.connection_limits import ConnectionLimits
 from strandline.node.http.remote_read import handler
 from strandline.node.http.remote_read.handler import MAX_BODY, read_routes
 from strandline.node.http.routes import Access
-from strandline.node.http.working import Workers
 from strandline.node.masking import SecretMask
+from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.query.asks import SamplesAsk, SeriesAsk
-from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTimedOut, QueryTooLarge, QueryUnavailable
+from strandline.node.query.queries import QueryScope, QueryTimedOut, QueryTooLarge, QueryUnavailable
 from strandline.node.settings.http_sections import QuerySettings
+from strandline.node.workers import Workers
 from strandline.time_range import TimeRange
+from support.http_servers import Served, eventually, in_loop, served
 from support.read_queries import ReadQueries
 from support.remote_read import (
     LabelMatcher,
@@ -49,31 +50,30 @@ SERIES: dict[Labels, Samples] = {
     UP_B: [(1500, bits_of(0.0))],
 }
 UP = [LabelMatcher(name="__name__", value="up")]
+IMPATIENT = ConnectionLimits(10, request_timeout_s=60, min_rate=1 << 10, rate_window_s=0.2)
 Result = TypeVar("Result")
-Talk = Callable[[TestClient[Any, Any]], Awaitable[Result]]
+Talk = Callable[[Served], Awaitable[Result]]
 
 
 def talk(
-    queries: ReadQueries, conversation: Talk[Result], *, mask: SecretMask | None = None, **settings: object
+    queries: ReadQueries,
+    conversation: Talk[Result],
+    *,
+    mask: SecretMask | None = None,
+    limits: ConnectionLimits | None = None,
+    memory: AnswerMemory | None = None,
+    **settings: object,
 ) -> Result:
     """Serve these answers while a client talks."""
-    limits = QuerySettings.model_validate(settings)
 
-    async def served() -> Result:
-        # Longer than any test's own limit, so that a slow machine does not end a question before its time.
-        workers = Workers(SystemClock(), concurrency=2, timeout_s=60)
-        app = web.Application()
-        for route in read_routes(queries, workers, limits, mask=mask):
-            assert (route.methods, route.access) == (("POST",), Access.READ)
-            app.router.add_post(route.path, route.handler)
-        server = TestServer(app)
-        try:
-            async with TestClient(server) as client:
-                return await conversation(client)
-        finally:
-            workers.close()
+    async def test() -> Result:
+        with closing(Workers(2)) as workers:
+            routes = read_routes(queries, workers, QuerySettings.model_validate(settings), mask=mask)
+            assert [(route.methods, route.access) for route in routes] == [(("POST",), Access.READ)]
+            async with served(routes, max_body=MAX_BODY, limits=limits, memory=memory) as serving:
+                return await conversation(serving)
 
-    return asyncio.run(served())
+    return in_loop(test())
 
 
 class Got:
@@ -91,12 +91,13 @@ class Got:
 def read(
     queries: ReadQueries, body: bytes, *, encoding: str = "snappy", parameters: str = "", **settings: object
 ) -> Got:
-    async def conversation(client: TestClient[Any, Any]) -> Got:
-        headers = {"Content-Encoding": encoding, "Content-Type": "application/x-protobuf"}
-        async with client.post(f"/api/v1/read{parameters}", data=io.BytesIO(body), headers=headers) as got:
-            return Got(got, await got.read())
+    return talk(queries, lambda serving: posted(serving, io.BytesIO(body), encoding, parameters), **settings)
 
-    return talk(queries, conversation, **settings)
+
+async def posted(serving: Served, body: object, encoding: str = "snappy", parameters: str = "") -> Got:
+    headers = {"Content-Encoding": encoding, "Content-Type": "application/x-protobuf"}
+    async with serving.client.post(f"/api/v1/read{parameters}", data=body, headers=headers) as got:
+        return Got(got, await got.read())
 
 
 def one_query(*accepted: int, start: int = 0, end: int = 10_000, **fields: object) -> bytes:
@@ -231,7 +232,7 @@ def test_a_warning_of_each_query_is_told_once() -> None:
 def test_an_error_is_plain_text_with_its_status(error: Exception, status: int) -> None:
     held = ReadQueries(SERIES)
 
-    def fail(_cancellation: Cancellation) -> None:
+    async def fail(_scope: QueryScope) -> None:
         raise error
 
     held.before = fail
@@ -242,7 +243,7 @@ def test_an_error_is_plain_text_with_its_status(error: Exception, status: int) -
 def test_no_error_shows_a_secret() -> None:
     held = ReadQueries(SERIES)
 
-    def fail(_cancellation: Cancellation) -> None:
+    async def fail(_scope: QueryScope) -> None:
         raise QueryUnavailable("the driver said: bad password hunter22")
 
     held.before = fail
@@ -256,10 +257,19 @@ def test_a_broken_request_is_answered_with_400_and_the_reason() -> None:
     assert got.text.startswith("the read request can't be unpacked: ")
 
 
-def test_a_body_that_is_too_large_is_refused() -> None:
-    got = read(ReadQueries(SERIES), bytes(MAX_BODY + 1))
-    assert got.status == 413
-    assert str(MAX_BODY) in got.text
+def test_a_body_that_is_too_large_is_refused_however_it_is_sent() -> None:
+    announced = read(ReadQueries(SERIES), bytes(MAX_BODY + 1))
+    assert announced.status == 413
+    assert str(MAX_BODY) in announced.body.decode()
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(MAX_BODY >> 20):
+            yield bytes(1 << 20)
+        yield b"1"
+
+    chunked = talk(ReadQueries(SERIES), lambda serving: posted(serving, chunks()))
+    assert chunked.status == 413
+    assert str(MAX_BODY) in chunked.text
 
 
 def test_a_body_that_is_packed_in_another_way_is_refused() -> None:
@@ -286,17 +296,13 @@ class Parts:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            gc.collect()
-            await asyncio.sleep(0.01)
+    await eventually(lambda: gc.collect() >= 0 and condition())
 
 
-async def sent(client: TestClient[Any, Any], body: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def sent(serving: Served, body: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A request on a connection of our own, whose answer nobody has read yet."""
-    assert client.port is not None
-    reader, writer = await asyncio.open_connection(client.host, client.port)
-    head = f"POST /api/v1/read HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    reader, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port)
+    head = f"POST /api/v1/read HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
     writer.write(head.encode() + body)
     await writer.drain()
     return reader, writer
@@ -305,61 +311,88 @@ async def sent(client: TestClient[Any, Any], body: bytes) -> tuple[asyncio.Strea
 def test_the_answer_is_made_no_faster_than_it_is_taken_and_a_client_that_stalls_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    parts = Parts()
+    parts, memory = Parts(), AnswerMemory(1 << 30)
     monkeypatch.setattr(handler, "streamed_parts", parts)
 
-    async def conversation(client: TestClient[Any, Any]) -> None:
-        _, writer = await sent(client, one_query(1))
+    async def conversation(serving: Served) -> None:
+        _, writer = await sent(serving, one_query(1))
         await until(parts.ended.is_set)
+        await until(lambda: memory.used == 0)
         writer.close()
 
-    talk(ReadQueries(SERIES), conversation, timeout="200ms")
+    talk(ReadQueries(SERIES), conversation, limits=IMPATIENT, memory=memory)
     assert parts.made < 50  # What the two sockets hold.
 
 
-def test_a_client_that_goes_away_ends_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = Parts()
+def test_a_client_that_goes_away_ends_its_answer_and_gives_its_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts, memory = Parts(), AnswerMemory(1 << 30)
     monkeypatch.setattr(handler, "streamed_parts", parts)
 
-    async def conversation(client: TestClient[Any, Any]) -> None:
-        reader, writer = await sent(client, one_query(1))
+    async def conversation(serving: Served) -> None:
+        reader, writer = await sent(serving, one_query(1))
         assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        await until(lambda: memory.used > 0)
         writer.transport.abort()
         await until(parts.ended.is_set)
+        await until(lambda: memory.used == 0)
 
-    talk(ReadQueries(SERIES), conversation, timeout="1h")
+    talk(ReadQueries(SERIES), conversation, memory=memory)
     assert parts.made < 50
 
 
 def test_a_client_that_goes_away_gives_up_its_question() -> None:
-    held, told, asked = ReadQueries(SERIES), threading.Event(), threading.Event()
+    held, told, asked = ReadQueries(SERIES), asyncio.Event(), asyncio.Event()
 
-    def wait(cancellation: Cancellation) -> None:
+    async def wait(_scope: QueryScope) -> None:
         asked.set()
-        while cancellation.seconds_left:
-            told.wait(0.001)
         try:
-            cancellation.check()
-        except QueryCancelled:
+            await asyncio.Event().wait()
+        finally:
             told.set()
-            raise
 
     held.before = wait
 
-    async def conversation(client: TestClient[Any, Any]) -> None:
-        _, writer = await sent(client, one_query())
-        await until(asked.is_set)
+    async def conversation(serving: Served) -> None:
+        _, writer = await sent(serving, one_query())
+        await asked.wait()
         writer.transport.abort()
-        await until(told.is_set)
+        await told.wait()
 
     talk(held, conversation, timeout="20s")
+
+
+def test_questions_have_the_time_of_the_settings() -> None:
+    held, timeouts = ReadQueries(SERIES), list[float]()
+
+    async def note(scope: QueryScope) -> None:
+        timeouts.append(scope.timeout_s)
+
+    held.before = note
+    read(held, one_query(), timeout="7s")
+    assert timeouts == [7]
+
+
+@pytest.mark.parametrize(("taken", "status"), [(0, 422), (50, 503)])
+def test_without_memory_for_the_answer_it_is_refused_as_plain_text(taken: int, status: int) -> None:
+    held, memory = ReadQueries(SERIES), AnswerMemory(100)
+
+    async def take(scope: QueryScope) -> None:
+        scope.memory.grow(101 - taken)
+
+    held.before = take
+    memory.lease().hold(taken)
+
+    got = talk(held, lambda serving: posted(serving, one_query()), memory=memory)
+    assert got.status == status
+    assert "query.answer_memory" in got.text
+    assert memory.used == taken
 
 
 def test_an_answer_that_fails_on_its_way_is_seen_to_be_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handler, "streamed_parts", Parts(fails_after=3))
 
-    async def conversation(client: TestClient[Any, Any]) -> None:
-        async with client.post("/api/v1/read", data=one_query(1)) as got:
+    async def conversation(serving: Served) -> None:
+        async with serving.client.post("/api/v1/read", data=one_query(1)) as got:
             assert got.status == 200
             with pytest.raises(aiohttp.ClientError):
                 await got.read()

@@ -3,16 +3,18 @@
 import asyncio
 import logging
 import re
+from collections.abc import AsyncGenerator
 
 import aiohttp
 import orjson
 import pytest
-from aiohttp import web
 from structlog.testing import capture_logs
 
 from strandline.errors import Fatal, Retryable
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.listening import CannotListen
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import AnyResponse, Response, StreamedResponse
 from strandline.node.http.routes import Access, Handler, Route
 from strandline.node.http.server import HttpServer
 from strandline.node.masking import SecretMask
@@ -22,16 +24,16 @@ from support.http_servers import MAX_BODY, Reply, Served, in_loop, served
 pytestmark = pytest.mark.unit
 
 
-async def hello(_request: web.Request) -> web.StreamResponse:
-    return web.Response(text="hello")
+async def hello(_request: Request) -> AnyResponse:
+    return Response.text("hello")
 
 
-async def body_length(request: web.Request) -> web.StreamResponse:
-    return web.Response(text=str(len(await request.read())))
+async def body_length(request: Request) -> AnyResponse:
+    return Response.text(str(len(await request.body.read())))
 
 
 def raising(error: Exception) -> Handler:
-    async def handler(_request: web.Request) -> web.StreamResponse:
+    async def handler(_request: Request) -> AnyResponse:
         raise error
 
     return handler
@@ -68,9 +70,9 @@ def test_a_handler_answers_with_headers_that_keep_browsers_from_guessing() -> No
     assert reply.headers["Server"] == "strandline"
 
 
-def test_a_handler_may_set_its_own_caching_but_no_server() -> None:
-    async def handler(_request: web.Request) -> web.StreamResponse:
-        return web.Response(headers={"Cache-Control": "max-age=60", "Server": "aiohttp/1"})
+def test_a_handler_may_set_its_own_caching() -> None:
+    async def handler(_request: Request) -> AnyResponse:
+        return Response(headers=(("Cache-Control", "max-age=60"),))
 
     reply = ask("/x", at("/x", handler))
     assert reply.headers["Cache-Control"] == "max-age=60"
@@ -133,19 +135,21 @@ def test_an_unexpected_error_is_answered_with_an_id_that_is_logged_and_nothing_e
     assert str(logged["exc_info"]) == "/etc/secret on line 7"
 
 
-def test_an_answer_that_breaks_off_is_seen_as_broken_off() -> None:
-    async def handler(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        await response.write(b"half")
-        raise ValueError("then it broke")
+@pytest.mark.parametrize("error", [ValueError("then it broke"), Retryable("the shard has gone")])
+def test_an_answer_that_breaks_off_is_seen_as_broken_off(error: Exception) -> None:
+    async def half() -> AsyncGenerator[bytes, None]:
+        yield b"half"
+        raise error
+
+    async def handler(_request: Request) -> AnyResponse:
+        return StreamedResponse(half())
 
     with pytest.raises(aiohttp.ClientPayloadError):
         ask("/x", at("/x", handler))
 
 
-def test_queries_are_not_in_the_access_log() -> None:
-    with capture_logs() as logs:
+def test_queries_are_not_in_the_access_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG), capture_logs() as logs:
         ask("/?token=very-secret")
     (line,) = [line for line in logs if line["event"] == "request"]
     assert line["log_level"] == "debug"
@@ -176,16 +180,19 @@ def test_a_body_is_handed_on_as_it_was_sent() -> None:
 @pytest.mark.parametrize(
     "request_bytes",
     [
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000 + b"\r\n\r\n",
-        b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(200)) + b"\r\n",
         b"\x16\x03\x01\x02\x00 this is TLS, or noise\r\n\r\n",
         b"GET / HTTP/9.9.9\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: other\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST /body HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nnot-a-length\r\n",
         b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
     ],
 )
-def test_what_is_no_http_or_too_long_is_400_and_tells_nothing_of_the_server(request_bytes: bytes) -> None:
+def test_what_is_no_http_is_400_and_tells_nothing_of_the_server(request_bytes: bytes) -> None:
     async def test() -> bytes:
         async with served(ROUTES) as serving:
             return await serving.raw(request_bytes)
@@ -209,63 +216,18 @@ def test_noise_of_clients_is_not_logged_as_an_error(caplog: pytest.LogCaptureFix
     assert not caplog.records
 
 
-@pytest.mark.parametrize(
-    "sent", [b"", b"GET / HTTP/1.1\r\nHost: loc", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: y\r\n"]
-)
-def test_a_client_that_does_not_send_its_request_is_cut_off(sent: bytes) -> None:
-    async def test() -> bytes:
-        async with served(ROUTES, request_timeout_s=0.05) as serving:
-            return await serving.raw(sent)
-
-    assert in_loop(test()) == b""
-
-
-def test_a_client_that_does_not_send_its_body_is_answered_408() -> None:
-    async def test() -> bytes:
-        async with served(ROUTES, request_timeout_s=0.05) as serving:
-            head = b"POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
-            return await serving.raw(head + b"a few bytes")
-
-    head, _, body = in_loop(test()).partition(b"\r\n\r\n")
-    assert b" 408 " in head.splitlines()[0]
-    assert orjson.loads(body)["error"] == "the request did not arrive within 0.05 s"
-
-
-def test_an_idle_connection_is_closed_after_its_last_answer() -> None:
-    async def test() -> bytes:
-        async with served(ROUTES, request_timeout_s=0.05) as serving:
-            return await serving.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-
-    assert in_loop(test()).endswith(b"hello")
-
-
-def test_one_connection_more_than_the_limit_is_refused_and_the_others_go_on() -> None:
-    async def test() -> tuple[bytes, int, bytes]:
-        async with served(ROUTES, HttpSettings(connections=1)) as serving:
-            first = await serving.get("/")
-            refused = await serving.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            again = await serving.get("/")
-            return refused, first.status, again.body
-
-    refused, first, again = in_loop(test())
-    head, _, body = refused.partition(b"\r\n\r\n")
-    assert b" 503 " in head.splitlines()[0]
-    assert int(re.findall(rb"Content-Length: (\d+)", head)[0]) == len(body)
-    assert (first, again) == (200, b"hello")
-
-
 def test_a_handler_is_cancelled_when_its_client_goes_away() -> None:
     async def test() -> bool:
         began, ended = asyncio.Event(), asyncio.Event()
 
-        async def handler(_request: web.Request) -> web.StreamResponse:
+        async def handler(_request: Request) -> AnyResponse:
             began.set()
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 ended.set()
                 raise
-            return web.Response()
+            return Response()
 
         async with served([at("/x", handler)]) as serving:
             _, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port)
@@ -283,10 +245,10 @@ def test_stopping_lets_a_request_end_and_takes_no_new_ones() -> None:
     async def test() -> tuple[bytes, bool]:
         began, go_on = asyncio.Event(), asyncio.Event()
 
-        async def handler(_request: web.Request) -> web.StreamResponse:
+        async def handler(_request: Request) -> AnyResponse:
             began.set()
             await go_on.wait()
-            return web.Response(text="ended")
+            return Response.text("ended")
 
         async with served([at("/x", handler)]) as serving:
             asked = asyncio.create_task(serving.get("/x"))
@@ -311,13 +273,13 @@ def test_stopping_gives_up_a_request_that_does_not_end() -> None:
     async def test() -> bool:
         began, cancelled = asyncio.Event(), asyncio.Event()
 
-        async def handler(_request: web.Request) -> web.StreamResponse:
+        async def handler(_request: Request) -> AnyResponse:
             began.set()
             try:
                 await asyncio.Event().wait()
             finally:
                 cancelled.set()
-            return web.Response()
+            return Response()
 
         async with served([at("/x", handler)]) as serving:
             asked = asyncio.create_task(serving.get("/x"))

@@ -1,31 +1,39 @@
-"""What the HTTP front counts: requests, by a middleware, and questions to the shards."""
+"""What the HTTP front counts: requests, as the server tells of them, and questions to the shards."""
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
-from aiohttp import ClientError, web
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp import ClientError
 
 from strandline.clock import ManualClock
 from strandline.errors import Retryable
 from strandline.index.matchers import InvalidMatcher
+from strandline.node.http.errors import Refused
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import AnyResponse, Response, StreamedResponse
+from strandline.node.http.routes import Access, Route
 from strandline.node.metrics.counted_queries import CountedQueries
 from strandline.node.metrics.front_figures import BOUNDS_S, FrontFigures
-from strandline.node.metrics.observing import observing
+from strandline.node.metrics.node_families import node_families
+from strandline.node.query.answer_memory import AnswerMemory, AnswerMemoryFull, AnswerTooLarge
 from strandline.node.query.answers import BucketsAnswer, KeyBytes, SamplesAnswer, SeriesAnswer, TermsAnswer
+from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk
+from strandline.node.query.index_version import IndexVersion
 from strandline.node.query.queries import (
-    Cancellation,
-    QueryCancelled,
+    QueryScope,
     QueryTimedOut,
     QueryTooLarge,
     QueryUnavailable,
 )
+from strandline.node.supervisor.node_state import NodeState
+from support.fake_queries import FakeQueries
+from support.http_servers import eventually, in_loop, served
 
 pytestmark = pytest.mark.unit
 
@@ -37,17 +45,22 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def figures(clock: ManualClock) -> FrontFigures:
-    return FrontFigures(clock)
+    return FrontFigures(clock, AnswerMemory(100))
 
 
 # Counting.
 
 
+def ended(figures: FrontFigures, handler: str, code: int, seconds: float) -> None:
+    figures.began()
+    figures.ended(handler, code, seconds)
+
+
 def test_a_request_counts_for_its_handler_and_code_and_in_the_bucket_of_its_duration(figures: FrontFigures) -> None:
-    figures.observe("/a", 200, 0.005)
-    figures.observe("/a", 200, 0.0051)
-    figures.observe("/a", 503, 61.0)
-    figures.observe("/b", 200, 0.0)
+    ended(figures, "/a", 200, 0.005)
+    ended(figures, "/a", 200, 0.0051)
+    ended(figures, "/a", 503, 61.0)
+    ended(figures, "/b", 200, 0.0)
     counts = figures.counts()
     assert counts.requests == {("/a", "200"): 2, ("/a", "503"): 1, ("/b", "200"): 1}
     seconds = counts.seconds["/a"]
@@ -65,10 +78,9 @@ def test_bounds_rise_and_end_before_the_infinite() -> None:
 def test_what_many_threads_count_is_all_there(figures: FrontFigures) -> None:
     def count(_: int) -> None:
         for _ in range(500):
-            with figures.in_flight():
-                figures.observe("/a", 200, 0.25)
+            figures.began()
+            figures.ended("/a", 200, 0.25)
             figures.asked("samples", "answered", series=1, samples=2)
-            figures.watchdog_fed()
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(count, range(8)))
@@ -76,80 +88,93 @@ def test_what_many_threads_count_is_all_there(figures: FrontFigures) -> None:
     assert counts.requests == {("/a", "200"): 4_000}
     assert (counts.seconds["/a"].count, counts.seconds["/a"].total) == (4_000, 1_000.0)
     assert (counts.queries, counts.series, counts.samples) == ({("samples", "answered"): 4_000}, 4_000, 8_000)
-    assert (counts.in_flight, counts.watchdog_feeds) == (0, 4_000)
+    assert counts.in_flight == 0
 
 
 def test_counts_that_were_taken_do_not_change(figures: FrontFigures) -> None:
-    figures.observe("/a", 200, 1)
+    ended(figures, "/a", 200, 1)
     before = figures.counts()
-    figures.observe("/a", 200, 1)
+    ended(figures, "/a", 200, 1)
     figures.asked("series", "answered")
     assert before.requests == {("/a", "200"): 1}
     assert before.seconds["/a"].count == 1
     assert before.queries == {}
 
 
-# The middleware.
+# Requests.
 
 
-Ask = Callable[[TestClient[web.Request, web.Application]], Awaitable[None]]
+async def answer(request: Request) -> AnyResponse:
+    match request.wildcard("name"):
+        case "teapot":
+            return Response(status=418)
+        case "refused":
+            raise Refused(422, "execution", "too much")
+        case "gone":
+            raise ConnectionResetError
+        case "wrong":
+            raise ValueError("wrong")
+        case "broken":
+            return StreamedResponse(breaking())
+    return Response.text("fine")
 
 
-def serve(figures: FrontFigures, clock: ManualClock, ask: Ask) -> None:
-    """Answer what is asked of a small server behind the middleware."""
+async def breaking() -> AsyncGenerator[bytes, None]:
+    yield b"some"
+    raise QueryTimedOut("too late")
 
-    async def answer(request: web.Request) -> web.StreamResponse:
-        clock.sleep(2)
-        assert figures.counts().in_flight == 1
-        match request.match_info["name"]:
-            case "teapot":
-                return web.Response(status=418)
-            case "moved":
-                raise web.HTTPFound("/elsewhere")
-            case "gone":
-                raise ConnectionResetError
-            case "wrong":
-                raise ValueError("wrong")
-        return web.Response(text="fine")
 
-    async def run() -> None:
-        app = web.Application(middlewares=[observing(figures, clock)])
-        app.router.add_get("/label/{name}/values", answer)
-        async with TestClient(TestServer(app)) as client:
-            await ask(client)
-
-    asyncio.run(run())
+ROUTES = (Route(("GET",), "/label/{name}/values", answer, Access.READ),)
 
 
 @pytest.mark.parametrize(
-    ("name", "code"), [("any", "200"), ("teapot", "418"), ("moved", "302"), ("wrong", "500"), ("gone", "499")]
+    ("name", "code"),
+    [("any", "200"), ("teapot", "418"), ("refused", "422"), ("wrong", "500"), ("gone", "499"), ("broken", "499")],
 )
 def test_a_request_is_counted_with_the_code_of_its_answer(
     figures: FrontFigures, clock: ManualClock, name: str, code: str
 ) -> None:
-    async def ask(client: TestClient[web.Request, web.Application]) -> None:
-        with suppress(ClientError):
-            await client.get(f"/label/{name}/values", allow_redirects=False)
+    async def run() -> None:
+        async with served(ROUTES, observer=figures, clock=clock) as serving:
+            with suppress(ClientError):
+                await serving.get(f"/label/{name}/values")
+            await eventually(lambda: figures.counts().in_flight == 0)
 
-    serve(figures, clock, ask)
+    in_loop(run())
     counts = figures.counts()
     assert set(counts.requests) == {("/label/{name}/values", code)}
-    assert counts.seconds["/label/{name}/values"].total == pytest.approx(2 * sum(counts.requests.values()))
-    assert counts.in_flight == 0
+
+
+def test_a_request_that_is_being_answered_is_in_flight_and_its_time_is_counted_at_the_end(
+    figures: FrontFigures, clock: ManualClock
+) -> None:
+    async def slow(_request: Request) -> Response:
+        assert figures.counts().in_flight == 1
+        clock.sleep(2)
+        return Response()
+
+    async def run() -> None:
+        async with served([Route(("GET",), "/slow", slow, Access.READ)], observer=figures, clock=clock) as serving:
+            await serving.get("/slow")
+            await eventually(lambda: figures.counts().in_flight == 0)
+
+    in_loop(run())
+    assert figures.counts().seconds["/slow"].total == pytest.approx(2)
 
 
 def test_paths_that_clients_make_up_are_one_handler(figures: FrontFigures, clock: ManualClock) -> None:
-    async def ask(client: TestClient[web.Request, web.Application]) -> None:
-        for number in range(20):
-            await client.get(f"/made/up/{number}")
-            await client.get(f"/label/{number}/values")
-        await client.post("/label/a/values")
+    async def run() -> None:
+        async with served(ROUTES, observer=figures, clock=clock) as serving:
+            for number in range(20):
+                await serving.get(f"/made/up/{number}")
+                await serving.get(f"/label/{number}/values")
+            await serving.post("/label/a/values")
 
-    serve(figures, clock, ask)
+    in_loop(run())
     assert figures.counts().requests == {
         ("other", "404"): 20,
         ("/label/{name}/values", "200"): 20,
-        ("other", "405"): 1,
+        ("/label/{name}/values", "405"): 1,
     }
 
 
@@ -157,21 +182,20 @@ def test_a_client_that_does_not_wait_is_counted_as_gone(figures: FrontFigures, c
     async def run() -> None:
         begun = asyncio.Event()
 
-        async def waits(_: web.Request) -> web.StreamResponse:
+        async def waits(_request: Request) -> Response:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError
 
-        app = web.Application(middlewares=[observing(figures, clock)])
-        app.router.add_get("/slow", waits)
-        async with TestClient(TestServer(app)) as client:
-            task = asyncio.create_task(client.get("/slow").__aenter__())
+        routes = [Route(("GET",), "/slow", waits, Access.READ)]
+        async with served(routes, observer=figures, clock=clock) as serving:
+            task = asyncio.create_task(serving.get("/slow"))
             await begun.wait()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            await eventually(lambda: figures.counts().in_flight == 0)
 
-    asyncio.run(run())
-    # Whether the handler is cancelled at once or at the server's end: it was not answered.
+    in_loop(run())
     assert figures.counts().requests == {("/slow", "499"): 1}
 
 
@@ -187,8 +211,8 @@ class Answering:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    def __getattr__(self, name: str) -> Callable[[Any, Cancellation], Any]:
-        def answered(_ask: Any, _cancellation: Cancellation) -> Any:
+    def __getattr__(self, name: str) -> Callable[[Any, QueryScope], Any]:
+        async def answered(_ask: Any, _scope: QueryScope) -> Any:
             if isinstance(self._answer, BaseException):
                 raise self._answer
             return self._answer
@@ -196,20 +220,19 @@ class Answering:
         return answered
 
 
-def ask_once(figures: FrontFigures, clock: ManualClock, answer: Any, name: str = "samples") -> Any:
+def ask_once(figures: FrontFigures, answer: Any, name: str = "samples") -> Any:
     queries: Any = CountedQueries(Answering(answer), figures)  # type: ignore[arg-type]  # answers to anything
-    return getattr(queries, name)(None, Cancellation(clock, 1))
+    return in_loop(getattr(queries, name)(None, QueryScope(1, AnswerMemory(0).lease())))
 
 
-def test_series_and_samples_of_an_answer_are_counted(figures: FrontFigures, clock: ManualClock) -> None:
+def test_series_and_samples_of_an_answer_are_counted(figures: FrontFigures) -> None:
     times = np.arange(5, dtype=np.int64)
     samples = SamplesAnswer(TWO_KEYS, np.array([0, 2, 5], dtype=np.int64), times, times.astype(np.float64))
-    assert ask_once(figures, clock, samples) is samples
-    ask_once(figures, clock, SeriesAnswer(TWO_KEYS, more=False), "series")
+    assert ask_once(figures, samples) is samples
+    ask_once(figures, SeriesAnswer(TWO_KEYS, more=False), "series")
     counts = figures.counts()
     assert counts.queries == {("samples", "answered"): 1, ("series", "answered"): 1}
     assert (counts.series, counts.samples) == (4, 5)
-    assert counts.express_queries == 0
 
 
 @pytest.mark.parametrize(
@@ -223,15 +246,15 @@ def test_series_and_samples_of_an_answer_are_counted(figures: FrontFigures, cloc
         ("buckets", "buckets"),
     ],
 )
-def test_each_question_is_counted_by_its_name(figures: FrontFigures, clock: ManualClock, name: str, ask: str) -> None:
-    ask_once(figures, clock, BucketsAnswer(()), name)
+def test_each_question_is_counted_by_its_name(figures: FrontFigures, name: str, ask: str) -> None:
+    ask_once(figures, BucketsAnswer(()), name)
     assert figures.counts().queries == {(ask, "answered"): 1}
 
 
-def test_an_answer_with_a_warning_is_counted_apart(figures: FrontFigures, clock: ManualClock) -> None:
+def test_an_answer_with_a_warning_is_counted_apart(figures: FrontFigures) -> None:
     nothing = np.empty(0, dtype=np.int64)
     terms = TermsAnswer(nothing, np.empty(0, dtype=np.uint8), nothing, more=False, warnings=("shard 1 recovers",))
-    ask_once(figures, clock, terms, "label_names")
+    ask_once(figures, terms, "label_names")
     assert figures.counts().queries == {("label-names", "warned"): 1}
 
 
@@ -240,17 +263,51 @@ def test_an_answer_with_a_warning_is_counted_apart(figures: FrontFigures, clock:
     [
         (QueryTooLarge("large"), "too-large"),
         (QueryTimedOut("late"), "timed-out"),
-        (QueryCancelled("gone"), "cancelled"),
+        (AnswerTooLarge("larger than all memory"), "too-large"),
+        (AnswerMemoryFull("others have it"), "no-memory"),
+        (asyncio.CancelledError(), "cancelled"),
         (QueryUnavailable("none"), "unavailable"),
         (InvalidMatcher("wrong"), "refused"),
         (Retryable("other"), "failed"),
         (ValueError("wrong"), "failed"),
     ],
 )
-def test_what_went_wrong_is_counted_and_raised(
-    figures: FrontFigures, clock: ManualClock, error: Exception, outcome: str
-) -> None:
+def test_what_went_wrong_is_counted_and_raised(figures: FrontFigures, error: BaseException, outcome: str) -> None:
     with pytest.raises(type(error)) as raised:
-        ask_once(figures, clock, error)
+        ask_once(figures, error)
     assert raised.value is error
     assert figures.counts().queries == {("samples", outcome): 1}
+
+
+def test_a_list_that_was_kept_is_counted_without_a_question(figures: FrontFigures) -> None:
+    within = FakeQueries()
+    queries = CountedQueries(within, figures)
+    queries.kept(LabelNamesAsk((), None, 10))
+    queries.kept(LabelValuesAsk("job", (), None, 10))
+    queries.kept(LabelValuesAsk("instance", (), None, 10))
+    assert figures.counts().queries == {("label-names", "kept"): 1, ("label-values", "kept"): 2}
+    assert len(within.answered_from_kept) == 3
+
+
+def test_the_version_of_lists_is_that_of_the_shards(figures: FrontFigures) -> None:
+    version = IndexVersion((1, 2), 0, 9)
+    assert CountedQueries(FakeQueries(version=version), figures).index_version() is version
+    assert CountedQueries(FakeQueries(), figures).index_version() is None
+
+
+def test_the_memory_of_answers_is_told_as_of_the_scrape(clock: ManualClock) -> None:
+    memory = AnswerMemory(100)
+    figures = FrontFigures(clock, memory)
+
+    def told() -> tuple[float, float]:
+        families = {family.name: family for family in node_families(NodeState(), 0.0, figures, None, clock.now_ms())}
+        names = ("strandline_answer_memory_bytes", "strandline_answer_memory_limit_bytes")
+        used, limit = (families[name].samples[0].value for name in names)
+        return used, limit
+
+    lease = memory.lease()
+    lease.grow(70)
+    assert told() == (70, 100)
+    lease.release()
+    memory.limit = 50
+    assert told() == (0, 50)

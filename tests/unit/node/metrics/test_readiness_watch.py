@@ -270,8 +270,8 @@ def test_a_thread_looks_until_the_end(opener: Opener, world: World) -> None:
     world.store.after = noted
     watch = ReadinessWatch(opener, world.clock, every_s=0.001)
     watch.start()
-    assert looked.wait(20)
-    assert again.wait(20), "and again"
+    assert looked.wait(60)
+    assert again.wait(60), "and again"
     watch.close()
     assert "readiness" not in {thread.name for thread in threading.enumerate()}
     assert watch.figures().newest_ready_hour == FIRST + 1

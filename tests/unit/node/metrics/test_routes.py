@@ -1,6 +1,5 @@
 """What is answered over HTTP about a node: metrics, and whether an hour is ready."""
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -8,16 +7,11 @@ from typing import Any
 
 import orjson
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
 from strandline.clock import ManualClock
-from strandline.node.http.errors import errors_answered
 from strandline.node.http.routes import Access, Route
-from strandline.node.http.working import Workers
-from strandline.node.masking import SecretMask
 from strandline.node.metrics.exposition import expose
 from strandline.node.metrics.families import Families
 from strandline.node.metrics.metric import gauge
@@ -29,8 +23,10 @@ from strandline.node.offsets.hours import ask
 from strandline.node.plain import plain
 from strandline.node.settings import Settings
 from strandline.node.settings.units import Duration
+from strandline.node.workers import Workers
 from strandline.recovery.periods import parse_period
 from strandline.store.protocol import StoreUnavailable
+from support.http_servers import Reply, in_loop, served
 from support.offsets_commands import MemoryTopic
 from support.shard_world import World, produce_everywhere
 from support.told_figures import NOW, full_front, full_readiness, full_standing, full_state
@@ -47,15 +43,12 @@ def get(
 ) -> tuple[int, Mapping[str, str], bytes]:
     """What a server with these routes answers: code, headers and body."""
 
-    async def run() -> tuple[int, Mapping[str, str], bytes]:
-        app = web.Application(middlewares=[errors_answered(SecretMask())])
-        for route in routes:
-            for method in route.methods:
-                app.router.add_route(method, route.path, route.handler)
-        async with TestClient(TestServer(app)) as client, client.get(path, headers=headers) as response:
-            return response.status, response.headers, await response.read()
+    async def run() -> Reply:
+        async with served(routes) as serving:
+            return await serving.get(path, headers=headers)
 
-    return asyncio.run(run())
+    reply = in_loop(run())
+    return reply.status, reply.headers, reply.body
 
 
 def collect() -> Any:
@@ -147,7 +140,7 @@ def routes(deployment: Deployment) -> Iterator[tuple[Route, ...]]:
 
     with (
         closing(ReadinessWatch(opener, clock)) as watch,
-        closing(Workers(clock, concurrency=2, timeout_s=10)) as workers,
+        closing(Workers(2)) as workers,
     ):
         yield readiness_routes(watch, workers)
 

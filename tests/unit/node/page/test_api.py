@@ -1,18 +1,14 @@
-import asyncio
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
 
 import strandline
 from strandline.clock import ManualClock
 from strandline.errors import Retryable
-from strandline.node.http.errors import errors_answered
 from strandline.node.http.routes import Access
-from strandline.node.http.working import Workers
-from strandline.node.masking import SecretMask
 from strandline.node.page.api import MOST_BUCKETS, MOST_DAYS, MOST_ENTRIES, page_routes
 from strandline.node.query.answers import BucketFigures
 from strandline.node.query.asks import BucketsAsk, CardinalityAsk
@@ -21,9 +17,11 @@ from strandline.node.settings import Settings
 from strandline.node.shard.report import ProcessFigures
 from strandline.node.shard.status import Phase
 from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
+from strandline.node.workers import Workers
 from strandline.recovery.periods import HOUR
 from strandline.time_range import TimeRange
 from support.fake_queries import FakeQueries
+from support.http_servers import Reply, in_loop, served
 from support.page_shards import TellingHours, TellingStanding, active, recovering
 
 pytestmark = pytest.mark.unit
@@ -32,25 +30,24 @@ SERIES = [({"__name__": "up", "instance": f"web-{place}"}, [(1000, 1.0)]) for pl
 
 
 class Asking:
-    """The page's handlers, behind the errors' middleware."""
+    """The page's handlers, behind the server."""
 
     def __init__(self, queries: FakeQueries | None = None) -> None:
         self.queries = queries or FakeQueries(SERIES)
         self.standing, self.hours, self.clock = TellingStanding(), TellingHours(), ManualClock()
-        self.workers = Workers(self.clock, concurrency=2, timeout_s=10)
+        self.workers = Workers(2)
         self.routes = page_routes(
             self.standing, self.queries, self.workers, self.hours, settings=Settings(), clock=self.clock
         )
 
     def get(self, path: str) -> tuple[int, dict[str, Any]]:
-        async def ask() -> tuple[int, dict[str, Any]]:
-            app = web.Application(middlewares=[errors_answered(SecretMask())])
-            for route in self.routes:
-                app.router.add_route("GET", route.path, route.handler)
-            async with TestClient(TestServer(app)) as client, client.get(f"/api/v1/strandline/{path}") as response:
-                return response.status, await response.json()
+        async def ask() -> Reply:
+            async with served(self.routes) as serving:
+                return await serving.get(f"/api/v1/strandline/{path}")
 
-        return asyncio.run(ask())
+        with closing(self.workers):
+            reply = in_loop(ask())
+        return reply.status, orjson.loads(reply.body)
 
     def data(self, path: str) -> Any:
         status, told = self.get(path)

@@ -1,13 +1,13 @@
-import asyncio
 import re
 from collections.abc import Mapping
 
+import orjson
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
+from yarl import URL
 
 from strandline.node.http.routes import Access
 from strandline.node.page.assets import CONTENT_SECURITY_POLICY, Assets, asset_routes, load_assets
+from support.http_servers import Reply, in_loop, served
 
 pytestmark = pytest.mark.unit
 
@@ -18,15 +18,19 @@ def assets() -> Assets:
 
 
 def get(assets: Assets, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes, Mapping[str, str]]:
-    async def ask() -> tuple[int, bytes, Mapping[str, str]]:
-        app = web.Application()
-        for route in asset_routes(assets):
-            for method in route.methods:
-                app.router.add_route(method, route.path, route.handler)
-        async with TestClient(TestServer(app)) as client, client.get(path, headers=headers) as response:
-            return response.status, await response.read(), response.headers.copy()
+    reply = exchange(assets, "GET", path, headers)
+    return reply.status, reply.body, reply.headers
 
-    return asyncio.run(ask())
+
+def exchange(assets: Assets, method: str, path: str, headers: Mapping[str, str] | None = None) -> Reply:
+    async def ask() -> Reply:
+        async with served(asset_routes(assets)) as serving:
+            # The path is as it is: a client would decode what need not be encoded.
+            url = URL(path, encoded=True)
+            async with serving.client.request(method, url, headers=headers) as response:
+                return Reply(response.status, response.headers, await response.read())
+
+    return in_loop(ask())
 
 
 def test_the_document_names_its_files_and_each_of_them_is_there(assets: Assets) -> None:
@@ -63,12 +67,44 @@ def test_a_browser_that_has_the_file_is_told_so(assets: Assets, name: str) -> No
     assert get(assets, path, {"If-None-Match": '"another"'})[0] == 200
 
 
+@pytest.mark.parametrize("known", ["*", "W/{tag}", '"another", {tag}', '"another",W/{tag} , "third"'])
+def test_a_browser_may_name_the_files_that_it_has_in_any_way(assets: Assets, known: str) -> None:
+    headers = get(assets, "/")[2]
+    status, body, told = get(assets, "/", {"If-None-Match": known.format(tag=headers["ETag"])})
+    assert (status, body) == (304, b"")
+    assert {name: told[name] for name in ("ETag", "Cache-Control", "Content-Security-Policy")} == {
+        name: headers[name] for name in ("ETag", "Cache-Control", "Content-Security-Policy")
+    }
+    assert "Content-Type" not in told
+
+
+@pytest.mark.parametrize("known", ["", "{digest}", '"{digest}x"', '"x{digest}"'])
+def test_what_only_looks_like_the_tag_is_another_one(assets: Assets, known: str) -> None:
+    digest = get(assets, "/")[2]["ETag"].strip('"')
+    assert get(assets, "/", {"If-None-Match": known.format(digest=digest)})[0] == 200
+
+
+def test_a_head_of_a_file_has_its_length_and_no_body(assets: Assets) -> None:
+    path = f"/page/{assets.digest}/style.css"
+    reply = exchange(assets, "HEAD", path)
+    _, body, headers = get(assets, path)
+    assert (reply.status, reply.body) == (200, b"")
+    assert int(reply.headers["Content-Length"]) == len(body) > 0
+    assert (reply.headers["ETag"], reply.headers["Content-Type"]) == (headers["ETag"], headers["Content-Type"])
+
+
+def test_a_post_to_a_file_is_not_answered_and_the_methods_are_told(assets: Assets) -> None:
+    reply = exchange(assets, "POST", "/")
+    assert (reply.status, reply.headers["Allow"]) == (405, "GET, HEAD")
+
+
 @pytest.mark.parametrize(
     "path", ["/page/0123456789abcdef/main.js", "/page/{digest}/main.py", "/page/{digest}/..%2Fapi.py"]
 )
 def test_what_is_no_file_of_this_version_is_not_found_and_not_kept(assets: Assets, path: str) -> None:
-    status, _, headers = get(assets, path.format(digest=assets.digest))
+    status, body, headers = get(assets, path.format(digest=assets.digest))
     assert status == 404
+    assert "Reload the page" in orjson.loads(body)["error"]
     assert headers["Cache-Control"] == "no-store"
 
 

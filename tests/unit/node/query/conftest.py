@@ -7,19 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from strandline.node.query.link_client import LinkClient
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.shard_answers import ShardAnswers
-from support.links import CLOCK, Service
+from support.links import CLOCK, LOOPS, Linked, Loop, Service
 from support.query_worlds import LiveWorld, LuceneWorld
 from support.shard_world import HOUR, POLICY
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    made = Service()
-    yield made
-    made.page.close()
 
 
 @pytest.fixture
@@ -28,14 +20,28 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def service(path: Path) -> Iterator[Service]:
+    made = Service(path)
+    yield made
+    made.page.close()
+
+
+@pytest.fixture
 def server(service: Service, path: Path) -> Iterator[LinkServer]:
     with LinkServer(path, service, CLOCK) as made:
         yield made
 
 
+@pytest.fixture(params=LOOPS)
+def loop(request: pytest.FixtureRequest) -> Iterator[Loop]:
+    """That of production, and Python's own."""
+    with closing(Loop(request.param)) as made:
+        yield made
+
+
 @pytest.fixture
-def client(path: Path) -> Iterator[LinkClient]:
-    with closing(LinkClient(path, 3, CLOCK)) as made:
+def linked(path: Path, loop: Loop) -> Iterator[Linked]:
+    with closing(Linked(path, loop)) as made:
         yield made
 
 

@@ -35,7 +35,17 @@ from strandline.node.query.asks import (
     SamplesAsk,
     SeriesAsk,
 )
-from strandline.node.query.frames import PREFIX, VERSION, FrameDamaged, Message, decode, encode, lengths_of
+from strandline.node.query.frames import (
+    PREFIX,
+    VERSION,
+    FrameDamaged,
+    Message,
+    decode,
+    decode_frame,
+    encode,
+    encode_joined,
+    lengths_of,
+)
 from strandline.node.query.messages import QueryFailed, answer_message, answer_of, ask_message, ask_of, error_message
 from strandline.node.query.queries import QueryTooLarge, QueryUnavailable
 from strandline.store.protocol import StoreUnavailable
@@ -108,14 +118,11 @@ ANSWERS: st.SearchStrategy[Answer] = st.one_of(
 
 
 def frame_of(message: Message) -> bytes:
-    return b"".join(encode(message))
+    return encode_joined(message)
 
 
 def message_of(frame: bytes) -> Message:
-    header, body = lengths_of(frame[: PREFIX.size])
-    if len(frame) != PREFIX.size + header + body:
-        raise FrameDamaged("another length than it says")
-    return decode(frame[PREFIX.size : PREFIX.size + header], bytearray(frame[PREFIX.size + header :]))
+    return decode_frame(bytearray(frame))
 
 
 def same(one: object, other: object) -> bool:
@@ -166,9 +173,29 @@ def test_a_column_of_any_length_order_and_layout_arrives(column: npt.NDArray[Any
     assert [one.tolist() for one in arrived] == [column.tolist(), [0, 1, 2], column.tolist()]
 
 
-def test_columns_lie_where_words_may_be_read() -> None:
-    _, *columns = message_of(frame_of(answer_message(_samples([({"a": "bcde"}, [1.0, 2.0])], ())))).columns
-    assert all(column.flags.aligned for column in columns)
+@given(st.one_of(ASKS.map(lambda ask: ask_message(ask, 1.0)), ANSWERS.map(answer_message)))
+def test_header_body_and_columns_begin_where_words_may_be_read(message: Message) -> None:
+    frame = bytearray(frame_of(message))
+    header, body = lengths_of(frame[: PREFIX.size])
+    assert (PREFIX.size % 8, header % 8, body % 8) == (0, 0, 0)
+    assert len(frame) == PREFIX.size + header + body
+    # NumPy gives memory that begins at a multiple of sixteen bytes.
+    room = np.frombuffer(frame, dtype=np.uint8).copy()
+    assert all(column.flags.aligned for column in decode_frame(room.data).columns)
+
+
+def test_columns_are_views_of_the_frame() -> None:
+    room = np.frombuffer(frame_of(Message("any", {}, (np.arange(3),))), dtype=np.uint8).copy()
+    (column,) = decode_frame(room.data).columns
+    room[-8] = 9
+    assert column.tolist() == [0, 1, 9]
+
+
+@pytest.mark.parametrize("change", [-8, -1, 1, 8])
+def test_a_frame_of_another_length_than_it_says_is_refused(change: int) -> None:
+    frame = frame_of(Message("any", {}, (np.arange(3),)))
+    with pytest.raises(FrameDamaged, match=f"a frame of {len(frame)} bytes came as {len(frame) + change}"):
+        decode_frame(bytearray(frame[:change] if change < 0 else frame + bytes(change)))
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,19 @@ import pytest
 from strandline.clock import SystemClock
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.node.query.asks import LABEL_NAMES, LabelNamesAsk
-from strandline.node.query.edition import EditionPage
+from strandline.node.query.index_version import IndexVersionPage, IndexVersionReader
 from strandline.node.query.lookup_gate import LookupGate
-from strandline.node.query.plain_lookups import FewJson
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.shard.status import Phase
-from support.lookup_questions import ALWAYS, LookupQuestion, asked, connected
+from support.lookup_questions import ALWAYS, Found, LookupQuestion, asked, connected
 from support.query_worlds import LuceneWorld
 from support.shard_world import START
 
 pytestmark = pytest.mark.unit
 
 ASK_FEW = LabelNamesAsk(((Matcher("__name__", MatchOp.EQUAL, "few"),),), None, 100)
-FOUND = FewJson(2, b'["__name__","name"]')
+FOUND = Found(["__name__", "name"], [2, 2])
 
 
 def give() -> Cancellation:
@@ -31,17 +30,17 @@ def give() -> Cancellation:
 
 
 @dataclass
-class Told:
-    """What a shard tells after each of its steps, and whoever looks something up beside the link."""
+class Published:
+    """What a shard publishes after each of its steps, and whoever looks something up beside the link."""
 
     answers: ShardAnswers
-    page: EditionPage
+    page: IndexVersionPage
     gate: LookupGate
     path: Path
 
-    def few(self, within: tuple[int, int] = ALWAYS) -> FewJson | None:
-        """Tell, and ask for the names of labels; None if that is declined, or nobody listens."""
-        self.answers.tell(self.page, self.gate)
+    def few(self, within: tuple[int, int] = ALWAYS) -> Found | None:
+        """Publish, and ask for the names of labels; None if that is declined, or nobody listens."""
+        self.answers.publish(self.page, self.gate)
         if not self.path.exists():
             return None
         with connected(self.path) as connection:
@@ -50,9 +49,9 @@ class Told:
 
 
 @pytest.fixture
-def told(answers: ShardAnswers, tmp_path: Path) -> Iterator[Told]:
-    with closing(EditionPage()) as page, closing(LookupGate(tmp_path / "look")) as gate:
-        yield Told(answers, page, gate, tmp_path / "look")
+def published(answers: ShardAnswers, tmp_path: Path) -> Iterator[Published]:
+    with closing(IndexVersionPage(tmp_path / "page")) as page, closing(LookupGate(tmp_path / "look")) as gate:
+        yield Published(answers, page, gate, tmp_path / "look")
 
 
 def make_known(world: LuceneWorld, answers: ShardAnswers) -> None:
@@ -63,44 +62,44 @@ def make_known(world: LuceneWorld, answers: ShardAnswers) -> None:
 
 
 def test_few_series_are_told_beside_the_link_by_a_shard_that_is_known_and_whole(
-    world: LuceneWorld, answers: ShardAnswers, told: Told
+    world: LuceneWorld, answers: ShardAnswers, published: Published
 ) -> None:
     world.produce(("few", "a", START, 1.0), ("few", "b", START, 1.0))
     world.read_all()
-    assert told.few() is None, "whoever asks first lets the index be refreshed"
+    assert published.few() is None, "whoever asks first lets the index be refreshed"
     answers.answer(ASK_FEW, give())
-    assert told.few() == FOUND
-    assert told.few(within=(START - 2, START - 1)) is None, "they were not there then"
+    assert published.few() == FOUND
+    assert published.few(within=(START - 2, START - 1)) is None, "they were not there then"
     world.status.lag = None
-    assert told.few() is None, "there is a warning to be told"
+    assert published.few() is None, "there is a warning to be told"
     world.status.lag = 0
-    assert told.few() == FOUND
+    assert published.few() == FOUND
     world.status.phase = Phase.FENCED
-    assert told.few() is None
+    assert published.few() is None
 
 
 def test_what_comes_later_is_found_beside_the_link_as_well(
-    world: LuceneWorld, answers: ShardAnswers, told: Told
+    world: LuceneWorld, answers: ShardAnswers, published: Published
 ) -> None:
     """Columns move when there are more of them than there is room for."""
     make_known(world, answers)
-    assert told.few() == FOUND
+    assert published.few() == FOUND
     world.produce(*[("many", str(number), START, 1.0) for number in range(3000)], ("few", "c", START, 1.0))
     world.read_all()
-    assert told.few() == FewJson(3, FOUND.text)
+    assert published.few() == Found(["__name__", "name"], [3, 3])
 
 
 def test_a_shard_that_was_started_again_is_asked_over_the_link_first(
-    world: LuceneWorld, answers: ShardAnswers, told: Told
+    world: LuceneWorld, answers: ShardAnswers, published: Published
 ) -> None:
     make_known(world, answers)
-    assert told.few() == FOUND
+    assert published.few() == FOUND
     world.crash()
     world.start()
     world.read_all()
-    assert told.few() is None
+    assert published.few() is None
     answers.answer(ASK_FEW, give())
-    assert told.few() == FOUND
+    assert published.few() == FOUND
 
 
 def test_without_a_place_for_a_socket_all_is_answered_over_the_link(
@@ -109,6 +108,51 @@ def test_without_a_place_for_a_socket_all_is_answered_over_the_link(
     world.produce(("few", "a", START, 1.0))
     world.read_all()
     answers.answer(ASK_FEW, give())
-    with closing(EditionPage()) as page, closing(LookupGate(tmp_path / "missing" / "look")) as gate:
+    with closing(IndexVersionPage(None)) as page, closing(LookupGate(tmp_path / "missing" / "look")) as gate:
         for _ in range(2):
-            answers.tell(page, gate)
+            answers.publish(page, gate)
+
+
+def version(folder: Path, published: Published) -> tuple[int, ...] | None:
+    """That of the lists as the shard publishes it now."""
+    published.answers.publish(published.page, published.gate)
+    with closing(IndexVersionReader(folder / "page")) as reader:
+        told = reader.read()
+    return told.numbers if told is not None else None
+
+
+def test_lists_are_published_by_a_shard_that_is_known_and_whole_until_there_are_others(
+    world: LuceneWorld, answers: ShardAnswers, published: Published, tmp_path: Path
+) -> None:
+    world.produce(("few", "a", START, 1.0))
+    world.read_all()
+    assert version(tmp_path, published) is None, "whoever asks first lets the index be refreshed"
+    answers.answer(ASK_FEW, give())
+    first = version(tmp_path, published)
+    assert first is not None
+    world.produce(("few", "a", START + 1, 1.0))
+    world.read_all()
+    assert version(tmp_path, published) == first, "no series came"
+    world.produce(("few", "b", START + 2, 1.0))
+    world.read_all()
+    second = version(tmp_path, published)
+    assert second not in (None, first)
+    world.status.lag = None
+    assert version(tmp_path, published) is None, "there is a warning to be told"
+    world.status.lag = 0
+    assert version(tmp_path, published) not in (None, first)
+    world.status.phase = Phase.FENCED
+    assert version(tmp_path, published) is None
+
+
+def test_lists_of_a_shard_that_was_started_again_are_other_lists(
+    world: LuceneWorld, answers: ShardAnswers, published: Published, tmp_path: Path
+) -> None:
+    make_known(world, answers)
+    before = version(tmp_path, published)
+    world.crash()
+    world.start()
+    world.read_all()
+    assert version(tmp_path, published) is None
+    answers.answer(ASK_FEW, give())
+    assert version(tmp_path, published) not in (None, before)

@@ -156,7 +156,7 @@ def test_whoever_asks_while_another_commits_is_never_told_that_nothing_was_read(
             stored.committed(write)
     finally:
         ended.set()
-        asking.join(10)
+        asking.join(60)
     assert set(asked) == {100}
 
 

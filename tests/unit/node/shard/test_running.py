@@ -24,7 +24,7 @@ from support.shard_world import GRACE, HOUR, StoreCall, World, produce_everywher
 
 pytestmark = pytest.mark.unit
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class WatchedHome(DictHome):

@@ -120,6 +120,6 @@ def test_what_another_thread_does_meanwhile_counts_for_its_own_stages(work: Work
         work(1)
         other = threading.Thread(target=store)
         other.start()
-        other.join(10)
+        other.join(60)
         work(2)
     assert spent(stages) == {Stage.CONSUME: 3, Stage.STORE: 7}

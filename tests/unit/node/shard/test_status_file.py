@@ -163,7 +163,7 @@ class Written:
 
     def wait_for_the_next(self) -> None:
         self.happened.clear()
-        assert self.happened.wait(20)
+        assert self.happened.wait(60)
 
 
 def test_the_file_is_kept_true_by_a_thread_and_once_more_at_the_end(
@@ -199,7 +199,7 @@ def test_the_last_word_is_not_written_before_the_thread_has_ended(
             overtaken.append(last_word.wait(0.05))
 
         monkeypatch.setattr(file, "write", write)
-        assert arrived.wait(20)
+        assert arrived.wait(60)
     assert last_word.is_set()
     assert not any(overtaken)
 

@@ -1,5 +1,6 @@
 """Lookback and staleness, beside a plain model."""
 
+import asyncio
 import struct
 
 import numpy as np
@@ -7,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.clock import ManualClock
-from strandline.node.http.api.evaluation import Steps, points_at, samples_of_range, samples_wanted
+from strandline.node.http.api.evaluation import PointsPlan, Steps, samples_of_range, samples_wanted
 from strandline.node.http.api.expressions import Selection
 from strandline.node.http.api.pieces import Points
+from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.query.answers import SamplesAnswer
 from strandline.node.query.asks import SamplesAsk
-from strandline.node.query.queries import Cancellation, QueryTooLarge
+from strandline.node.query.queries import QueryScope, QueryTooLarge
 from support.fake_queries import FakeQueries
 
 pytestmark = pytest.mark.unit
@@ -37,7 +38,7 @@ def answer(series: list[Samples], selection: Selection, steps: Steps, lookback: 
     """What a node would answer to the question that the evaluation asks."""
     queries = FakeQueries([({"n": f"{number:03}"}, samples) for number, samples in enumerate(series)])
     ask = SamplesAsk((), samples_wanted(selection, steps, lookback), 1000, MOST)
-    return queries.samples(ask, Cancellation(ManualClock(), 10))
+    return asyncio.run(queries.samples(ask, QueryScope(10, AnswerMemory(0).lease())))
 
 
 def plain(points: Points) -> dict[int, list[tuple[int, bytes]]]:
@@ -54,7 +55,12 @@ def evaluated(
 ) -> dict[int, list[tuple[int, bytes]]]:
     selection = selection or Selection(())
     samples = answer(series, selection, steps, lookback)
-    return plain(points_at(selection, steps, lookback, samples, MOST))
+    plan = PointsPlan(selection, steps, lookback, samples)
+    points = plan.make()
+    # What was counted beforehand is what there is.
+    assert plan.points == len(points.time) == len(points.bits) == points.first_point[-1]
+    assert plan.nbytes == points.time.nbytes + points.bits.nbytes
+    return plain(points)
 
 
 def model(series: list[Samples], moments: list[tuple[int, int]], lookback: int) -> dict[int, list[tuple[int, bytes]]]:
@@ -142,6 +148,8 @@ def test_many_samples_between_two_steps_are_passed_over() -> None:
 def test_more_points_than_allowed_are_refused(at: str | None) -> None:
     selection, steps = Selection((), at=at), Steps(0, 1, 10)
     samples = answer([[(0, 1.0)], [(0, 2.0)]], selection, steps, 100)
-    assert np.sum(np.diff(points_at(selection, steps, 100, samples, 20).first_point)) == 20
+    plan = PointsPlan(selection, steps, 100, samples)
+    plan.check(20)
+    assert np.sum(np.diff(plan.make().first_point)) == plan.points == 20
     with pytest.raises(QueryTooLarge, match="20 points, more than the 19"):
-        points_at(selection, steps, 100, samples, 19)
+        plan.check(19)

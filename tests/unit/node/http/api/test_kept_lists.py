@@ -1,22 +1,22 @@
-"""Lists that are kept: of one edition, and within a limit."""
+"""Lists that are kept: of one version, and within a limit."""
 
 import pytest
 
 from strandline.node.http.api.kept_lists import KeptLists, ListKey
-from strandline.node.http.api.sending import Whole
-from strandline.node.query.edition import Edition
+from strandline.node.http.responses import Response
+from strandline.node.query.index_version import IndexVersion
 
 pytestmark = pytest.mark.unit
 
-FIRST, SECOND = Edition((1, 2), 0, 9), Edition((1, 3), 0, 9)
+FIRST, SECOND = IndexVersion((1, 2), 0, 9), IndexVersion((1, 3), 0, 9)
 NAMES, JOBS = ListKey(None, 10, gzip=False), ListKey("job", 10, gzip=False)
 
 
-def whole(length: int) -> Whole:
-    return Whole(bytes(length), is_compressed=False)
+def whole(length: int) -> Response:
+    return Response(bytes(length))
 
 
-def test_a_list_is_kept_as_long_as_its_edition_and_under_its_own_key_only() -> None:
+def test_a_list_is_kept_as_long_as_its_version_and_under_its_own_key_only() -> None:
     kept = KeptLists()
     one = whole(5)
     kept.keep(FIRST, NAMES, one)
@@ -27,10 +27,10 @@ def test_a_list_is_kept_as_long_as_its_edition_and_under_its_own_key_only() -> N
     assert kept.get(FIRST, NAMES) is None, "what is over does not come again"
 
 
-def test_another_span_is_no_other_edition() -> None:
+def test_another_span_is_no_other_version() -> None:
     kept = KeptLists()
     kept.keep(FIRST, NAMES, whole(5))
-    assert kept.get(Edition(FIRST.numbers, 3, 4), NAMES) is not None
+    assert kept.get(IndexVersion(FIRST.numbers, 3, 4), NAMES) is not None
 
 
 def test_whoever_was_asked_for_the_longest_time_ago_goes_first() -> None:
@@ -51,7 +51,7 @@ def test_what_is_longer_than_all_the_room_is_not_kept_and_pushes_nothing_out() -
     assert kept.get(FIRST, NAMES) is not None
 
 
-def test_the_room_of_an_edition_that_is_over_is_free_again() -> None:
+def test_the_room_of_a_version_that_is_over_is_free_again() -> None:
     kept = KeptLists(most=100_000)
     kept.keep(FIRST, NAMES, whole(90_000))
     kept.keep(SECOND, JOBS, whole(80_000))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from strandline.node.http.api.evaluation import Steps, points_at, samples_of_range
+from strandline.node.http.api.evaluation import PointsPlan, Steps, samples_of_range
 from strandline.node.http.api.expressions import Selection
 from strandline.node.http.api.kernel_loading import load_kernels
 from strandline.node.http.api.kernels import json_text, points
@@ -42,8 +42,8 @@ def test_an_answer_of_any_kind_of_array_compiles_nothing_more(shift: int, *, wri
 
     keys = KeyBytes(made(np.int64, 0, 6), made(np.uint8, *b"\x01\x00a\x01\x00b"))
     samples = SamplesAnswer(keys, made(np.int64, 0, 1), made(np.int64, 5), made(np.float64, 1.5))
-    found = points_at(Selection(()), Steps(5, 1, 3), 10, samples, 10)
-    pinned = points_at(Selection((), at="end"), Steps(5, 1, 3), 10, samples, 10)
+    found = PointsPlan(Selection(()), Steps(5, 1, 3), 10, samples).make()
+    pinned = PointsPlan(Selection((), at="end"), Steps(5, 1, 3), 10, samples).make()
     assert b"".join(matrix_json(found)) == b"".join(matrix_json(pinned))
     assert b"".join(matrix_json(samples_of_range(samples))) == b'[{"metric":{"a":"b"},"values":[[0.005,"1.5"]]}]'
     assert b"".join(vector_json(found, 5)) == b'[{"metric":{"a":"b"},"value":[0.005,"1.5"]}]'

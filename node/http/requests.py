@@ -1,0 +1,152 @@
+"""A request as a handler sees it. Its body may still be on the way."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from urllib.parse import unquote
+
+from strandline.node.http.errors import Refused, SlowRequest
+from strandline.node.http.headers import Headers
+from strandline.node.query.answer_memory import MemoryLease
+
+# Bytes that wait for the handler before the connection stops reading.
+MAX_BUFFERED = 256 << 10
+
+
+class Body:
+    """The body of a request, chunk by chunk as it arrives. It belongs to one event loop, and one task reads it."""
+
+    __slots__ = ("_chunks", "_failure", "_max", "_on_read", "_waiter", "buffered", "is_complete", "received")
+
+    def __init__(self, max_bytes: int, on_read: Callable[[], None]) -> None:
+        """`on_read` is called when the handler wants more than has come."""
+        self._max, self._on_read = max_bytes, on_read
+        self._chunks: deque[bytes] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._failure: Exception | None = None
+        self.received = self.buffered = 0
+        self.is_complete = False
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the handler waits for the client."""
+        return self._waiter is not None
+
+    async def next_chunk(self) -> bytes:
+        """The next bytes; none at the end. Raises `Refused` for a body that is too large, and `SlowRequest`."""
+        while not self._chunks and not self.is_complete and self._failure is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+            self._on_read()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        if self._failure is not None:
+            raise self._failure
+        if not self._chunks:
+            return b""
+        chunk = self._chunks.popleft()
+        self.buffered -= len(chunk)
+        return chunk
+
+    async def read(self) -> bytes:
+        """All of it. Raises as `next_chunk` does."""
+        if self.is_complete and not self._chunks and self._failure is None:
+            return b""
+        chunks = []
+        while chunk := await self.next_chunk():
+            chunks.append(chunk)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def feed(self, chunk: bytes) -> None:
+        """Some of it has come."""
+        self.received += len(chunk)
+        if self.received > self._max:
+            self.fail(Refused(413, "too_large", f"the body is larger than the {self._max} bytes that are accepted"))
+        elif self._failure is None:
+            self._chunks.append(chunk)
+            self.buffered += len(chunk)
+            self._wake()
+
+    def complete(self) -> None:
+        """All of it has come."""
+        self.is_complete = True
+        self._wake()
+
+    def fail(self, failure: Exception) -> None:
+        """The handler gets this instead of the rest."""
+        if self._failure is None:
+            self._failure = failure
+            self._chunks.clear()
+            self.buffered = 0
+            self._wake()
+
+    def expire(self, seconds: float) -> None:
+        """The client took too long."""
+        self.fail(SlowRequest(seconds))
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class Request:
+    """One request. `path` is as it was sent, escapes included; `query` what stands behind its question mark."""
+
+    __slots__ = (
+        "_wildcards",
+        "began_at",
+        "body",
+        "headers",
+        "is_http_1_0",
+        "keep_alive",
+        "memory",
+        "method",
+        "path",
+        "query",
+        "remote",
+        "route_path",
+    )
+
+    def __init__(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: Body,
+        memory: MemoryLease,
+        *,
+        remote: str = "",
+        keep_alive: bool = True,
+        is_http_1_0: bool = False,
+        began_at: float = 0.0,
+    ) -> None:
+        """`memory` is what the answer takes until the client has it; the server gives it back."""
+        self.method, self.headers, self.body, self.memory = method, headers, body, memory
+        self.path, _, self.query = target.partition("?")
+        self.remote, self.keep_alive, self.is_http_1_0 = remote, keep_alive, is_http_1_0
+        self.began_at = began_at
+        self.route_path: str | None = None
+        """The path of its route as it was declared: clients can't make up any number of those."""
+        self._wildcards: Mapping[str, str] = {}
+
+    def matched(self, wildcards: Mapping[str, str]) -> None:
+        """What the route's `{name}` segments stand for, escapes included."""
+        self._wildcards = wildcards
+
+    def wildcard(self, name: str) -> str:
+        """What stands in the path for `{name}` of the route; empty if the route has none. A byte that is not UTF-8
+        becomes a lone surrogate.
+        """
+        return unquote(self._wildcards.get(name, ""), errors="surrogateescape")
+
+    @property
+    def content_type(self) -> str:
+        """The type of the body without parameters, in lower case."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def content_length(self) -> int | None:
+        """The length of the body, if the client announced it."""
+        announced = self.headers.get("content-length", "")
+        return int(announced) if announced.isascii() and announced.isdigit() else None

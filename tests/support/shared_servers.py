@@ -1,0 +1,124 @@
+"""One Kafka and one Cassandra for a whole run of pytest, shared by its processes.
+
+The first test process that needs the servers starts a keeper, a process of its own, and the others wait for it. The
+keeper holds the servers until the controller has ended: the pytest that the user started, which is the test process
+itself unless pytest-xdist runs several. It watches the controller's pidfd, so it sees every end, `kill -9` included,
+and the kernel ends the servers with the keeper.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from strandline.clock import SystemClock, wait_until
+from strandline.node.stack import Stack, StackOptions
+from strandline.node.stack.control import running_stack
+from strandline.node.stack.process import ProcessIdentity
+from strandline.node.stack.record import StackRecord
+from strandline.node.stack.stack import ServerBuilder, kafka_and_cassandra
+from strandline.node.stack.state import StateFolder
+
+# A home folder may well be called like this.
+FOLDER = "stack en été"
+# As shipped, Cassandra 5 lets nothing live beyond January 2038, for the sake of version 4.
+CASSANDRA_YAML = {"storage_compatibility_mode": "NONE"}
+# A busy machine is no reason to fence the broker.
+KAFKA_PROPERTIES = {"broker.session.timeout.ms": "120000"}
+START_TIMEOUT = 240.0
+
+
+def state_folder(run_folder: Path) -> StateFolder:
+    """Where the servers of a run have their files; `run_folder` is the same for all of its processes."""
+    return StateFolder(run_folder / FOLDER / "state")
+
+
+def shared_stack(run_folder: Path, controller: ProcessIdentity) -> Stack:
+    """The run's servers, started if they do not run yet."""
+    folder = state_folder(run_folder)
+    folder.root.mkdir(parents=True, exist_ok=True)
+    # Not the folder's own lock, which the keeper holds.
+    with (folder.root.parent / "starting").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # A process that was killed while it waited here has left a keeper that goes on starting.
+        _wait(lambda: running_stack(folder) is not None or not folder.held())
+        record = running_stack(folder) or _start_keeper(folder, controller)
+    stack = Stack(StackOptions(folder.root), SystemClock(), lambda _: None)
+    # Stack.start would hold the folder's lock; this one belongs to the keeper.
+    stack.ports, stack._record = record.ports, record
+    return stack
+
+
+def end_shared_stack(run_folder: Path) -> None:
+    """End the servers of this run, if there are any, and remove their data."""
+    folder = state_folder(run_folder)
+    record = running_stack(folder)
+    if record is None:
+        return
+    with suppress(ProcessLookupError):
+        os.kill(record.keeper.pid, signal.SIGKILL)
+    processes = [record.keeper, *(server.process for server in record.servers if server.process)]
+    ended = wait_until(lambda: not any(one.alive() for one in processes), timeout=60, clock=SystemClock(), poll=0.02)
+    assert ended, f"{processes} have not ended"
+    _remove_data(folder)
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    wait_until(condition, timeout=START_TIMEOUT, clock=SystemClock())
+
+
+def _start_keeper(folder: StateFolder, controller: ProcessIdentity) -> StackRecord:
+    said = folder.root.parent / "keeper.log"
+    with said.open("wb") as log:
+        keeper = subprocess.Popen(
+            [sys.executable, __file__, str(folder.root), str(controller.pid), str(controller.start_ticks)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C reaches the controller, whose end the keeper waits for.
+            start_new_session=True,
+        )
+    _wait(lambda: running_stack(folder) is not None or keeper.poll() is not None)
+    record = running_stack(folder)
+    assert record is not None, f"the shared servers did not start: {said.read_text()}"
+    # It goes on without us. Python complains of a process object that is dropped before it has an exit code.
+    keeper.returncode = 0
+    return record
+
+
+def _remove_data(folder: StateFolder) -> None:
+    # The logs stay with pytest's other files, to be read after a failure.
+    for name in ("kafka", "cassandra"):
+        shutil.rmtree(folder.data(name), ignore_errors=True)
+
+
+def options_of(root: Path) -> StackOptions:
+    return StackOptions(
+        root,
+        start_timeout=START_TIMEOUT,
+        extra_kafka_properties=KAFKA_PROPERTIES,
+        extra_cassandra_yaml=CASSANDRA_YAML,
+    )
+
+
+def keep(options: StackOptions, controller: ProcessIdentity, build: ServerBuilder = kafka_and_cassandra) -> None:
+    """Run the servers until the controller has ended."""
+    try:
+        descriptor = os.pidfd_open(controller.pid)
+    except ProcessLookupError:
+        return
+    # Asked with the descriptor open: the id can't have passed to another process unseen.
+    if not controller.alive():
+        return
+    with Stack.start(options, cancelled=lambda: not controller.alive(), build=build) as stack:
+        stack.wait(descriptor)
+    _remove_data(stack.folder)
+
+
+if __name__ == "__main__":
+    keep(options_of(Path(sys.argv[1])), ProcessIdentity(int(sys.argv[2]), int(sys.argv[3])))

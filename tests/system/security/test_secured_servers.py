@@ -1,0 +1,189 @@
+"""Servers that ask for passwords and certificates: reached with nothing but the settings, and their health checked as a
+client that has leave to enter. They stand in one file so that the servers are started once.
+"""
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.node.settings import Settings, load_settings
+from strandline.node.settings.clients import (
+    cassandra_connection,
+    java_kafka_options,
+    librdkafka_options,
+    spark_properties,
+)
+from strandline.node.stack import Stack
+from strandline.node.stack.cassandra_health import check_cassandra
+from strandline.node.stack.errors import Unhealthy
+from strandline.node.stack.kafka_health import check_kafka
+from strandline.node.stack.options import CassandraClient
+from strandline.setup.installation import Installation
+from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
+from strandline.spark.kafka_source import OffsetRange, read_ranges, source_options
+from strandline.spark.session import spark_session
+from strandline.store.cassandra.store import open_cassandra_store
+from strandline.store.connection import CassandraRefused, connect
+from strandline.store.protocol import StoreRefused
+from strandline.store.rows import ManifestWrite
+from support.cassandra_store import COPIES
+from support.certificates import Certificates, make_certificates
+from support.kafka_part import KafkaFailed, make_topic, produce
+from support.secured_stack import CASSANDRA_LOGIN, KAFKA_LOGIN, secured_options
+from support.store_contract import cut, fresh_shard, taken
+
+pytestmark = pytest.mark.system
+
+YEAR = 365 * 86_400_000
+
+
+@dataclass(frozen=True)
+class Secured:
+    """The settings file that reaches the servers, and certificates of an authority that they do not know."""
+
+    config: Path
+    foreign: Certificates
+
+    def settings(self, **changes: str | Path) -> Settings:
+        return load_settings(self.config, {f"STRANDLINE_{name}": str(value) for name, value in changes.items()})
+
+
+def private_file(path: Path, content: str) -> Path:
+    path.touch(mode=0o600)
+    path.write_text(content)
+    return path
+
+
+@pytest.fixture(scope="module")
+def secured(secured_stack: Stack, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Secured:
+    folder = tmp_path_factory.mktemp("settings")
+    kafka_login = private_file(folder / "kafka-login", "\n".join(KAFKA_LOGIN))
+    cassandra_login = private_file(folder / "cassandra-login", "\n".join(CASSANDRA_LOGIN))
+    config = folder / "strandline.toml"
+    config.write_text(
+        f"""
+        [kafka]
+        bootstrap_servers = ["{secured_stack.kafka_bootstrap}"]
+        security_protocol = "SASL_SSL"
+        sasl_mechanism = "PLAIN"
+        credentials_file = "{kafka_login}"
+        tls_ca_file = "{certificates.ca}"
+        tls_certificate_file = "{certificates.client_certificate}"
+        tls_key_file = "{certificates.client_key}"
+        request_timeout = "10s"
+
+        [cassandra]
+        contact_points = ["{secured_stack.cassandra_host}:{secured_stack.cassandra_port}"]
+        credentials_file = "{cassandra_login}"
+        tls = true
+        tls_ca_file = "{certificates.ca}"
+
+        [spark]
+        master = "local[1]"
+        [spark.properties]
+        "{JAVA_OPTIONS}" = "{QUICK_START}"
+        """
+    )
+    return Secured(config, make_certificates(folder / "foreign"))
+
+
+def test_kafka_is_reached_with_password_and_certificate_by_both_clients(secured: Secured) -> None:
+    settings = secured.settings()
+    client = librdkafka_options(settings.kafka)
+    make_topic(client, "secured")
+    assert produce(client, "secured", [b"one", b"two", b"three"]) == [2, 1]
+    installation = Installation.load()
+    options = source_options(
+        str(client["bootstrap.servers"]),
+        "secured",
+        [OffsetRange(0, 0, 2), OffsetRange(1, 0, 1)],
+        max_records_per_task=100,
+        client=java_kafka_options(settings.kafka),
+    )
+    properties = spark_properties(settings.spark)
+    with spark_session("secured", properties, jars=installation.spark_jars, java_home=installation.java_home) as spark:
+        values = {bytes(row.value) for row in read_ranges(spark, options).collect()}
+    assert values == {b"one", b"two", b"three"}
+
+
+def test_a_wrong_kafka_password_is_refused(secured: Secured, tmp_path: Path) -> None:
+    wrong = private_file(tmp_path / "login", f"{KAFKA_LOGIN[0]}\nanother\n")
+    settings = secured.settings(KAFKA__CREDENTIALS_FILE=wrong, KAFKA__REQUEST_TIMEOUT="3s")
+    with pytest.raises(KafkaFailed, match="could not be made"):
+        make_topic(librdkafka_options(settings.kafka), "never", timeout=5)
+
+
+def test_cassandra_is_reached_with_password_over_tls(secured: Secured) -> None:
+    session = connect(cassandra_connection(secured.settings().cassandra), require_keyspace=False)
+    try:
+        assert session.execute("SELECT release_version FROM system.local").one().release_version == "5.0.9"
+    finally:
+        session.cluster.shutdown()
+
+
+def test_a_wrong_cassandra_password_is_refused_without_showing_it(secured: Secured, tmp_path: Path) -> None:
+    wrong = private_file(tmp_path / "login", f"{CASSANDRA_LOGIN[0]}\nmost-secret\n")
+    settings = secured.settings(CASSANDRA__CREDENTIALS_FILE=wrong)
+    with pytest.raises(CassandraRefused, match="refuses the user 'cassandra'") as caught:
+        connect(cassandra_connection(settings.cassandra), require_keyspace=False)
+    assert "most-secret" not in str(caught.value)
+
+
+def test_a_cassandra_signed_by_somebody_else_is_refused(secured: Secured) -> None:
+    settings = secured.settings(CASSANDRA__TLS_CA_FILE=secured.foreign.ca)
+    with pytest.raises(CassandraRefused, match="no TLS connection"):
+        connect(cassandra_connection(settings.cassandra), require_keyspace=False)
+
+
+def test_a_cassandra_as_shipped_refuses_what_would_live_beyond_january_2038_with_a_remedy(secured: Secured) -> None:
+    """Here, because the Cassandra that most tests share is set up to take it."""
+    connection = cassandra_connection(secured.settings().cassandra)
+    with closing(open_cassandra_store(connection, SystemClock(), copies=COPIES)) as store:
+        owner = taken(store, fresh_shard())
+        with pytest.raises(StoreRefused, match="storage_compatibility_mode"):
+            store.commit(owner, ManifestWrite((cut(5, SystemClock().now_ms() + 19 * YEAR),)))
+
+
+def test_check_config_shows_where_the_secrets_lie_and_none_of_them(secured: Secured) -> None:
+    strandline = Path(sys.executable).with_name("strandline")
+    command = [strandline, "check-config", "--config", secured.config, "--output", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    shown = {each["setting"]: each["value"] for each in json.loads(done.stdout)["settings"]}
+    assert shown["kafka.credentials_file"].endswith("kafka-login")
+    assert KAFKA_LOGIN[1] not in done.stdout + done.stderr
+    assert "PRIVATE KEY" not in done.stdout + done.stderr
+
+
+def test_client_with_a_wrong_password_is_kept_out(secured_stack: Stack, certificates: Certificates) -> None:
+    given = secured_options(secured_stack.folder.root, certificates)
+    client = replace(given.cassandra_client, login=(CASSANDRA_LOGIN[0], "wrong"))
+
+    with pytest.raises(Unhealthy):
+        check_kafka(secured_stack.kafka_bootstrap, {**given.kafka_client, "sasl.password": "wrong"}, 2.0)
+    with pytest.raises(Unhealthy, match=r"(?i)credentials|password"):
+        check_cassandra(secured_stack.cassandra_host, secured_stack.cassandra_port, client, 5.0)
+
+
+def test_client_without_tls_is_kept_out(secured_stack: Stack) -> None:
+    with pytest.raises(Unhealthy):
+        check_kafka(secured_stack.kafka_bootstrap, {}, 2.0)
+    with pytest.raises(Unhealthy):
+        check_cassandra(
+            secured_stack.cassandra_host, secured_stack.cassandra_port, CassandraClient(login=CASSANDRA_LOGIN), 2.0
+        )
+
+
+def test_passwords_are_in_no_record_log_or_command_line(secured_stack: Stack) -> None:
+    told = [secured_stack.folder.record_file.read_bytes()]
+    for server in secured_stack.record.servers:
+        assert server.process is not None
+        told.append(Path(f"/proc/{server.process.pid}/cmdline").read_bytes())
+        told.append(Path(server.log).read_bytes())
+
+    assert not any(KAFKA_LOGIN[1].encode() in text for text in told)

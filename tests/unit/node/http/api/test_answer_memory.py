@@ -1,0 +1,192 @@
+"""What answers take in memory until their clients have them, and what becomes of those for which there is none."""
+
+import asyncio
+import gzip
+from typing import Any
+
+import orjson
+import pytest
+
+from strandline.node.http.connection_limits import ConnectionLimits
+from strandline.node.query.answer_memory import AnswerMemory
+from support.fake_queries import FakeQueries
+from support.http_servers import Served, api_served, eventually, in_loop
+
+pytestmark = pytest.mark.unit
+
+PATHS = [
+    "/api/v1/series?match[]=up",
+    "/api/v1/labels",
+    "/api/v1/label/job/values",
+    "/api/v1/query?query=up&time=1",
+    "/api/v1/query?query=up[1m]&time=1",
+    "/api/v1/query_range?query=up&start=0&end=2&step=1",
+    "/api/v1/status/tsdb",
+]
+UP = [({"__name__": "up", "job": "a"}, [(1000, 1.0)])]
+MANY = [({"__name__": "up", "n": f"{number:05}", "long": "x" * 4000}, [(1000, 1.0)]) for number in range(5000)]
+"""Some 20 MB: more than the sockets between a server and a client hold."""
+IMPATIENT = ConnectionLimits(10, request_timeout_s=60, min_rate=1 << 10, rate_window_s=0.2)
+
+
+def head_of(path: str, method: str = "GET") -> bytes:
+    return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+async def open_to(serving: Served, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A client that has asked, and takes no more of the answer than its sockets hold."""
+    reader, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port, limit=1024)
+    writer.write(head_of(path))
+    return reader, writer
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_memory_is_given_back_when_the_client_has_the_answer(path: str) -> None:
+    memory = AnswerMemory(10_000)
+
+    async def test() -> int:
+        async with api_served(FakeQueries(UP, size=4_000), memory=memory) as serving:
+            for _ in range(3):
+                assert (await serving.get(path)).status == 200
+            await eventually(lambda: memory.used == 0)
+            return (await serving.get(path)).status
+
+    assert in_loop(test()) == 200
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_query_that_finds_memory_full_is_told_the_setting_and_to_come_again(path: str) -> None:
+    memory = AnswerMemory(10_000)
+    memory.lease().hold(5_000)
+    told = refused(path, memory, 503, FakeQueries(UP, size=6_000))
+    assert told["errorType"] == "unavailable"
+    assert "query.answer_memory" in told["error"]
+    assert memory.used == 5_000
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_query_whose_answer_is_larger_than_all_memory_is_told_to_ask_for_less(path: str) -> None:
+    memory = AnswerMemory(10_000)
+    memory.lease().hold(5_000)
+    told = refused(path, memory, 422, FakeQueries(UP, size=10_001))
+    assert told["errorType"] == "execution"
+    assert "query.answer_memory" in told["error"]
+    assert memory.used == 5_000
+
+
+def refused(path: str, memory: AnswerMemory, status: int, queries: FakeQueries) -> Any:
+    async def test() -> Any:
+        async with api_served(queries, memory=memory) as serving:
+            reply = await serving.get(path)
+            assert reply.status == status
+            return orjson.loads(reply.body)
+
+    return in_loop(test())
+
+
+def test_points_that_would_be_more_than_the_samples_are_counted_before_they_are_made() -> None:
+    """Of one sample, ten thousand points."""
+    memory = AnswerMemory(100_000)
+    path = "/api/v1/query_range?query=up&start=1&end=100&step=0.01&lookback_delta=1h"
+    assert refused(path, memory, 422, FakeQueries(UP))["errorType"] == "execution"
+    assert memory.used == 0
+    memory.limit = 1_000_000
+
+    async def test() -> int:
+        async with api_served(FakeQueries(UP), memory=memory) as serving:
+            return (await serving.get(path)).status
+
+    assert in_loop(test()) == 200
+    assert memory.used == 0
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+def test_an_answer_of_many_blocks_comes_whole_and_holds_little_on_its_way(encoding: str) -> None:
+    memory = AnswerMemory(1 << 30)
+
+    async def test() -> bytes:
+        async with api_served(FakeQueries(MANY), memory=memory) as serving:
+            async with serving.client.get(PATHS[0], headers={"Accept-Encoding": encoding}) as response:
+                assert response.headers["Transfer-Encoding"] == "chunked"
+                assert response.headers.get("Content-Encoding", "identity") == encoding
+                body = await response.read()
+            await eventually(lambda: memory.used == 0)
+            return body
+
+    assert orjson.loads(in_loop(test()))["data"] == [labels for labels, _ in MANY]
+
+
+def test_of_a_large_answer_that_nobody_takes_one_block_counts_beside_what_it_is_made_of() -> None:
+    memory, columns = AnswerMemory(1 << 30), 1000
+
+    async def test() -> int:
+        async with api_served(FakeQueries(MANY, size=columns), memory=memory) as serving:
+            reader, writer = await open_to(serving, PATHS[0])
+            await eventually(lambda: memory.used > columns)
+            held = memory.used
+            writer.transport.abort()
+            await eventually(lambda: memory.used == 0)
+            del reader
+            return held
+
+    assert columns + (1 << 20) <= in_loop(test()) < columns + (8 << 20)
+
+
+def test_a_client_that_takes_nothing_of_a_large_answer_is_cut_off_and_its_memory_is_free() -> None:
+    memory = AnswerMemory(1 << 30)
+
+    async def test() -> None:
+        async with api_served(FakeQueries(MANY, size=1000), memory=memory, limits=IMPATIENT) as serving:
+            _, writer = await open_to(serving, PATHS[0])
+            await eventually(lambda: memory.used > 0)
+            await eventually(lambda: memory.used == 0)
+            assert len(serving.server._connections) == 0
+            writer.close()
+
+    in_loop(test())
+
+
+def test_the_answers_of_slow_clients_fill_memory_and_others_are_told_so() -> None:
+    memory = AnswerMemory(100_000)
+
+    async def test() -> None:
+        async with api_served(FakeQueries(MANY, size=60_000), memory=memory) as serving:
+            _, writer = await open_to(serving, PATHS[0])
+            await eventually(lambda: memory.used > 60_000)
+            assert (await serving.get("/api/v1/labels")).status == 503
+            writer.transport.abort()
+            await eventually(lambda: memory.used == 0)
+            assert (await serving.get("/api/v1/labels")).status == 200
+
+    in_loop(test())
+
+
+def test_a_head_of_a_large_answer_makes_none_of_it() -> None:
+    memory = AnswerMemory(1 << 30)
+
+    async def test() -> None:
+        async with api_served(FakeQueries(MANY), memory=memory) as serving:
+            for path in PATHS:
+                reply = await serving.head(path)
+                assert (reply.status, reply.body) == (200, b"")
+            # And the connection serves the next request.
+            reader, writer = await open_to(serving, PATHS[0])
+            writer.close()
+            del reader
+            raw = await serving.raw(head_of(PATHS[0], "HEAD") + b"GET /nothing HTTP/1.0\r\n\r\n")
+            await eventually(lambda: memory.used == 0)
+            first, _, second = raw.partition(b"\r\n\r\n")
+            assert first.startswith(b"HTTP/1.1 200 ")
+            assert second.startswith(b"HTTP/1.1 404 ")
+
+    in_loop(test())
+
+
+def test_a_client_of_http_1_0_gets_a_large_answer_up_to_the_end_of_the_connection() -> None:
+    async def test() -> bytes:
+        async with api_served(FakeQueries(MANY)) as serving:
+            return await serving.raw(b"GET " + PATHS[0].encode() + b" HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n")
+
+    head, _, body = in_loop(test()).partition(b"\r\n\r\n")
+    assert b"Transfer-Encoding" not in head
+    assert len(orjson.loads(gzip.decompress(body))["data"]) == len(MANY)

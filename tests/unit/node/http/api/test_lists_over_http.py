@@ -1,0 +1,155 @@
+"""Lists of labels and values that are kept, as clients get them."""
+
+from dataclasses import replace
+
+import pytest
+
+from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk
+from strandline.node.query.index_version import IndexVersion
+from strandline.node.settings.http_sections import QuerySettings
+from strandline.time_range import TimeRange
+from support.fake_queries import FakeQueries
+from support.http_servers import Reply, Served, api_served, in_loop
+
+pytestmark = pytest.mark.unit
+
+SERIES = [({"__name__": "up", "job": job}, [(1000, 1.0), (9000, 1.0)]) for job in ("a", "b")]
+VERSION = IndexVersion((1, 2), last_start=1000, first_end=9000)
+MOST = QuerySettings().max_names
+LABELS, VALUES = "/api/v1/labels", "/api/v1/label/job/values"
+
+
+def asked(queries: FakeQueries, *paths: str, encoding: str = "identity") -> list[Reply]:
+    async def test() -> list[Reply]:
+        async with api_served(queries) as serving:
+            return [await got(serving, path, encoding) for path in paths]
+
+    return in_loop(test())
+
+
+async def got(serving: Served, path: str, encoding: str = "identity") -> Reply:
+    reply = await serving.get(path, headers={"Accept-Encoding": encoding})
+    assert reply.status == 200
+    return reply
+
+
+@pytest.mark.parametrize("path", [LABELS, VALUES])
+def test_a_list_of_all_series_is_asked_for_once_and_counted_when_it_is_given_again(path: str) -> None:
+    queries = FakeQueries(SERIES, version=VERSION)
+    first, second, third = asked(queries, path, path, f"{path}?limit=0")
+    assert first.body == second.body == third.body
+    assert len(queries.asked) == 1
+    assert queries.answered_from_kept == queries.asked * 2
+
+
+def test_lists_of_other_labels_limits_and_encodings_are_other_lists() -> None:
+    queries = FakeQueries(SERIES, version=VERSION)
+    asked(queries, LABELS, VALUES, "/api/v1/label/__name__/values", f"{LABELS}?limit=5", f"{VALUES}?limit=5")
+    assert len(queries.asked) == 5
+    assert queries.answered_from_kept == []
+
+
+def test_a_list_is_kept_packed_for_those_who_take_it_so() -> None:
+    many = [({"job": f"{number:05}"}, [(1000, 1.0), (9000, 1.0)]) for number in range(2000)]
+    queries = FakeQueries(many, version=VERSION)
+
+    async def test() -> list[Reply]:
+        async with api_served(queries) as serving:
+            return [await got(serving, VALUES, encoding) for encoding in ("gzip", "identity") * 2]
+
+    replies = in_loop(test())
+    assert [reply.headers.get("Content-Encoding") for reply in replies] == ["gzip", None, "gzip", None]
+    assert len({reply.body for reply in replies}) == 1
+    assert (len(queries.asked), len(queries.answered_from_kept)) == (2, 2)
+
+
+def test_with_another_version_of_the_index_the_list_is_asked_for_anew() -> None:
+    queries = FakeQueries(SERIES, version=VERSION)
+
+    async def test() -> list[Reply]:
+        async with api_served(queries) as serving:
+            before = await got(serving, VALUES)
+            queries.stored += [({"job": "c"}, [(1000, 1.0), (9000, 1.0)])]
+            same_version = await got(serving, VALUES)
+            queries.version = replace(VERSION, numbers=(1, 3))
+            after = await got(serving, VALUES)
+            queries.version = VERSION
+            back = await got(serving, VALUES)
+            return [before, same_version, after, back]
+
+    before, same_version, after, back = in_loop(test())
+    assert before.body == same_version.body == b'{"status":"success","data":["a","b"]}'
+    assert after.body == back.body == b'{"status":"success","data":["a","b","c"]}'
+    assert (len(queries.asked), len(queries.answered_from_kept)) == (3, 1)
+
+
+def test_without_a_version_nothing_is_kept() -> None:
+    queries = FakeQueries(SERIES, version=VERSION)
+
+    async def test() -> None:
+        async with api_served(queries) as serving:
+            queries.version = None
+            await got(serving, LABELS)
+            queries.version = VERSION
+            await got(serving, LABELS)
+            queries.version = None
+            await got(serving, LABELS)
+
+    in_loop(test())
+    assert len(queries.asked) == 3
+    assert queries.answered_from_kept == []
+
+
+def test_a_list_over_a_time_in_which_all_series_were_there_is_that_of_all() -> None:
+    queries = FakeQueries(SERIES, version=VERSION)
+    asked(queries, VALUES, f"{VALUES}?start=1&end=9", f"{VALUES}?start=9&end=20", f"{VALUES}?end=1")
+    assert len(queries.asked) == 1
+    assert [ask.within for ask in queries.answered_from_kept] == [
+        TimeRange(1000, 9000),
+        TimeRange(9000, 20_000),
+        queries.answered_from_kept[2].within,
+    ]
+
+
+@pytest.mark.parametrize("parameters", ["start=9.001&end=20", "end=0.999", "match[]=up"])
+def test_a_list_of_some_series_is_asked_for_each_time(parameters: str) -> None:
+    queries = FakeQueries(SERIES, version=VERSION)
+    asked(queries, VALUES, f"{VALUES}?{parameters}", f"{VALUES}?{parameters}")
+    assert len(queries.asked) == 3
+    assert queries.answered_from_kept == []
+
+
+def test_a_list_with_a_warning_an_empty_one_and_one_that_is_not_of_all_are_not_kept() -> None:
+    for queries, path in (
+        (FakeQueries(SERIES, version=VERSION, warnings=("shard 1 is away",)), LABELS),
+        (FakeQueries(SERIES, version=VERSION), f"{VALUES}?limit=1"),
+        (FakeQueries(SERIES, version=VERSION), "/api/v1/label/none/values"),
+    ):
+        asked(queries, path, path)
+        assert len(queries.asked) == 2, path
+        assert queries.answered_from_kept == []
+
+
+def test_a_head_is_answered_from_a_list_that_was_kept() -> None:
+    queries = FakeQueries(SERIES, version=VERSION)
+
+    async def test() -> tuple[Reply, Reply]:
+        async with api_served(queries) as serving:
+            return await got(serving, VALUES), await serving.head(VALUES, headers={"Accept-Encoding": "identity"})
+
+    whole, head = in_loop(test())
+    assert (head.status, head.body) == (200, b"")
+    assert int(head.headers["Content-Length"]) == len(whole.body)
+    assert queries.answered_from_kept == [LabelValuesAsk("job", (), None, MOST)]
+
+
+def test_the_same_form_posted_is_answered_from_the_list_of_the_url() -> None:
+    queries = FakeQueries(SERIES, version=VERSION)
+
+    async def test() -> tuple[Reply, Reply]:
+        async with api_served(queries) as serving:
+            return await serving.get(LABELS), await serving.post(LABELS, data={"limit": "0"})
+
+    by_url, by_form = in_loop(test())
+    assert by_url.body == by_form.body
+    assert queries.answered_from_kept == [LabelNamesAsk((), None, MOST)]

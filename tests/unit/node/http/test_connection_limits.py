@@ -1,0 +1,321 @@
+"""What a client may send and take, how slowly, and how many of them there may be."""
+
+import asyncio
+import re
+import socket
+import ssl
+from collections.abc import AsyncGenerator, Callable
+
+import orjson
+import pytest
+
+from strandline.node.http.connection_limits import ConnectionLimits
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import AnyResponse, Response, StreamedResponse
+from strandline.node.http.routes import Access, Route
+from strandline.node.query.answer_memory import AnswerMemory
+from strandline.node.settings.http_sections import HttpSettings
+from support.http_servers import Served, in_loop, served
+
+pytestmark = pytest.mark.unit
+
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HEALTH = b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n"
+POST = b"POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+
+
+def limits(**changes: float) -> ConnectionLimits:
+    given = {"connections": 100, "request_timeout_s": 60, "min_rate": 1, "rate_window_s": 60, "look_s": 0.01}
+    return ConnectionLimits(**(given | changes))  # type: ignore[arg-type]
+
+
+async def hello(_request: Request) -> AnyResponse:
+    return Response.text("hello")
+
+
+async def body_length(request: Request) -> AnyResponse:
+    return Response.text(str(len(await request.body.read())))
+
+
+ROUTES = (
+    Route(("GET",), "/", hello, Access.READ),
+    Route(("POST",), "/body", body_length, Access.READ),
+    Route(("GET",), "/-/healthy", hello, Access.OPEN),
+)
+
+
+def talk(sent: bytes, **changes: float) -> bytes:
+    """All that a server says to these bytes until it closes the connection."""
+
+    async def test() -> bytes:
+        async with served(ROUTES, limits=limits(**changes)) as serving:
+            return await serving.raw(sent)
+
+    return in_loop(test())
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.002)
+
+
+async def connected(serving: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection(serving.bound.host, serving.bound.port)
+
+
+async def answer_of(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"Content-Length: (\d+)", head)
+    assert length is not None
+    return head + await reader.readexactly(int(length[1]))
+
+
+def test_a_client_that_sends_nothing_is_closed() -> None:
+    assert talk(b"", request_timeout_s=0.05) == b""
+
+
+@pytest.mark.parametrize("sent", [GET[:20], GET[:-2]])
+def test_a_client_that_does_not_send_all_of_its_head_is_answered_408(sent: bytes) -> None:
+    answer = talk(sent, request_timeout_s=0.05)
+    assert status_of(answer) == 408
+    assert orjson.loads(answer.partition(b"\r\n\r\n")[2])["error"] == "the request did not arrive within 0.05 s"
+
+
+def test_a_client_that_does_not_send_its_body_is_answered_408() -> None:
+    answer = talk(POST + b"a few bytes", request_timeout_s=0.05)
+    assert status_of(answer) == 408
+
+
+def test_a_client_that_sends_its_body_too_slowly_is_answered_408() -> None:
+    async def test() -> int:
+        async with served(ROUTES, limits=limits(min_rate=10_000, rate_window_s=0.05)) as serving:
+            reader, writer = await connected(serving)
+            writer.write(POST)
+            answer = asyncio.ensure_future(answer_of(reader))
+            while not answer.done():
+                # It never stops, but it is slow.
+                writer.write(b"x")
+                await asyncio.wait([answer], timeout=0.02)
+            writer.close()
+            return status_of(answer.result())
+
+    assert in_loop(test()) == 408
+
+
+def test_a_body_whose_handler_does_not_read_is_not_too_slow() -> None:
+    async def test() -> bytes:
+        looked = asyncio.Event()
+
+        async def late(request: Request) -> AnyResponse:
+            await looked.wait()
+            return await body_length(request)
+
+        routes = (Route(("POST",), "/body", late, Access.READ),)
+        async with served(routes, limits=limits(min_rate=1 << 20, rate_window_s=0.03, request_timeout_s=0.06)) as one:
+            reader, writer = await connected(one)
+            writer.write(POST)
+            # Far more windows than one pass before the handler reads.
+            await asyncio.sleep(0.2)
+            looked.set()
+            writer.write(b"x" * 100)
+            answer = await answer_of(reader)
+            writer.close()
+            return answer
+
+    assert in_loop(test()).endswith(b"100")
+
+
+def test_an_idle_connection_is_closed_after_its_last_answer() -> None:
+    assert talk(GET, request_timeout_s=0.05).endswith(b"hello")
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(200)) + b"\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100_000, 431),
+    ],
+)
+def test_a_head_that_is_too_long_is_refused(sent: bytes, status: int) -> None:
+    async def test() -> bytes:
+        async with served(ROUTES, limits=limits()) as serving:
+            reader, writer = await connected(serving)
+            writer.write(sent)
+            answer = await answer_of(reader)
+            writer.close()
+            return answer
+
+    answer = in_loop(test())
+    assert status_of(answer) == status
+    assert b"Connection: close" in answer
+
+
+async def stream(block: bytes, count: int) -> AsyncGenerator[bytes, None]:
+    for _ in range(count):
+        yield block
+
+
+def streaming(block: bytes, count: int) -> Route:
+    async def handler(_request: Request) -> AnyResponse:
+        return StreamedResponse(stream(block, count))
+
+    return Route(("GET",), "/long", handler, Access.READ)
+
+
+def slow_reader(serving: Served, path: bytes = b"/long") -> socket.socket:
+    """A client that asks and takes nothing."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect((serving.bound.host, serving.bound.port))
+    client.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    return client
+
+
+async def whole(_request: Request) -> AnyResponse:
+    return Response(b"x" * (16 << 20))
+
+
+@pytest.mark.parametrize("path", [b"/long", b"/whole"])
+def test_a_client_that_takes_too_little_of_an_answer_is_cut_off_and_its_memory_given_back(path: bytes) -> None:
+    async def test() -> int:
+        memory = AnswerMemory(1 << 30)
+        routes = (streaming(b"x" * (1 << 20), 16), Route(("GET",), "/whole", whole, Access.READ))
+        async with served(routes, memory=memory, limits=limits(min_rate=1 << 20, rate_window_s=0.2)) as serving:
+            with slow_reader(serving, path):
+                await eventually(lambda: memory.used > 0)
+                held = memory.used
+                await eventually(lambda: memory.used == 0)
+            return held
+
+    held = in_loop(test())
+    assert held <= (16 << 20 if path == b"/whole" else 1 << 20)
+
+
+def test_a_client_that_takes_an_answer_slowly_but_steadily_gets_all_of_it() -> None:
+    async def test() -> int:
+        routes = (streaming(b"x" * 50_000, 20),)
+        async with served(routes, limits=limits(min_rate=1000, rate_window_s=0.05)) as serving:
+            with slow_reader(serving) as client:
+                client.setblocking(False)
+                loop, received = asyncio.get_running_loop(), 0
+                while received < 1_000_000:
+                    received += len(await loop.sock_recv(client, 20_000))
+                    await asyncio.sleep(0.001)
+                return received
+
+    assert in_loop(test()) >= 1_000_000
+
+
+def test_only_a_block_of_an_answer_is_made_before_the_client_has_taken_the_one_before() -> None:
+    async def test() -> int:
+        made = 0
+
+        async def blocks() -> AsyncGenerator[bytes, None]:
+            nonlocal made
+            for _ in range(100):
+                made += 1
+                yield b"x" * (8 << 20)
+
+        async def handler(_request: Request) -> AnyResponse:
+            return StreamedResponse(blocks())
+
+        memory = AnswerMemory(1 << 30)
+        routes = (Route(("GET",), "/long", handler, Access.READ),)
+        async with served(routes, memory=memory, limits=limits()) as serving:
+            with slow_reader(serving):
+                await eventually(lambda: memory.used > 0)
+                await asyncio.sleep(0.05)
+                return made
+
+    assert in_loop(test()) == 1
+
+
+def test_over_the_limit_requests_are_503_but_health_checks_are_answered() -> None:
+    async def test() -> tuple[bytes, bytes, bytes]:
+        going, go_on = asyncio.Event(), asyncio.Event()
+
+        async def held(_request: Request) -> AnyResponse:
+            going.set()
+            await go_on.wait()
+            return Response.text("held")
+
+        routes = (*ROUTES, Route(("GET",), "/held", held, Access.READ))
+        async with served(routes, limits=limits(connections=1)) as serving:
+            reader, writer = await connected(serving)
+            writer.write(b"GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await going.wait()
+            refused, healthy = await serving.raw(GET), await serving.raw(HEALTH)
+            go_on.set()
+            answer = await answer_of(reader)
+            writer.close()
+            return refused, healthy, answer
+
+    refused, healthy, answer = in_loop(test())
+    assert status_of(refused) == 503
+    assert b"Retry-After: 1" in refused
+    assert b"http.connections" in refused
+    assert status_of(healthy) == 200
+    assert answer.endswith(b"held")
+
+
+def test_a_health_check_gets_a_connection_however_many_others_wait_in_vain() -> None:
+    async def test() -> bytes:
+        async with served(ROUTES, limits=limits(connections=1)) as serving:
+            waiting = [await connected(serving) for _ in range(100)]
+            answer = await serving.raw(HEALTH)
+            for _, writer in waiting:
+                writer.close()
+            return answer
+
+    assert status_of(in_loop(test())) == 200
+
+
+def test_over_the_limit_an_idle_connection_makes_room() -> None:
+    async def test() -> tuple[bytes, bytes]:
+        async with served(ROUTES, limits=limits(connections=1)) as serving:
+            first, first_writer = await connected(serving)
+            first_writer.write(GET)
+            await answer_of(first)
+            # One that has just been answered is left alone for a second.
+            early = await serving.raw(GET)
+            while True:
+                reader, writer = await connected(serving)
+                writer.write(GET)
+                answer = await answer_of(reader)
+                writer.close()
+                if status_of(answer) == 200:
+                    rest = await first.read()
+                    first_writer.close()
+                    return early, rest
+                await asyncio.sleep(0.05)
+
+    early, rest = in_loop(test())
+    assert status_of(early) == 503
+    assert rest == b""
+
+
+def test_over_tls_a_client_that_has_taken_all_is_no_slow_reader(
+    encrypted: HttpSettings, trusting: ssl.SSLContext
+) -> None:
+    async def test() -> None:
+        # Each answer is followed by more windows of the watch than one.
+        given = limits(min_rate=1 << 30, rate_window_s=0.02)
+        routes = (*ROUTES, streaming(b"x" * 200_000, 10))
+        async with served(routes, encrypted, limits=given) as serving, asyncio.timeout(60):
+            reader, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port, ssl=trusting)
+            for _ in range(3):
+                writer.write(GET)
+                assert (await answer_of(reader)).endswith(b"hello")
+                await asyncio.sleep(0.1)
+            writer.write(b"GET /long HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            body = (await reader.read()).partition(b"\r\n\r\n")[2]
+            assert body.count(b"x") == 2_000_000
+            assert body.endswith(b"\r\n0\r\n\r\n")
+            writer.close()
+
+    in_loop(test())

@@ -1,0 +1,47 @@
+"""How much memory answers may take."""
+
+import pytest
+
+from strandline.node.query.answer_memory import AnswerMemory, AnswerMemoryFull, AnswerTooLarge
+
+pytestmark = pytest.mark.unit
+
+
+def test_what_is_leased_counts_until_it_is_released() -> None:
+    memory = AnswerMemory(100)
+    one, other = memory.lease(), memory.lease()
+    one.grow(60)
+    other.grow(40)
+    assert memory.used == 100
+    one.release()
+    one.release()
+    assert memory.used == 40
+    other.shrink(30)
+    assert (memory.used, other.held) == (10, 10)
+
+
+def test_beyond_the_limit_nothing_is_taken_and_the_setting_is_named() -> None:
+    memory = AnswerMemory(100)
+    memory.lease().grow(60)
+    late = memory.lease()
+    with pytest.raises(AnswerMemoryFull, match=r"query\.answer_memory"):
+        late.grow(41)
+    assert (memory.used, late.held) == (60, 0)
+    late.grow(40)
+
+
+def test_an_answer_that_would_never_fit_is_told_apart() -> None:
+    memory = AnswerMemory(100)
+    lease = memory.lease()
+    lease.grow(50)
+    with pytest.raises(AnswerTooLarge, match=r"query\.answer_memory"):
+        lease.grow(51)
+
+
+def test_what_is_there_already_counts_and_is_never_refused() -> None:
+    memory = AnswerMemory(100)
+    lease = memory.lease()
+    lease.hold(150)
+    assert memory.used == 150
+    with pytest.raises(AnswerMemoryFull):
+        memory.lease().grow(1)

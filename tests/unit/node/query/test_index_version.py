@@ -1,0 +1,161 @@
+"""The page on which a shard publishes which version of its lists it gives."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from strandline.index.part_columns import Span
+from strandline.node.query.index_version import (
+    IndexVersion,
+    IndexVersionPage,
+    IndexVersionReader,
+    joined,
+    version_path,
+)
+from strandline.time_range import TimeRange
+
+pytestmark = pytest.mark.unit
+
+SPAN = Span(2, 100, 200)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "page"
+
+
+@pytest.fixture
+def page(file: Path) -> Iterator[IndexVersionPage]:
+    with closing(IndexVersionPage(file)) as made:
+        yield made
+
+
+@pytest.fixture
+def reader(page: IndexVersionPage, file: Path) -> Iterator[IndexVersionReader]:
+    with closing(IndexVersionReader(file)) as made:
+        yield made
+    page.close()
+
+
+def test_lists_that_are_called_otherwise_are_another_version(
+    page: IndexVersionPage, reader: IndexVersionReader
+) -> None:
+    seen = []
+    for lists in ("a", "a", "b", "a"):
+        page.publish(lists, SPAN)
+        version = reader.read()
+        assert version is not None
+        seen.append(version.numbers)
+    assert seen[0] == seen[1]
+    assert len({seen[0], seen[2], seen[3]}) == 3, "a version that is over never comes again"
+
+
+def test_another_span_is_published_of_the_same_version(page: IndexVersionPage, reader: IndexVersionReader) -> None:
+    page.publish("a", SPAN)
+    before = reader.read()
+    page.publish("a", Span(3, 150, 180))
+    assert before is not None
+    assert reader.read() == IndexVersion(before.numbers, 150, 180)
+
+
+def test_before_the_first_word_and_after_a_withdrawal_nothing_is_known(
+    page: IndexVersionPage, reader: IndexVersionReader
+) -> None:
+    assert reader.read() is None
+    page.publish(None, SPAN)
+    assert reader.read() is None
+    page.publish("a", SPAN)
+    page.publish(None, SPAN)
+    assert reader.read() is None
+    page.publish("a", SPAN)
+    assert reader.read() is not None
+
+
+def test_what_is_half_written_is_not_believed(page: IndexVersionPage, reader: IndexVersionReader, file: Path) -> None:
+    page.publish("a", SPAN)
+    first = file.read_bytes()[:32]
+    page.publish("b", Span(2, 300, 400))
+    second = file.read_bytes()[:32]
+    with file.open("r+b", buffering=0) as written:
+        for place in (8, 16, 24):
+            os.pwrite(written.fileno(), second[:place] + first[place:], 0)
+            assert reader.read() is None
+        os.pwrite(written.fileno(), second, 0)
+    assert reader.read() is not None
+
+
+def test_a_page_that_is_closed_withdraws_what_it_said(page: IndexVersionPage, reader: IndexVersionReader) -> None:
+    page.publish("a", SPAN)
+    page.close()
+    assert reader.read() is None
+    page.close()
+    page.publish("b", SPAN)
+    assert reader.read() is None
+
+
+def test_a_new_process_has_a_new_page_and_the_old_one_is_left_as_it_was(
+    page: IndexVersionPage, reader: IndexVersionReader, file: Path
+) -> None:
+    page.publish("a", SPAN)
+    before = reader.read()
+    with closing(IndexVersionPage(file)) as later, closing(IndexVersionReader(file)) as of_later:
+        assert of_later.read() is None
+        later.publish("a", SPAN)
+        after = of_later.read()
+        assert before is not None
+        assert after is not None
+        assert after.numbers != before.numbers, "another process's lists are others, whatever it calls them"
+        assert reader.read() == before
+
+
+@pytest.mark.usefixtures("page")
+def test_only_the_same_user_may_read_a_page(file: Path) -> None:
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_where_no_page_can_be_nothing_is_published_and_nobody_fails(tmp_path: Path) -> None:
+    for path in (None, tmp_path / "missing" / "page"):
+        with closing(IndexVersionPage(path)) as page:
+            page.publish("a", SPAN)
+    with pytest.raises(OSError, match="missing"):
+        IndexVersionReader(tmp_path / "missing" / "page")
+
+
+def test_where_the_disk_is_full_nothing_is_published_and_nobody_fails(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with closing(IndexVersionPage(file)) as page:
+        page.publish("a", SPAN)
+    with pytest.raises(ValueError, match="mmap"):
+        IndexVersionReader(file)
+
+
+def test_the_page_has_a_place_of_its_own_beside_the_socket() -> None:
+    paths = [version_path(Path(f"/run/strandline/{shard}.sock")) for shard in range(20)]
+    assert {path.parent for path in paths} == {Path("/run/strandline")}
+    assert len(set(paths)) == len(paths)
+    assert version_path(Path("/run/socket")) == Path("/run/socket.version")
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "holds"),
+    [(0, 100, True), (0, 99, False), (200, 300, True), (201, 300, False), (150, 160, True), (100, 100, True)],
+)
+def test_a_version_holds_for_ranges_in_which_all_series_were_there(first: int, last: int, holds: bool) -> None:
+    version = IndexVersion((1,), SPAN.last_start, SPAN.first_end)
+    assert version.holds_for(TimeRange(first, last)) is holds
+    assert SPAN.lies_in(first, last) is holds
+    assert version.holds_for(None)
+
+
+def test_several_shards_hold_where_each_of_them_does() -> None:
+    both = joined([IndexVersion((1,), 100, 200), IndexVersion((7,), 50, 150)])
+    assert both == IndexVersion((1, 7), 100, 150)

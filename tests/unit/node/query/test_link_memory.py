@@ -1,0 +1,144 @@
+"""What an answer takes of the memory for answers as it comes over the link; and frames that are not what they say."""
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strandline.errors import StrandlineError
+from strandline.node.query import link_connection, shard_link
+from strandline.node.query.answer_memory import AnswerMemoryFull, AnswerTooLarge
+from strandline.node.query.answers import Answer, TermsAnswer
+from strandline.node.query.frames import MAX_BODY, PREFIX, Message, encode_joined
+from strandline.node.query.link_connection import SHORT
+from strandline.node.query.messages import answer_message
+from strandline.node.query.queries import QueryUnavailable
+from support.links import QUESTION, Linked, Loop, Service, answering, scripted, sending, spoken
+
+pytestmark = pytest.mark.unit
+
+HUGE = PREFIX.pack(b"SLQ1", 64, 1 << 35)
+LONG = TermsAnswer(np.array([0, 1 << 20]), np.zeros(1 << 20, dtype=np.uint8), np.array([7]), more=False)
+SIZE = len(encode_joined(answer_message(LONG)))
+
+
+def claiming(prefix: bytes, seen: list[bytes]) -> Callable[[socket.socket], None]:
+    """Send a prefix, and see what comes then."""
+
+    def script(connection: socket.socket) -> None:
+        assert connection.recv(1 << 16) == QUESTION
+        connection.sendall(prefix)
+        seen.append(connection.recv(1))
+
+    return script
+
+
+def ask_and_hold(linked: Linked, lease: object) -> Answer:
+    return linked.loop.run(linked.link.ask(QUESTION, lease))
+
+
+@pytest.mark.parametrize("is_taken", [False, True], ids=["by one that is too large", "while others take it"])
+def test_memory_is_refused_before_an_answer_is_received_and_the_shard_is_told(
+    path: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch, is_taken: bool
+) -> None:
+    def no_room(*_: object, **__: object) -> None:
+        raise AssertionError("room was made for what was refused")
+
+    limit = (1 << 35) + (1 << 20) if is_taken else 1 << 20
+    with closing(Linked(path, loop, memory=limit)) as linked:
+        other, lease = linked.memory.lease(), linked.memory.lease()
+        other.grow(2 << 20 if is_taken else 10)
+        monkeypatch.setattr(link_connection.np, "empty", no_room)
+        seen: list[bytes] = []
+        refusal: type[StrandlineError] = AnswerMemoryFull if is_taken else AnswerTooLarge
+        with scripted(path, claiming(HUGE, seen)):
+            with pytest.raises(refusal):
+                ask_and_hold(linked, lease)
+            assert (lease.held, linked.memory.used) == (0, other.held)
+        assert seen == [b""], "the connection was closed"
+
+
+@pytest.mark.usefixtures("server")
+def test_a_long_answer_takes_memory_until_it_is_released_and_a_short_one_none(service: Service, linked: Linked) -> None:
+    lease = linked.memory.lease()
+    ask_and_hold(linked, lease)
+    assert linked.memory.used == 0
+    service.answers = lambda *_: LONG
+    for times in (1, 2):
+        ask_and_hold(linked, lease)
+        assert linked.memory.used == lease.held == times * SIZE
+    lease.release()
+    assert linked.memory.used == 0
+
+
+def test_an_answer_that_breaks_off_holds_nothing_once_it_is_released(path: Path, linked: Linked) -> None:
+    frame = encode_joined(answer_message(LONG))
+    lease = linked.memory.lease()
+    with scripted(path, sending(frame[: 2 * SHORT])), pytest.raises(QueryUnavailable):
+        ask_and_hold(linked, lease)
+    assert lease.held == SIZE
+    lease.release()
+    assert linked.memory.used == 0
+
+
+@pytest.mark.usefixtures("server")
+def test_a_long_answer_is_read_beside_the_loop_and_a_short_one_in_it(
+    service: Service, linked: Linked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers = []
+
+    def read(message: object) -> Message:
+        readers.append(threading.current_thread() is threading.main_thread())
+        return decode_frame(message)
+
+    decode_frame = shard_link.decode_frame
+    monkeypatch.setattr(shard_link, "decode_frame", read)
+    linked.ask()
+    service.answers = lambda *_: LONG
+    linked.ask()
+    assert readers == [True, False]
+
+
+def changed(place: int, data: bytes) -> bytes:
+    frame = bytearray(spoken("word"))
+    frame[place : place + len(data)] = data
+    return bytes(frame)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param(b"HTTP/1.1 200 OK\r\n\r\n" * 4, id="http"),
+        pytest.param(changed(0, b"SLP1"), id="another magic"),
+        pytest.param(PREFIX.pack(b"SLQ1", 64, MAX_BODY + 1), id="a length beyond all bounds"),
+        pytest.param(PREFIX.pack(b"SLQ1", 2**32 - 1, 0), id="a header beyond all bounds"),
+        pytest.param(changed(PREFIX.size, b"!"), id="no JSON"),
+        pytest.param(spoken("word").replace(b'"version":3', b'"version":2'), id="another version"),
+        pytest.param(spoken("word").replace(b'"kind"', b'"dink"'), id="no kind"),
+        pytest.param(encode_joined(Message("what", {"warnings": []})), id="no answer"),
+        pytest.param(spoken("word") + b"\0", id="a byte behind it"),
+        pytest.param(spoken("word") + spoken("other"), id="two at once"),
+        pytest.param(
+            encode_joined(Message("series", {"warnings": [], "more": False}, (np.array([0, 9]), np.zeros(1, "u1")))),
+            id="columns that do not fit together",
+        ),
+    ],
+)
+def test_a_frame_that_is_not_what_it_says_makes_a_shard_unavailable(path: Path, linked: Linked, frame: bytes) -> None:
+    with (
+        scripted(path, sending(frame)),
+        pytest.raises(QueryUnavailable, match="shard 3 sent an answer that can't be read"),
+    ):
+        linked.ask()
+
+
+def test_the_next_question_after_a_damaged_frame_goes_over_a_sound_connection(path: Path, linked: Linked) -> None:
+    with scripted(path, sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"), answering("fine")):
+        with pytest.raises(QueryUnavailable):
+            linked.ask()
+        assert linked.ask().warnings == ("fine",)
+        linked.close()

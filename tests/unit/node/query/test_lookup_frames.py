@@ -1,0 +1,140 @@
+"""Look-ups as the front packs them for a shard's JVM: read by somebody who knows the layout only."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.index.matchers import Matcher, MatchOp
+from strandline.node.query.asks import (
+    LABEL_NAMES,
+    LABEL_VALUES,
+    SERIES,
+    Ask,
+    BucketsAsk,
+    CardinalityAsk,
+    LabelNamesAsk,
+    LabelValuesAsk,
+    SamplesAsk,
+    SeriesAsk,
+)
+from strandline.node.query.frames import Message, decode_frame, encode_joined
+from strandline.node.query.index_version import version_path
+from strandline.node.query.lookup_frames import MAX_LOOKUP, lookup_frame, lookups_path
+from strandline.node.supervisor.socket_folder import socket_path
+from strandline.time_range import ALL_TIMES, EARLIEST, LATEST, TimeRange
+from support.lookup_questions import ALWAYS, LookupQuestion, framed
+
+pytestmark = pytest.mark.unit
+
+LONGEST_OF_THE_JVM = 32 << 10
+WORDS = st.text("ab_é\U0001f600 ", min_size=1, max_size=6)
+PLAIN_WORDS = st.text("abc_", min_size=1, max_size=4)
+# Each with what it says of a label.
+PLAIN = st.one_of(
+    st.builds(lambda label, value: (Matcher(label, MatchOp.EQUAL, value), (label, value)), WORDS, WORDS),
+    st.builds(
+        lambda label, values: (
+            Matcher(label, MatchOp.MATCH, "|".join(values)),
+            (label, tuple(values) if len(values) > 1 else values[0]),
+        ),
+        WORDS,
+        st.lists(PLAIN_WORDS, min_size=1, max_size=4),
+    ),
+)
+SELECTORS = st.lists(st.lists(PLAIN, min_size=1, max_size=3), min_size=1, max_size=3)
+RANGES = st.none() | st.tuples(*(st.integers(EARLIEST, LATEST),) * 2).map(lambda two: TimeRange(*sorted(two)))
+LIMITS = st.integers(0, 2**40)
+JOB = (Matcher("job", MatchOp.EQUAL, "a"),)
+
+
+@given(SELECTORS, WORDS, RANGES, LIMITS)
+def test_a_look_up_is_read_as_it_was_asked(
+    selectors: list[list[tuple[Matcher, tuple[str, str]]]], label: str, within: TimeRange | None, limit: int
+) -> None:
+    asked = tuple(tuple(matcher for matcher, _ in selector) for selector in selectors)
+    said = [[one for _, one in selector] for selector in selectors]
+    times = (within.first, within.last) if within is not None else ALWAYS
+    most = min(limit, 2**31 - 1)
+    for ask, kind, of in (
+        (SeriesAsk(asked, within, limit), SERIES, ""),
+        (LabelNamesAsk(asked, within, limit), LABEL_NAMES, ""),
+        (LabelValuesAsk(label, asked, within, limit), LABEL_VALUES, label),
+    ):
+        frame = lookup_frame(ask)
+        assert frame is not None
+        assert LookupQuestion.of(frame) == LookupQuestion(kind, said, of, times, most)
+        assert frame == LookupQuestion(kind, said, of, times, most).frame()
+
+
+@given(st.binary(max_size=40))
+def test_a_look_up_is_a_frame_of_the_link(packed: bytes) -> None:
+    """The slow way makes the same one."""
+    column = np.frombuffer(packed, dtype=np.uint8)
+    assert encode_joined(Message("lookup", {}, (column,))) == framed(packed)
+
+
+def test_the_link_s_own_reader_takes_a_look_up() -> None:
+    frame = lookup_frame(SeriesAsk((JOB,), None, 5))
+    assert frame is not None
+    message = decode_frame(bytearray(frame))
+    assert (message.kind, len(message.columns)) == ("lookup", 1)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        SamplesAsk(JOB, ALL_TIMES, 1, 1),
+        CardinalityAsk((JOB,), None, 1),
+        BucketsAsk(None, 1),
+        SeriesAsk((), None, 1),
+        SeriesAsk(((),), None, 1),
+        SeriesAsk((JOB, ()), None, 1),
+        LabelNamesAsk((), None, 1),
+        LabelValuesAsk("job", (), None, 1),
+        SeriesAsk(((Matcher("job", MatchOp.NOT_EQUAL, "a"),),), None, 1),
+        SeriesAsk(
+            (
+                (
+                    *JOB,
+                    Matcher("job", MatchOp.NOT_MATCH, "a"),
+                ),
+            ),
+            None,
+            1,
+        ),
+        SeriesAsk(((Matcher("job", MatchOp.MATCH, "a.*"),),), None, 1),
+        SeriesAsk(((Matcher("job", MatchOp.MATCH, "a|"),),), None, 1),
+        SeriesAsk(((Matcher("job", MatchOp.EQUAL, ""),),), None, 1),
+    ],
+    ids=repr,
+)
+def test_what_is_more_than_the_values_of_labels_is_no_look_up(ask: Ask) -> None:
+    assert lookup_frame(ask) is None
+
+
+def test_a_range_that_ends_before_it_begins_is_not_taken_for_all_times() -> None:
+    assert lookup_frame(SeriesAsk((JOB,), TimeRange(5, 5), 1)) is not None
+    assert lookup_frame(SeriesAsk((JOB,), TimeRange(5, 4), 1)) is None
+
+
+@pytest.mark.parametrize("of_label", [0, 100, MAX_LOOKUP - 30, 20_000, 32_766])
+def test_a_look_up_is_never_longer_than_the_jvm_takes(of_label: int) -> None:
+    """It hangs up on a longer one, and nobody asks it again for a while."""
+    taken = set()
+    for length in (1, 100, 1000, MAX_LOOKUP - 100 - 30, MAX_LOOKUP, 32_000):
+        selectors = ((Matcher("job", MatchOp.EQUAL, "v" * length),),)
+        frame = lookup_frame(LabelValuesAsk("l" * of_label, selectors, None, 1))
+        assert frame is None or len(frame) <= LONGEST_OF_THE_JVM
+        taken.add(frame is not None)
+    assert taken == ({True, False} if of_label < MAX_LOOKUP else {False})
+
+
+def test_each_shard_has_places_of_its_own_for_its_link_its_look_ups_and_its_version() -> None:
+    links = [socket_path(Path("/run/strandline"), shard) for shard in range(200)]
+    beside = [place(link) for link in links for place in (lookups_path, version_path)]
+    assert {one.parent for one in beside} == {Path("/run/strandline")}
+    assert len({*links, *beside}) == 3 * len(links)
+    assert all(len(lookups_path(link).name) <= len(link.name) for link in links), "the kernel allows no long paths"

@@ -1,0 +1,387 @@
+"""The front's end of the link: what it brings over, and what happens when the shard goes away or the asker does."""
+
+import asyncio
+import socket
+import threading
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strandline.clock import wait_until
+from strandline.index.part_columns import Span
+from strandline.node.query.answers import Answer, BucketsAnswer, TermsAnswer
+from strandline.node.query.asks import Ask, LabelValuesAsk
+from strandline.node.query.frames import encode_joined
+from strandline.node.query.link_connection import SHORT
+from strandline.node.query.link_server import LinkServer
+from strandline.node.query.messages import QueryFailed, answer_message
+from strandline.node.query.queries import (
+    Cancellation,
+    QueryCancelled,
+    QueryScope,
+    QueryTimedOut,
+    QueryTooLarge,
+    QueryUnavailable,
+)
+from strandline.node.query.shard_queries import ShardQueries
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from support.links import (
+    ASK,
+    CLOCK,
+    WAIT_S,
+    Linked,
+    Loop,
+    Service,
+    answering,
+    nobody_waits,
+    scripted,
+    sending,
+    spoken,
+)
+from support.query_worlds import FixedStanding
+
+pytestmark = pytest.mark.unit
+
+SPAN = Span(3, 10, 20)
+
+
+def terms_of_size(size: int) -> TermsAnswer:
+    """An answer whose frame has so many bytes."""
+    length = size - 300
+    while True:
+        data = np.arange(length, dtype=np.uint8)
+        answer = TermsAnswer(np.array([0, length]), data, np.array([7]), more=False)
+        if len(encode_joined(answer_message(answer))) == size:
+            return answer
+        length += 1
+
+
+@pytest.mark.usefixtures("server")
+def test_each_of_many_tasks_gets_the_answer_to_its_own_question(linked: Linked) -> None:
+    asks = [LabelValuesAsk(f"label {number}", (), None, number) for number in range(200)]
+
+    async def all_at_once() -> list[Answer]:
+        return await asyncio.gather(*map(linked.asked, asks))
+
+    assert [answer.warnings for answer in linked.loop.run(all_at_once())] == [(repr(ask),) for ask in asks]
+
+
+@pytest.mark.usefixtures("server")
+def test_a_connection_is_used_again(service: Service, linked: Linked) -> None:
+    threads = set[int]()
+
+    def answer(_ask: Ask, _cancellation: Cancellation) -> BucketsAnswer:
+        threads.add(threading.get_ident())
+        return BucketsAnswer(())
+
+    service.answers = answer
+    for _ in range(5):
+        linked.ask()
+    # The shard has a thread for each connection.
+    assert len(threads) == 1
+
+
+def test_no_more_connections_are_kept_than_are_likely_to_be_used(server: LinkServer, linked: Linked) -> None:
+    async def many() -> None:
+        await asyncio.gather(*(linked.asked() for _ in range(60)))
+
+    linked.loop.run(many())
+    assert wait_until(lambda: len(server._connections) <= 16, timeout=WAIT_S, clock=CLOCK)
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("size", [SHORT - 8, SHORT, SHORT + 8, 5_000_000])
+def test_an_answer_of_any_size_arrives_whole(service: Service, linked: Linked, size: int) -> None:
+    sent = terms_of_size(size)
+    service.answers = lambda *_: sent
+
+    async def two() -> list[Answer]:
+        return await asyncio.gather(linked.asked(), linked.asked())
+
+    for _ in range(2):
+        for answer in linked.loop.run(two()):
+            assert isinstance(answer, TermsAnswer)
+            assert (answer.data == sent.data).all()
+            assert answer.counts.tolist() == [7]
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("size", [1000, SHORT + 8])
+def test_an_answer_that_was_received_is_not_written_over_by_the_next_one(
+    service: Service, linked: Linked, size: int
+) -> None:
+    sent = terms_of_size(size)
+    service.answers = lambda *_: sent
+    first = linked.ask()
+    service.answers = lambda *_: replace(sent, data=sent.data[::-1])
+    second = linked.ask()
+    assert isinstance(first, TermsAnswer)
+    assert isinstance(second, TermsAnswer)
+    assert (first.data == sent.data).all()
+    assert (second.data == sent.data[::-1]).all()
+
+
+@pytest.mark.parametrize("piece", [1, 15, 16, 40])
+def test_an_answer_that_comes_in_pieces_is_put_together(path: Path, linked: Linked, piece: int) -> None:
+    frame = spoken("word")
+    pieces = [frame[first : first + piece] for first in range(0, len(frame), piece)]
+
+    async def fed() -> Answer:
+        """Each piece after the one before has been taken."""
+        came: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+        server = await asyncio.start_unix_server(lambda _, writer: came.put_nowait(writer), str(path))
+        asking = asyncio.ensure_future(linked.asked())
+        writer = await came.get()
+        for one in pieces:
+            assert not asking.done()
+            writer.write(one)
+            await writer.drain()
+            await asyncio.sleep(0)
+        answer = await asking
+        writer.close()
+        server.close()
+        return answer
+
+    assert linked.loop.run(fed()).warnings == ("word",)
+
+
+@pytest.mark.usefixtures("server")
+def test_errors_are_raised_here_and_the_link_goes_on(service: Service, linked: Linked) -> None:
+    def too_large(*_: object) -> Answer:
+        raise QueryTooLarge("far too much", remedy="Ask for less")
+
+    def surprised(*_: object) -> Answer:
+        raise ZeroDivisionError("a secret")
+
+    service.answers = too_large
+    with pytest.raises(QueryTooLarge, match=r"far too much\. Ask for less"):
+        linked.ask()
+    service.answers = surprised
+    with pytest.raises(QueryFailed, match="ZeroDivisionError") as caught:
+        linked.ask()
+    assert "secret" not in str(caught.value)
+    service.answers = lambda *_: BucketsAnswer((), ("fine",))
+    assert linked.ask().warnings == ("fine",)
+
+
+def test_a_task_that_is_cancelled_ends_the_shard_s_work(service: Service, server: LinkServer, linked: Linked) -> None:
+    service.answers = service.work_until_given_up
+
+    async def given_up() -> None:
+        asking = asyncio.ensure_future(linked.asked())
+        await asyncio.to_thread(service.begun.wait, WAIT_S)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert await asyncio.to_thread(service.over.wait, WAIT_S)
+
+    linked.loop.run(given_up())
+    assert [type(error) for error in service.ended] == [QueryCancelled]
+    assert wait_until(lambda: not server._connections, timeout=WAIT_S, clock=CLOCK)
+
+
+@pytest.mark.usefixtures("server")
+def test_a_query_that_takes_too_long_ends_on_both_sides(service: Service, linked: Linked) -> None:
+    service.answers = service.work_until_given_up
+    standing = FixedStanding({3: ShardStanding(3, ProcessState.RUNNING)})
+    queries = ShardQueries(lambda: {3: linked.link}, standing, linked.workers, concurrency=1)
+    with pytest.raises(QueryTimedOut, match=r"took longer than 0\.1 s"):
+        linked.loop.run(queries.buckets(ASK, QueryScope(0.1, linked.memory.lease())))
+    assert service.over.wait(WAIT_S)
+
+
+def test_where_nobody_listens_the_shard_is_not_running(linked: Linked) -> None:
+    with pytest.raises(QueryUnavailable, match="shard 3 is not running"):
+        linked.ask()
+
+
+def test_questions_go_on_after_the_shard_was_started_again(service: Service, path: Path, linked: Linked) -> None:
+    """The loop stands still meanwhile: what was kept breaks only as the question is sent."""
+    for _ in range(3):
+        with LinkServer(path, service, CLOCK):
+            assert linked.ask().warnings
+            assert linked.ask().warnings
+    with pytest.raises(QueryUnavailable):
+        linked.ask()
+
+
+def test_a_question_that_a_kept_connection_swallowed_is_asked_again(path: Path, linked: Linked) -> None:
+    """The process ends between the last look at the connection and its reading of the question."""
+    with scripted(path, answering("first"), answering("second")):
+        assert linked.ask().warnings == ("first",)
+        assert linked.ask().warnings == ("second",)
+        linked.close()
+
+
+def test_a_question_is_asked_again_only_once(path: Path, linked: Linked) -> None:
+    with scripted(path, answering("first"), answering()) as listener:
+        assert linked.ask().warnings == ("first",)
+        with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
+            linked.ask()
+        assert nobody_waits(listener)
+
+
+FRAME = spoken("a word that makes it longer")
+
+
+@pytest.mark.parametrize("sent", [0, 1, 15, 16, 40, len(FRAME) - 1], ids=lambda sent: f"{sent} bytes")
+def test_a_shard_that_ends_in_the_middle_of_an_answer_is_an_error(path: Path, linked: Linked, sent: int) -> None:
+    with (
+        scripted(path, sending(FRAME[:sent])) as listener,
+        pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"),
+    ):
+        linked.ask()
+    assert listener.fileno() == -1
+
+
+def test_an_answer_that_has_begun_is_not_asked_for_again(path: Path, linked: Linked) -> None:
+    def begins_a_second_one(connection: object) -> None:
+        answering("first")(connection)  # reads the second question, too
+        connection.sendall(FRAME[:20])
+
+    with scripted(path, begins_a_second_one) as listener:
+        assert linked.ask().warnings == ("first",)
+        with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
+            linked.ask()
+        assert nobody_waits(listener)
+
+
+def test_what_came_unasked_ends_its_connection(path: Path, linked: Linked) -> None:
+    def talks_on(connection: object) -> None:
+        answering("first")(connection)
+
+    def unasked(connection: object) -> None:
+        assert connection.recv(1 << 16)
+        connection.sendall(spoken("first"))
+        is_kept.wait(WAIT_S)
+        connection.sendall(spoken("unasked"))
+        assert connection.recv(1 << 16) == b""
+
+    is_kept = threading.Event()
+    with scripted(path, unasked, talks_on):
+        assert linked.ask().warnings == ("first",)
+        is_kept.set()
+
+        async def until_it_is_closed() -> None:
+            while linked.link._link.newest().is_open:
+                await asyncio.sleep(0)
+
+        linked.loop.run(until_it_is_closed())
+        assert linked.ask().warnings == ("first",)
+        linked.close()
+
+
+def test_closing_the_server_gives_up_what_is_worked_on(service: Service, path: Path, linked: Linked) -> None:
+    service.answers = service.work_until_given_up
+    with LinkServer(path, service, CLOCK) as server:
+
+        async def closed_meanwhile() -> None:
+            asking = asyncio.ensure_future(linked.asked())
+            await asyncio.to_thread(service.begun.wait, WAIT_S)
+            await asyncio.to_thread(server.close)
+            with pytest.raises(QueryUnavailable, match="shard 3 ended"):
+                await asking
+
+        linked.loop.run(closed_meanwhile())
+    assert service.over.wait(WAIT_S)
+
+
+def test_a_shard_with_too_many_connections_is_unavailable(service: Service, path: Path, linked: Linked) -> None:
+    with LinkServer(path, service, CLOCK, most_connections=0), pytest.raises(QueryUnavailable, match="shard"):
+        linked.ask()
+
+
+def test_a_shard_that_takes_no_connections_is_unavailable_and_not_said_to_be_gone(path: Path, loop: Loop) -> None:
+    with socket.socket(socket.AF_UNIX) as listener, ExitStack() as waiting:
+        listener.bind(str(path))
+        listener.listen(0)
+        while fills(waiting.enter_context(socket.socket(socket.AF_UNIX)), path):
+            pass
+        linked = waiting.enter_context(closing(Linked(path, loop)))
+        with pytest.raises(QueryUnavailable, match="shard 3") as caught:
+            linked.ask()
+    assert "not running" not in str(caught.value)
+
+
+def fills(connection: socket.socket, path: Path) -> bool:
+    """Whether one more may wait to be taken."""
+    connection.setblocking(False)
+    return connection.connect_ex(str(path)) == 0
+
+
+def test_a_link_that_was_closed_keeps_no_connection(server: LinkServer, linked: Linked) -> None:
+    async def closed_meanwhile() -> None:
+        asking = asyncio.ensure_future(linked.asked())
+        await asyncio.sleep(0)
+        linked.link.close()
+        assert (await asking).warnings
+
+    linked.loop.run(closed_meanwhile())
+    assert wait_until(lambda: not server._connections, timeout=WAIT_S, clock=CLOCK)
+
+
+class TestIndexVersion:
+    @pytest.mark.usefixtures("server")
+    def test_what_the_shard_publishes_is_seen_at_once(self, service: Service, linked: Linked) -> None:
+        assert linked.link.index_version() is None
+        linked.ask()
+        assert linked.link.index_version() is None, "nothing was published yet"
+        service.page.publish("one", SPAN)
+        first = linked.link.index_version()
+        assert first is not None
+        assert (first.last_start, first.first_end) == (10, 20)
+        service.page.publish("two", SPAN)
+        second = linked.link.index_version()
+        assert second is not None
+        assert second.numbers != first.numbers
+        service.page.publish(None, SPAN)
+        assert linked.link.index_version() is None
+
+    def test_nothing_holds_any_more_once_the_process_has_ended(
+        self, service: Service, path: Path, linked: Linked
+    ) -> None:
+        with LinkServer(path, service, CLOCK):
+            linked.ask()
+            service.page.publish("one", SPAN)
+            before = linked.link.index_version()
+            assert before is not None
+        # It was killed: its page still says what it said last.
+        linked.loop.run(asyncio.to_thread(lambda: None))
+        assert linked.link.index_version() is None
+        another = Service(path)
+        with closing(another.page), LinkServer(path, another, CLOCK):
+            linked.ask()
+            another.page.publish("one", SPAN)
+            after = linked.link.index_version()
+            assert after is not None
+            assert after.numbers != before.numbers, "another process's lists are others, whatever it calls them"
+
+    def test_the_page_of_a_new_process_is_read_though_nobody_missed_the_old_one(
+        self, service: Service, path: Path, linked: Linked
+    ) -> None:
+        with LinkServer(path, service, CLOCK):
+            linked.ask()
+            service.page.publish("old", SPAN)
+        another = Service(path)
+        with closing(another.page), LinkServer(path, another, CLOCK):
+            linked.ask()
+            assert linked.link.index_version() is None
+            another.page.publish("new", SPAN)
+            assert linked.link.index_version() is not None
+
+    def test_where_a_process_publishes_nothing_nothing_is_known(self, path: Path, linked: Linked) -> None:
+        with LinkServer(path, Service(), CLOCK):
+            assert linked.ask(ASK).warnings
+            assert linked.link.index_version() is None
+
+    @pytest.mark.usefixtures("server")
+    def test_a_link_that_was_closed_reads_none(self, service: Service, linked: Linked) -> None:
+        linked.ask()
+        service.page.publish("one", SPAN)
+        assert linked.link.index_version() is not None
+        linked.close()
+        assert linked.link.index_version() is None
+        linked.close()

@@ -1,0 +1,186 @@
+"""Look-ups that a link takes to the shard's JVM: those it answers, and when it is left alone."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import wait_until
+from strandline.index.matchers import Matcher, MatchOp
+from strandline.node.query.answers import Answer
+from strandline.node.query.asks import SeriesAsk
+from strandline.node.query.frames import Message, encode_joined
+from strandline.node.query.lookup_frames import lookup_frame, lookups_path
+from support.links import CLOCK, WAIT_S, Linked, answering, nobody_waits, scripted, sending, spoken
+
+pytestmark = pytest.mark.unit
+
+FRAME = lookup_frame(SeriesAsk(((Matcher("job", MatchOp.EQUAL, "a"),),), None, 5)) or b""
+DECLINED = encode_joined(Message("declined", {}))
+MOST = 16
+PAUSE_S = 1.0
+
+
+@pytest.fixture
+def jvm(path: Path) -> Path:
+    """Where the JVM listens, if it does."""
+    return lookups_path(path)
+
+
+class Listener:
+    """A JVM of which the test takes the connections itself."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+
+    async def next(self) -> socket.socket:
+        """The next connection, with a look-up that has come over it."""
+        return await asyncio.to_thread(self._next)
+
+    def _next(self) -> socket.socket:
+        connection, _ = self.listener.accept()
+        connection.settimeout(WAIT_S)
+        assert connection.recv(1 << 16) == FRAME
+        return connection
+
+
+@pytest.fixture
+def listener(jvm: Path) -> Iterator[Listener]:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(jvm))
+        made.listen()
+        made.settimeout(WAIT_S)
+        yield Listener(made)
+
+
+def is_answered_again(linked: Linked) -> bool:
+    return wait_until(lambda: linked.look_up(FRAME) is not None, timeout=WAIT_S, clock=CLOCK)
+
+
+def test_what_the_jvm_answers_is_the_answer(jvm: Path, linked: Linked) -> None:
+    with scripted(jvm, answering("one", "two")):
+        assert [answer.warnings for answer in (linked.look_up(FRAME), linked.look_up(FRAME)) if answer] == [
+            ("one",),
+            ("two",),
+        ]
+        linked.close()
+
+
+def test_what_it_declines_is_none_and_the_next_look_up_goes_over_the_same_connection(jvm: Path, linked: Linked) -> None:
+    def declines(connection: socket.socket) -> None:
+        assert connection.recv(1 << 16) == FRAME
+        connection.sendall(DECLINED)
+        answering("found")(connection)
+
+    with scripted(jvm, declines):
+        assert linked.look_up(FRAME) is None
+        answer = linked.look_up(FRAME)
+        assert answer is not None
+        assert answer.warnings == ("found",)
+        linked.close()
+
+
+def test_a_jvm_that_does_not_listen_is_left_alone_for_a_second(jvm: Path, linked: Linked) -> None:
+    assert linked.look_up(FRAME) is None
+    since = CLOCK.monotonic()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(jvm))
+        listener.listen()
+        assert linked.look_up(FRAME) is None
+        assert nobody_waits(listener)
+    jvm.unlink()
+    with scripted(jvm, answering("one")):
+        assert is_answered_again(linked)
+        assert CLOCK.monotonic() - since >= PAUSE_S
+        linked.close()
+
+
+@pytest.mark.parametrize("sent", [b"", DECLINED[:10]], ids=["full", "ends"])
+def test_a_jvm_that_hangs_up_is_left_alone_for_a_second(jvm: Path, linked: Linked, sent: bytes) -> None:
+    with scripted(jvm, sending(sent), answering("one")) as listener:
+        assert linked.look_up(FRAME) is None
+        since = CLOCK.monotonic()
+        assert linked.look_up(FRAME) is None
+        assert listener.fileno() != -1
+        assert is_answered_again(linked)
+        assert CLOCK.monotonic() - since >= PAUSE_S / 2
+        linked.close()
+
+
+def test_a_jvm_that_was_started_again_is_asked_over_a_new_connection_at_once(jvm: Path, linked: Linked) -> None:
+    with scripted(jvm, answering("one"), answering("two")):
+        for word in ("one", "two"):
+            answer = linked.look_up(FRAME)
+            assert answer is not None
+            assert answer.warnings == (word,)
+        linked.close()
+
+
+def test_a_damaged_answer_is_none_and_the_jvm_is_asked_again(jvm: Path, linked: Linked) -> None:
+    with scripted(jvm, sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"), answering("fine")):
+        assert linked.look_up(FRAME) is None
+        assert linked.look_up(FRAME) is not None
+        linked.close()
+
+
+def test_more_than_sixteen_at_once_go_the_other_way(listener: Listener, linked: Linked) -> None:
+    async def many() -> list[Answer | None]:
+        with ExitStack() as taken:
+            asking = [asyncio.ensure_future(linked.looked_up(FRAME)) for _ in range(MOST)]
+            connections = [taken.enter_context(await listener.next()) for _ in range(MOST)]
+            assert await linked.looked_up(FRAME) is None, "one too many"
+            assert nobody_waits(listener.listener)
+            connections[3].sendall(spoken("early"))
+            done, _ = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+            # As soon as one has its answer, there is room for another one.
+            one_more = asyncio.ensure_future(linked.looked_up(FRAME))
+            assert await asyncio.to_thread(connections[3].recv, 1 << 16) == FRAME
+            for connection in connections:
+                connection.sendall(spoken("late"))
+            assert [task.result().warnings for task in done] == [("early",)]
+            return [await one_more, *await asyncio.gather(*asking)]
+
+    answers = linked.loop.run(many())
+    assert sorted(answer.warnings[0] for answer in answers if answer) == ["early"] + ["late"] * MOST
+    linked.close()
+
+
+def test_a_look_up_that_is_cancelled_is_hung_up_on_and_makes_room(listener: Listener, linked: Linked) -> None:
+    async def cancelled() -> None:
+        for _ in range(2 * MOST):
+            asking = asyncio.ensure_future(linked.looked_up(FRAME))
+            with await listener.next() as connection:
+                asking.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await asking
+                assert await asyncio.to_thread(connection.recv, 1) == b""
+
+    linked.loop.run(cancelled())
+    linked.close()
+
+
+@pytest.mark.usefixtures("server")
+def test_questions_go_to_the_process_whatever_the_jvm_does(jvm: Path, linked: Linked) -> None:
+    assert linked.look_up(FRAME) is None
+    assert linked.ask().warnings
+    assert not jvm.exists()
+
+
+def test_look_ups_do_not_wait_for_each_other(listener: Listener, linked: Linked) -> None:
+    async def two() -> tuple[Answer | None, Answer | None]:
+        first = asyncio.ensure_future(linked.looked_up(FRAME))
+        with await listener.next() as held:
+            second = asyncio.ensure_future(linked.looked_up(FRAME))
+            with await listener.next() as other:
+                other.sendall(spoken("second"))
+                later = await second
+                assert not first.done()
+                held.sendall(spoken("first"))
+                return await first, later
+
+    answers = linked.loop.run(two())
+    assert [answer.warnings for answer in answers if answer] == [("first",), ("second",)]
+    linked.close()

@@ -1,0 +1,376 @@
+"""Queries to several shards: who is asked, how many at a time, and what becomes of an answer when some have none."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from strandline.index.cardinality import ValueCardinality
+from strandline.index.documents import encode_part_key
+from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
+from strandline.node.query.answer_memory import AnswerMemory, AnswerMemoryFull, MemoryLease
+from strandline.node.query.answers import Answer, BucketsAnswer, CardinalityAnswer, KeyBytes, SeriesAnswer, TermsAnswer
+from strandline.node.query.asks import Ask, BucketsAsk, CardinalityAsk, LabelNamesAsk, SeriesAsk
+from strandline.node.query.frames import decode_frame
+from strandline.node.query.index_version import IndexVersion
+from strandline.node.query.link_connection import SHORT
+from strandline.node.query.messages import QueryFailed, ask_of
+from strandline.node.query.queries import QueryScope, QueryTimedOut, QueryTooLarge, QueryUnavailable
+from strandline.node.query.shard_queries import ShardQueries
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.workers import Workers
+from support.links import Loop
+from support.lookup_questions import LookupQuestion
+from support.query_worlds import labels_of
+
+pytestmark = pytest.mark.unit
+
+BUCKETS = BucketsAsk(None, 5)
+LOOKUP = SeriesAsk(((Matcher("job", MatchOp.EQUAL, "a"),),), None, 5)
+EVERY = SeriesAsk(((Matcher("job", MatchOp.MATCH, ".+"),),), None, 5)
+Asked = Callable[[Ask, MemoryLease], Awaitable[Answer]]
+
+
+def series(*values: str) -> SeriesAnswer:
+    keys = [encode_part_key({"job": value}) for value in values]
+    offsets = np.cumsum([0, *map(len, keys)], dtype=np.int64)
+    return SeriesAnswer(KeyBytes(offsets, np.frombuffer(b"".join(keys), dtype=np.uint8)), more=False)
+
+
+def jobs(answer: Answer) -> list[str]:
+    assert isinstance(answer, SeriesAnswer)
+    return [dict(labels)["job"] for labels in labels_of(answer.keys)]
+
+
+def saying(answer: Answer) -> Asked:
+    async def asked(_ask: Ask, _memory: MemoryLease) -> Answer:
+        return answer
+
+    return asked
+
+
+def raising(error: Exception) -> Asked:
+    async def asked(_ask: Ask, _memory: MemoryLease) -> Answer:
+        raise error
+
+    return asked
+
+
+class Held:
+    """An answer that comes when the test lets it."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer, self.begun, self.over, self.cancelled = answer, asyncio.Event(), asyncio.Event(), 0
+
+    async def __call__(self, _ask: Ask, _memory: MemoryLease) -> Answer:
+        self.begun.set()
+        try:
+            await self.over.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return self.answer
+
+
+class Client:
+    """A `ShardClient` that answers as the test says."""
+
+    def __init__(self, asked: Asked, looked_up: Answer | None = None, version: IndexVersion | None = None) -> None:
+        self.asked, self.looked_up, self.version = asked, looked_up, version
+        self.asks: list[tuple[Ask, float]] = []
+        self.lookups: list[LookupQuestion] = []
+
+    async def look_up(self, frame: bytes, _memory: MemoryLease) -> Answer | None:
+        self.lookups.append(LookupQuestion.of(frame))
+        return self.looked_up
+
+    async def ask(self, frame: bytes, memory: MemoryLease) -> Answer:
+        self.asks.append(ask_of(decode_frame(bytearray(frame))))
+        return await self.asked(self.asks[-1][0], memory)
+
+    def index_version(self) -> IndexVersion | None:
+        return self.version
+
+
+class Node:
+    """Shards, from 0 on, and the queries over them."""
+
+    def __init__(self, loop: Loop, *clients: Client, concurrency: int = 4, memory: int = 1 << 30) -> None:
+        self.loop, self.memory, self.workers = loop, AnswerMemory(memory), Workers(1)
+        self.clients = dict(enumerate(clients))
+        self.standings = tuple(ShardStanding(shard, ProcessState.RUNNING) for shard in self.clients)
+        self.queries = ShardQueries(lambda: self.clients, self, self.workers, concurrency=concurrency)
+
+    def shards(self) -> tuple[ShardStanding, ...]:
+        return self.standings
+
+    def scope(self, seconds: float = 30.0) -> QueryScope:
+        return QueryScope(seconds, self.memory.lease())
+
+    def series(self, ask: SeriesAsk = EVERY, seconds: float = 30.0) -> SeriesAnswer:
+        return self.loop.run(self.queries.series(ask, self.scope(seconds)))
+
+    def buckets(self, seconds: float = 30.0) -> BucketsAnswer:
+        return self.loop.run(self.queries.buckets(BUCKETS, self.scope(seconds)))
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    with closing(Loop()) as made:
+        yield made
+
+
+def test_all_shards_are_asked_and_told_how_long_it_may_take(loop: Loop) -> None:
+    node = Node(loop, Client(saying(series("a", "c"))), Client(saying(series("b"))))
+    assert jobs(node.series(seconds=7.5)) == ["a", "b", "c"]
+    assert [client.asks for client in node.clients.values()] == [[(EVERY, 7.5)]] * 2
+    assert all(client.lookups == [] for client in node.clients.values())
+
+
+def test_what_a_jvm_declines_is_asked_of_its_process_only(loop: Loop) -> None:
+    looks, declines = Client(saying(series("never")), series("a")), Client(saying(series("b")))
+    node = Node(loop, looks, declines)
+    assert jobs(node.series(LOOKUP)) == ["a", "b"]
+    assert (looks.asks, declines.asks) == ([], [(LOOKUP, 30.0)])
+    assert looks.lookups == declines.lookups == [LookupQuestion("series", [[("job", "a")]], limit=5)]
+
+
+def test_heavy_queries_at_the_limit_do_not_hold_up_look_ups(loop: Loop) -> None:
+    async def run() -> None:
+        held = Held(BucketsAnswer(()))
+        node = Node(loop, Client(held, series("a")), concurrency=1)
+        heavy = asyncio.ensure_future(node.queries.buckets(BUCKETS, node.scope()))
+        await held.begun.wait()
+        waiting = asyncio.ensure_future(node.queries.buckets(BUCKETS, node.scope()))
+        assert jobs(await node.queries.series(LOOKUP, node.scope())) == ["a"]
+        assert len(node.clients[0].asks) == 1, "the other one waits for its turn"
+        held.over.set()
+        await asyncio.gather(heavy, waiting)
+        assert len(node.clients[0].asks) == 2
+
+    loop.run(run())
+
+
+def test_a_look_up_that_is_declined_waits_for_its_turn_as_others_do(loop: Loop) -> None:
+    async def run() -> None:
+        held = Held(series("a"))
+        node = Node(loop, Client(held), concurrency=1)
+        first = asyncio.ensure_future(node.queries.series(LOOKUP, node.scope()))
+        await held.begun.wait()
+        with pytest.raises(QueryTimedOut, match=r"took longer than 0\.02 s"):
+            await node.queries.series(LOOKUP, node.scope(0.02))
+        assert len(node.clients[0].asks) == 1
+        held.over.set()
+        assert jobs(await first) == ["a"]
+        assert jobs(await node.queries.series(LOOKUP, node.scope())) == ["a"], "its turn came back"
+
+    loop.run(run())
+
+
+def test_a_new_limit_holds_for_queries_from_then_on(loop: Loop) -> None:
+    async def run() -> None:
+        held = Held(BucketsAnswer(()))
+        node = Node(loop, Client(held), concurrency=1)
+        first = asyncio.ensure_future(node.queries.buckets(BUCKETS, node.scope()))
+        await held.begun.wait()
+        node.queries.reload(concurrency=1)
+        held.begun.clear()
+        second = asyncio.ensure_future(node.queries.buckets(BUCKETS, node.scope()))
+        await held.begun.wait()
+        held.over.set()
+        await asyncio.gather(first, second)
+
+    loop.run(run())
+
+
+def test_a_query_that_takes_too_long_is_given_up_everywhere_and_names_the_seconds(loop: Loop) -> None:
+    async def run() -> None:
+        held = [Held(BucketsAnswer(())), Held(BucketsAnswer(()))]
+        node = Node(loop, *map(Client, held))
+        with pytest.raises(QueryTimedOut, match=r"took longer than 0\.05 s") as caught:
+            await node.queries.buckets(BUCKETS, node.scope(0.05))
+        assert "query.timeout" in caught.value.remedy
+        assert [one.cancelled for one in held] == [1, 1]
+
+    loop.run(run())
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_query_whose_task_is_cancelled_is_given_up_everywhere(loop: Loop, shards: int) -> None:
+    async def run() -> None:
+        held = [Held(BucketsAnswer(())) for _ in range(shards)]
+        node = Node(loop, *map(Client, held), concurrency=1)
+        asking = asyncio.ensure_future(node.queries.buckets(BUCKETS, node.scope()))
+        for one in held:
+            await one.begun.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert [one.cancelled for one in held] == [1] * shards
+        for one in held:
+            one.over.set()
+        await node.queries.buckets(BUCKETS, node.scope())
+
+    loop.run(run())
+
+
+@pytest.mark.parametrize(
+    ("error", "warning"),
+    [
+        (QueryUnavailable("shard 1 is on fire"), "shard 1 is on fire: the answer lacks its series"),
+        (QueryFailed("nobody knows"), "shard 1: nobody knows: the answer lacks its series"),
+    ],
+    ids=["unavailable", "failed"],
+)
+def test_a_shard_s_own_trouble_is_a_warning_while_another_answers(loop: Loop, error: Exception, warning: str) -> None:
+    node = Node(loop, Client(saying(replace(series("a"), warnings=("own",)))), Client(raising(error)))
+    answer = node.series()
+    assert (jobs(answer), answer.warnings) == (["a"], ("own", warning))
+    alone = Node(loop, Client(raising(QueryUnavailable("shard 0 is gone"))), Client(raising(error)))
+    with pytest.raises(QueryUnavailable, match="shard 0 is gone; shard 1"):
+        alone.series()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [InvalidMatcher("no matcher"), QueryTooLarge("too much"), AnswerMemoryFull("full"), ZeroDivisionError("a bug")],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_is_wrong_with_the_query_ends_it_in_all_shards(loop: Loop, error: Exception) -> None:
+    async def run() -> None:
+        held = Held(series("a"))
+
+        async def fails(_ask: Ask, _memory: MemoryLease) -> Answer:
+            await held.begun.wait()
+            raise error
+
+        node = Node(loop, Client(held), Client(fails))
+        with pytest.raises(type(error)) as caught:
+            await node.queries.series(EVERY, node.scope())
+        assert caught.value is error
+        assert held.cancelled == 1
+
+    loop.run(run())
+
+
+def test_an_answer_to_something_else_is_trouble(loop: Loop) -> None:
+    node = Node(loop, Client(saying(series("a"))), Client(saying(BucketsAnswer(()))))
+    assert node.series().warnings == ("shard 1 answered something else than was asked: the answer lacks its series",)
+
+
+def test_a_node_without_shards_says_so(loop: Loop) -> None:
+    with pytest.raises(QueryUnavailable, match="no shards"):
+        Node(loop).series(LOOKUP)
+
+
+def test_shards_that_come_or_change_are_seen(loop: Loop) -> None:
+    node = Node(loop, Client(saying(series("a"))))
+    assert jobs(node.series()) == ["a"]
+    node.clients = {**node.clients, 1: Client(saying(series("b")))}
+    assert jobs(node.series()) == ["a", "b"]
+    node.standings = (ShardStanding(0, ProcessState.DOWN, reason="its disk is full"),)
+    answer = node.series()
+    assert (jobs(answer), answer.warnings) == (
+        ["b"],
+        ("shard 0 is down (its disk is full): the answer lacks its series",),
+    )
+
+
+def test_tops_of_several_shards_are_made_of_longer_ones(loop: Loop) -> None:
+    top = tuple(ValueCardinality("job", str(number), 10 - number) for number in range(3))
+
+    def ask(*clients: Client) -> CardinalityAnswer:
+        node = Node(loop, *clients)
+        return loop.run(node.queries.cardinality(CardinalityAsk((), None, 2), node.scope()))
+
+    def client() -> Client:
+        return Client(saying(CardinalityAnswer(5, (), top, top, top)))
+
+    one, two = client(), client()
+    assert ask(one, two).top_pairs_by_series == (ValueCardinality("job", "0", 20), ValueCardinality("job", "1", 18))
+    assert [asked.limit for client in (one, two) for asked, _ in client.asks] == [20, 20]
+    alone = client()
+    ask(alone)
+    assert [asked.limit for asked, _ in alone.asks] == [2]
+
+
+def long_terms(prefix: str) -> TermsAnswer:
+    texts = [f"{prefix}{number:06}".encode() for number in range(SHORT // 4)]
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    data = np.frombuffer(b"".join(texts), dtype=np.uint8)
+    return TermsAnswer(offsets, data, np.ones(len(texts), dtype=np.int64), more=False)
+
+
+class TestMemoryOfMerging:
+    """Long answers take their memory twice while they become one."""
+
+    SIZE = 1 << 20
+
+    def counted(self, answer: Answer) -> Asked:
+        async def asked(_ask: Ask, memory: MemoryLease) -> Answer:
+            memory.grow(self.SIZE)
+            return answer
+
+        return asked
+
+    def ask(self, node: Node, scope: QueryScope) -> TermsAnswer:
+        return node.loop.run(node.queries.label_names(LabelNamesAsk((), None, 10**6), scope))
+
+    def test_they_are_merged_beside_the_loop_and_only_one_is_left(
+        self, loop: Loop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        node = Node(loop, Client(self.counted(long_terms("a"))), Client(self.counted(long_terms("b"))))
+        seen = []
+        run = node.workers.run
+
+        async def watched(work: Callable[[], Any]) -> Any:
+            seen.append(node.memory.used)
+            return await run(work)
+
+        monkeypatch.setattr(node.workers, "run", watched)
+        scope = node.scope()
+        assert len(self.ask(node, scope)) == 2 * (SHORT // 4)
+        assert seen == [4 * self.SIZE]
+        assert node.memory.used == scope.memory.held == 2 * self.SIZE
+        scope.memory.release()
+        assert node.memory.used == 0
+
+    def test_without_room_for_it_the_query_is_refused(self, loop: Loop) -> None:
+        clients = [Client(self.counted(long_terms(prefix))) for prefix in "ab"]
+        node = Node(loop, *clients, memory=5 * self.SIZE)
+        other, scope = node.memory.lease(), node.scope()
+        other.grow(2 * self.SIZE)
+        with pytest.raises(AnswerMemoryFull):
+            self.ask(node, scope)
+        scope.memory.release()
+        other.release()
+        assert len(self.ask(node, node.scope())) == 2 * (SHORT // 4)
+
+    def test_one_answer_alone_is_taken_as_it_is(self, loop: Loop) -> None:
+        answer = long_terms("a")
+        node = Node(loop, Client(self.counted(answer)), memory=self.SIZE)
+        scope = node.scope()
+        assert self.ask(node, scope) is answer
+        assert scope.memory.held == self.SIZE
+
+
+class TestIndexVersion:
+    ONE, TWO = IndexVersion((1,), 10, 20), IndexVersion((2,), 15, 30)
+
+    def test_it_is_that_of_all_shards_together(self, loop: Loop) -> None:
+        clients = [Client(saying(series()), version=version) for version in (self.ONE, self.TWO)]
+        assert Node(loop, *clients).queries.index_version() == IndexVersion((1, 2), 15, 20)
+
+    def test_one_that_is_not_known_or_a_shard_that_can_not_answer_leaves_none(self, loop: Loop) -> None:
+        clients = [Client(saying(series()), version=version) for version in (self.ONE, self.TWO)]
+        node = Node(loop, *clients)
+        clients[1].version = None
+        assert node.queries.index_version() is None
+        clients[1].version = self.TWO
+        node.standings = (ShardStanding(0, ProcessState.WAITING), node.standings[1])
+        assert node.queries.index_version() is None
+        assert Node(loop).queries.index_version() is None
