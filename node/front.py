@@ -29,6 +29,7 @@ from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.query.shard_link import ShardLink
 from strandline.node.query.shard_queries import ShardQueries
 from strandline.node.settings.sections import Settings
+from strandline.node.shard.heap import give_back
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Reload, TakesEffect
 from strandline.node.supervisor.standing import WholeStanding
@@ -36,6 +37,7 @@ from strandline.node.supervisor.supervisor import NoSuchShard
 from strandline.node.workers import Workers
 
 _STOP_S = 5.0
+_GIVE_BACK_S = 1.0
 
 
 class Supervised(WholeStanding, Protocol):
@@ -58,6 +60,12 @@ class Supervised(WholeStanding, Protocol):
         ...
 
 
+def _give_back_soon() -> None:
+    """Large answers have been sent: give their memory back to the system, once nothing refers to them."""
+    loop = asyncio.get_running_loop()
+    loop.call_later(_GIVE_BACK_S, lambda: loop.run_in_executor(None, give_back))
+
+
 class NodeFront:
     """Answers for a node. Its methods belong to one event loop."""
 
@@ -75,7 +83,7 @@ class NodeFront:
         """`opener` opens the dataset's store and topic, to see which hours are ready. `listener` is served if it is
         given; otherwise the front takes its address itself.
         """
-        self._memory = AnswerMemory(settings.query.answer_memory.bytes)
+        self._memory = AnswerMemory(settings.query.answer_memory.bytes, _give_back_soon)
         self.figures = FrontFigures(clock, self._memory)
         self.reload_node: Callable[[], Awaitable[Reload]] | None = None
         """What the admin verb for a reload calls."""

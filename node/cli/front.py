@@ -18,6 +18,7 @@ from strandline.node.logs import configure_logging
 from strandline.node.offsets.deployment import opened
 from strandline.node.query.shard_link import ShardLink
 from strandline.node.settings import Settings, load_with_origins
+from strandline.node.shard.heap import limit_arenas
 from strandline.node.supervisor.socket_folder import control_socket, socket_path
 from strandline.node.workers import Workers
 
@@ -49,6 +50,7 @@ from strandline.node.workers import Workers
 def command(context: Context, *, node_folder: Path, listen_fd: int, report_socket: Path) -> ExitCode:
     """Run the front."""
     context.settings()
+    limit_arenas()
     uvloop.run(_serve(context, node_folder, listen_fd, report_socket))
     return ExitCode.OK
 

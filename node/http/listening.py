@@ -12,6 +12,8 @@ from strandline.node.settings.fields import split_listen_address
 from strandline.node.settings.http_sections import HttpSettings
 
 BACKLOG = 512
+# Bytes that the kernel holds of an answer before they are sent.
+_UNSENT = 32 << 10
 # For TLS 1.2; those of 1.3 are all good. Forward secrecy and authenticated encryption only.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
@@ -40,6 +42,9 @@ def bound_socket(address: str) -> socket.socket:
         if where.version == 6:
             # [::] is every address of the machine, those of IPv4 too.
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if where.is_unspecified else 1)
+        # For the connections that come over it. Otherwise the kernel holds megabytes for a client that reads slowly,
+        # and does not say for a minute that the client has taken any of them.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
         listener.bind((str(where), port))
         listener.listen(BACKLOG)
         listener.setblocking(False)

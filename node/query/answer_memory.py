@@ -4,7 +4,12 @@ Clients that read slowly would otherwise hold as much as they like. A query that
 limit's name, and can be repeated.
 """
 
+from collections.abc import Callable
+
 from strandline.errors import Fatal, Retryable
+
+# In bytes: less is not worth looking through the heap for.
+_MUCH = 64 << 20
 
 
 class AnswerMemoryFull(Retryable):
@@ -18,9 +23,21 @@ class AnswerTooLarge(Fatal):
 class AnswerMemory:
     """The memory of all answers of a process. It belongs to one event loop."""
 
-    def __init__(self, limit: int) -> None:
-        """So many bytes at most."""
+    def __init__(self, limit: int, on_emptied: Callable[[], None] = lambda: None) -> None:
+        """So many bytes at most. `on_emptied` is called when nothing is taken after much was: what is free can go back
+        to the system.
+        """
         self.limit, self.used = limit, 0
+        self._peak, self._on_emptied = 0, on_emptied
+
+    def change(self, by: int) -> None:
+        """So many bytes more, or fewer, are taken. For leases alone."""
+        self.used += by
+        if self.used > self._peak:
+            self._peak = self.used
+        elif not self.used and self._peak >= _MUCH:
+            self._peak = 0
+            self._on_emptied()
 
     def lease(self) -> "MemoryLease":
         """For one answer; it takes nothing yet."""
@@ -40,22 +57,23 @@ class MemoryLease:
         memory = self._memory
         if memory.used + size > memory.limit:
             raise self._refusal(size)
-        memory.used += size
+        memory.change(size)
         self.held += size
 
     def hold(self, size: int) -> None:
         """Count so many bytes more that are there already: never refused."""
-        self._memory.used += size
+        self._memory.change(size)
         self.held += size
 
     def shrink(self, size: int) -> None:
         """Give so many bytes back."""
-        self._memory.used -= size
         self.held -= size
+        self._memory.change(-size)
 
     def release(self) -> None:
         """Give all of it back. Releasing twice does nothing."""
-        self.shrink(self.held)
+        if self.held:
+            self.shrink(self.held)
 
     def _refusal(self, size: int) -> Fatal | Retryable:
         limit = self._memory.limit

@@ -245,3 +245,12 @@ def test_a_certificate_that_is_gone_is_told(tmp_path: Path, certificates: Certif
 
 def test_no_certificate_is_no_tls() -> None:
     assert tls_context(HttpSettings()) is None
+
+
+def test_the_kernel_holds_little_of_an_answer_for_a_connection_that_comes_over_a_listener() -> None:
+    """With its defaults it holds megabytes, and a client that takes 10 KB a second looks as if it took nothing."""
+    with bound_socket("127.0.0.1:0") as listener, socket.create_connection(listener.getsockname()):
+        listener.setblocking(True)
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT) <= 64 << 10

@@ -45,3 +45,18 @@ def test_what_is_there_already_counts_and_is_never_refused() -> None:
     assert memory.used == 150
     with pytest.raises(AnswerMemoryFull):
         memory.lease().grow(1)
+
+
+def test_what_is_free_after_much_was_taken_is_told_once() -> None:
+    told: list[int] = []
+    memory = AnswerMemory(1 << 30, lambda: told.append(1))
+    one, other = memory.lease(), memory.lease()
+    one.grow(100 << 20)
+    other.grow(1)
+    one.release()
+    assert not told
+    other.release()
+    assert told == [1]
+    one.grow(1000)
+    one.release()
+    assert told == [1], "little is not worth it"
