@@ -180,8 +180,14 @@ export class Explore {
     #chooseTimes() {
         const [start, end] = [byId("from"), byId("to")].map(input => Date.parse(`${input.value}Z`) / 1000);
         if (Number.isNaN(start) || Number.isNaN(end)) return;
-        if (end <= start) say(byId("explore-error"), "The time ends before it begins.");
-        else this.change({range: "custom", start, end});
+        if (end > start) {
+            this.change({range: "custom", start, end});
+            return;
+        }
+        // An answer that is still on its way would take the message away.
+        this.#tops.abort();
+        byId("explore").removeAttribute("aria-busy");
+        say(byId("explore-error"), "The time ends before it begins.");
     }
 
     #fillForm() {
