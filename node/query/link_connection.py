@@ -7,10 +7,7 @@ import numpy as np
 
 from strandline.node.query.answer_memory import MemoryLease
 from strandline.node.query.frames import PREFIX, FrameDamaged, lengths_of
-from strandline.node.query.link_socket import LinkBroken
-
-SHORT = 64 << 10
-"""In bytes: what is no longer than this is received by one call, and read in the event loop."""
+from strandline.node.query.link_socket import SHORT, LinkBroken
 
 Frame = bytearray | memoryview
 

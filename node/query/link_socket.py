@@ -9,7 +9,8 @@ from strandline.node.query.frames import MAX_BODY, PREFIX, Buffer, FrameDamaged,
 
 # Linux takes so many buffers in one call.
 _MOST_BUFFERS = 1024
-# A message of so many bytes is received by one call, and fits into what the kernel holds of a link.
+# A message of up to this many bytes is received by one call, fits into what the kernel holds of a link, and is read in
+# the event loop.
 SHORT = 64 << 10
 # So many bytes are copied into one piece sooner than the kernel takes the pieces.
 _JOINED = 4 << 10

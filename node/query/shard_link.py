@@ -7,8 +7,8 @@ from strandline.node.query.answer_memory import MemoryLease
 from strandline.node.query.answers import Answer
 from strandline.node.query.frames import FrameDamaged, decode_frame
 from strandline.node.query.index_version import IndexVersion, IndexVersionReader, version_path
-from strandline.node.query.link_connection import SHORT, Frame, LinkConnection
-from strandline.node.query.link_socket import LinkBroken
+from strandline.node.query.link_connection import Frame, LinkConnection
+from strandline.node.query.link_socket import SHORT, LinkBroken
 from strandline.node.query.lookup_frames import DECLINED, lookups_path
 from strandline.node.query.messages import answer_of
 from strandline.node.query.queries import QueryUnavailable

@@ -26,7 +26,7 @@ from strandline.node.query.asks import (
 )
 from strandline.node.query.frames import encode_joined
 from strandline.node.query.index_version import IndexVersion, joined
-from strandline.node.query.link_connection import SHORT
+from strandline.node.query.link_socket import SHORT
 from strandline.node.query.lookup_frames import lookup_frame
 from strandline.node.query.merging import (
     merge_buckets,

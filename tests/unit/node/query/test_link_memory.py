@@ -14,7 +14,7 @@ from strandline.node.query import link_connection, shard_link
 from strandline.node.query.answer_memory import AnswerMemoryFull, AnswerTooLarge
 from strandline.node.query.answers import Answer, TermsAnswer
 from strandline.node.query.frames import MAX_BODY, PREFIX, Message, encode_joined
-from strandline.node.query.link_connection import SHORT
+from strandline.node.query.link_socket import SHORT
 from strandline.node.query.messages import answer_message
 from strandline.node.query.queries import QueryUnavailable
 from support.links import QUESTION, Linked, Loop, Service, answering, scripted, sending, spoken

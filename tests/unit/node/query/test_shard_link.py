@@ -15,8 +15,8 @@ from strandline.index.part_columns import Span
 from strandline.node.query.answers import Answer, BucketsAnswer, TermsAnswer
 from strandline.node.query.asks import Ask, LabelValuesAsk
 from strandline.node.query.frames import encode_joined
-from strandline.node.query.link_connection import SHORT
 from strandline.node.query.link_server import LinkServer
+from strandline.node.query.link_socket import SHORT
 from strandline.node.query.messages import QueryFailed, answer_message
 from strandline.node.query.queries import (
     Cancellation,

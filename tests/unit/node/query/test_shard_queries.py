@@ -17,7 +17,7 @@ from strandline.node.query.answers import Answer, BucketsAnswer, CardinalityAnsw
 from strandline.node.query.asks import Ask, BucketsAsk, CardinalityAsk, LabelNamesAsk, SeriesAsk
 from strandline.node.query.frames import decode_frame
 from strandline.node.query.index_version import IndexVersion
-from strandline.node.query.link_connection import SHORT
+from strandline.node.query.link_socket import SHORT
 from strandline.node.query.messages import QueryFailed, ask_of
 from strandline.node.query.queries import QueryScope, QueryTimedOut, QueryTooLarge, QueryUnavailable
 from strandline.node.query.shard_queries import ShardQueries
