@@ -82,6 +82,17 @@ class StoredBucket:
     last: I64s
 
 
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """What is left of a damaged bucket: as it is read, and as it can be stored again. `lost_records` is how many keys'
+    records are missing, None if the row that counts them is.
+    """
+
+    bucket: StoredBucket
+    encoded: EncodedBucket
+    lost_records: int | None
+
+
 def encode_bucket(frozen: FrozenBucket, fetch: FetchKeys) -> EncodedBucket:
     """Rows of a frozen bucket. `fetch` gives the part keys of some of its records, in any order. It is asked for a
     bounded number at a time, so a bucket with every key of a shard needs no more memory than one with a few.
@@ -123,6 +134,34 @@ def decode_bucket(bucket: int, rows: Sequence[bytes], count: int, checksum: byte
             f"the rows of index bucket {bucket} say bucket {named}, {n_records} records, {n_active} active"
         )
     return StoredBucket(bucket, records, active_ids, last)
+
+
+def salvage_bucket(bucket: int, rows: Sequence[bytes]) -> Salvaged:
+    """What can still be read of a damaged bucket: each row that is sound tells of its own keys."""
+    records: list[tuple[bytes, StoredRecords]] = []
+    active: list[tuple[bytes, U32s, I64s]] = []
+    written: int | None = None
+    for number, row in enumerate(rows):
+        try:
+            kind, items, sections = _open(bucket, number, row)
+        except BucketDamaged:
+            continue
+        if kind == RowKind.TOTALS:
+            _, written, _ = _TOTALS.unpack(sections[0])
+        elif kind == RowKind.RECORDS:
+            records.append((row, _records(items, sections)))
+        else:
+            active.append((row, _unpack(sections[0], np.uint32), _unpack(sections[1], np.int64)))
+    found = sum(len(one.keys) for _, one in records)
+    active_ids = _concatenate([ids for _, ids, _ in active], np.uint32)
+    totals = _row(RowKind.TOTALS, 0, [_TOTALS.pack(bucket, found, len(active_ids))])
+    sound = (totals, *(row for row, _ in records), *(row for row, _, _ in active))
+    last = _concatenate([times for _, _, times in active], np.int64)
+    return Salvaged(
+        StoredBucket(bucket, tuple(one for _, one in records), active_ids, last),
+        EncodedBucket(sound, checksum_of(sound)),
+        None if written is None else written - found,
+    )
 
 
 def _record_rows(frozen: FrozenBucket, first: int, behind: int, fetch: FetchKeys) -> Iterator[bytes]:

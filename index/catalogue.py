@@ -57,6 +57,26 @@ class Found:
     part_ids: BitMap
 
 
+@dataclass(frozen=True, slots=True)
+class CountedKeys:
+    """Keys whose labels are counted: those that a query matches, or all of an index."""
+
+    lucene: PartKeyIndex
+    query: Query | None
+
+    def cardinality(self, *, limit: int) -> Cardinality:
+        """What makes them many."""
+        return self.lucene.cardinality(self.query, limit=limit)
+
+    def top_values(self, label: str, *, limit: int) -> list[ValueCardinality]:
+        """The values of a label that the most of them have."""
+        return self.lucene.top_values_by_series(label, self.query, limit=limit)
+
+    def values(self, label: str) -> TermCounts:
+        """All values of a label."""
+        return self.lucene.label_values(label, self.query)
+
+
 def _nothing() -> None:
     """Goes on."""
 
@@ -177,13 +197,14 @@ class Catalogue:
         restriction = self._restriction(selectors, within)
         return replace(self._lucene.label_values(label, restriction, limit=limit), of_all=restriction is None)
 
-    def cardinality(
-        self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int, label: str | None = None
-    ) -> tuple[Cardinality, list[ValueCardinality]]:
-        """What makes such keys many; and the values of one label that the most of them have, if one is named."""
-        query = self._restriction(selectors, within)
-        values = self._lucene.top_values_by_series(label, query, limit=limit) if label is not None else []
-        return self._lucene.cardinality(query, limit=limit), values
+    def counted(
+        self, *selectors: Sequence[Matcher], within: TimeRange | None = None, without: U32s | None = None
+    ) -> CountedKeys:
+        """Such keys, to be counted, but for those with the part ids `without`."""
+        if without is None or not len(without):
+            return CountedKeys(self._lucene, self._restriction(selectors, within))
+        kept = self.find(selectors, within).part_ids - to_bitmap(without)
+        return CountedKeys(self._lucene, part_id_in(kept))
 
     def _restriction(self, selectors: Selectors, within: TimeRange | None) -> Query | None:
         """A query for the keys that are asked about, or None for all of them, which Lucene lists fastest."""

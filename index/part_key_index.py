@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
+from strandline.disk import full_disk_named
 from strandline.index.cardinality import DEFAULT_LIMIT, METRIC_NAME, Cardinality, ValueCardinality, unpack_values
 from strandline.index.documents import FewKeys, PartKeyBatch, TermCounts, unpack_ids_and_hashes
 from strandline.index.part_memory import PartMemory
@@ -42,7 +43,8 @@ class PartKeyIndex:
     a commit says in its user data what it holds, so only its owner can make one.
     """
 
-    def __init__(self, writer: IndexWriter, searchers: SearcherManager) -> None:
+    def __init__(self, folder: Path, writer: IndexWriter, searchers: SearcherManager) -> None:
+        self._folder = folder
         self._writer = writer
         self._searchers = searchers
         self._lookup = java().key_lookup
@@ -58,11 +60,12 @@ class PartKeyIndex:
 
         Up to `ram_buffer_mb` of new documents are kept in the Java heap before Lucene writes them out as a segment.
         Raises `IndexInUse` if the folder is open already, here or in another process, and `IndexDamaged` if what is in
-        it can't be opened; that says nothing yet about damage inside its files.
+        it can't be opened; that says nothing yet about damage inside its files. All that write raise `DiskFull`.
         """
         classes = java()
-        folder.mkdir(parents=True, exist_ok=True)
-        with java_failures():
+        with full_disk_named(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with java_failures(folder):
             config = classes.writer_config().setRAMBufferSizeMB(float(ram_buffer_mb))
             # Compound files would be a second copy of each new segment.
             config = config.setUseCompoundFile(False).setCommitOnClose(False)
@@ -73,7 +76,7 @@ class PartKeyIndex:
                 # The writer opens without a look into the segments. Left open it would keep the folder locked.
                 writer.close()
                 raise
-        return cls(writer, searchers)
+        return cls(folder, writer, searchers)
 
     def __enter__(self) -> Self:
         return self
@@ -99,25 +102,25 @@ class PartKeyIndex:
         be closed and opened again, as of its last commit.
         """
         classes = java()
-        with java_failures():
+        with java_failures(self._folder):
             added = classes.part_key_documents.add(self._writer, to_java(batch.pack()))
         self.additions += added
         return added
 
     def delete(self, part_ids: BitMap) -> None:
         """Delete the documents with these part ids, of which some may not exist."""
-        with java_failures():
+        with java_failures(self._folder):
             self._writer.deleteDocuments(part_id_in(part_ids))
 
     def refresh(self) -> None:
         """Let searches see everything that was added or deleted before this call."""
-        with java_failures():
+        with java_failures(self._folder):
             self._searchers.maybeRefreshBlocking()
         self.refreshes += 1
 
     def commit(self, user_data: Mapping[str, str]) -> None:
         """Make everything that was added or deleted before this call durable, described by `user_data`."""
-        with self._commit_lock, java_failures():
+        with self._commit_lock, java_failures(self._folder):
             entries = java().hash_map()
             for key, value in user_data.items():
                 entries.put(key, value)
@@ -138,7 +141,7 @@ class PartKeyIndex:
         """Begin to merge what there is into so many segments, in the background. Searches go through these after a
         refresh, once that is done.
         """
-        with java_failures():
+        with java_failures(self._folder):
             self._writer.forceMerge(most, False)
 
     def user_data(self) -> dict[str, str]:

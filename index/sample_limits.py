@@ -1,5 +1,8 @@
 """Leaving out samples whose time lies too far from their record's.
 
+Of a record whose producer has checked the times nothing is left out: the samples were acknowledged, and the record's
+time is that of a broker, whose clock may be wrong. Nor of a record without a time: there is nothing to compare with.
+
 Whatever the limits, the least and the greatest number of 64 bits are no times: the index means by them that a key is
 absent or live, and a key that ended there would be neither.
 """
@@ -8,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strandline.arrays import I64s
+from strandline.arrays import Bools, I64s
 from strandline.index.kernels.sample_times import count_outside, keep_inside
 from strandline.index.part_columns import ABSENT, LIVE
 from strandline.time_range import TimeRange
@@ -21,7 +24,7 @@ _LEAST, _GREATEST = ABSENT + 1, LIVE - 1
 class SampleLimits:
     """How far a sample's time may lie from the time of its record; None for as far as it likes.
 
-    Compared with the record and never with the clock, so that a replay takes what live ingestion took.
+    A reader compares with the record and never with the clock, so that a replay takes what live ingestion took.
     """
 
     behind: int | None
@@ -42,9 +45,17 @@ class Kept:
     too_far_ahead: int
 
 
-def keep_timely(columns: Columns, record_times: I64s, limits: SampleLimits) -> Kept:
-    """Leave out what is too old or too far ahead. Series keep their rows, perhaps without a sample."""
-    bounds = (_least_times(record_times, limits.behind), _greatest_times(record_times, limits.ahead))
+def keep_timely(columns: Columns, record_times: I64s, times_checked: Bools, limits: SampleLimits) -> Kept:
+    """Leave out what is too old or too far ahead. Series keep their rows, perhaps without a sample.
+
+    `times_checked` says of each record whether its producer has checked the times; a record without a time has a
+    negative one.
+    """
+    is_exempt = times_checked | (record_times < 0)
+    bounds = (
+        np.where(is_exempt, _LEAST, _least_times(record_times, limits.behind)),
+        np.where(is_exempt, _GREATEST, _greatest_times(record_times, limits.ahead)),
+    )
     rows = (columns.record, columns.first_sample, columns.time)
     old, far = count_outside(*rows, *bounds)
     if old + far == 0:

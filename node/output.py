@@ -21,7 +21,7 @@ import rich.table
 from rich.console import Console
 
 from strandline.clock import Clock
-from strandline.errors import ExitCode, Retryable, StrandlineError
+from strandline.errors import ExitCode, StrandlineError
 from strandline.node.masking import SecretMask
 from strandline.node.plain import plain
 from strandline.node.steps import LineSteps, LiveSteps, steps
@@ -155,7 +155,7 @@ class JsonOutput(Output):
             "message": message,
             "remedy": remedy,
             "exit_code": exit_code,
-            "retryable": isinstance(error, Retryable),
+            "retryable": isinstance(error, StrandlineError) and error.passing,
             **more,
         }
         self._write({"error": told})

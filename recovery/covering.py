@@ -14,7 +14,7 @@ from strandline.store.rows import ShardId
 
 def covered_up_to(done: Progress, shard: ShardId, jobs: Iterable[Job], has_result: Callable[[Job], bool]) -> int:
     """The offset from which on something is neither stored nor read by a job that is done and left its result."""
-    wanted = {job.bucket: job for job in jobs_for(done, shard, plan="", expires=0).jobs}
+    wanted = {job.bucket: job for job in jobs_for(done, shard, plan="", life=0).jobs}
     finished = {job.bucket: job for job in jobs if job.state is JobState.DONE}
     offset = done.resume_at
     for cut in done.cuts:

@@ -1,16 +1,34 @@
-"""Where buckets end: by record time while records come, and by the clock while none do. Pure functions over values."""
+"""Where buckets end: at a record whose time has come, or where the log ended when none came. Pure functions.
+
+The brokers' clock alone closes nothing: a record counts only once the present (see `present`) has reached the deadline,
+too. Nor does the present alone decide where the log is read slowly: then the records' times say where a bucket ends.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from strandline.arrays import I64s
-from strandline.recovery.log_ends import LogEnds
+
+NO_TIME = -1
+"""The time of a record that has none, as Kafka's clients give it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedEnd:
+    """The high watermark of the log, and the present before it was asked for: whatever reached the log by then lies
+    below it.
+    """
+
+    offset: int
+    present: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """Bucket b is closed by the first record whose time is at least (b + 1) flush intervals and the grace."""
+    """Bucket b is closed by the first record whose time is at least its deadline: (b + 1) flush intervals and the
+    grace.
+    """
 
     flush_interval: int
     grace: int
@@ -23,16 +41,25 @@ class Cutting:
         """The bucket that a record of this time falls into, if nothing else is known of it."""
         return (time - self.grace) // self.flush_interval
 
-    def place_of_cut(self, bucket: int, times: I64s) -> int | None:
+    def place_of_cut(self, bucket: int, times: I64s, present: int) -> int | None:
         """The place of the first record that closes the bucket."""
-        late = times >= self.deadline(bucket)
-        place = int(np.argmax(late)) if len(late) else 0
-        return place if len(late) and late[place] else None
+        deadline = self.deadline(bucket)
+        if present < deadline or len(times) == 0:
+            return None
+        late = times >= deadline
+        place = int(np.argmax(late))
+        return place if late[place] else None
 
-    def closes_idle(self, bucket: int, position: int, ends: LogEnds, asked_at: int) -> bool:
-        """Whether a bucket ends at the position though no record closed it: all that the log had when it was asked,
-        past the deadline, has been read, and no transaction is open that could still bring something before that.
-
-        A log that ends before the position is another one than was read: nothing follows from it.
+    def closes_several(self, bucket: int, time: int, present: int) -> bool:
+        """Whether a record that closes the bucket would close the next one, too: after a silence, or because a
+        broker's clock was ahead for this record.
         """
-        return asked_at >= self.deadline(bucket) and position == ends.last_stable == ends.high
+        return min(time, present) >= self.deadline(bucket + 1)
+
+    def is_overdue(self, bucket: int, present: int) -> bool:
+        """Whether a bucket is to be closed though no record has done so: its deadline passed a grace ago."""
+        return present >= self.deadline(bucket) + self.grace
+
+    def ends_at(self, bucket: int, pinned: PinnedEnd) -> bool:
+        """Whether a bucket ends where the log was pinned, unless a record below that closes it."""
+        return self.is_overdue(bucket, pinned.present)

@@ -6,7 +6,7 @@ time it has by now.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -16,16 +16,18 @@ from strandline.recovery.leasing import (
     LeasePolicy,
     fail,
     finish,
-    is_lost,
+    is_leasable,
     is_same_lease,
     lease,
     lease_of,
     nobody_is_gone,
     release,
     renew,
+    sign_of_life,
     take_back,
     told,
 )
+from strandline.recovery.life_watch import LifeWatch
 from strandline.recovery.planning import adopt
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
@@ -86,17 +88,22 @@ class Standing:
             raise PlanStopped(self.failed[0])
 
 
-@dataclass(frozen=True, slots=True)
 class JobBoard:
-    """The jobs in a store. May be used by several threads and processes at once.
-
-    `is_gone` tells of a worker whether its process is known to be dead; it may always say no.
+    """The jobs in a store. May be used by several threads and processes at once; of those of one board, one takes lost
+    jobs back.
     """
 
-    store: Store
-    clock: Clock
-    policy: LeasePolicy = field(default_factory=LeasePolicy)
-    is_gone: Callable[[str], bool] = nobody_is_gone
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        policy: LeasePolicy | None = None,
+        is_gone: Callable[[str], bool] = nobody_is_gone,
+    ) -> None:
+        """`is_gone` tells of a worker whether its process is known to be dead; it may always say no."""
+        self.store, self.clock, self.is_gone = store, clock, is_gone
+        self.policy = policy or LeasePolicy()
+        self._watch = LifeWatch(clock, self.policy.lease_ms / 1000)
 
     def jobs(self, shard: ShardId) -> Sequence[Job]:
         """A shard's jobs, in order of their buckets."""
@@ -113,9 +120,14 @@ class JobBoard:
         for round_number in range(_ROUNDS):
             found = self.store.jobs(shard)
             # Failures are counted from zero once: a job that fails meanwhile has failed under this owner.
-            steps = adopt(found, wanted, self.is_gone, self.clock.now_ms(), starts=starts and round_number == 0)
-            if steps.changes_nothing:
+            is_first = starts and round_number == 0
+            steps = adopt(found, wanted, self.is_gone, starts=is_first)
+            # It may be the last hour of a job that is kept: each write gives it its whole life again.
+            kept = [job for job in steps.keep if is_leasable(job)] if is_first else []
+            if steps.changes_nothing and not kept:
                 return found
+            for job in kept:
+                self.store.replace_job(job, replace(job, renewals=job.renewals + 1))
             for job in steps.add:
                 self.store.add_job(job)
             for before, after in steps.replace:
@@ -132,11 +144,15 @@ class JobBoard:
     # What a worker does.
 
     def take_back_lost(self, shard: ShardId) -> Sequence[Job]:
-        """A shard's jobs, after those were taken back whose worker has not been heard of in time, or is gone."""
+        """A shard's jobs, after those were taken back whose worker is gone, or has not renewed its lease for a whole
+        term while this board looked, again and again. Nobody's wall clock counts.
+        """
         found = self.store.jobs(shard)
-        now, is_changed = self.clock.now_ms(), False
+        is_changed = False
         for job in found:
-            if is_lost(job, now, self.is_gone):
+            if job.state is not JobState.LEASED:
+                continue
+            if self._watch.is_over((shard, job.bucket), sign_of_life(job)) or self.is_gone(job.worker):
                 is_changed = True
                 if self.store.replace_job(job, take_back(job, self.policy)):
                     _LOG.warning("a lease was lost", job=told(job), worker=job.worker, epoch=job.epoch)

@@ -4,7 +4,6 @@ A job is pending, leased to a worker until some time, done, or failed for good. 
 store's compare-and-set makes a transition happen (see `job_board`); these say only what it is.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from strandline.errors import Fatal
@@ -51,9 +50,11 @@ def is_leasable(job: Job) -> bool:
     return job.state is JobState.PENDING
 
 
-def is_lost(job: Job, now: int, is_gone: Callable[[str], bool] = nobody_is_gone) -> bool:
-    """Whether a job is leased to a worker that won't finish it: its time is over, or its process is known to be."""
-    return job.state is JobState.LEASED and (job.leased_until <= now or is_gone(job.worker))
+def sign_of_life(job: Job) -> tuple[str, int, str, int, int]:
+    """What changes with each renewal of a lease, whatever its holder's clock shows. A worker of the version before does
+    not count its renewals, but each has another time.
+    """
+    return *lease_of(job), job.renewals, job.leased_until
 
 
 def is_open(job: Job) -> bool:
@@ -74,7 +75,7 @@ def renew(job: Job, held: Job, now: int, policy: LeasePolicy) -> Job:
     """Let a lease last from now on. `held` is the job as its worker has it. Raises `LeaseLost`."""
     _require_held(job, held)
     # A clock that was set back must not make a lease shorter than somebody may have been told.
-    return replace(job, leased_until=max(job.leased_until, now + policy.lease_ms))
+    return replace(job, leased_until=max(job.leased_until, now + policy.lease_ms), renewals=job.renewals + 1)
 
 
 def finish(job: Job, held: Job) -> Job:

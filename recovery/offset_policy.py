@@ -40,6 +40,20 @@ class DataLost(Fatal):
         self.first, self.behind = first, behind
 
 
+class HistoryExpired(Fatal):
+    """All manifest rows of a shard that was read before have expired: nobody knows up to where."""
+
+    exit_code = ExitCode.DATA_LOST
+
+    def __init__(self, where: str, log: "LogNow") -> None:
+        super().__init__(
+            f"{where} was read before, and all rows of its manifest have expired: it was down for longer than they"
+            f" live. Kafka holds the offsets [{log.start}, {log.end})",
+            remedy=f"Accept the loss up to offset {log.start} to read what Kafka still holds, or restore the manifest"
+            " from a backup",
+        )
+
+
 class AnotherLog(Fatal):
     """What is in the store does not belong to this log."""
 
@@ -47,21 +61,25 @@ class AnotherLog(Fatal):
 @dataclass(frozen=True, slots=True)
 class LogNow:
     """What the log says of itself. `look_back` is the offset that the look-back policy asks for, None if behind it
-    there is no record.
+    there is no record. `refilled_at` is an offset that holds another record than was read there, None if none is known.
     """
 
     topic_id: str
     start: int
     end: int
     look_back: int | None = None
+    refilled_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What a person has accepted: the loss up to an offset, or that the topic is another one."""
+    """What a person has accepted: the loss up to an offset, that the topic is another one, or that keys are lost with
+    damaged index buckets.
+    """
 
     loss_to: int | None = None
     another_topic: bool = False
+    index_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,37 +126,61 @@ def decide(
     first_start: FirstStart,
     accepted: Accepted,
     furthest: int = 0,
+    was_read: bool = False,
 ) -> Decision:
-    """The one thing to do. Raises `DataLost` or `AnotherLog` where a person has to decide.
+    """The one thing to do. Raises `DataLost`, `HistoryExpired` or `AnotherLog` where a person has to decide.
 
     `where` names the partition in errors; `in_dataset` says whether it existed when the dataset was made: one that did
     not is new, and is read from its beginning whatever the policy. `furthest` is the end of the newest bucket that was
-    cut, which may lie behind the checkpoint.
+    cut, which may lie behind the checkpoint. `was_read` says that the shard has stored keys, though no row of its
+    manifest is left: then it is no first start.
     """
     if checkpoint is None:
-        return Begin(_first_offset(log, first_start) if in_dataset else log.start)
-    if stored_topic_id != log.topic_id:
+        return _begin(where, log, in_dataset=in_dataset, first_start=first_start, accepted=accepted, was_read=was_read)
+    other = _what_is_other(where, checkpoint, stored_topic_id, log, furthest)
+    if other is not None:
         if accepted.another_topic:
             return Reset(log.start)
-        raise AnotherLog(
+        raise other
+    if checkpoint < log.start:
+        if accepted.loss_to is not None and accepted.loss_to >= log.start:
+            return RecordLoss(checkpoint, log.start)
+        raise DataLost(where, checkpoint, log.start)
+    return GoOn(checkpoint)
+
+
+def _begin(
+    where: str, log: LogNow, *, in_dataset: bool, first_start: FirstStart, accepted: Accepted, was_read: bool
+) -> Begin:
+    if not was_read:
+        return Begin(_first_offset(log, first_start) if in_dataset else log.start)
+    if accepted.loss_to is not None and accepted.loss_to >= log.start:
+        return Begin(log.start)
+    raise HistoryExpired(where, log)
+
+
+def _what_is_other(where: str, checkpoint: int, stored_topic_id: str, log: LogNow, furthest: int) -> AnotherLog | None:
+    """How this log differs from the one that was read, if it does."""
+    if stored_topic_id != log.topic_id:
+        return AnotherLog(
             f"{where} is another topic than the one that was read up to offset {checkpoint}: its id is {log.topic_id},"
             f" and {stored_topic_id} is stored",
             remedy="If the topic was deleted and made again, accept that, and reading starts at its beginning, offset"
             f" {log.start}",
         )
     if max(checkpoint, furthest) > log.end:
-        if accepted.another_topic:
-            return Reset(log.start)
-        raise AnotherLog(
+        return AnotherLog(
             f"{where} ends at offset {log.end}, before {max(checkpoint, furthest)}, up to which it was read",
             remedy="The log was truncated or restored from an older copy: restore it, or accept a new beginning at"
             f" offset {log.start}",
         )
-    if checkpoint < log.start:
-        if accepted.loss_to is not None and accepted.loss_to >= log.start:
-            return RecordLoss(checkpoint, log.start)
-        raise DataLost(where, checkpoint, log.start)
-    return GoOn(checkpoint)
+    if log.refilled_at is not None:
+        return AnotherLog(
+            f"{where} has another record at offset {log.refilled_at} than the one that was read there: the log was cut"
+            " short and filled again, as an unclean leader election does",
+            remedy=f"Restore the log, or accept a new beginning at offset {log.start}",
+        )
+    return None
 
 
 def _first_offset(log: LogNow, first_start: FirstStart) -> int:

@@ -7,65 +7,12 @@ steps: the owner commits the cuts, then `adopt` says how the jobs in the store b
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from strandline.recovery.checkpoints import Progress, designated_group
-from strandline.recovery.cutting import Cutting
-from strandline.recovery.leasing import is_lost
 from strandline.recovery.log_ends import LogEnds
 from strandline.recovery.offset_policy import AnotherLog, DataLost
 from strandline.store.jobs import Job, JobState
-from strandline.store.rows import CutRow, ShardId
-
-MOST_BUCKETS = 10_000
-"""So many buckets one plan takes: more than a year of hours, and no more than a manifest holds of them anyway."""
-
-
-class PlannedCut(NamedTuple):
-    """A whole bucket that has no cut row yet: the offsets from `start` up to, not including, `end`."""
-
-    bucket: int
-    start: int
-    end: int
-
-    def row(self, expires: int, lost_to: int | None = None) -> CutRow:
-        """The row to be committed. Up to `lost_to` the log has nothing any more, and a person has accepted that."""
-        lost = min(lost_to, self.end) if lost_to is not None and lost_to > self.start else None
-        return CutRow(self.bucket, self.start, self.end, expires, lost_to=lost)
-
-
-def planned_cuts(
-    known: CutRow,
-    ends: LogEnds,
-    asked_at: int,
-    offset_at: Callable[[int], int | None],
-    cutting: Cutting,
-    *,
-    most: int = MOST_BUCKETS,
-) -> list[PlannedCut]:
-    """The whole buckets behind the newest committed cut, up to the end of the log as it was asked for.
-
-    They are those that a shard makes which reads the same log: `asked_at` is the time before `ends` were asked for, and
-    `offset_at` is asked after that, so that whatever it does not know came later. The plan stops in front of a bucket
-    that is not whole: its deadline has not come, or what closes it lies behind the end or in an open transaction.
-    """
-    cuts: list[PlannedCut] = []
-    bucket, start, end = known.bucket + 1, known.end, ends.last_stable
-    is_idle = False
-    while len(cuts) < most:
-        found = None if is_idle else offset_at(cutting.deadline(bucket))
-        if found is None:
-            # No later deadline has a record either.
-            is_idle = True
-            if not cutting.closes_idle(bucket, end, ends, asked_at):
-                break
-            found = end
-        elif found > end:
-            break
-        cut = max(start, found)
-        cuts.append(PlannedCut(bucket, start, cut))
-        bucket, start = bucket + 1, cut
-    return cuts
+from strandline.store.rows import ShardId
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +35,7 @@ def new_plan_id() -> str:
     return uuid.uuid4().hex
 
 
-def jobs_for(done: Progress, shard: ShardId, *, plan: str, expires: int) -> WantedJobs:
+def jobs_for(done: Progress, shard: ShardId, *, plan: str, life: int, settings: str = "") -> WantedJobs:
     """A job for each bucket that has a cut and lacks rows of some groups.
 
     Keys are wanted from the index's open bucket on: below it the stored buckets are the truth about them.
@@ -104,8 +51,19 @@ def jobs_for(done: Progress, shard: ShardId, *, plan: str, expires: int) -> Want
         if start >= cut.end:
             empty.append(cut.bucket)
             continue
-        wants_keys = cut.bucket >= open_bucket
-        jobs.append(Job(shard, cut.bucket, plan, start, cut.end, missing, wants_keys=wants_keys, expires=expires))
+        jobs.append(
+            Job(
+                shard,
+                cut.bucket,
+                plan,
+                start,
+                cut.end,
+                missing,
+                wants_keys=cut.bucket >= open_bucket,
+                life=life,
+                settings=settings,
+            )
+        )
     return WantedJobs(tuple(jobs), tuple(empty))
 
 
@@ -125,7 +83,7 @@ class Adoption:
 
 
 def adopt(
-    existing: Iterable[Job], wanted: Iterable[Job], is_gone: Callable[[str], bool], now: int, *, starts: bool = True
+    existing: Iterable[Job], wanted: Iterable[Job], is_gone: Callable[[str], bool], *, starts: bool = True
 ) -> Adoption:
     """What a shard's owner does with the jobs of the owner before it.
 
@@ -142,7 +100,7 @@ def adopt(
         if old is None:
             add.append(job)
             continue
-        new = _adopted(old, job, is_gone, now, starts=starts)
+        new = _adopted(old, job, is_gone, starts=starts)
         if new == old:
             keep.append(old)
         else:
@@ -150,16 +108,25 @@ def adopt(
     return Adoption(tuple(keep), tuple(add), tuple(changed), tuple(there.values()))
 
 
-def _adopted(old: Job, wanted: Job, is_gone: Callable[[str], bool], now: int, *, starts: bool) -> Job:
+def _adopted(old: Job, wanted: Job, is_gone: Callable[[str], bool], *, starts: bool) -> Job:
     if not serves(old, wanted):
         return replace(wanted, epoch=old.epoch)
-    # As long as a new one, too: it may be the old one's last hour.
-    expires = max(old.expires, wanted.expires)
-    pending = replace(old, state=JobState.PENDING, worker="", leased_until=0, failures=0, reason="", expires=expires)
+    life = max(old.life, wanted.life)
+    pending = replace(
+        old,
+        state=JobState.PENDING,
+        worker="",
+        leased_until=0,
+        failures=0,
+        reason="",
+        life=life,
+        # As the owner would read it now. What is done was read as an owner before would have.
+        settings=wanted.settings,
+    )
     match old.state:
         case JobState.DONE:
             return old
-        case JobState.LEASED if not starts or not is_lost(old, now, is_gone):
+        case JobState.LEASED if not starts or not is_gone(old.worker):
             return old
         case _:
             return pending if starts else old

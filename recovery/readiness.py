@@ -12,10 +12,12 @@ from enum import StrEnum
 from strandline.recovery.checkpoints import Progress, progress
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.periods import HOUR, Period
-from strandline.store.rows import CutRow, ManifestRows, ShardId
+from strandline.store.late_samples import first_hour_on_time
+from strandline.store.rows import CutRow, GroupRow, LateSamples, ManifestRows, ShardId
 
 OLDER_THAN_HISTORY = "older than the history"
 NOBODY_READ_THEN = "no partition was read yet"
+NOT_OVER = "it is not over yet"
 
 
 class Verdict(StrEnum):
@@ -41,7 +43,7 @@ class StoredDataset:
     nobody has taken yet.
 
     Manifests may begin at any bucket below the one that is asked about. Of what happened before `known_since` rows may
-    have expired.
+    have expired. `present` is the time that two clocks agree on: an hour is not over before it.
     """
 
     dataset: str
@@ -49,6 +51,7 @@ class StoredDataset:
     groups: int
     manifests: Sequence[ManifestRows | None]
     known_since: int
+    present: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,8 @@ class Readiness:
     """Whether an hour or a day is complete, and what came after.
 
     `revision` is how many rows of later buckets, one a bucket and group, have brought samples of it, and
-    `late_samples` how many those are; while the data lives neither falls. `rewound_samples` of them can't be read just
+    `late_samples` how many those are; while the data lives neither falls. Where a row counts many hours together, each
+    of them counts as brought, with all of those samples. `rewound_samples` of them can't be read just
     now: a rewind has them read again. `started_later` are the partitions that do not count, since they were not read
     yet.
     """
@@ -132,12 +136,12 @@ def readiness(stored: StoredDataset, period: Period) -> Readiness:
     # Whoever is behind for an hour is behind for each that follows: the last one tells of all, and by how much.
     *_, (_, last) = hours
     rows = [
-        (row, late)
+        (row, late, hours_of_period)
         for manifest in stored.manifests
         if manifest is not None
         for row in manifest.groups
         for late in row.late
-        if period.first_hour <= late.hour < period.first_hour + period.hours
+        if (hours_of_period := _late_hours(row, late, period, stored.cutting.flush_interval))
     ]
     return Readiness(
         period=str(period),
@@ -147,13 +151,21 @@ def readiness(stored: StoredDataset, period: Period) -> Readiness:
         ready_hours=verdicts.count(Verdict.READY),
         first_not_ready=next((str(hour) for hour, judged in hours if judged.verdict is not Verdict.READY), None),
         # Superseded rows too: each will be written again in its place, so that a revision never falls.
-        revision=len(rows),
-        late_samples=sum(late.samples for _, late in rows),
-        rewound_samples=sum(late.samples for row, late in rows if row.superseded),
+        revision=sum(of_period for _, _, of_period in rows),
+        late_samples=sum(late.samples for _, late, _ in rows),
+        rewound_samples=sum(late.samples for row, late, _ in rows if row.superseded),
         behind=last.behind,
         losses=_losses(stored, partitions, period),
         started_later=last.started_later,
     )
+
+
+def _late_hours(row: GroupRow, late: LateSamples, period: Period, flush_interval: int) -> int:
+    """How many hours of a period a count is about. A range of hours may reach beyond those that can have been late."""
+    behind = late.hour + late.hours
+    if late.hours > 1:
+        behind = min(behind, first_hour_on_time(row.bucket, flush_interval))
+    return max(0, min(behind, period.first_hour + period.hours) - max(late.hour, period.first_hour))
 
 
 def newest_ready_hour(stored: StoredDataset) -> int | None:
@@ -163,7 +175,7 @@ def newest_ready_hour(stored: StoredDataset) -> int | None:
     least = min((bucket for bucket in reached if bucket is not None), default=None)
     if least is None or None in reached:
         return None
-    hour = (least + 1) * stored.cutting.flush_interval // HOUR - 1
+    hour = min((least + 1) * stored.cutting.flush_interval, stored.present) // HOUR - 1
     return hour if _judge_hour(stored, partitions, Period(hour)).verdict is Verdict.READY else None
 
 
@@ -286,6 +298,8 @@ def _judge_hour(stored: StoredDataset, partitions: Sequence[_Partition], hour: P
     findings = {finding for _, finding in found}
     if behind:
         verdict, reason = Verdict.NOT_READY, ""
+    elif hour.end > stored.present:
+        verdict, reason = Verdict.NOT_READY, NOT_OVER
     elif _Finding.UNKNOWN in findings:
         verdict, reason = Verdict.UNKNOWN, OLDER_THAN_HISTORY
     elif _Finding.STORED not in findings:

@@ -14,6 +14,7 @@ from strandline.errors import Retryable
 from strandline.recovery.job_board import JobBoard
 from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.recovery.leasing import LeaseLost, LeasePolicy, is_open, nobody_is_gone, told, with_others
+from strandline.recovery.replay.job_settings import JobNotExact
 from strandline.recovery.replay.runner import JobRunner, ReplayFailed, ReplayStalled, SessionLost
 from strandline.recovery.setbacks import Pause, Setbacks
 from strandline.recovery.urgency import Urgency
@@ -75,9 +76,10 @@ class ReplayWorker:
         self._board = JobBoard(store, clock, self._options.policy, is_gone)
         self._shards, self._runner, self._clock, self._name = tuple(shards), runner, clock, name
         self._urgency, self._on_progress = urgency, on_progress
-        self._setbacks = Setbacks(clock)
+        self._setbacks = Setbacks(clock, self._options.policy.failures_allowed)
         # For when the jobs themselves can't be read.
         self._pause = Pause(clock)
+        self._left_to_others: set[tuple[ShardId, int]] = set()
 
     def run_until_done(self, stop: Callable[[], bool] = lambda: False, idle_s: float = 0.0) -> None:
         """Work until nothing has been left to do for so long, or until told to stop.
@@ -130,13 +132,17 @@ class ReplayWorker:
         by_shard = {shard: self._board.take_back_lost(shard) for shard in self._shards}
         self._setbacks.see(job for jobs in by_shard.values() for job in jobs)
         going = [
-            jobs for shard, jobs in by_shard.items() if not _has_stopped(jobs) and not self._setbacks.is_paused(shard)
+            self._doable(jobs)
+            for shard, jobs in by_shard.items()
+            if not _has_stopped(jobs) and not self._setbacks.is_paused(shard)
         ]
         wave = next_wave(
             self._urgency.ordered(job for jobs in going for job in jobs),
             self._options.wave_records,
             self._options.wave_jobs,
+            is_alone=self._setbacks.is_alone,
             is_suspect=self._setbacks.is_suspect,
+            most_suspects=self._setbacks.most_suspects,
             is_apart=self._setbacks.is_apart,
         )
         leased: list[Job] = []
@@ -150,6 +156,20 @@ class ReplayWorker:
         # The store answers.
         self._pause = Pause(self._clock)
         return leased
+
+    def _doable(self, jobs: Sequence[Job]) -> list[Job]:
+        """Those jobs that the runner can do just as their owner would. The others are left to other workers."""
+        found: list[Job] = []
+        for job in jobs:
+            try:
+                self._runner.check(job)
+            except JobNotExact as error:
+                if (job.shard, job.bucket) not in self._left_to_others:
+                    _LOG.warning("a job is left to another worker", error=str(error))
+                self._left_to_others.add((job.shard, job.bucket))
+            else:
+                found.append(job)
+        return found
 
     def _run(self, wave: Sequence[Job], keeper: LeaseKeeper, stop: Callable[[], bool]) -> None:
         if len(wave) > 1:
@@ -207,7 +227,7 @@ class ReplayWorker:
             self._setbacks.not_to_be_read(wave)
             keeper.release_all(reason)
         elif len(wave) > 1:
-            _LOG.warning("a wave has failed; its jobs will be read one by one", jobs=len(wave), error=reason)
+            _LOG.warning("a wave has failed; one of its jobs is read alone next", jobs=len(wave), error=reason)
             self._setbacks.failed_together(keeper.held(wave))
             keeper.release_all(with_others(reason))
         else:

@@ -18,6 +18,8 @@ from strandline.recovery.checkpoints import Progress, progress
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.offset_policy import AnotherLog, LogNow
 from strandline.recovery.periods import utc_text
+from strandline.recovery.present import Present
+from strandline.store.batches import batches, row_bytes
 from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, ManifestRows, ManifestWrite, Ownership, ShardId
 
@@ -136,7 +138,11 @@ def plan_rewind(
 
 
 def rewind(
-    store: Store, take: Callable[[], Ownership], plan_of: Callable[[ManifestRows], RewindPlan], clock: Clock
+    store: Store,
+    take: Callable[[], Ownership],
+    plan_of: Callable[[ManifestRows], RewindPlan],
+    clock: Clock,
+    present: Present,
 ) -> RewindPlan:
     """Take the shard, mark the rows, and leave. What was done, by the manifest as it was once the shard was taken.
 
@@ -149,16 +155,15 @@ def rewind(
         if manifest is None:
             raise RewindRefused(f"the manifest of {ownership.shard} is gone, though the shard was just taken")
         plan = plan_of(manifest)
-        _withdraw_jobs(store, plan)
-        _mark(store, ownership, plan, clock)
+        mark_superseded(store, ownership, plan, clock, present)
     except BaseException:
         # Nobody has it then, and whoever wants it next need not wait until we count as gone. If it is another's by now,
         # the store does not let us say so.
         with suppress(StrandlineError):
-            store.touch(ownership, None)
+            store.touch(ownership, None, 0)
         raise
     try:
-        store.touch(ownership, None)
+        store.touch(ownership, None, 0)
     except Retryable as error:
         _LOG.warning("the owner could not say that it leaves", shard=str(ownership.shard), error=str(error))
     return plan
@@ -180,13 +185,16 @@ def _withdraw_jobs(store: Store, plan: RewindPlan) -> None:
     )
 
 
-def _mark(store: Store, ownership: Ownership, plan: RewindPlan, clock: Clock) -> None:
-    seen = clock.monotonic()
+def mark_superseded(store: Store, ownership: Ownership, plan: RewindPlan, clock: Clock, present: Present) -> None:
+    """Do what was planned, as the owner of the shard. Raises `Fenced`, `JobsHeld`, and what else the store raises."""
+    _withdraw_jobs(store, plan)
+    seen, beats = clock.monotonic(), 0
     for batch in plan.batches:
-        store.commit(ownership, ManifestWrite(groups=tuple(replace(row, superseded=True) for row in batch)))
+        marked = tuple(replace(row, superseded=True) for row in batch)
+        store.commit(ownership, ManifestWrite(groups=marked, present=present.now_ms()))
         if clock.monotonic() - seen >= _SAY_ALIVE_S:
-            seen = clock.monotonic()
-            store.touch(ownership, clock.now_ms())
+            seen, beats = clock.monotonic(), beats + 1
+            store.touch(ownership, clock.now_ms(), beats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,15 +275,15 @@ def _described(cut: CutRow, cutting: Cutting) -> str:
 
 
 def _batches(rows: Sequence[GroupRow], most: int) -> list[tuple[GroupRow, ...]]:
-    """Whole buckets, newest first, as many as fit; a bucket is split only if it does not fit by itself."""
+    """Whole buckets, newest first, as many as fit by rows and bytes; one is split only if it does not fit by itself."""
     buckets: dict[int, list[GroupRow]] = {}
     for row in sorted(rows, key=lambda one: (-one.bucket, one.group)):
         buckets.setdefault(row.bucket, []).append(row)
-    batches: list[list[GroupRow]] = []
-    for members in buckets.values():
-        pieces = [members[place : place + most] for place in range(0, len(members), most)]
-        if batches and len(pieces) == 1 and len(batches[-1]) + len(members) <= most:
-            batches[-1] += members
-        else:
-            batches += pieces
-    return [tuple(batch) for batch in batches]
+    whole = batches(
+        buckets.values(),
+        lambda members: sum(map(row_bytes, members)),
+        most_rows=most,
+        rows_of=len,
+    )
+    together = [[row for members in some for row in members] for some in whole]
+    return [tuple(piece) for some in together for piece in batches(some, row_bytes, most_rows=most)]

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Sequence
 
 from strandline.clock import Clock
 from strandline.recovery.leasing import is_open, was_given_up_with_others
-from strandline.store.jobs import Job
+from strandline.recovery.waves import MOST_JOBS
+from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 
 # How long to wait before the next try after something failed; doubling.
 LEAST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
+# What `leasing.take_back` says of a job.
+_WORKER_LOST = "its worker was lost: "
 
 
 class Pause:
@@ -34,12 +37,25 @@ class Pause:
         return self._clock.monotonic() >= self._until
 
 
-class Setbacks:
-    """Those of one worker."""
+def was_lost_once(job: Job) -> bool:
+    """Whether all that is known against a job is that a worker was lost with it, perhaps in a wave and for no fault of
+    any job: hosts go down.
+    """
+    return job.state is JobState.PENDING and job.failures == 1 and _WORKER_LOST in job.reason
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+
+class Setbacks:
+    """Those of one worker.
+
+    After something went wrong with a wave, or a worker was lost with it, the jobs of it are suspects. One of them is
+    read alone. If that succeeds, the others are read together again; if it was a wave of this worker that failed, then
+    first half as many as in that wave.
+    """
+
+    def __init__(self, clock: Clock, failures_allowed: int = 3) -> None:
+        self._clock, self._failures_allowed = clock, failures_allowed
         self._suspects: set[tuple[ShardId, int, str]] = set()
+        self._most, self._most_after_success = 1, MOST_JOBS
         self._apart: set[ShardId] = set()
         self._pauses: dict[ShardId, Pause] = {}
 
@@ -47,11 +63,24 @@ class Setbacks:
         """Look at all jobs there are: some were suspects of a worker before this one, and some suspects are gone."""
         waiting = [job for job in jobs if is_open(job)]
         self._suspects &= set(map(_key, waiting))
-        self._suspects |= {_key(job) for job in waiting if was_given_up_with_others(job)}
+        found = {_key(job) for job in waiting if was_given_up_with_others(job) or self._is_shared_again(job)}
+        if found - self._suspects:
+            # Of another worker, of whose wave nothing else is known.
+            self._most, self._most_after_success = 1, MOST_JOBS
+        self._suspects |= found
 
     def is_suspect(self, job: Job) -> bool:
-        """Whether a job was in a wave that failed: read alone, it shows whether it was the one."""
-        return _key(job) in self._suspects
+        """Whether a job was in a wave that failed, and nothing has shown yet that such jobs can be read."""
+        return _key(job) in self._suspects and self._most < MOST_JOBS
+
+    def is_alone(self, job: Job) -> bool:
+        """Whether a job is never read with others: it has failed by itself, or with its worker more than once."""
+        return job.failures > 1 or (job.failures == 1 and _key(job) not in self._suspects)
+
+    @property
+    def most_suspects(self) -> int:
+        """How many suspects may be read together."""
+        return self._most
 
     def is_apart(self, shard: ShardId) -> bool:
         """Whether no other shard's jobs are to be read with those of this one, which perhaps can't be read."""
@@ -64,10 +93,13 @@ class Setbacks:
 
     def failed_together(self, jobs: Iterable[Job]) -> None:
         """One of these has failed, or several: who knows."""
-        self._suspects.update(map(_key, jobs))
+        keys = set(map(_key, jobs))
+        self._suspects |= keys
+        self._most, self._most_after_success = 1, max(1, len(keys) // 2)
 
     def failed_alone(self, job: Job) -> None:
         """A job has failed, and nothing else can be the cause."""
+        self._suspects.discard(_key(job))
         self._pause(job.shard)
 
     def not_to_be_read(self, jobs: Sequence[Job]) -> None:
@@ -78,10 +110,17 @@ class Setbacks:
 
     def done(self, jobs: Iterable[Job]) -> None:
         """All is well with these, and with their shards."""
+        jobs = list(jobs)
+        if any(_key(job) in self._suspects for job in jobs):
+            self._most, self._most_after_success = self._most_after_success, MOST_JOBS
         for job in jobs:
             self._suspects.discard(_key(job))
             self._apart.discard(job.shard)
             self._pauses.pop(job.shard, None)
+
+    def _is_shared_again(self, job: Job) -> bool:
+        # If it is lost once more, it must still have a try alone before it has failed for good.
+        return was_lost_once(job) and job.failures < self._failures_allowed
 
     def _pause(self, shard: ShardId) -> None:
         self._pauses.setdefault(shard, Pause(self._clock)).begin()

@@ -16,6 +16,11 @@ def no_suspect(_job: Job) -> bool:
     return False
 
 
+def has_failed(job: Job) -> bool:
+    """For those who read every job alone that has failed."""
+    return bool(job.failures)
+
+
 def none_apart(_shard: ShardId) -> bool:
     """For those who read all shards together."""
     return False
@@ -26,15 +31,17 @@ def next_wave(
     most_records: int,
     most_jobs: int = MOST_JOBS,
     *,
+    is_alone: Callable[[Job], bool] = has_failed,
     is_suspect: Callable[[Job], bool] = no_suspect,
+    most_suspects: int = 1,
     is_apart: Callable[[ShardId], bool] = none_apart,
 ) -> list[Job]:
     """The next jobs to be read in one go, from jobs in order of their urgency.
 
     Of each shard one range of offsets without a gap, since a partition is read from one offset to another; no more than
-    `most_records` offsets and `most_jobs` jobs, but one job at least. A job that has failed, that took its worker with
-    it, or that is suspected of having made a wave fail is read alone: so it is known which one it was. A shard that is
-    to be read apart shares a wave with no other.
+    `most_records` offsets and `most_jobs` jobs, but one job at least. A job that has failed is read alone, and those
+    that are suspected of having made a wave fail are read `most_suspects` at a time, without others: so it is found
+    out which one it was. A shard that is to be read apart shares a wave with no other.
     """
     wave: list[Job] = []
     last: dict[ShardId, Job] = {}
@@ -43,13 +50,16 @@ def next_wave(
     for job in ordered:
         if not is_leasable(job) or job.shard in passed:
             continue
-        is_single = bool(job.failures) or is_suspect(job)
+        is_single = is_alone(job)
         if not wave and is_single:
             return [job]
+        if not wave and is_suspect(job):
+            most_jobs = min(most_jobs, most_suspects)
         before = last.get(job.shard)
         is_gap = before is not None and before.end != job.start
         is_strange = bool(wave) and job.shard != wave[0].shard and (is_apart(job.shard) or is_apart(wave[0].shard))
-        if is_single or is_gap or is_strange:
+        is_other_kind = bool(wave) and is_suspect(job) != is_suspect(wave[0])
+        if is_single or is_gap or is_strange or is_other_kind:
             passed.add(job.shard)
             continue
         if wave and (job.end - job.start > left or len(wave) >= most_jobs):

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 # In /proc/<pid>/stat behind the name, which may hold anything: the state, and the time of the start in clock ticks.
 _STATE, _STARTED = 0, 19
@@ -50,6 +51,22 @@ def _exists(pid: int) -> bool:
     return True
 
 
+class KnownProcesses(Protocol):
+    """What one process knows of others, by their names."""
+
+    def this_worker(self) -> str:
+        """The name of this process."""
+        ...
+
+    def is_gone(self, worker: str) -> bool:
+        """Whether the process that goes by a name is dead for sure."""
+        ...
+
+    def is_alive(self, worker: str) -> bool:
+        """Whether the process that goes by a name runs for sure."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Processes:
     """The processes that this one sees."""
@@ -60,7 +77,10 @@ class Processes:
 
     def this_worker(self) -> str:
         """The name of this process."""
-        pid = os.getpid()
+        return self.name_of(os.getpid())
+
+    def name_of(self, pid: int) -> str:
+        """The name of a process that runs here."""
         return str(WorkerName(self.host, self._boot(), self._namespace(), pid, self._stat(pid)[1]))
 
     def is_gone(self, worker: str) -> bool:
@@ -80,6 +100,19 @@ class Processes:
             # Not to be read, or not any more: next time it may be clear.
             return False
         return started != name.started or state in _DEAD
+
+    def is_alive(self, worker: str) -> bool:
+        """Whether the process that goes by a name runs here for sure. No wherever it can't be told."""
+        name = WorkerName.parse(worker)
+        if name is None:
+            return False
+        try:
+            if (name.host, name.boot, name.namespace) != (self.host, self._boot(), self._namespace()):
+                return False
+            state, started = self._stat(name.pid)
+        except (OSError, ValueError, IndexError):
+            return False
+        return started == name.started and state not in _DEAD
 
     def _boot(self) -> str:
         return (self.proc / "sys/kernel/random/boot_id").read_text().strip()

@@ -45,6 +45,7 @@ def source_options(
         "assign": json.dumps({topic: [one.partition for one in ranges]}),
         "startingOffsets": json.dumps({topic: {str(one.partition): one.start for one in ranges}}),
         "endingOffsets": json.dumps({topic: {str(one.partition): one.end for one in ranges}}),
+        "includeHeaders": "true",
         "maxRecordsPerPartition": str(max_records_per_task),
         "failOnDataLoss": "true",
     }

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from strandline.clock import Clock
 from strandline.errors import Fatal
 from strandline.recovery.replay.job_result import JobResult
+from strandline.recovery.replay.job_settings import by_settings, settings_of
 from strandline.recovery.replay.outcome import UnitOutcome, fold_outcomes
 from strandline.recovery.replay.replay_input import ReplayInput, ReplaySettings, waves_of
 from strandline.recovery.replay.result_codec import encode_result
@@ -66,36 +67,42 @@ class SparkRunner:
         # Blocks are small for what they hold: Spark would put all of them into one task.
         self._session.conf.set("spark.sql.adaptive.enabled", "false")
 
+    def check(self, job: Job) -> None:
+        settings_of(job, self._settings)
+
     def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
         if len({job.shard.dataset for job in jobs}) > 1:
             raise NotOneDataset(f"jobs of the datasets {sorted({job.shard.dataset for job in jobs})} in one run")
         results: dict[Job, JobResult] = {}
         records = max(1, sum(job.end - job.start for job in jobs))
         done = 0
-        for wave in waves_of(jobs):
+        waves = [(settings, wave) for settings, some in by_settings(jobs, self._settings) for wave in waves_of(some)]
+        for settings, wave in waves:
             size = sum(job.end - job.start for job in wave)
 
             def told(fraction: float, done: int = done, size: int = size) -> None:
                 heard((done + fraction * size) / records)
 
-            results |= self._run_wave(wave, told)
+            results |= self._run_wave(wave, settings, told)
             done += size
         return results
 
-    def _run_wave(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> dict[Job, JobResult]:
-        samples = [look_at(job, self._settings, self._places.sampler) for job in jobs]
+    def _run_wave(
+        self, jobs: Sequence[Job], settings: ReplaySettings, heard: Callable[[float], None]
+    ) -> dict[Job, JobResult]:
+        samples = [look_at(job, settings, self._places.sampler) for job in jobs]
         context = self._session.sparkContext
         with failures_named("asking Spark for its cores", context):
             cores = context.defaultParallelism
-        size = wave_size(samples, cores=cores, most_unit_samples=self._settings.unit_samples)
-        bounds = {one.job: one.bounds(self._settings.groups, size.unit_samples) for one in samples}
-        given = ReplayInput.of(jobs, self._settings, now=self._clock.now_ms(), bounds=bounds)
+        size = wave_size(samples, cores=cores, most_unit_samples=settings.unit_samples)
+        bounds = {one.job: one.bounds(settings.groups, size.unit_samples) for one in samples}
+        given = ReplayInput.of(jobs, settings, now=self._clock.now_ms(), bounds=bounds)
         ranges = _ranges(jobs)
         outcomes = self._outcomes(given, ranges, size, heard) if ranges else []
         results = {}
         for job, told in zip(jobs, given.jobs, strict=True):
             results[job] = fold_outcomes(told, outcomes)
-            self._places.store.write_result(told.results, [encode_result(results[job])], told.results_expire)
+            self._places.store.write_result(told.results, [encode_result(results[job])], told.result_life)
         return results
 
     def _outcomes(

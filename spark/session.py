@@ -3,14 +3,17 @@
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from strandline.disk import NO_SPACE, DiskFull, lacks_room
 from strandline.errors import Fatal
 from strandline.spark.java_options import JAVA_OPTIONS
 
@@ -64,7 +67,9 @@ def forgiving_master(master: str) -> str:
 
 @contextmanager
 def spark_session(name: str, properties: Mapping[str, str], *, jars: Path, java_home: Path) -> Iterator[SparkSession]:
-    """A session that ends with the block. A process has one at a time: a second one would share, and end, the first."""
+    """A session that ends with the block. A process has one at a time: a second one would share, and end, the first.
+    Raises `SparkUnavailable`, or `DiskFull` if there is no room for what Spark writes.
+    """
     if SparkSession.getActiveSession() is not None:
         raise SparkUnavailable("this process has a Spark session already", remedy="End that one first")
     # spark-submit reads these from the environment; the workers must be an interpreter that has our packages: this one,
@@ -76,11 +81,24 @@ def spark_session(name: str, properties: Mapping[str, str], *, jars: Path, java_
     builder = SparkSession.builder.appName(name)
     for key, value in session_properties(properties, jars).items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError) as error:
+        # A JVM that could not start has said why on stderr only.
+        scratch = scratch_folder(properties)
+        if lacks_room(scratch) or any(text in str(error) for text in NO_SPACE):
+            raise DiskFull(scratch) from error
+        raise
     try:
         yield session
     finally:
         _stop(session)
+
+
+def scratch_folder(properties: Mapping[str, str]) -> Path:
+    """The first folder that Spark's driver on this machine spills and shuffles to."""
+    chosen = os.environ.get("SPARK_LOCAL_DIRS") or properties.get("spark.local.dir") or tempfile.gettempdir()
+    return Path(chosen.split(",")[0])
 
 
 def _stop(session: SparkSession) -> None:

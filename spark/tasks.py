@@ -12,11 +12,21 @@ import pyarrow as pa
 
 from strandline.recovery.replay.blocks import Block, BlockKind
 from strandline.recovery.replay.mapping import Mapper
+from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.reducing import StoreOutput, reduce_unit
 from strandline.recovery.replay.replay_input import ReplayInput
 from strandline.spark.executor_store import StoreOpener, kept_store
+from strandline.wire.record_headers import TIMES_CHECKED, TIMES_HEADER
 
-RECORD_COLUMNS = ("partition", "offset", "unix_millis(timestamp) AS time", "value")
+_IS_MARK = f"header -> header.key = '{TIMES_HEADER}' AND header.value = X'{TIMES_CHECKED.hex()}'"
+RECORD_COLUMNS = (
+    "partition",
+    "offset",
+    "unix_millis(timestamp) AS time",
+    # A record without headers has a null.
+    f"coalesce(exists(headers, {_IS_MARK}), false) AS times_checked",
+    "value",
+)
 BLOCKS = "slot int, unit int, kind int, flush_group int, first_offset long, data binary"
 OUTCOMES = "outcome binary"
 
@@ -45,13 +55,7 @@ def map_task(given: ReplayInput, slots: Sequence[int]) -> ArrowTask:
         for batch in batches:
             if batch.num_rows:
                 # The source makes each of its tasks from one range: a batch is of one partition, in order.
-                mapper.take(
-                    batch.column("partition")[0].as_py(),
-                    np.asarray(batch.column("offset")),
-                    np.asarray(batch.column("time")),
-                    # A record without a value is one that can't be decoded.
-                    [value or b"" for value in batch.column("value").to_pylist()],
-                )
+                mapper.take(batch.column("partition")[0].as_py(), _records(batch))
                 yield from _block_batches(mapper.made_blocks(), slots)
         yield from _block_batches(mapper.blocks(), slots)
 
@@ -74,6 +78,16 @@ def reduce_task(given: ReplayInput, opener: StoreOpener) -> ArrowTask:
             yield pa.RecordBatch.from_arrays([pa.array([outcome.to_bytes()], type=pa.binary())], schema=_OUTCOMES)
 
     return write
+
+
+def _records(batch: pa.RecordBatch) -> RecordBatch:
+    return RecordBatch(
+        np.asarray(batch.column("offset")),
+        np.asarray(batch.column("time")),
+        np.asarray(batch.column("times_checked")),
+        # A record without a value is one that can't be decoded.
+        [value or b"" for value in batch.column("value").to_pylist()],
+    )
 
 
 def _block_batches(blocks: Sequence[Block], slots: Sequence[int]) -> Iterator[pa.RecordBatch]:

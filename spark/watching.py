@@ -8,6 +8,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
+from strandline.disk import NO_SPACE
+from strandline.errors import Retryable
 from strandline.recovery.replay.runner import ReplayFailed, SessionLost
 from strandline.store.protocol import StoreUnavailable
 
@@ -25,7 +27,15 @@ _SIGN_OF_STORE = f"{StoreUnavailable.__module__}.{StoreUnavailable.__qualname__}
 _MOST_TEXT = 2_000
 
 
+SCRATCH_REMEDY = (
+    "Free space where spark.local.dir (or SPARK_LOCAL_DIRS) of the driver and the executors lies: the jobs are tried "
+    "again by themselves"
+)
 _REMEDY = "Start the worker again: a process has one session. If this happens again, look at the JVM's memory"
+
+
+class ScratchDiskFull(Retryable):
+    """A disk that Spark writes to, on the driver or an executor, is full. It is no fault of the jobs."""
 
 
 class RecordsGone(ReplayFailed):
@@ -118,7 +128,7 @@ def run_watched(
 @contextmanager
 def failures_named(what: str, context: SparkContext) -> Iterator[None]:
     """Spark's errors as ours, with what was to be done: `SessionLost` if the session is gone, `RecordsGone`,
-    `StoreUnavailable` if the store did not answer an executor, or else `ReplayFailed`.
+    `StoreUnavailable` if the store did not answer an executor, `ScratchDiskFull`, or else `ReplayFailed`.
     """
     try:
         yield
@@ -131,6 +141,8 @@ def failures_named(what: str, context: SparkContext) -> Iterator[None]:
             raise RecordsGone(message) from error
         if _SIGN_OF_STORE in text:
             raise StoreUnavailable(message) from error
+        if any(sign in text for sign in NO_SPACE):
+            raise ScratchDiskFull(message, remedy=SCRATCH_REMEDY) from error
         raise ReplayFailed(message) from error
 
 

@@ -4,9 +4,10 @@ Reads and writes are LOCAL_QUORUM and compare-and-sets LOCAL_SERIAL, everywhere 
 only the truth if nobody reads it at a lower level than it was written.
 """
 
+import random
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from cassandra.cluster import (
     NoHostAvailable,
     Session,
 )
-from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy
+from cassandra.policies import DCAwareRoundRobinPolicy, ReconnectionPolicy, TokenAwarePolicy
 
 from strandline.errors import Fatal, Retryable
 
@@ -53,6 +54,23 @@ class QueueingConnection(DefaultConnection):  # type: ignore[misc] # the driver 
     @_socket_writable.setter
     def _socket_writable(self, _: bool) -> None:
         """What the driver notes here is only used to refuse."""
+
+
+_FIRST_RECONNECT_S, _LONGEST_RECONNECT_S = 0.25, 4.0
+
+
+class BoundedReconnection(ReconnectionPolicy):  # type: ignore[misc] # the driver carries no types
+    """Pauses between attempts to reconnect to a server that is down: doubling up to a few seconds, without an end.
+
+    The driver's own default grows to ten minutes and gives up after 64 attempts. Half of each pause is random, so that
+    the processes of a fleet do not all come back in the same moment.
+    """
+
+    def new_schedule(self) -> Iterator[float]:
+        pause = _FIRST_RECONNECT_S
+        while True:
+            yield pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
+            pause = min(2 * pause, _LONGEST_RECONNECT_S)
 
 
 class CassandraUnreachable(Retryable):
@@ -173,6 +191,7 @@ def _cluster(connection: CassandraConnection, version: int) -> Cluster:
         connect_timeout=connection.connect_timeout,
         control_connection_timeout=connection.request_timeout,
         connection_class=QueueingConnection,
+        reconnection_policy=BoundedReconnection(),
         sockopts=_SOCKET_OPTIONS,
         # Reports of use to a server of another make.
         monitor_reporting_enabled=False,

@@ -3,14 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from strandline.arrays import I64s
+from strandline.store.late_samples import late_samples
 from strandline.store.rows import GroupRow, IndexBucketRows, LateSamples, Segment
 from strandline.store.segment_codec import VERSION, encode_run, runs_checksum
 from strandline.store.series_run import SeriesRun
-
-HOUR = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +101,3 @@ def encode_group(run: SeriesRun, bucket: int, group: int, attempt: str, flush_in
         greatest_time=int(run.time.max()) if run.samples else None,
         late=late_samples(run.time, bucket, flush_interval),
     )
-
-
-def late_samples(times: I64s, bucket: int, flush_interval: int) -> tuple[LateSamples, ...]:
-    """The samples of hours that counted as complete with an earlier bucket: how many of each such hour.
-
-    An hour is complete with the bucket that holds its last millisecond: so those are late whose hours ended before the
-    bucket's time began, or just then.
-    """
-    hours = times // HOUR
-    late = hours < bucket * flush_interval // HOUR
-    if not late.any():
-        return ()
-    counted = np.unique(hours[late], return_counts=True)
-    return tuple(LateSamples(hour, count) for hour, count in zip(*(one.tolist() for one in counted), strict=True))

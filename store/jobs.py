@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from strandline.store.rows import ShardId
+
+LIFE_OF_VERSION_2: Final = 7 * 24 * 3_600_000
+"""The life of a job that a node of schema version 2 wrote, from the next write on: it has a date instead of a life."""
 
 
 class JobState(StrEnum):
@@ -19,7 +23,9 @@ class JobState(StrEnum):
 class Job:
     """Offsets `[start, end)` of a shard's bucket, to be read again for some groups.
 
-    A shard has one job a bucket. `epoch` rises with each lease, so that a worker whose lease ran out is known by it.
+    A shard has one job a bucket. `epoch` rises with each lease, so that a worker whose lease ran out is known by it,
+    and `renewals` with each renewal, so that a watcher sees it without comparing clocks. Each write gives a job its
+    whole `life` again, in milliseconds.
     """
 
     shard: ShardId
@@ -29,13 +35,15 @@ class Job:
     end: int
     groups: frozenset[int]
     wants_keys: bool
-    expires: int
+    life: int
     state: JobState = JobState.PENDING
     epoch: int = 0
     worker: str = ""
     leased_until: int = 0
     failures: int = 0
     reason: str = ""
+    renewals: int = 0
+    settings: str = ""
 
 
 @dataclass(frozen=True, slots=True)

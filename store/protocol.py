@@ -11,6 +11,7 @@ from strandline.store.jobs import Job, JobResultOf, ResultRow
 from strandline.store.rows import (
     DatasetShape,
     IndexBucketOf,
+    Lifetime,
     ManifestRows,
     ManifestWrite,
     Ownership,
@@ -36,13 +37,19 @@ class StoreRefused(Fatal):
 class Store(Protocol):
     """Manifest, segments, index buckets and jobs of any number of datasets.
 
-    What has an `expires` is gone from then on. A conditional write that timed out is resolved before the call returns:
+    What has a lifetime is there at least until that is over by the store's own clock, and may be gone afterwards. No
+    call looks at a client's wall clock to leave something out: callers who must not see what has expired compare
+    `expires` themselves. A conditional write that timed out is resolved before the call returns:
     by a serial read, which also completes what is under way. So a call either did what it says, or raised `Fenced`
     knowing that it did nothing, or raised `StoreUnavailable` not knowing.
     """
 
     def close(self) -> None:
         """Let go of connections or files. Closing twice does nothing."""
+        ...
+
+    def server_time(self) -> int | None:
+        """The wall clock of one of the store's servers, in milliseconds; None for a store without a server."""
         ...
 
     # Datasets.
@@ -66,31 +73,37 @@ class Store(Protocol):
     ) -> Ownership | None:
         """Become the owner, if the state is still `after` (epoch and owner of it); None if somebody was faster.
 
-        The epoch rises by one and `seen_at` becomes `now`. `topic_id` counts for a shard without a state only; an
-        existing one keeps its own. `owner` must be new and random.
+        The epoch rises by one, `seen_at` becomes `now` and `beats` 0. `topic_id` counts for a shard without a state
+        only; an existing one keeps its own. `owner` must be new and random.
         """
         ...
 
-    def touch(self, ownership: Ownership, seen_at: int | None) -> None:
-        """Say that the owner lives (`seen_at`) or has left (None). Raises `Fenced`."""
+    def touch(self, ownership: Ownership, seen_at: int | None, beats: int) -> None:
+        """Write a heartbeat: the owner lives (`seen_at`) or has left (None), and this is its `beats`-th. Raises
+        `Fenced`.
+        """
         ...
 
     # The manifest.
 
     def manifest(self, shard: ShardId, *, first: int | None = None, last: int | None = None) -> ManifestRows | None:
-        """The rows of buckets from `first` to `last`, both included, by a serial read; None without a state."""
+        """The rows of buckets from `first` to `last`, both included, by a serial read; None without a state.
+
+        They are those of one moment, with or without group rows that were committed while they were read. Of each
+        group's rows, none is missing that was committed before another one that is there.
+        """
         ...
 
     def commit(self, ownership: Ownership, write: ManifestWrite) -> None:
         """Write rows into the manifest, all or none. Raises `Fenced` if the shard is not the caller's any more.
 
-        Committing the same again changes nothing.
+        Committing the same again changes nothing, but that the rows' lives begin anew.
         """
         ...
 
     # Segments and index buckets: plain writes under an attempt, which nobody else writes.
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], expires: int) -> None:
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
         """Write segments; all are there when this returns."""
         ...
 
@@ -104,7 +117,7 @@ class Store(Protocol):
         """
         ...
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], expires: int) -> int:
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
         """Write the rows of an index bucket in order; how many there were. All are there when this returns."""
         ...
 
@@ -123,14 +136,16 @@ class Store(Protocol):
         ...
 
     def replace_job(self, before: Job, after: Job) -> bool:
-        """Put `after` in the place of `before`, if plan, state, epoch, worker and lease are still as in `before`."""
+        """Put `after` in the place of `before`, if plan, state, epoch, worker, lease and renewals are still as in
+        `before`.
+        """
         ...
 
     def remove_job(self, job: Job) -> bool:
         """Take a job away, under the condition of `replace_job`; whether it is gone by this call."""
         ...
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], expires: int) -> None:
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
         """Write rows of a job's result; all are there when this returns."""
         ...
 

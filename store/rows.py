@@ -3,7 +3,27 @@
 The manifest is the only truth about what is stored: a segment or an index bucket that no row names does not exist.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """How long what is written lives, in milliseconds: `length` counts from the write, by the store's own clock, and
+    `expires` is the date that follows from it by the writer's present.
+    """
+
+    length: int
+    expires: int
+
+    @classmethod
+    def from_present(cls, present: int, length: int) -> "Lifetime":
+        """A life of this length that begins now."""
+        return cls(length, present + length)
+
+    @classmethod
+    def until(cls, expires: int, present: int) -> "Lifetime":
+        """A life up to a date. Both times must come from the same present."""
+        return cls(expires - present, expires)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,13 +53,18 @@ class DatasetShape:
 
 @dataclass(frozen=True, slots=True)
 class ShardState:
-    """What is known of a shard beside its rows. `seen_at` is None once an owner has left."""
+    """What is known of a shard beside its rows. `seen_at` is None once an owner has left.
+
+    `seen_at` is by the owner's clock, for people. `beats` rises with each heartbeat of an owner, so that a watcher
+    needs no clock but its own. An owner of schema version 2 writes `seen_at` alone.
+    """
 
     epoch: int
     owner: str
     seen_at: int | None
     topic_id: str
     next_part_id: int
+    beats: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +77,24 @@ class Ownership:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordMark:
+    """What identifies a record of a log: a log that was cut short and refilled has another one at the same offset.
+
+    `leader_epoch` is None where the client does not report it. `checksum` fits into 63 bits.
+    """
+
+    offset: int
+    time: int
+    leader_epoch: int | None
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
 class CutRow:
     """Bucket `bucket` is the offsets from `start` up to, not including, `end`; the same for all groups.
 
     `[start, lost_to)` could not be read any more and a person accepted that. `reset` marks the row from which on
-    offsets count again, after a topic was made anew.
+    offsets count again, after a topic was made anew. `last` is the last record below `end`, None where it is not known.
     """
 
     bucket: int
@@ -65,6 +103,7 @@ class CutRow:
     expires: int
     lost_to: int | None = None
     reset: bool = False
+    last: RecordMark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +119,14 @@ class IndexBucketRows:
 
 @dataclass(frozen=True, slots=True)
 class LateSamples:
-    """How many samples of an hour came in a bucket behind it. `hour` counts hours since the epoch."""
+    """How many samples of an hour came in a bucket behind it. `hour` counts hours since the epoch.
+
+    Where a row has too many hours, the older ones are counted together: `hours` of them, from `hour` on.
+    """
 
     hour: int
     samples: int
+    hours: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +165,28 @@ class ManifestRows:
     cuts: tuple[CutRow, ...]
     groups: tuple[GroupRow, ...]
 
+    def unexpired(self, now: int) -> "ManifestRows":
+        """Without the rows that have expired by this time: a store may keep them for longer."""
+        return replace(
+            self,
+            cuts=tuple(row for row in self.cuts if row.expires > now),
+            groups=tuple(row for row in self.groups if row.expires > now),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ManifestWrite:
-    """Rows and values that are written together or not at all. `next_part_id` only rises, `topic_id` None keeps it."""
+    """Rows and values that are written together or not at all. `next_part_id` only rises, `topic_id` None keeps it.
+
+    `present` is the reading of the present that the rows' dates were made from: a row lives for `expires - present`
+    from its write on, whenever that is.
+    """
 
     cuts: tuple[CutRow, ...] = ()
     groups: tuple[GroupRow, ...] = ()
     next_part_id: int | None = None
     topic_id: str | None = None
+    present: int = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

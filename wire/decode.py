@@ -4,7 +4,7 @@ A record that can't be decoded contributes no row at all and leaves a fault that
 others are not disturbed. A series whose labels can't be a part key is dropped and counted by reason.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,6 +131,24 @@ class Decoder:
                 series={verdict: int(counts[verdict]) for verdict in Verdict if counts[verdict]},
             ),
         )
+
+
+def pieces_within(bodies: Sequence[bytes], most_bytes: int, limits: Limits) -> Iterator[tuple[int, int]]:
+    """Places [first, behind) of pieces of a batch, in order, each of which unpacks to at most so many bytes or is one
+    record. Nothing is unpacked: a block begins with its length. One that will not be unpacked counts nothing.
+    """
+    first = size = 0
+    for record, body in enumerate(bodies):
+        try:
+            length = unpacked_length(body, limit=limits.record_bytes)
+        except BadBlock:
+            length = 0
+        if size + length > most_bytes and record > first:
+            yield first, record
+            first, size = record, 0
+        size += length
+    if first < len(bodies):
+        yield first, len(bodies)
 
 
 def decode_batch(bodies: Sequence[bytes], limits: Limits) -> Columns:

@@ -1,8 +1,10 @@
 """What Java's exceptions mean here: each becomes an error of ours that says what to do."""
 
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import TracebackType
 
+from strandline.disk import NO_SPACE, DiskFull
 from strandline.errors import Fatal
 from strandline.index.documents import MalformedBatch
 from strandline.index.pylucene.classes import JavaThrowable, java
@@ -42,7 +44,10 @@ class RegexTooCostly(Fatal):
 
 
 class _JavaFailures:
-    """No generator, and one for all: a search is over in microseconds."""
+    """No generator, and one for all that only read: a search is over in microseconds."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
 
     def __enter__(self) -> None:
         # Whoever may not call the JVM is told so before anything inside is done.
@@ -53,21 +58,24 @@ class _JavaFailures:
     ) -> None:
         if error is not None and isinstance(error, java().error):
             # JCC leaves it empty for an exception that it could not get hold of.
-            told = _translate(error.args[0]) if error.args else LuceneFailed("Java failed, and did not say how")
-            raise told from error
+            if not error.args:
+                raise LuceneFailed("Java failed, and did not say how") from error
+            raise _translate(error.args[0], self._folder) from error
 
 
 _JAVA_FAILURES = _JavaFailures()
 
 
-def java_failures() -> AbstractContextManager[None]:
-    """Turn the exceptions of the Java calls inside into our errors."""
-    return _JAVA_FAILURES
+def java_failures(folder: Path | None = None) -> AbstractContextManager[None]:
+    """Turn the exceptions of the Java calls inside into our errors. `folder` is where they write, for `DiskFull`."""
+    return _JavaFailures(folder) if folder is not None else _JAVA_FAILURES
 
 
-def _translate(thrown: JavaThrowable) -> Fatal:
+def _translate(thrown: JavaThrowable, folder: Path | None) -> Fatal:
     name = thrown.getClass().getName()
     message = thrown.getMessage() or name
+    if _is_disk_full(thrown):
+        return DiskFull(folder)
     if name == "org.strandline.index.MalformedBatchException":
         malformed = java().malformed_batch(thrown)
         return MalformedBatch(message, document=malformed.getDocument(), position=malformed.getPosition())
@@ -78,6 +86,18 @@ def _translate(thrown: JavaThrowable) -> Fatal:
         if name in names:
             return kind(f"{meaning}: {message}", remedy=remedy)
     return LuceneFailed(f"Lucene failed with {name}: {message}")
+
+
+def _is_disk_full(thrown: JavaThrowable) -> bool:
+    """Whether a full disk is what an exception comes from: Lucene closes its writer for it, perhaps in a thread that
+    merges, and all later calls fail with that as their cause.
+    """
+    cause: JavaThrowable | None = thrown
+    while cause is not None:
+        if any(text in (cause.getMessage() or "") for text in NO_SPACE):
+            return True
+        cause = cause.getCause()
+    return False
 
 
 _MEANINGS: tuple[tuple[type[Fatal], frozenset[str], str, str], ...] = (

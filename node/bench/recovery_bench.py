@@ -344,7 +344,7 @@ class RecoveryBench:
             end=deployment.end,
             groups=frozenset(range(_groups(deployment))),
             wants_keys=True,
-            expires=now + _KEPT_MS,
+            life=_KEPT_MS,
             state=JobState.LEASED,
             epoch=1,
         )

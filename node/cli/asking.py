@@ -48,7 +48,7 @@ class Place:
             http = context.settings().http
             address = address_of(http)
             if token is None and http.read_token_file is not None:
-                token = http.read_token_file.content.get_secret_value()
+                token = http.read_token_file.tokens[0].get_secret_value()
             certificate = http.tls_certificate_file
             own = certificate is not None and self.ca_file is None
             trust = Trust.in_certificate(certificate.content) if own and certificate else Trust(self.ca_file)

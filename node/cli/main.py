@@ -14,6 +14,7 @@ import click
 
 from strandline import __version__
 from strandline.clock import SystemClock
+from strandline.disk import DiskFull, is_full
 from strandline.errors import ExitCode, Fatal, Retryable, StrandlineError
 from strandline.node.cli.context import Context
 from strandline.node.cli.exit_codes import exit_codes
@@ -92,7 +93,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             context.output.crash(error)
         return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001 - the last place to tell of it, and to hide the secrets in it
-        context.output.crash(error)
+        if is_full(error):
+            # Wherever it was met: no bug, and over once there is room.
+            context.output.error(DiskFull(error.filename if isinstance(error, OSError) else None))
+        else:
+            context.output.crash(error)
         return ExitCode.FAILED
 
 

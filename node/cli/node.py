@@ -15,13 +15,13 @@ import click
 from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.options import Command, help_with
+from strandline.node.cli.options import Command, help_with, take_option
 from strandline.node.http.listening import bound_socket, tls_context
 from strandline.node.logs import configure_logging
 from strandline.node.settings import Settings, load_with_origins
 from strandline.node.supervisor.assembling import assembled_supervisor
 from strandline.node.supervisor.service import NodeService
-from strandline.node.supervisor.socket_folder import control_socket, socket_folder
+from strandline.node.supervisor.socket_folder import awaited_socket_folder, control_socket
 from strandline.node.supervisor.supervisor import Supervisor
 from strandline.node.systemd.notices import NodeNotices
 
@@ -38,15 +38,17 @@ from strandline.node.systemd.notices import NodeNotices
     ),
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE)),
 )
+@take_option
 @pass_context
-def command(context: Context) -> ExitCode:
+def command(context: Context, *, take: bool) -> ExitCode:
     """Run the node."""
     settings = context.settings()
     # A certificate that can't be used is reported now, by this command, and not by one front after the other.
     tls_context(settings.http)
     with (
+        # First: connections would wait in the backlog while there is no room for it.
+        awaited_socket_folder(context.environ, context.clock) as folder,
         closing(bound_socket(settings.http.node_address)) as listener,
-        socket_folder(context.environ) as folder,
         assembled_supervisor(
             context.loaded,
             context.environ,
@@ -54,6 +56,7 @@ def command(context: Context) -> ExitCode:
             folder,
             listener=listener.fileno(),
             on_terminal=sys.stderr.isatty(),
+            take=take,
         ) as supervisor,
     ):
         asyncio.run(_serve(context, supervisor, folder, listener))

@@ -5,7 +5,7 @@ import click
 from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.options import Group, help_with
+from strandline.node.cli.options import Group, help_with, take_option
 from strandline.node.offsets.deployment import opened
 from strandline.node.offsets.history import history as history_of
 from strandline.node.offsets.rewinding import do_rewind, show_rewind
@@ -77,7 +77,7 @@ def history(context: Context, *, shard: int, limit: int) -> None:
 @click.option("--to-offset", metavar="OFFSET", type=click.IntRange(min=0), help="To this offset, which must be a cut.")
 @click.option("--to-bucket", metavar="BUCKET", type=click.IntRange(min=0), help="To the beginning of this bucket.")
 @click.option("--yes", is_flag=True, help="Do it.")
-@click.option("--take", is_flag=True, help="Take the shard though its owner lives, which ends that.")
+@take_option
 @pass_context
 def rewind(
     context: Context,

@@ -74,6 +74,14 @@ class Group(click.Group):
         self.params.extend(shared_options())
 
 
+take_option = click.option(
+    "--take",
+    is_flag=True,
+    help="Take over shards from live owners, which then stop. [default: leave them alone]",
+)
+"""For commands that become the owner of shards."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lazy:
     """A command that is imported when it is called: its module, in which it is named `command`, and its summary,

@@ -70,7 +70,11 @@ class Times:
 @click.option("--time", metavar="TIME", help=f"The moment to look at: {WAYS}. [default: now]")
 @click.option("--start", metavar="TIME", help="The first moment of a range.")
 @click.option("--end", metavar="TIME", help="The last moment of a range. [default: now]")
-@click.option("--step", metavar="DURATION", help="From one moment to the next: 15s, 5m. [default: a 60th of the range]")
+@click.option(
+    "--step",
+    metavar="DURATION",
+    help="Between two moments: 15s, 5m. [default: a 60th of the range, 5m at most]",
+)
 @click.option("--plot/--table", "plot", default=None, help="How a range is shown. [default: a plot on a terminal]")
 @limit_option
 @place_options

@@ -10,7 +10,7 @@ import click
 from strandline.errors import ExitCode, Fatal
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.options import Command, help_with
+from strandline.node.cli.options import Command, help_with, take_option
 from strandline.node.output import Block, Table
 from strandline.node.replay.catching_up import CatchingUp, CaughtUp, Task
 from strandline.node.replay.service import WorkerProcess, worker_folder
@@ -18,7 +18,6 @@ from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.heap import limit_arenas
 from strandline.node.shard.kafka_topics import check_topic
-from strandline.node.shard.ownership import Taker
 from strandline.node.steps import Step
 from strandline.recovery.offset_policy import Accepted
 
@@ -75,12 +74,17 @@ class RunReport:
     "--mode", type=click.Choice(["auto", "direct", "spark"]), help="Who reads. [default: the setting replay.mode]"
 )
 @click.option("--at-once", type=click.IntRange(1, 64), default=2, show_default=True, help="So many shards at a time.")
-@click.option("--take", is_flag=True, help="Take shards by force whose owner was seen a moment ago. It is fenced then.")
+@take_option
 @click.option(
     "--accept-loss",
     metavar="OFFSET",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=0),
     help="Go on though Kafka has deleted records below this offset that were not stored; with one --shard.",
+)
+@click.option(
+    "--accept-index-loss",
+    is_flag=True,
+    help="Go on though index buckets are damaged that Kafka can't restore. Keys that only they named are lost.",
 )
 @pass_context
 def command(
@@ -91,6 +95,7 @@ def command(
     at_once: int,
     take: bool,
     accept_loss: int | None,
+    accept_index_loss: bool,
 ) -> ExitCode:
     """Catch up."""
     if accept_loss is not None and len(shards) != 1:
@@ -98,9 +103,7 @@ def command(
     settings = _with_mode(context.settings(), mode)
     limit_arenas()
     wanted = _wanted(settings, shards)
-    # Taken by force as a start does: whoever has it is fenced.
-    taker = Taker.NODE if take else Taker.TOOL
-    tasks = [Task(shard, taker, Accepted(loss_to=accept_loss)) for shard in wanted]
+    tasks = [Task(shard, take, Accepted(loss_to=accept_loss, index_loss=accept_index_loss)) for shard in wanted]
     with (
         closing(WorkerProcess(context.loaded.file, worker_folder(settings, context.environ), context.clock)) as worker,
         context.output.steps(f"Catching up {len(wanted)} shards of {settings.dataset.name}") as steps,

@@ -9,13 +9,12 @@ import click
 from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.options import Command, help_with
+from strandline.node.cli.options import Command, help_with, take_option
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.shard_service import ShardService
 from strandline.node.replay.service import NodeWorker, WorkerProcess, worker_folder
 from strandline.node.shard.assembling import assembled
 from strandline.node.shard.heap import limit_arenas
-from strandline.node.shard.ownership import Taker
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.status_file import StatusFile
 from strandline.recovery.offset_policy import Accepted
@@ -52,7 +51,7 @@ from strandline.recovery.offset_policy import Accepted
 @click.option(
     "--accept-loss",
     metavar="OFFSET",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=0),
     help="Go on though Kafka has deleted records below this offset that were not stored. What is lost is recorded.",
 )
 @click.option(
@@ -61,10 +60,11 @@ from strandline.recovery.offset_policy import Accepted
     help="Go on though the topic was deleted and made again, or cut short. It is read from its beginning.",
 )
 @click.option(
-    "--after-fencing",
+    "--accept-index-loss",
     is_flag=True,
-    help="Take the shard only if its owner has left, or was not seen for a minute: for one that was fenced before.",
+    help="Go on though index buckets are damaged that Kafka can't restore. Keys that only they named are lost.",
 )
+@take_option
 @pass_context
 def command(
     context: Context,
@@ -75,12 +75,13 @@ def command(
     shared_worker: bool,
     accept_loss: int | None,
     accept_new_topic: bool,
-    after_fencing: bool,
+    accept_index_loss: bool,
+    take: bool,
 ) -> ExitCode:
     """Run a shard."""
     settings = context.settings()
     limit_arenas()
-    accepted = Accepted(loss_to=accept_loss, another_topic=accept_new_topic)
+    accepted = Accepted(accept_loss, another_topic=accept_new_topic, index_loss=accept_index_loss)
     with ExitStack() as opened:
         service = opened.enter_context(closing(ShardService(shard, context.clock, socket)))
         if socket is not None:
@@ -89,8 +90,7 @@ def command(
         worker = NodeWorker() if shared_worker else WorkerProcess(context.loaded.file, place, context.clock)
         replays = opened.enter_context(closing(worker))
         parts = opened.enter_context(assembled(settings, shard, context.environ, context.clock, replays=replays))
-        taker = Taker.FENCED_PROCESS if after_fencing else Taker.NODE
-        running = RunningShard(parts, accepted=accepted, taker=taker)
+        running = RunningShard(parts, accepted=accepted, take=take)
         service.begin(running)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: running.stop())

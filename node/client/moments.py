@@ -11,6 +11,11 @@ from strandline.node.http.times import parse_duration, parse_step, parse_time
 
 WAYS: Final = '2026-11-16T10:00:00Z, 2026-11-16, seconds since 1970, now, today, yesterday, -1h or "1h ago"'
 
+DEFAULT_LOOKBACK_MS: Final = 300_000
+"""For how long a sample counts in a query (`query.lookback`), unless the node is set otherwise."""
+MAX_POINTS: Final = 11_000
+"""How many points a series may have (`query.max_points`), unless the node is set otherwise."""
+
 _DAY_MS = 86_400_000
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _WITHOUT_ZONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?", re.ASCII)
@@ -74,6 +79,13 @@ def shown_length(milliseconds: int) -> str:
 
 
 def default_step(length_ms: int, points: int) -> int:
-    """A step that people like, by which so long a time has at most so many points besides the first."""
+    """A round step for a range of this length: about `points` of them, but no longer than `DEFAULT_LOOKBACK_MS`, past
+    which samples between two steps would not show, unless these were more points than a node gives.
+    """
+    return max(min(_round_step(length_ms, points), DEFAULT_LOOKBACK_MS), _round_step(length_ms, MAX_POINTS))
+
+
+def _round_step(length_ms: int, points: int) -> int:
+    """By which so long a time has at most so many points besides the first."""
     needed = -(-length_ms // points)
     return next((step * 1000 for step in _STEPS_S if step * 1000 >= needed), -(-needed // _DAY_MS) * _DAY_MS)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from strandline.node.client.answers import Answered, Labels, Point, Sampled
-from strandline.node.client.moments import shown_length, shown_moment
+from strandline.node.client.moments import DEFAULT_LOOKBACK_MS, shown_length, shown_moment
 from strandline.node.client.node_client import Steps
 from strandline.node.client.notation import harmless, listed, selector_of
 from strandline.node.client.sparkline import sparkline
@@ -115,7 +115,7 @@ class QueryReport:
         if self.plot_width is None and 0 < self.line_limit < lines:
             yield f"only the first {self.line_limit:,} of {lines:,} lines are shown; --limit 0 shows all"
         if not self.found:
-            yield "no series has a sample there"
+            yield _nothing_found(self.steps)
 
     def _rows(self) -> Iterator[tuple[str, str, str]]:
         for one in self.found:
@@ -129,6 +129,19 @@ class QueryReport:
             yield selector_of(one.labels)
             values = _on_grid(one.points, steps)
             yield f"  {sparkline(values, width)}  {_in_figures(one.points)}"
+
+
+def _nothing_found(steps: Steps | None) -> str:
+    """What it means that no series has a point: a sample counts for a while only."""
+    lookback = f"query.lookback ({shown_length(DEFAULT_LOOKBACK_MS)} by default)"
+    if steps is None:
+        return f"no series has a sample at that time, or up to {lookback} before it"
+    if steps.step <= DEFAULT_LOOKBACK_MS:
+        return "no series has a sample in that range"
+    return (
+        f"no series has a sample up to {lookback} before one of the steps; samples between them do not count, and the "
+        f"steps are {shown_length(steps.step)} apart: choose a shorter --step, or a shorter range"
+    )
 
 
 def _on_grid(points: tuple[Point, ...], steps: Steps) -> list[float | None]:

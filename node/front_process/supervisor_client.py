@@ -114,6 +114,10 @@ class SupervisorClient(Generic[L]):
         """When the supervisor was started."""
         return self._state.started_at
 
+    def waits_for(self) -> str:
+        """Why the shards are not known yet."""
+        return self._state.waits_for
+
     def clients(self) -> Mapping[int, L]:
         """The ways to the shards that are served, by number. They stay the same while processes come and go."""
         return self._links

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import structlog
 
 from strandline.clock import Clock
+from strandline.node.gateway.broker_clock import BrokerClock
 from strandline.node.gateway.gateway import Gateway
 from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
 from strandline.node.gateway.options import gateway_options
@@ -31,8 +32,9 @@ class GatewayParts:
 
 @contextmanager
 def assembled(settings: Settings, clock: Clock) -> Iterator[GatewayParts]:
-    """A gateway that is ready to serve. Raises what is wrong with the topic; brokers that don't answer are waited for
-    while it serves. Whoever serves it closes the gateway itself, which takes its event loop.
+    """A gateway that is ready to serve. Raises what is wrong with the topic; brokers that don't answer, and a topic
+    that is not there yet, are waited for while it serves. Whoever serves it closes the gateway itself, which takes its
+    event loop.
     """
     options, kafka = gateway_options(settings), librdkafka_options(settings.kafka)
     topic = settings.dataset.topic_name
@@ -44,14 +46,16 @@ def assembled(settings: Settings, clock: Clock) -> Iterator[GatewayParts]:
         for each in watches:
             each.doubt()
 
+    broker_clock = BrokerClock(clock)
     producer = KafkaProducer(
         clients_of(kafka, Bounds(options.timeout_s, options.max_in_flight, largest_packed(options.max_record))),
         topic,
+        broker_clock,
         on_trouble=on_trouble,
     )
     watch = TopicWatch(looking, producer, options.partitions_refresh_s)
     watches.append(watch)
-    gateway = Gateway(options, producer, watch, clock)
+    gateway = Gateway(options, producer, watch, clock, broker_clock)
     try:
         watch.start()
         gateway.warm_up()

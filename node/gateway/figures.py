@@ -15,9 +15,11 @@ class Outcome(StrEnum):
     PARTLY_WRITTEN = "partly-written"
     REFUSED = "refused"
     UNSUPPORTED = "unsupported"
+    REMOTE_WRITE_2 = "remote-write-2"
     TOO_LARGE = "too-large"
     PUT_OFF = "put-off"
     KAFKA_UNAVAILABLE = "kafka-unavailable"
+    CLOCKS_DISAGREE = "clocks-disagree"
     STOPPING = "stopping"
     CLIENT_GONE = "client-gone"
     FAILED = "failed"
@@ -45,12 +47,16 @@ class ProducerCounts:
 
 @dataclass(frozen=True, slots=True)
 class GatewayFigures:
-    """All of it, at one moment. Counts only rise, but for `in_flight_bytes`, `waiting_requests` and `partitions`.
+    """All of it, at one moment. Counts only rise, but for `in_flight_bytes`, of which `arriving_bytes` are of requests
+    that have not arrived as a whole, `waiting_requests` and `partitions`. `unacknowledged_seconds` is how long the
+    oldest request has waited for Kafka, 0 for none.
 
     `requests` is by outcome. `series`, `samples`, `records` and `bytes_out` count what Kafka has acknowledged, as a
     whole request; `bytes_in` bodies as they were sent. `dropped_series` is by reason. Exemplars and histograms are
-    those of series that ended here: the others travel on and are counted by the shards. `latency_buckets` are as
-    Prometheus has them: how many took at most `LATENCY_BOUNDS_S[i]`. `stages` has seconds of CPU.
+    those of series that ended here: the others travel on and are counted by the shards. `clock_difference_ms` is the
+    brokers' time less the gateway's, None if it is not known. `unauthorized` has requests of all kinds that were
+    answered with 401 or 403; they are not among `requests`. `latency_buckets` are as Prometheus has them: how many
+    took at most `LATENCY_BOUNDS_S[i]`. `stages` has seconds of CPU.
     """
 
     requests: Mapping[Outcome, int]
@@ -66,9 +72,13 @@ class GatewayFigures:
     skipped_metadata: int
     in_flight_bytes: int
     in_flight_limit: int
+    arriving_bytes: int
+    unacknowledged_seconds: float
     waiting_requests: int
     partitions: int
     kafka: ProducerCounts
+    clock_difference_ms: int | None
+    unauthorized: Mapping[int, int]
     latency_seconds: float
     latency_count: int
     latency_buckets: tuple[int, ...]
@@ -90,12 +100,24 @@ class Counting:
     skipped_exemplars: int = 0
     skipped_histograms: int = 0
     skipped_metadata: int = 0
+    unauthorized: dict[int, int] = field(default_factory=lambda: {401: 0, 403: 0})
     latency_seconds: float = 0.0
     latencies: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS_S) + 1))
     stages: dict[GatewayStage, float] = field(default_factory=lambda: dict.fromkeys(GatewayStage, 0.0))
 
+    def began(self) -> None:
+        """A request of any kind: nothing is counted yet."""
+
+    def cut_off(self, _reason: str) -> None:
+        """An answer that was broken off: those of a gateway are a line each, and nothing is counted."""
+
+    def ended(self, _handler: str | None, code: int, _seconds: float) -> None:
+        """A request of any kind was answered with this code, by the gateway or, before it, by the server."""
+        if code in self.unauthorized:
+            self.unauthorized[code] += 1
+
     def answered(self, outcome: Outcome, seconds: float) -> None:
-        """A request has come to its end."""
+        """A remote write has come to its end."""
         self.requests[outcome] += 1
         self.latency_seconds += seconds
         place = 0
@@ -104,7 +126,16 @@ class Counting:
         self.latencies[place] += 1
 
     def figures(
-        self, *, in_flight: int, limit: int, waiting: int, partitions: int, kafka: ProducerCounts
+        self,
+        *,
+        in_flight: int,
+        limit: int,
+        waiting: int,
+        arriving: int = 0,
+        unacknowledged_s: float = 0.0,
+        partitions: int,
+        kafka: ProducerCounts,
+        clock_difference_ms: int | None = None,
     ) -> GatewayFigures:
         """All of it as of now."""
         buckets, so_far = [], 0
@@ -125,9 +156,13 @@ class Counting:
             skipped_metadata=self.skipped_metadata,
             in_flight_bytes=in_flight,
             in_flight_limit=limit,
+            arriving_bytes=arriving,
+            unacknowledged_seconds=unacknowledged_s,
             waiting_requests=waiting,
             partitions=partitions,
             kafka=kafka,
+            clock_difference_ms=clock_difference_ms,
+            unauthorized=dict(self.unauthorized),
             latency_seconds=self.latency_seconds,
             latency_count=sum(self.latencies),
             latency_buckets=tuple(buckets),

@@ -9,17 +9,20 @@ by then stays there.
 import asyncio
 import os
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import structlog
 
 from strandline.clock import Clock
+from strandline.node.gateway.broker_clock import BrokerClock, described
 from strandline.node.gateway.figures import Counting, GatewayFigures, GatewayStage, Outcome
 from strandline.node.gateway.headers import check_headers
 from strandline.node.gateway.in_flight import InFlight, NoRoom, Reservation
 from strandline.node.gateway.not_taken import (
     NotTaken,
+    clocks_disagree,
     kafka_unavailable,
     put_off,
     refused,
@@ -29,12 +32,14 @@ from strandline.node.gateway.not_taken import (
 )
 from strandline.node.gateway.options import GatewayOptions
 from strandline.node.gateway.packing import Packed, pack, told
-from strandline.node.gateway.producer import NotDelivered, RecordProducer
+from strandline.node.gateway.producer import NotDelivered, Record, RecordProducer
+from strandline.node.gateway.throttle import Throttle
 from strandline.node.gateway.topic import Topic
 from strandline.node.http.errors import Refused, SlowRequest
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
+from strandline.node.http.server import RequestObserver
 from strandline.time_range import TimeRange
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import BadBlock, compress, unpacked_length
@@ -49,15 +54,29 @@ _MOST_THREADS = 4
 _TOO_LARGE = 413
 # A request that unpacks to less takes some two milliseconds. To hand it to a thread would cost up to a fifth more CPU.
 _WORTH_A_THREAD = 1 << 20
+# A request without a series. Its acknowledgement brings the broker's time.
+_EMPTY_RECORD = Record(0, compress(b""))
 
 
 class Gateway:
     """Takes remote writes. `routes` says where; `close` ends it, after the server has been stopped."""
 
-    def __init__(self, options: GatewayOptions, producer: RecordProducer, topic: Topic, clock: Clock) -> None:
+    def __init__(
+        self,
+        options: GatewayOptions,
+        producer: RecordProducer,
+        topic: Topic,
+        clock: Clock,
+        broker_clock: BrokerClock,
+    ) -> None:
+        """`broker_clock` is the one that the producer compares with."""
         self._options, self._producer, self._topic, self._clock = options, producer, topic, clock
+        self._broker_clock = broker_clock
         self._in_flight = InFlight(options.max_in_flight)
         self._counting = Counting()
+        self._version_2_logging = Throttle(clock)
+        # When each request was handed to Kafka that it has not acknowledged.
+        self._handed_over: dict[asyncio.Future[NotDelivered | None], float] = {}
         self._threads = ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1), thread_name_prefix="packing")
         self._is_stopping = False
 
@@ -69,14 +88,23 @@ class Gateway:
             Route(("GET",), "/-/ready", self.ready, Access.OPEN),
         )
 
+    @property
+    def observer(self) -> RequestObserver:
+        """Counts what the server answers before the gateway sees it."""
+        return self._counting
+
     def figures(self) -> GatewayFigures:
         """What it has done so far. Any thread may ask."""
+        compared = self._broker_clock.newest
         return self._counting.figures(
             in_flight=self._in_flight.used,
             limit=self._in_flight.limit,
+            arriving=self._in_flight.usage.arriving_bytes,
+            unacknowledged_s=self._unacknowledged_s(),
             waiting=self._in_flight.waiting,
             partitions=self._topic.partitions,
             kafka=self._producer.counts(),
+            clock_difference_ms=compared.difference_ms if compared is not None else None,
         )
 
     def trouble(self) -> str:
@@ -102,6 +130,8 @@ class Gateway:
             await self._take(request)
         except NotTaken as error:
             outcome = error.outcome
+            if outcome is Outcome.REMOTE_WRITE_2 and self._version_2_logging.is_due():
+                log.warning("remote write 2.0 is refused, and its sender drops the samples", sender=request.remote)
             return error.response()
         except (asyncio.CancelledError, ConnectionError):
             outcome = Outcome.CLIENT_GONE
@@ -160,7 +190,12 @@ class Gateway:
         # If all waits for brokers that are away, the client has to know that it must send it again.
         if (trouble := self._topic.trouble) is not None:
             return kafka_unavailable(trouble)
-        return put_off(self._options.patience_s)
+        return put_off(self._options.patience_s, self._in_flight.usage, self._unacknowledged_s())
+
+    def _unacknowledged_s(self) -> float:
+        """How long the oldest request has waited for Kafka; 0 if none does."""
+        handed_over = list(self._handed_over.values())
+        return self._clock.monotonic() - min(handed_over) if handed_over else 0.0
 
     async def _read(self, request: Request, reservation: Reservation) -> bytes:
         """The body. Room is taken for bytes as they come, not as they are announced: a slow client holds little."""
@@ -194,12 +229,27 @@ class Gateway:
             raise
         if packed.records:
             reservation.resize(packed.record_bytes + RECORD_OVERHEAD * len(packed.records))
-            await self._deliver(packed, reservation)
+            await self._deliver(packed.records, reservation, partial(self._count_written, packed))
+        elif packed.is_untimely and not self._broker_clock.is_fresh:
+            # All of it is refused by a clock that has not been compared lately.
+            reservation.resize(RECORD_OVERHEAD)
+            await self._deliver((_EMPTY_RECORD,), reservation, lambda: None)
         else:
             reservation.release()
         if packed.dropped:
-            outcome = Outcome.PARTLY_WRITTEN if packed.records else Outcome.REFUSED
-            raise NotTaken(400, outcome, str(told(packed)))
+            raise self._refusal(packed)
+
+    def _refusal(self, packed: Packed) -> NotTaken:
+        """The answer to a request of which something was dropped. What was dropped for its time by a clock that may be
+        wrong is not refused for good: the sender would drop it.
+        """
+        compared = self._broker_clock.newest
+        if packed.is_untimely and compared is not None and compared.disagrees:
+            return clocks_disagree(described(compared), told(packed))
+        for one in packed.dropped:
+            dropped = self._counting.dropped_series
+            dropped[one.reason] = dropped.get(one.reason, 0) + one.series
+        return NotTaken(400, Outcome.PARTLY_WRITTEN if packed.records else Outcome.REFUSED, str(told(packed)))
 
     async def _packed(self, body: bytes) -> Packed:
         times = self._options.sample_times(self._clock.now_ms())
@@ -211,22 +261,26 @@ class Gateway:
         except (BadBlock, BadRequest) as error:
             raise refused(error) from error
 
-    async def _deliver(self, packed: Packed, reservation: Reservation) -> None:
+    async def _deliver(
+        self, records: Sequence[Record], reservation: Reservation, on_written: Callable[[], None]
+    ) -> None:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[NotDelivered | None] = loop.create_future()
 
         def arrived(error: NotDelivered | None) -> None:
             reservation.release()
+            del self._handed_over[answer]
             if error is None:
-                self._count_written(packed)
+                on_written()
             if not answer.done():
                 answer.set_result(error)
 
         def on_done(error: NotDelivered | None) -> None:
             loop.call_soon_threadsafe(arrived, error)
 
+        self._handed_over[answer] = self._clock.monotonic()
         began = time.thread_time()
-        self._producer.send(packed.records, on_done)
+        self._producer.send(records, on_done)
         self._counting.stages[GatewayStage.PRODUCE] += time.thread_time() - began
         try:
             async with asyncio.timeout(self._options.timeout_s):
@@ -246,8 +300,6 @@ class Gateway:
 
     def _count_skipped(self, packed: Packed) -> None:
         counting, seconds = self._counting, packed.seconds
-        for one in packed.dropped:
-            counting.dropped_series[one.reason] = counting.dropped_series.get(one.reason, 0) + one.series
         counting.series_without_samples += packed.without_samples
         counting.skipped_exemplars += packed.exemplars
         counting.skipped_histograms += packed.histograms

@@ -1,16 +1,16 @@
 """Whether a request is remote write 1.0 in snappy's block format, by its headers. Pure.
 
-What is something else is answered with 415: senders that know several forms try another one then. So does Prometheus
-with remote write 2.0, and vmagent with zstd.
+What is something else is answered with 415: senders that know several forms may try another one then, as vmagent does
+with zstd. Prometheus does not, and drops what it sent as remote write 2.0. So that has an outcome of its own.
 """
 
 import re
 from collections.abc import Mapping
 
-from strandline.node.gateway.not_taken import unsupported
+from strandline.node.gateway.not_taken import remote_write_2, unsupported
 
 _TYPE = "application/x-protobuf"
-_MESSAGE = "prometheus.WriteRequest"
+_MESSAGE, _MESSAGES_2 = "prometheus.WriteRequest", "io.prometheus.write.v2."
 _VERSIONS = re.compile(r"0\.1\.[0-9]{1,9}", re.ASCII)
 _SHOWN = 60
 
@@ -22,18 +22,19 @@ def check_headers(headers: Mapping[str, str]) -> None:
         raise unsupported(f"the content type is {_shown(kind)}", remedy=f"Send {_TYPE}, remote write 1.0")
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
-        if name.strip().lower() == "proto" and value.strip().strip('"') != _MESSAGE:
-            raise unsupported(
-                f"the message is {_shown(value)}, and only {_MESSAGE} is taken",
-                remedy="Send remote write 1.0 (in Prometheus, protobuf_message: prometheus.WriteRequest)",
-            )
+        if name.strip().lower() == "proto" and (message := value.strip().strip('"')) != _MESSAGE:
+            if message.startswith(_MESSAGES_2):
+                raise remote_write_2()
+            raise unsupported(f"the message is {_shown(value)}", remedy=f"Send {_MESSAGE}, remote write 1.0")
+    version = headers.get("X-Prometheus-Remote-Write-Version", "").strip()
+    if version.startswith("2."):
+        raise remote_write_2()
     encoding = headers.get("Content-Encoding")
     if encoding is None:
         raise unsupported("there is no content encoding", remedy="Send the body as a snappy block and say so")
     if encoding.strip().lower() != "snappy":
         raise unsupported(f"the content encoding is {_shown(encoding)}", remedy="Send the body as a snappy block")
-    version = headers.get("X-Prometheus-Remote-Write-Version")
-    if version is not None and _VERSIONS.fullmatch(version.strip()) is None:
+    if version and _VERSIONS.fullmatch(version) is None:
         raise unsupported(f"the version of remote write is {_shown(version)}", remedy="Send 0.1.0, remote write 1.0")
 
 

@@ -15,6 +15,18 @@ class NoRoom(Exception):  # noqa: N818 - it says what is the matter, and never l
     """There was no room in time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What takes the room: requests that are still arriving, and those that have arrived and are packed, or wait for
+    Kafka.
+    """
+
+    limit: int
+    arriving_requests: int
+    arriving_bytes: int
+    arrived_bytes: int
+
+
 @dataclass(slots=True, eq=False)
 class _Waiting:
     size: int
@@ -55,6 +67,11 @@ class InFlight:
         # Requests of which not all has arrived, oldest first; and what all others take.
         self._arriving: dict[Reservation, None] = {}
         self._arrived = 0
+
+    @property
+    def usage(self) -> Usage:
+        """As of now."""
+        return Usage(self.limit, len(self._arriving), self.used - self._arrived, self._arrived)
 
     @property
     def waiting(self) -> int:

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, Producer
 
 from strandline.clock import SystemClock
 from strandline.errors import StrandlineError
+from strandline.node.gateway.broker_clock import BrokerClock
 from strandline.node.gateway.figures import ProducerCounts
 from strandline.node.gateway.producer import NotDelivered, OnDone, Record
 from strandline.node.shard.kafka_clients import BrokerErrors, ClientOptions, made
 from strandline.node.shard.kafka_errors import ALL_DOWN, error_of
+from strandline.wire.record_headers import CHECKED_HEADERS, RecordHeaders
 
 _LOG = structlog.get_logger(__name__)
 
@@ -45,7 +47,15 @@ _PURGE_S = 5.0
 class Client(Protocol):
     """The part of confluent-kafka's producer that is used here."""
 
-    def produce(self, topic: str, *, value: bytes, partition: int, on_delivery: Callable[..., None]) -> None: ...
+    def produce(
+        self,
+        topic: str,
+        *,
+        value: bytes,
+        partition: int,
+        headers: RecordHeaders,
+        on_delivery: Callable[..., None],
+    ) -> None: ...
 
     def poll(self, timeout: float) -> int: ...
 
@@ -97,14 +107,18 @@ def clients_of(options: ClientOptions, bounds: Bounds) -> MakesClients:
 class _Batch:
     """The records of one request, counted down."""
 
-    __slots__ = ("_error", "_left", "_lock", "_on_done", "_owner")
+    __slots__ = ("_error", "_left", "_lock", "_on_done", "_owner", "_sent")
 
     def __init__(self, owner: "KafkaProducer", lock: threading.Lock, records: int, on_done: OnDone) -> None:
         self._owner, self._lock, self._left, self._on_done = owner, lock, records, on_done
         self._error: NotDelivered | None = None
+        self._sent = owner.clock.now_ms()
 
-    def delivered(self, error: KafkaError | None, _message: object) -> None:
+    def delivered(self, error: KafkaError | None, message: Message) -> None:
         """One of them is there, or has been given up."""
+        if error is None:
+            kind, time = message.timestamp()
+            self._owner.clock.acknowledged(self._sent, time if kind == TIMESTAMP_LOG_APPEND_TIME else None)
         self.finish(1, None if error is None else self._owner.failed(error))
 
     def finish(self, records: int, error: NotDelivered | None) -> None:
@@ -117,11 +131,15 @@ class _Batch:
 
 
 class KafkaProducer:
-    """Puts records into one topic. `on_trouble` is called, by the thread of the deliveries, when no broker is there."""
+    """Puts records into one topic. `on_trouble` is called, by the thread of the deliveries, when no broker is there;
+    that thread compares the clocks, too.
+    """
 
-    def __init__(self, make: MakesClients, topic: str, on_trouble: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, make: MakesClients, topic: str, clock: BrokerClock, on_trouble: Callable[[], None] = lambda: None
+    ) -> None:
         """Raises `KafkaFailed` if the library won't have its options. Connects in the background."""
-        self._make, self._topic, self._on_trouble = make, topic, on_trouble
+        self._make, self._topic, self.clock, self._on_trouble = make, topic, clock, on_trouble
         self._errors_heard = BrokerErrors(topic, SystemClock())
         self._lock, self._handing = threading.Lock(), threading.Lock()
         self._counts = ProducerCounts()
@@ -174,7 +192,11 @@ class KafkaProducer:
             try:
                 for record in records:
                     self._client.produce(
-                        self._topic, value=record.value, partition=record.partition, on_delivery=on_delivery
+                        self._topic,
+                        value=record.value,
+                        partition=record.partition,
+                        headers=CHECKED_HEADERS,
+                        on_delivery=on_delivery,
                     )
                     handed += 1
             except BufferError:

@@ -7,12 +7,13 @@ repeat; but Prometheus drops it unless it is told not to, so that what is put of
 
 from strandline.errors import StrandlineError
 from strandline.node.gateway.figures import Outcome
+from strandline.node.gateway.in_flight import Usage
 from strandline.node.http.responses import Response
 
 # Prometheus logs the first line of an answer, and of that so many bytes.
 _SHOWN = 500
 
-_AGAIN_S = {Outcome.PUT_OFF: 1, Outcome.KAFKA_UNAVAILABLE: 5, Outcome.STOPPING: 1}
+_AGAIN_S = {Outcome.PUT_OFF: 1, Outcome.KAFKA_UNAVAILABLE: 5, Outcome.CLOCKS_DISAGREE: 5, Outcome.STOPPING: 1}
 """After how many seconds it makes sense to send a request again."""
 
 
@@ -37,8 +38,18 @@ def refused(error: StrandlineError) -> NotTaken:
 
 
 def unsupported(message: str, *, remedy: str) -> NotTaken:
-    """Another form of the protocol; a sender that knows several falls back to the one that we know."""
+    """Another form of the protocol; a sender that knows several may fall back to the one that we know."""
     return NotTaken(415, Outcome.UNSUPPORTED, message, remedy=remedy)
+
+
+def remote_write_2() -> NotTaken:
+    """Prometheus drops the request: it does not fall back."""
+    return NotTaken(
+        415,
+        Outcome.REMOTE_WRITE_2,
+        "remote write 2.0 is not supported",
+        remedy="Send remote write 1.0: in Prometheus, set protobuf_message: prometheus.WriteRequest under remote_write",
+    )
 
 
 def too_large(size: str, limit: int) -> NotTaken:
@@ -51,19 +62,38 @@ def too_large(size: str, limit: int) -> NotTaken:
     )
 
 
-def put_off(waited_s: float) -> NotTaken:
-    """There was no room for it."""
-    return NotTaken(
-        503,
-        Outcome.PUT_OFF,
-        f"as much as may waits for Kafka already, and {waited_s:g} s have made no room",
-        remedy="Send it again later. If this lasts, look at Kafka, or raise gateway.max_in_flight",
-    )
+def put_off(waited_s: float, usage: Usage, unacknowledged_s: float) -> NotTaken:
+    """There was no room for it. What takes the room is the cause: `unacknowledged_s` is how long the oldest request has
+    waited for Kafka, 0 for none.
+    """
+    reached = f"gateway.max_in_flight ({usage.limit} bytes) is reached, and {waited_s:g} s made no room"
+    arriving = f"{usage.arriving_requests} requests that are still arriving hold {usage.arriving_bytes} bytes"
+    at_kafka = f"{usage.arrived_bytes} bytes wait for Kafka, the oldest for {unacknowledged_s:.1f} s"
+    if usage.arriving_bytes > usage.arrived_bytes:
+        cause = f"{arriving}; Kafka is not the cause: {at_kafka}"
+        remedy = "If this lasts, let senders send faster or fewer requests at a time, or raise gateway.max_in_flight"
+    elif unacknowledged_s >= waited_s:
+        cause = f"Kafka does not acknowledge: {at_kafka}"
+        remedy = "If this lasts, look at Kafka's brokers"
+    else:
+        cause = f"more is sent at a time than there is room for: {at_kafka}, which is not long; {arriving}"
+        remedy = "If this lasts, raise gateway.max_in_flight or start another gateway"
+    return NotTaken(503, Outcome.PUT_OFF, f"{reached}: {cause}", remedy=f"Send it again later. {remedy}")
 
 
 def kafka_unavailable(error: StrandlineError) -> NotTaken:
     """Kafka does not have all of it, or has not said so."""
     return NotTaken(503, Outcome.KAFKA_UNAVAILABLE, error.message, remedy="Send it again later, all of it")
+
+
+def clocks_disagree(clocks: str, error: StrandlineError) -> NotTaken:
+    """Samples are out of time by the gateway's clock, which may be wrong."""
+    return NotTaken(
+        503,
+        Outcome.CLOCKS_DISAGREE,
+        f"{clocks}, so that samples are not refused for their time: {error.message}",
+        remedy="Fix time synchronisation (NTP) of the gateway and the brokers, and send it again",
+    )
 
 
 def stopping() -> NotTaken:

@@ -1,6 +1,6 @@
 """What the gateway is told, from the settings. Pure."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.settings.sections import Settings
@@ -10,15 +10,13 @@ from strandline.wire.decode import Limits
 
 _PATIENCE = 4
 """Which part of the time for a request may be spent in line."""
-_PACKED_WITHIN_MS = 5_000
-"""How long it takes at the most until a request is handed to Kafka, about."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayOptions:
     """Sizes in bytes, times in seconds. `limits` are those that the shards hold records to, but for the size, which is
-    that of a whole request here; `sample_limits` those that they hold samples to. `max_record` is that of a record
-    before it is packed.
+    that of a whole request here; `sample_limits` those that they hold samples to which no gateway has checked.
+    `max_record` is that of a record before it is packed.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -36,13 +34,8 @@ class GatewayOptions:
         return self.timeout_s / _PATIENCE
 
     def sample_times(self, now: int) -> TimeRange:
-        """The times of samples that are taken now. Shards compare them with the record's time, which is that of its
-        arrival in Kafka: so what would be too old by the time that this may take is too old already.
-        """
-        limits, waits = self.sample_limits, round(1000 * self.timeout_s) + _PACKED_WITHIN_MS
-        # By half at the most, so that a short limit leaves something.
-        behind = None if limits.behind is None else max(limits.behind // 2, limits.behind - waits)
-        return replace(limits, behind=behind).times_in(now)
+        """The times of samples that are taken now. Shards do not look at them again."""
+        return self.sample_limits.times_in(now)
 
 
 def gateway_options(settings: Settings) -> GatewayOptions:

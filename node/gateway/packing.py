@@ -24,7 +24,7 @@ from strandline.wire.splitting import BadRequest, SeriesTooLarge, Split, split_r
 TOO_LARGE = "too-large"
 # In the order of the kernel's two kinds.
 _UNTIMELY = (
-    ("too-old", "too old for shard.max_sample_age by the time that they would arrive"),
+    ("too-old", "older than shard.max_sample_age allows"),
     ("too-far-ahead", "further ahead of the clock than shard.max_sample_ahead allows"),
 )
 
@@ -85,9 +85,14 @@ class Packed:
     metadata: int
     seconds: StageSeconds
 
+    @property
+    def is_untimely(self) -> bool:
+        """Whether samples were left out for their time."""
+        return any(one.samples is not None for one in self.dropped)
+
 
 def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange = ALL_TIMES) -> Packed:
-    """Samples outside of `times` are left out: no shard would keep them. Raises `BadBlock` or `BadRequest` for what
+    """Samples outside of `times` are left out. Raises `BadBlock` or `BadRequest` for what
     will never be taken, of which nothing may be written.
     """
     began = time.thread_time()
@@ -167,7 +172,7 @@ def _series_in(split: Split) -> int:
 
 
 def _without_untimely(request: bytes, times: TimeRange) -> tuple[bytes, tuple[Dropped, ...], int]:
-    """The request without samples that no shard would keep, word of these, and how many series lack only some."""
+    """The request without samples outside of these times, word of these, and how many series lack only some."""
     data, out = np.frombuffer(request, dtype=np.uint8), np.empty(len(request), dtype=np.uint8)
     counts, spans = np.zeros((len(_UNTIMELY), 2), dtype=np.int64), np.zeros((len(_UNTIMELY), 2), dtype=np.int64)
     size, shortened = leave_out_untimely(data, times.first, times.last, out, counts, spans)

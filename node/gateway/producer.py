@@ -10,7 +10,7 @@ from strandline.node.gateway.figures import ProducerCounts
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A value for one partition."""
+    """A value for one partition. The times of its samples were checked, and the record says so."""
 
     partition: int
     value: bytes = field(repr=False)

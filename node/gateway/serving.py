@@ -71,6 +71,7 @@ async def serve(gateway: Gateway, service: Service) -> None:
         settings.http.gateway_address,
         max_body=settings.gateway.max_body.bytes,
         mask=service.mask,
+        observer=gateway.observer,
     )
     notices = GatewayNotices.of(service.environ)
     loop = asyncio.get_running_loop()

@@ -11,11 +11,11 @@ from typing import Protocol
 
 import structlog
 
-from strandline.errors import Fatal, Retryable, StrandlineError
+from strandline.errors import Fatal, StrandlineError
 from strandline.node.gateway.producer import RecordProducer
 from strandline.node.shard.kafka_admin import KafkaAdmin, TopicIdentity
 from strandline.node.shard.kafka_clients import ClientOptions
-from strandline.node.shard.kafka_topics import TopicRules
+from strandline.node.shard.kafka_topics import TopicRules, unclean_election_warning
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 _LOG = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ class LooksAtTopic(Protocol):
     """Asks brokers about a topic."""
 
     def look(self) -> TopicIdentity:
-        """The topic as it is now. Raises `LogUnreachable`, `TopicUnfit` or `KafkaRefused`."""
+        """The topic as it is now. Raises `LogUnreachable`, `TopicMissing`, `TopicUnfit` or `KafkaRefused`."""
         ...
 
     def close(self) -> None:
@@ -78,6 +78,8 @@ class KafkaTopicLook:
             settings = self._admin.settings()
             TopicRules(self._needs.flush_interval_ms).check(identity.topic, settings)
             check_record_size(identity.topic, self._needs.max_record, int(settings["max.message.bytes"]))
+            if warning := unclean_election_warning(identity.topic, settings):
+                _LOG.warning("the topic puts records at risk", reason=warning)
             self._is_checked = True
         return identity
 
@@ -110,6 +112,7 @@ class TopicWatch:
         self._looking, self._producer, self._every_s = looking, producer, every_s
         self._partitions, self._topic_id = 0, ""
         self._trouble: StrandlineError | None = LogUnreachable("Kafka has not been asked yet")
+        self._logged: type[StrandlineError] | None = None
         self._wake, self._over = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -125,8 +128,8 @@ class TopicWatch:
         self._wake.set()
 
     def start(self) -> None:
-        """Look for the first time, and from then on. Raises what is wrong with the topic; brokers that don't answer
-        are waited for in the background.
+        """Look for the first time, and from then on. Raises what is wrong with the topic; brokers that don't answer,
+        and a topic that is not there yet, are waited for in the background.
         """
         try:
             self.look()
@@ -142,15 +145,14 @@ class TopicWatch:
         self._wake.set()
 
     def look(self) -> None:
-        """Look once. Raises what is wrong with the topic, which is noted as well; `Retryable` errors are only noted."""
+        """Look once. Raises what is wrong with the topic, which is noted as well; what passes is only noted."""
         try:
             identity = self._looking.look()
             self._take(identity)
-        except Retryable as error:
+        except StrandlineError as error:
             self._note(error)
-        except Fatal as error:
-            self._note(error)
-            raise
+            if not error.passing:
+                raise
         else:
             self._note(None)
 
@@ -167,12 +169,13 @@ class TopicWatch:
             self._partitions = identity.partitions
 
     def _note(self, error: StrandlineError | None) -> None:
-        if (error is None) != (self._trouble is None):
-            if error is None:
-                _LOG.info("Kafka answers")
-            else:
-                _LOG.warning("nothing can be written", reason=str(error))
-        self._trouble = error
+        # Another kind of trouble is news, as that of the first look is; other words for the same one are not.
+        kind = type(error) if error is not None else None
+        if error is None and self._trouble is not None:
+            _LOG.info("Kafka answers")
+        elif error is not None and kind is not self._logged:
+            _LOG.warning("nothing can be written", reason=str(error))
+        self._trouble, self._logged = error, kind
 
     def _keep_looking(self) -> None:
         try:

@@ -13,7 +13,7 @@ from strandline.clock import Clock
 from strandline.errors import StrandlineError
 from strandline.node.http.rate_watch import RateWatch
 from strandline.node.http.requests import Request
-from strandline.node.http.responses import AnyResponse, Heads, StreamedResponse
+from strandline.node.http.responses import AnyResponse, Heads, Response, StreamedResponse
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +31,8 @@ class AnswerWriter:
         self._transport, self._heads, self._clock, self._watch = transport, heads, clock, watch
         self._drain: asyncio.Future[None] | None = None
         self._written = 0
+        self.is_sending = False
+        """Whether some of an answer may be out, and not all of it."""
 
     def begin(self) -> None:
         """Have the transport say when it holds anything. It may call `pause` at once."""
@@ -69,8 +71,15 @@ class AnswerWriter:
         `ConnectionError` if the client goes away, or the rest of the answer can't be made.
         """
         framing = b"Connection: close\r\n" if closes else b""
-        if isinstance(response, StreamedResponse):
-            return await self._send_blocks(request, response, framing)
+        self.is_sending = True
+        try:
+            if isinstance(response, StreamedResponse):
+                return await self._send_blocks(request, response, framing)
+            return await self._send_whole(request, response, framing)
+        finally:
+            self.is_sending = False
+
+    async def _send_whole(self, request: Request, response: Response, framing: bytes) -> int:
         body = response.body
         if response.status not in _WITHOUT_BODY:
             framing += b"Content-Length: %d\r\n" % len(body)
@@ -78,7 +87,7 @@ class AnswerWriter:
             body = b""
         self.write(self._heads.render(response, framing, self._clock.now_ms()) + body)
         if self._drain is not None:
-            request.memory.hold(len(body))
+            request.memory.hold(max(0, len(body) - response.reserved))
             await self._drained()
         return len(body)
 
@@ -95,7 +104,7 @@ class AnswerWriter:
                     if block:
                         self.write(b"%x\r\n%s\r\n" % (len(block), block) if is_chunked else block)
                         sent += len(block)
-                        await self._taken(request, len(block))
+                        await self._taken(request, max(0, len(block) - response.reserved))
             except StrandlineError as error:
                 log.warning("answer broken off", path=request.path, remote=request.remote, reason=str(error))
                 raise AnswerBrokenOffError(str(error)) from error
@@ -105,7 +114,7 @@ class AnswerWriter:
         return sent
 
     async def _taken(self, request: Request, size: int) -> None:
-        """Wait until a block is taken; it counts as memory until then."""
+        """Wait until a block is taken; what was not reserved for it counts as memory until then."""
         if self._drain is not None:
             request.memory.hold(size)
             await self._drained()

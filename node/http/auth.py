@@ -1,4 +1,5 @@
-"""Who may call what: bearer tokens for reading, writing and admin verbs, apart from each other.
+"""Who may call what: bearer tokens for reading, writing and admin verbs, apart from each other. Each may have several,
+so that one can be replaced without a gap.
 
 A token comes as `Authorization: Bearer <token>`. A browser can't be told to send that, so that for reading the token
 may come as the password of HTTP Basic, too, whatever the user's name. Admin verbs and writes never take Basic: a
@@ -8,12 +9,12 @@ browser would send it along with a request that another site has made.
 import base64
 import binascii
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from strandline.node.http.errors import Refused
 from strandline.node.http.routes import Access
-from strandline.node.settings.files import SecretFile
+from strandline.node.settings.files import TokensFile
 from strandline.node.settings.http_sections import HttpSettings
 
 _BEARER = 'Bearer realm="strandline"'
@@ -25,6 +26,9 @@ _TOKEN_SETTINGS = {
     Access.WRITE: "http.write_token_file",
     Access.ADMIN: "http.admin_token_file",
 }
+
+
+KnownTokens = Mapping[Access, Sequence[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Tokens:
     """The tokens of the settings, which a reload replaces. Access that has no token is open, but for ADMIN."""
 
     def __init__(self, settings: HttpSettings) -> None:
-        self._by_access: dict[Access, bytes] = {}
+        self._by_access: KnownTokens = {}
         self.version = 0
         """Changes with the tokens."""
         self.replace(settings)
@@ -49,13 +53,15 @@ class Tokens:
 
     def replace(self, settings: HttpSettings) -> None:
         """Requests from now on are held to the tokens of these settings."""
-        files: dict[Access, SecretFile | None] = {
+        files: dict[Access, TokensFile | None] = {
             Access.READ: settings.read_token_file,
             Access.WRITE: settings.write_token_file,
             Access.ADMIN: settings.admin_token_file,
         }
         self._by_access = {
-            access: file.content.get_secret_value().encode() for access, file in files.items() if file is not None
+            access: tuple(token.get_secret_value().encode() for token in file.tokens)
+            for access, file in files.items()
+            if file is not None
         }
         self.version += 1
 
@@ -95,9 +101,9 @@ class Tokens:
             )
 
 
-def _kinds_of(token: bytes, known: dict[Access, bytes]) -> set[Access]:
+def _kinds_of(token: bytes, known: KnownTokens) -> set[Access]:
     """What a token is good for. Each one is compared, in a time that tells nothing about where it differs."""
-    same = [(access, hmac.compare_digest(token, right)) for access, right in known.items()]
+    same = [(access, hmac.compare_digest(token, right)) for access, tokens in known.items() for right in tokens]
     return {access for access, is_same in same if is_same}
 
 

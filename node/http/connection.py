@@ -12,7 +12,15 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 from strandline.clock import Clock
 from strandline.node.http.answer_writer import AnswerWriter
 from strandline.node.http.connection_limits import OpenConnections
-from strandline.node.http.errors import CLIENT_CLOSED_REQUEST, Fault, Refused, SlowRequest, fault_of, unexpected
+from strandline.node.http.errors import (
+    CLIENT_CLOSED_REQUEST,
+    QUERY_TIMED_OUT,
+    Fault,
+    Refused,
+    SlowRequest,
+    fault_of,
+    unexpected,
+)
 from strandline.node.http.headers import Headers
 from strandline.node.http.rate_watch import RateWatch
 from strandline.node.http.requests import MAX_BUFFERED, Body, Request
@@ -30,16 +38,20 @@ _MAX_QUEUED = 16
 # How long the rest of an unwanted body is read, or a closed connection flushed: a client that is cut off while it
 # sends does not see the answer.
 _LINGER_S = 5.0
+SLOW_READER, TIMED_OUT = "slow-reader", "timed-out"
+"""Why an answer was broken off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
     """What the connections of a server share. `respond` answers any request; its flag says that the connection is over
-    the limit. `on_end` is told of each request that has ended, with the status and the bytes of its answer.
+    the limit. `on_end` is called for each request that has ended, with the status and the bytes of its answer, and
+    `on_cut_off` for each answer that was broken off here, with the reason.
     """
 
     respond: Callable[[Request, bool], Awaitable[AnyResponse]]
     on_end: Callable[[Request, int, int], None]
+    on_cut_off: Callable[[str], None]
     connections: OpenConnections
     memory: AnswerMemory
     max_body: int
@@ -66,6 +78,8 @@ class Connection(asyncio.Protocol):
         # The request that came last, the one whose body is being read, and those that wait to be answered.
         self._last: Request | None = None
         self._incoming: Request | None = None
+        self._answering: Request | None = None
+        self._is_overdue = False
         self._queued: deque[Request] = deque()
         self._task: asyncio.Task[None] | None = None
         self._idle_since = self._deadline = self._loop.time()
@@ -152,6 +166,7 @@ class Connection(asyncio.Protocol):
             keep_alive=self._parser.should_keep_alive() and not is_http_1_0,
             is_http_1_0=is_http_1_0,
             began_at=self._served.clock.monotonic(),
+            arrived_at=now,
         )
         self._last = self._incoming = request
         self._has_continued = False
@@ -191,6 +206,13 @@ class Connection(asyncio.Protocol):
     def look(self, now: float) -> None:
         if self._writer.is_too_slow(now):
             log.info("slow reader cut off", remote=self._remote, min_rate=self._limits.min_rate)
+            self._served.on_cut_off(SLOW_READER)
+            self.abort()
+        elif self._writer.is_sending and self._is_past_deadline(now):
+            path = self._answering.path if self._answering is not None else ""
+            log.info("answer cut off at the query's time limit", remote=self._remote, path=path)
+            self._is_overdue = True
+            self._served.on_cut_off(TIMED_OUT)
             self.abort()
         elif self._incoming is not None and not self._is_closing:
             self._look_at_body(self._incoming.body, now)
@@ -201,6 +223,10 @@ class Connection(asyncio.Protocol):
                 self.close()
             else:
                 self._refuse(fault_of(SlowRequest(self._limits.request_timeout_s)))
+
+    def _is_past_deadline(self, now: float) -> bool:
+        request = self._answering
+        return request is not None and request.deadline is not None and now > request.deadline
 
     def _look_at_body(self, body: Body, now: float) -> None:
         if self._reading_paused or not body.is_awaited:
@@ -235,6 +261,7 @@ class Connection(asyncio.Protocol):
 
     async def _answer(self, request: Request) -> None:
         status, sent, closes = CLIENT_CLOSED_REQUEST, 0, True
+        self._answering = request
         try:
             response = await self._served.respond(request, self._is_guest)
             # Of a request that is answered before all of it has come, the rest is not wanted.
@@ -252,9 +279,9 @@ class Connection(asyncio.Protocol):
             unexpected(error, method=request.method, path=request.path)
             self.abort()
         finally:
-            self._task = None
+            self._task = self._answering = None
             request.memory.release()
-            self._served.on_end(request, status, sent)
+            self._served.on_end(request, QUERY_TIMED_OUT if self._is_overdue else status, sent)
         if not self._is_closing:
             self._go_on(closes=closes, lingers=not request.body.is_complete)
 

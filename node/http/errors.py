@@ -23,6 +23,7 @@ log = structlog.get_logger(__name__)
 
 # What nginx logs for a client that did not wait, and Prometheus answers.
 CLIENT_CLOSED_REQUEST = 499
+QUERY_TIMED_OUT = 503
 
 
 class Refused(Fatal):
@@ -73,7 +74,7 @@ _BY_ERROR: tuple[tuple[type[StrandlineError], int, str], ...] = (
     (RegexTooCostly, 422, "execution"),
     (QueryTooLarge, 422, "execution"),
     (AnswerTooLarge, 422, "execution"),
-    (QueryTimedOut, 503, "timeout"),
+    (QueryTimedOut, QUERY_TIMED_OUT, "timeout"),
     (QueryCancelled, CLIENT_CLOSED_REQUEST, "canceled"),
     (QueryUnavailable, 503, "unavailable"),
     (Retryable, 503, "unavailable"),

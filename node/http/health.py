@@ -18,7 +18,7 @@ def health_routes(standing: NodeStanding) -> tuple[Route, ...]:
 
     async def ready(request: Request) -> Response:
         shards = standing.shards()
-        is_ready = bool(shards) and all(shard.is_active for shard in shards)
+        is_ready = bool(shards) and all(shard.is_ready for shard in shards)
         status = 200 if is_ready else 503
         if "application/json" in request.headers.get("Accept", ""):
             body = orjson.dumps({"ready": is_ready, "shards": [_record(shard) for shard in shards]})
@@ -49,6 +49,8 @@ def _line(shard: ShardStanding) -> str:
         told += f" {percent:g}%"
     if shard.starts_in_s is not None:
         told += f", starts in {shard.starts_in_s:.0f} s"
+    if shard.store_unanswered_s is not None:
+        told += f", its store has not answered for {shard.store_unanswered_s:.0f} s"
     return told
 
 
@@ -59,4 +61,5 @@ def _record(shard: ShardStanding) -> dict[str, object]:
         "process": shard.state.value,
         "phase": _phase(shard),
         "percent": _percent(shard),
+        "store_unanswered_seconds": shard.store_unanswered_s,
     }

@@ -94,9 +94,11 @@ class Request:
     """One request. `path` is as it was sent, escapes included; `query` what stands behind its question mark."""
 
     __slots__ = (
+        "_arrived_at",
         "_wildcards",
         "began_at",
         "body",
+        "deadline",
         "headers",
         "is_http_1_0",
         "keep_alive",
@@ -120,15 +122,25 @@ class Request:
         keep_alive: bool = True,
         is_http_1_0: bool = False,
         began_at: float = 0.0,
+        arrived_at: float | None = None,
     ) -> None:
-        """`memory` is what the answer takes until the client has it; the server gives it back."""
+        """`memory` is what the answer takes until the client has it; the server gives it back. `arrived_at` is when its
+        head had come, by the event loop's clock.
+        """
         self.method, self.headers, self.body, self.memory = method, headers, body, memory
         self.path, _, self.query = target.partition("?")
         self.remote, self.keep_alive, self.is_http_1_0 = remote, keep_alive, is_http_1_0
-        self.began_at = began_at
+        self.began_at, self._arrived_at = began_at, arrived_at
+        self.deadline: float | None = None
+        """Until when the client has to have the answer, by the event loop's clock; None if there is no such time."""
         self.route_path: str | None = None
         """The path of its route as it was declared: clients can't make up any number of those."""
         self._wildcards: Mapping[str, str] = {}
+
+    def limit_time(self, seconds: float) -> None:
+        """The client has to have the answer within this time of its request."""
+        if self._arrived_at is not None:
+            self.deadline = self._arrived_at + seconds
 
     def matched(self, wildcards: Mapping[str, str]) -> None:
         """What the route's `{name}` segments stand for, escapes included."""

@@ -34,6 +34,8 @@ class Response:
     headers: Fields = ()
     close: bool = False
     """Whether the connection ends with it."""
+    reserved: int = 0
+    """How many bytes of the body count as memory for answers already."""
 
     @classmethod
     def text(cls, text: str, *, status: int = 200, headers: Fields = ()) -> "Response":
@@ -57,6 +59,8 @@ class StreamedResponse:
     headers: Fields = ()
     status: int = 200
     close: bool = False
+    reserved: int = 0
+    """How many bytes of a block count as memory for answers already."""
 
 
 AnyResponse = Response | StreamedResponse

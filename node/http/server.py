@@ -33,6 +33,7 @@ from strandline.node.http.responses import AnyResponse, Heads
 from strandline.node.http.routes import Access, Route, Router
 from strandline.node.masking import SecretMask
 from strandline.node.query.answer_memory import AnswerMemory
+from strandline.node.query.queries import ASK_FOR_LESS, QueryTimedOut
 from strandline.node.settings.fields import is_loopback, split_listen_address
 from strandline.node.settings.http_sections import HttpSettings
 
@@ -51,6 +52,8 @@ class RequestObserver(Protocol):
     def began(self) -> None: ...
 
     def ended(self, handler: str | None, code: int, seconds: float) -> None: ...
+
+    def cut_off(self, reason: str) -> None: ...
 
 
 class HttpServer:
@@ -87,6 +90,7 @@ class HttpServer:
         served = Served(
             self._respond,
             self._ended,
+            self._cut_off,
             self._connections,
             self._memory,
             self._max_body,
@@ -157,7 +161,10 @@ class HttpServer:
                     headers=(("Retry-After", "1"),),
                 )
             self._check(request, route)
-            return await route.handler(request)
+            response = await route.handler(request)
+            if request.deadline is not None and asyncio.get_running_loop().time() > request.deadline:
+                raise QueryTimedOut("the answer was not made within the query's time", remedy=ASK_FOR_LESS)
+            return response
         except StrandlineError as error:
             fault = fault_of(error)
             if fault.status >= 500:
@@ -183,6 +190,10 @@ class HttpServer:
         except Refused as refused:
             log.info("request refused", path=request.path, remote=request.remote, reason=refused.message)
             raise
+
+    def _cut_off(self, reason: str) -> None:
+        if self._observer is not None:
+            self._observer.cut_off(reason)
 
     def _ended(self, request: Request, status: int, sent: int) -> None:
         seconds = self._clock.monotonic() - request.began_at

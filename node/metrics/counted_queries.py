@@ -14,6 +14,7 @@ from strandline.node.query.answers import (
     CardinalityAnswer,
     SamplesAnswer,
     SeriesAnswer,
+    SeriesCount,
     TermsAnswer,
 )
 from strandline.node.query.asks import (
@@ -25,6 +26,7 @@ from strandline.node.query.asks import (
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
+    Selector,
     SeriesAsk,
 )
 from strandline.node.query.index_version import IndexVersion
@@ -35,6 +37,7 @@ from strandline.node.query.queries import (
     QueryTooLarge,
     QueryUnavailable,
 )
+from strandline.time_range import TimeRange
 
 Given = TypeVar("Given", bound=Answer)
 
@@ -68,6 +71,12 @@ class CountedQueries:
 
     async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer:
         return await self._counted("samples", self._queries.samples(ask, scope))
+
+    async def count_series(
+        self, selectors: tuple[Selector, ...], within: TimeRange | None, scope: QueryScope
+    ) -> SeriesCount:
+        """Not counted: it is a part of another query."""
+        return await self._queries.count_series(selectors, within, scope)
 
     async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
         return await self._counted("cardinality", self._queries.cardinality(ask, scope))

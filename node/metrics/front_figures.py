@@ -22,12 +22,15 @@ BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 
 @dataclass(frozen=True, slots=True)
 class FrontCounts:
-    """All that was counted, at one moment. Requests are by handler and code, queries by ask and outcome."""
+    """All that was counted, at one moment. Requests are by handler and code, queries by ask and outcome, answers that
+    were cut off by reason.
+    """
 
     requests: Mapping[tuple[str, str], int]
     seconds: Mapping[str, Distribution]
     in_flight: int
     queries: Mapping[tuple[str, str], int]
+    cut_off: Mapping[str, int]
     series: int
     samples: int
     started_at: int
@@ -47,6 +50,7 @@ class FrontFigures:
         self._seconds: dict[str, float] = {}
         self._in_flight = 0
         self._queries: Counter[tuple[str, str]] = Counter()
+        self._cut_off: Counter[str] = Counter()
         self._series = self._samples = 0
 
     def began(self) -> None:
@@ -61,6 +65,11 @@ class FrontFigures:
         with self._lock:
             self._in_flight -= 1
             self._observe(handler or OTHER, str(code), seconds)
+
+    def cut_off(self, reason: str) -> None:
+        """An answer was broken off while it was sent."""
+        with self._lock:
+            self._cut_off[reason] += 1
 
     def asked(self, ask: str, outcome: str, *, series: int = 0, samples: int = 0) -> None:
         """A question to the shards has come to its end, with so many series and samples."""
@@ -80,6 +89,7 @@ class FrontFigures:
                 },
                 in_flight=self._in_flight,
                 queries=dict(self._queries),
+                cut_off=dict(self._cut_off),
                 series=self._series,
                 samples=self._samples,
                 started_at=self._started_at,

@@ -6,7 +6,7 @@ from strandline.node.gateway.figures import LATENCY_BOUNDS_S, GatewayFigures
 from strandline.node.metrics import gateway_metrics as gateway
 from strandline.node.metrics.build import put_build
 from strandline.node.metrics.catalogue import GATEWAY_METRICS
-from strandline.node.metrics.families import Distribution, Families
+from strandline.node.metrics.families import Distribution, Families, in_seconds
 from strandline.node.shard.report import ProcessFigures
 
 
@@ -16,6 +16,8 @@ def gateway_families(figures: GatewayFigures, process: ProcessFigures) -> tuple[
     put_build(families)
     for outcome, count in figures.requests.items():
         families.put(gateway.REQUESTS, count, outcome.value)
+    for code, count in figures.unauthorized.items():
+        families.put(gateway.UNAUTHORIZED, count, str(code))
     latency = Distribution(LATENCY_BOUNDS_S, figures.latency_buckets, figures.latency_count, figures.latency_seconds)
     families.put_distribution(gateway.SECONDS, latency)
     families.put(gateway.SERIES, figures.series)
@@ -31,11 +33,14 @@ def gateway_families(figures: GatewayFigures, process: ProcessFigures) -> tuple[
     families.put(gateway.SKIPPED, figures.skipped_metadata, "metadata")
     families.put(gateway.IN_FLIGHT, figures.in_flight_bytes)
     families.put(gateway.IN_FLIGHT_LIMIT, figures.in_flight_limit)
+    families.put(gateway.ARRIVING, figures.arriving_bytes)
+    families.put(gateway.UNACKNOWLEDGED, figures.unacknowledged_seconds)
     families.put(gateway.WAITING, figures.waiting_requests)
     families.put(gateway.PARTITIONS, figures.partitions)
     families.put(gateway.PRODUCER_RETRIES, figures.kafka.retries)
     families.put(gateway.PRODUCER_ERRORS, figures.kafka.errors)
     families.put(gateway.PRODUCER_RENEWALS, figures.kafka.renewals)
+    families.put(gateway.CLOCK_DIFFERENCE, in_seconds(figures.clock_difference_ms))
     for stage, seconds in figures.stages.items():
         families.put(gateway.STAGE_CPU, seconds, stage.value)
     families.put(gateway.CPU, process.cpu_seconds)

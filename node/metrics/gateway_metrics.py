@@ -5,8 +5,16 @@ from strandline.node.metrics.metric import Section, counter, gauge, histogram
 REQUESTS = counter(
     "strandline_gateway_requests_total",
     "Remote writes by outcome. Only written and partly-written are in Kafka.",
-    "Put-off and kafka-unavailable are sent again by their senders; refused, unsupported and too-large are lost.",
+    "Put-off, kafka-unavailable and clocks-disagree are sent again by their senders; refused, unsupported, "
+    "remote-write-2 (which Prometheus does not repeat as 1.0) and too-large are lost.",
     labels=("outcome",),
+)
+UNAUTHORIZED = counter(
+    "strandline_gateway_unauthorized_requests_total",
+    "Requests of all kinds that were answered with 401 (no token, or an unknown one) or 403 (a token for something "
+    "else). They are not among strandline_gateway_requests_total.",
+    "Prometheus drops what was answered like that. The log names path, address and reason of each.",
+    labels=("code",),
 )
 SECONDS = histogram(
     "strandline_gateway_request_duration_seconds",
@@ -52,24 +60,34 @@ EMPTY_SERIES = counter(
 )
 SKIPPED = counter(
     "strandline_gateway_skipped_entries_total",
-    "Histograms and exemplars of series that ended here, and metadata. The others travel on.",
-    "Nothing is wrong: Strandline stores float samples only.",
+    "Histograms and exemplars of series that ended here, and metadata. The others travel on. The answer is a success.",
+    "Strandline stores float samples only: have senders not send them, see StrandlineEntriesSkipped.",
     labels=("kind",),
 )
 IN_FLIGHT = gauge(
     "strandline_gateway_in_flight_bytes",
-    "Bytes that wait for Kafka.",
-    "Near the limit requests wait, and are then put off: see Kafka.",
+    "Bytes of requests in flight: still arriving, or waiting for Kafka.",
+    "Near the limit requests wait, and are then put off. See strandline_gateway_arriving_bytes for which it is.",
 )
 IN_FLIGHT_LIMIT = gauge(
     "strandline_gateway_in_flight_limit_bytes",
     "The setting gateway.max_in_flight.",
-    "For comparison with what waits.",
+    "For comparison with what is in flight.",
+)
+ARRIVING = gauge(
+    "strandline_gateway_arriving_bytes",
+    "Bytes in flight of requests that have not arrived as a whole.",
+    "More than half of what is in flight, near the limit: senders are slow, or send too much at a time.",
+)
+UNACKNOWLEDGED = gauge(
+    "strandline_gateway_oldest_unacknowledged_seconds",
+    "How long the oldest request has waited for Kafka's acknowledgement; 0 if none waits.",
+    "Above a second or so Kafka is slow or away: see its request latencies, and whether all replicas are in sync.",
 )
 WAITING = gauge(
     "strandline_gateway_waiting_requests",
     "Requests that wait for room.",
-    "Above 0 for long: Kafka is too slow for what is sent.",
+    "Above 0 for long: more is sent at a time than gateway.max_in_flight allows, or Kafka is slow.",
 )
 PARTITIONS = gauge(
     "strandline_gateway_partitions",
@@ -91,6 +109,12 @@ PRODUCER_RENEWALS = counter(
     "How often Kafka's client was made anew after an error that ended it.",
     "More than now and then: the brokers, or the gateway's rights there, have changed.",
 )
+CLOCK_DIFFERENCE = gauge(
+    "strandline_gateway_clock_difference_seconds",
+    "Time of the brokers less that of the gateway, by the newest acknowledged record; 0 if it lies between sending and "
+    "acknowledgement. Missing before the first one, and for topics with producers' times.",
+    "Past 60 s, either way, samples that are out of time are put off with 503. Fix time synchronisation (NTP).",
+)
 STAGE_CPU = counter(
     "strandline_gateway_stage_cpu_seconds_total",
     "CPU time by stage of the work on requests: unpack, split, pack, produce.",
@@ -110,8 +134,10 @@ RESIDENT = gauge(
 
 GATEWAY: tuple[Section, ...] = (
     Section("The gateway", (
-        REQUESTS, SECONDS, SERIES, SAMPLES, RECORDS, BYTES_IN, BYTES_OUT, DROPPED_SERIES, EMPTY_SERIES, SKIPPED,
-        IN_FLIGHT, IN_FLIGHT_LIMIT, WAITING, PARTITIONS, PRODUCER_RETRIES, PRODUCER_ERRORS, PRODUCER_RENEWALS,
-        STAGE_CPU, CPU, RESIDENT,
+        REQUESTS, UNAUTHORIZED, SECONDS, SERIES, SAMPLES, RECORDS, BYTES_IN, BYTES_OUT,
+        DROPPED_SERIES, EMPTY_SERIES, SKIPPED,
+        IN_FLIGHT, IN_FLIGHT_LIMIT, ARRIVING, UNACKNOWLEDGED, WAITING, PARTITIONS,
+        PRODUCER_RETRIES, PRODUCER_ERRORS, PRODUCER_RENEWALS,
+        CLOCK_DIFFERENCE, STAGE_CPU, CPU, RESIDENT,
     )),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from prometheus_client.core import Metric as Family
 
+from strandline.node.http.connection import SLOW_READER, TIMED_OUT
 from strandline.node.metrics import node_metrics as node
 from strandline.node.metrics.build import put_build
 from strandline.node.metrics.catalogue import NODE_METRICS
@@ -57,6 +58,8 @@ def _put_front(families: Families, front: FrontFigures) -> None:
     families.put(node.HTTP_IN_FLIGHT, counts.in_flight)
     for (ask, outcome), count in sorted(counts.queries.items()):
         families.put(node.QUERIES, count, ask, outcome)
+    for reason in (SLOW_READER, TIMED_OUT):
+        families.put(node.CUT_OFF_ANSWERS, counts.cut_off.get(reason, 0), reason)
     families.put(node.ANSWER_MEMORY, front.answer_memory.used)
     families.put(node.ANSWER_MEMORY_LIMIT, front.answer_memory.limit)
     families.put(node.QUERY_SERIES, counts.series)

@@ -71,7 +71,8 @@ WATCHDOG_FEEDS = counter(
 # The HTTP front.
 HTTP_REQUESTS = counter(
     "strandline_http_requests_total",
-    "Requests that were answered, by handler (the path's pattern) and status code. 499: the client did not wait.",
+    "Requests that were answered, by handler (the path's pattern) and status code. 499: the client did not wait. "
+    "503 also for an answer that was cut off by query.timeout.",
     "5xx is ours, see the log; 422 are limits on queries; 401 and 403 wrong tokens.",
     labels=("handler", "code"),
 )
@@ -96,6 +97,13 @@ QUERIES = counter(
     "Warnings: a shard is not active. Too-large and timed-out: narrower queries, or other limits under [query]. "
     "No-memory: see strandline_answer_memory_bytes.",
     labels=("ask", "outcome"),
+)
+CUT_OFF_ANSWERS = counter(
+    "strandline_cut_off_answers_total",
+    "Answers that were broken off while they were sent, by reason: slow-reader (the client took less than "
+    "http.min_rate), timed-out (query.timeout was over before the client had all of it).",
+    "Timed-out: ask for less, or raise query.timeout. Slow-reader: see the client; lower http.min_rate for slow lines.",
+    labels=("reason",),
 )
 ANSWER_MEMORY = gauge(
     "strandline_answer_memory_bytes",
@@ -179,7 +187,7 @@ NODE: tuple[Section, ...] = (
         ),
     ),
     Section("The HTTP front", (NODE_CPU, NODE_RESIDENT, HTTP_REQUESTS, HTTP_SECONDS, HTTP_IN_FLIGHT)),
-    Section("Queries", (QUERIES, ANSWER_MEMORY, ANSWER_MEMORY_LIMIT, QUERY_SAMPLES, QUERY_SERIES)),
+    Section("Queries", (QUERIES, CUT_OFF_ANSWERS, ANSWER_MEMORY, ANSWER_MEMORY_LIMIT, QUERY_SAMPLES, QUERY_SERIES)),
     Section(
         "Readiness",
         (

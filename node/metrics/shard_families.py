@@ -59,6 +59,8 @@ def _put_by_label(families: Families, report: ShardReport, shard: str, now: int)
     families.put(reading.SKIPPED, counters.skipped_histograms, shard, "histogram")
     families.put(reading.SKIPPED, counters.skipped_exemplars, shard, "exemplar")
     families.put(reading.SKIPPED, counters.skipped_metadata, shard, "metadata")
+    for clock, ahead in report.clocks.items():
+        families.put(reading.CLOCK_DIFFERENCE, ahead / 1000, shard, clock)
     for phase, seconds in phase_seconds(report.status, now).items():
         families.put(storing.START_SECONDS, seconds, shard, phase.value)
     for state in JobState:
@@ -91,6 +93,7 @@ _FIGURES: tuple[tuple[Metric, Figure], ...] = (
     (storing.STORED_SERIES, lambda told: told.status.counters.stored_series),
     (storing.STORED_BYTES, lambda told: told.status.counters.stored_bytes),
     (storing.STORE_RETRIES, lambda told: told.status.counters.store_retries),
+    (storing.STORE_UNANSWERED, lambda told: told.store.unanswered_s),
     (storing.LAST_STORED, lambda told: _time(told.status.counters.last_stored_at)),
     (storing.FLUSH_INTERVAL, lambda told: told.limits.flush_interval / 1000),
     (storing.KEYS_LIMIT, lambda told: told.limits.series),

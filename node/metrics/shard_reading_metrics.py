@@ -106,7 +106,7 @@ DROPPED_SAMPLES = counter(
 SKIPPED = counter(
     "strandline_skipped_entries_total",
     "Histograms, exemplars and metadata that were skipped: Strandline stores float samples only.",
-    "Nothing is wrong. If people miss native histograms, have the producer send classic ones.",
+    "Have senders not send them, and classic histograms in place of native ones: see StrandlineEntriesSkipped.",
     labels=("shard", "kind"),
 )
 DEAD_LETTERS = counter(
@@ -152,6 +152,12 @@ NEWEST_RECORD = gauge(
     "The record time of the newest record that was read.",
     "Far in the past without lag: nothing is written to the partition.",
     labels=SHARD,
+)
+CLOCK_DIFFERENCE = gauge(
+    "strandline_clock_difference_seconds",
+    "How far a clock is ahead of the present, the time that at least two of node, store and broker agree on.",
+    "Fix time synchronisation there. Nothing is lost meanwhile; a clock that is behind may delay cuts.",
+    labels=(*SHARD, "clock"),
 )
 
 # The write buffer.
@@ -213,7 +219,7 @@ READING: tuple[Section, ...] = (
         DEAD_LETTERS, LOST_DEAD_LETTERS, LOG_RETRIES,
     )),
     Section("Shards: lag", (
-        POSITION, LAG_OFFSETS, LAG_SECONDS, NEWEST_RECORD,
+        POSITION, LAG_OFFSETS, LAG_SECONDS, NEWEST_RECORD, CLOCK_DIFFERENCE,
     )),
     Section("Shards: the write buffer", (
         BUFFER_SERIES, BUFFER_SAMPLES, BUFFER_REPLACED, BUFFER_BYTES, BUDGET_USED, BUDGET_LIMIT, SPILLED,

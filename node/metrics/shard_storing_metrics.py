@@ -35,6 +35,12 @@ STORE_RETRIES = counter(
     "Check the store's health and time-outs. Until it works the samples stay in memory, on disk, and in Kafka.",
     labels=SHARD,
 )
+STORE_UNANSWERED = gauge(
+    "strandline_store_unanswered_seconds",
+    "For how long the store has been asked by the shard without an answer; 0 while it answers.",
+    "From 30 on the node is not ready: check the store's servers and the network. It turns back by itself.",
+    labels=SHARD,
+)
 UNSTORED_BUCKETS = gauge(
     "strandline_unstored_buckets",
     "Closed buckets of which something is not stored.",
@@ -220,7 +226,7 @@ REPLAY_JOBS = gauge(
 
 STORING: tuple[Section, ...] = (
     Section("Shards: flushing", (
-        STORED_SEGMENTS, STORED_SAMPLES, STORED_SERIES, STORED_BYTES, STORE_RETRIES, UNSTORED_BUCKETS,
+        STORED_SEGMENTS, STORED_SAMPLES, STORED_SERIES, STORED_BYTES, STORE_RETRIES, STORE_UNANSWERED, UNSTORED_BUCKETS,
         UNSTORED_AGE, LAST_STORED, FLUSH_INTERVAL,
     )),
     Section("Shards: the index", (

@@ -13,6 +13,7 @@ from strandline.node.settings.sections import Settings
 from strandline.node.settings.units import Duration
 from strandline.node.shard.assembling import open_store
 from strandline.recovery.cutting import Cutting
+from strandline.recovery.present import Present
 from strandline.recovery.readiness import StoredDataset
 from strandline.store.protocol import Store
 from strandline.store.rows import ManifestRows, ShardId
@@ -37,6 +38,7 @@ class Deployment:
     store: Store
     topic: Topic
     clock: Clock
+    present: Present
 
     @classmethod
     def of(cls, settings: DatasetSettings, store: Store, topic: Topic, clock: Clock) -> "Deployment":
@@ -48,7 +50,8 @@ class Deployment:
                 remedy="Check dataset.name and the store in the settings",
             )
         cutting = Cutting(shape.flush_interval, settings.grace.milliseconds)
-        return cls(settings.name, shape.groups, cutting, settings, store, topic, clock)
+        present = Present(clock, store.server_time)
+        return cls(settings.name, shape.groups, cutting, settings, store, topic, clock, present)
 
     def shard(self, number: int, topic: TopicNow) -> ShardId:
         """One of the dataset's shards. Raises `NoSuchShard`."""
@@ -62,15 +65,21 @@ class Deployment:
     def stored(self, topic: TopicNow, first: int | None = None) -> StoredDataset:
         """The manifests of all partitions: from bucket `first` on where they reach back to it, or whole."""
         manifests = [self._manifest(ShardId(self.name, number), first) for number in range(topic.partitions)]
-        known_since = self.clock.now_ms() - self._row_life(topic)
-        return StoredDataset(self.name, self.cutting, self.groups, manifests, known_since)
+        present = self.present.now_ms()
+        return StoredDataset(self.name, self.cutting, self.groups, manifests, present - self._row_life(topic), present)
+
+    def manifest(self, shard: ShardId, first: int | None = None) -> ManifestRows | None:
+        """The rows of a shard, from bucket `first` on, that have not expired."""
+        found = self.store.manifest(shard, first=first)
+        self.present.ask_store()
+        return found.unexpired(self.present.now_ms()) if found is not None else None
 
     def _manifest(self, shard: ShardId, first: int | None) -> ManifestRows | None:
-        found = self.store.manifest(shard, first=first)
+        found = self.manifest(shard, first)
         # Without a row for that bucket it is the rows before it that tell how far the shard has come.
         if found is None or first is None or any(cut.bucket == first for cut in found.cuts):
             return found
-        return self.store.manifest(shard)
+        return self.manifest(shard)
 
     def _row_life(self, topic: TopicNow) -> int:
         kept = Duration(topic.retention_ms) if topic.retention_ms is not None else None

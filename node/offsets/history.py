@@ -76,10 +76,10 @@ def history(deployment: Deployment, number_of_shard: int, limit: int) -> History
 def _newest(deployment: Deployment, shard: ShardId, limit: int) -> ManifestRows | None:
     """The rows of more than `limit` buckets, or all: of a shard that keeps up only the newest need be read."""
     first = deployment.clock.now_ms() // deployment.cutting.flush_interval - limit - 2
-    found = deployment.store.manifest(shard, first=first)
+    found = deployment.manifest(shard, first)
     if found is None or len(found.cuts) > limit:
         return found
-    return deployment.store.manifest(shard)
+    return deployment.manifest(shard)
 
 
 def _bucket(cut: CutRow, rows: Sequence[GroupRow], interval: int) -> BucketHistory:

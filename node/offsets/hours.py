@@ -30,7 +30,7 @@ class ReadyReport:
             case Verdict.UNKNOWN:
                 yield f"{told.period} is unknown: {told.reason}."
             case Verdict.NOT_READY:
-                yield f"{told.period} is not ready."
+                yield f"{told.period} is not ready: {told.reason}." if told.reason else f"{told.period} is not ready."
         if told.hours > 1 and told.first_not_ready is not None:
             yield f"{told.ready_hours} of {told.hours} hours are ready, {told.first_not_ready} is the first that is not"
         if told.rewound_samples:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from strandline.errors import ExitCode, Fatal
 from strandline.node.offsets.deployment import Deployment
 from strandline.node.output import Block, Table
-from strandline.node.shard.ownership import Taker, take_shard
+from strandline.node.shard.ownership import take_shard
 from strandline.recovery.offset_policy import LogNow
 from strandline.recovery.periods import utc_text
 from strandline.recovery.rewinding import RewindPlan, RewindRefused, Target, ToBucket, plan_rewind, rewind
@@ -76,15 +76,15 @@ def do_rewind(deployment: Deployment, number: int, target: Target, *, by_force: 
         return _report(deployment, planned, done=False)
 
     def take() -> Ownership:
-        taker = Taker.NODE if by_force else Taker.TOOL
-        return take_shard(deployment.store, shard, taker, deployment.topic.now().topic_id, deployment.clock)
+        return take_shard(deployment.store, shard, deployment.topic.now().topic_id, deployment.clock, by_force=by_force)
 
     def plan_of(manifest: ManifestRows) -> RewindPlan:
         # The same cut, though the owner may have closed further buckets since it was shown.
         return _plan(deployment, shard, manifest, ToBucket(planned.bucket))
 
     try:
-        done = rewind(deployment.store, take, plan_of, deployment.clock)
+        deployment.present.ask_store()
+        done = rewind(deployment.store, take, plan_of, deployment.clock, deployment.present)
     except Fenced as error:
         raise RewindFenced(
             f"shard {shard} was taken by another owner in the middle of its rewind: {error.message}",
@@ -95,7 +95,7 @@ def do_rewind(deployment: Deployment, number: int, target: Target, *, by_force: 
 
 
 def _planned(deployment: Deployment, shard: ShardId, target: Target) -> RewindPlan:
-    manifest = deployment.store.manifest(shard)
+    manifest = deployment.manifest(shard)
     if manifest is None:
         raise RewindRefused(f"shard {shard} was never read: there is nothing to read again")
     return _plan(deployment, shard, manifest, target)

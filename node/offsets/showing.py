@@ -81,7 +81,7 @@ def show(deployment: Deployment, only: int | None = None) -> OffsetsReport:
     topic = deployment.topic.now()
     if only is not None:
         shard = deployment.shard(only, topic)
-        shown, newest = [(shard, deployment.store.manifest(shard))], None
+        shown, newest = [(shard, deployment.manifest(shard))], None
     else:
         stored = deployment.stored(topic)
         shown = [(ShardId(deployment.name, place), manifest) for place, manifest in enumerate(stored.manifests)]

@@ -8,6 +8,8 @@ import orjson
 import strandline
 from strandline.clock import Clock
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
+from strandline.node.http.api.names import limited_scope
+from strandline.node.http.api.status import estimates_of
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.parameters import parameters_of
 from strandline.node.http.requests import Request
@@ -81,8 +83,8 @@ class PageApi:
         now = self._clock.now_ms()
         shards = tuple(figures_of(one, now) for one in self._standing.shards())
         processes = tuple(map(shown, self._standing.processes()))
-        started = self._standing.started_ms()
-        return _answer(NodeFigures(self._dataset, strandline.__version__, started, now, shards, processes))
+        started, waits_for = self._standing.started_ms(), self._standing.waits_for()
+        return _answer(NodeFigures(self._dataset, strandline.__version__, started, now, shards, processes, waits_for))
 
     async def buckets(self, request: Request) -> Response:
         """`start`, `end`, `limit`: the newest buckets of a time, with how many series had a sample in each."""
@@ -103,7 +105,7 @@ class PageApi:
             given.text("label"),
         )
         answer = await self._queries.cardinality(ask, self._scope(request))
-        return _answer(_tops(answer, ask), answer.warnings)
+        return _answer(_tops(answer, ask), answer.warnings + estimates_of(answer))
 
     async def hours(self, request: Request) -> Response:
         """`days`: whether the hours of so many days, up to the one that runs, are ready; oldest first."""
@@ -113,7 +115,7 @@ class PageApi:
         return _answer(await self._workers.run(lambda: self._hours.hours(first, last)))
 
     def _scope(self, request: Request) -> QueryScope:
-        return QueryScope(self._timeout_s, request.memory)
+        return limited_scope(request, self._timeout_s)
 
 
 def page_routes(
@@ -147,7 +149,7 @@ def _tops(answer: CardinalityAnswer, ask: CardinalityAsk) -> CardinalityFigures:
         top_pairs=answer.top_pairs_by_series[:limit],
         label=ask.label,
         top_values=answer.top_values_by_series[:limit],
-        exact_values=answer.exact_values,
+        exact_values=answer.is_exact,
     )
 
 

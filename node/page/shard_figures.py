@@ -24,8 +24,9 @@ class ShardFigures:
     `progress` is the part of the phase that is done, `time_left_s` an estimate for the rest of that phase. `lag` counts
     records, and `lag_s` is how old the newest one is that was read. `kafka_keeps_ms` is for how long Kafka surely keeps
     what is not stored; None where that is for ever, or not known. `samples` and `dead_letters` count from the start of
-    the process. `start_s` has the seconds that each phase of its start took, and `replay_jobs` how many jobs of a
-    replay there are in each state while there is one.
+    the process. `store_unanswered_s` is for how long the store has not answered, None while it does. `start_s` has the
+    seconds that each phase of its start took, and `replay_jobs` how many jobs of a replay there are in each state while
+    there is one.
     """
 
     shard: int
@@ -50,6 +51,8 @@ class ShardFigures:
     dead_letters: int | None = None
     memory_bytes: int | None = None
     buffer: BufferShown | None = None
+    store: str = ""
+    store_unanswered_s: float | None = None
     start_s: Mapping[str, float] = field(default_factory=dict)
     replay_jobs: Mapping[str, int] = field(default_factory=dict)
 
@@ -70,7 +73,9 @@ class ProcessShown:
 
 @dataclass(frozen=True, slots=True)
 class NodeFigures:
-    """A node: what it serves, since when, its shards and its other processes. Times are milliseconds."""
+    """A node: what it serves, since when, its shards and its other processes. Times are milliseconds. `waits_for` says
+    why it has no shards yet.
+    """
 
     dataset: str
     version: str
@@ -78,6 +83,7 @@ class NodeFigures:
     now_ms: int
     shards: tuple[ShardFigures, ...]
     processes: tuple[ProcessShown, ...] = ()
+    waits_for: str = ""
 
 
 def shown(standing: ProcessStanding) -> ProcessShown:
@@ -118,7 +124,7 @@ def figures_of(standing: ShardStanding, now_ms: int) -> ShardFigures:
         standing.starts_in_s,
         standing.exit_code,
         # Why a process ended says more than what it last complained about.
-        standing.reason or status.reason,
+        standing.reason or status.reason or status.stuck or report.topic_warning,
         phase=status.phase.value,
         progress=status.fraction,
         time_left_s=seconds_left(status, now_ms),
@@ -133,6 +139,8 @@ def figures_of(standing: ShardStanding, now_ms: int) -> ShardFigures:
         dead_letters=status.counters.dead_letters,
         memory_bytes=report.process.resident_bytes,
         buffer=BufferShown(buffer.series, buffer.samples, buffer.memory_bytes, buffer.spilled_bytes),
+        store=report.store.name,
+        store_unanswered_s=standing.store_unanswered_s,
         start_s={phase.value: seconds for phase, seconds in phase_seconds(status, now_ms).items()},
         replay_jobs=report.jobs,
     )

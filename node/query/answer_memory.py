@@ -52,6 +52,11 @@ class MemoryLease:
     def __init__(self, memory: AnswerMemory) -> None:
         self._memory, self.held = memory, 0
 
+    @property
+    def limit(self) -> int:
+        """What all answers together may take."""
+        return self._memory.limit
+
     def grow(self, size: int) -> None:
         """Take so many bytes more. Raises `AnswerMemoryFull` or `AnswerTooLarge`, with nothing taken."""
         memory = self._memory

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import F64s, I64s
+from strandline.arrays import F64s, I64s, U32s, U64s
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
 
 Bytes = npt.NDArray[np.uint8]
@@ -77,9 +77,46 @@ class SamplesAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class SeriesHashesAnswer:
+    """`series` match in a shard; their part ids and key hashes. If these are fewer, they are the ones with the lowest
+    `low`.
+    """
+
+    series: int
+    part_ids: U32s
+    low: U64s
+    high: U64s
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesCount:
+    """How many series there are, or about how many."""
+
+    series: int
+    is_exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTerms:
+    """The values of labels, for merging shards: label i has the terms `first_term[i]` up to `first_term[i + 1]`, in
+    order of their bytes, or, where these would be too many bytes, the lowest hashes of its values from `first_hash[i]`
+    up to `first_hash[i + 1]`. Term j is `data[offsets[j]:offsets[j + 1]]`, in `counts[j]` series.
+    """
+
+    first_term: I64s
+    offsets: I64s
+    data: Bytes
+    counts: I64s
+    first_hash: I64s
+    hashes: U64s
+
+
+@dataclass(frozen=True, slots=True)
 class CardinalityAnswer:
-    """Series, labels by name, and the tops. Over several shards the figures of labels' values are upper bounds where a
-    value lies in several, and `exact_values` says whether they are not.
+    """Series, labels by name, and the tops. A shard's answer is exact. Merged, the figures of `estimated_labels` are
+    estimates, and so are those of series if `estimated_series`. `terms` of the labels, in their order, are only in
+    answers that are to be merged.
     """
 
     series: int
@@ -87,8 +124,15 @@ class CardinalityAnswer:
     top_pairs_by_series: tuple[ValueCardinality, ...]
     top_metrics_by_series: tuple[ValueCardinality, ...]
     top_values_by_series: tuple[ValueCardinality, ...] = ()
-    exact_values: bool = True
+    terms: LabelTerms | None = None
+    estimated_labels: tuple[str, ...] = ()
+    estimated_series: bool = False
     warnings: tuple[str, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no figure is an estimate."""
+        return not self.estimated_labels and not self.estimated_series
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +163,4 @@ class BucketsAnswer:
     warnings: tuple[str, ...] = field(default=())
 
 
-Answer = SeriesAnswer | TermsAnswer | SamplesAnswer | CardinalityAnswer | BucketsAnswer
+Answer = SeriesAnswer | TermsAnswer | SamplesAnswer | SeriesHashesAnswer | CardinalityAnswer | BucketsAnswer

@@ -51,15 +51,31 @@ class SamplesAsk:
 
 
 @dataclass(frozen=True, slots=True)
+class SeriesHashesAsk:
+    """The key hashes of such series, by which a series that is in two shards counts once. Of more than `limit` only
+    those with the lowest hashes: a sample.
+    """
+
+    selectors: tuple[Selector, ...]
+    within: TimeRange | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
 class CardinalityAsk:
     """What makes the index large: tops of `limit` entries, over the series that match and were there in the range. With
     `label` the values of that label are ranked, too.
+
+    Between shards: `listed_bytes` is how many bytes of values the answer may list for a merge (0: none), and `without`
+    has the part ids, as little-endian u32, of series that another shard counts.
     """
 
     selectors: tuple[Selector, ...]
     within: TimeRange | None
     limit: int
     label: str | None = None
+    listed_bytes: int = 0
+    without: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +89,4 @@ class BucketsAsk:
 Lookup = SeriesAsk | LabelNamesAsk | LabelValuesAsk
 SERIES, LABEL_NAMES, LABEL_VALUES = "series", "label-names", "label-values"
 """The kinds of look-ups."""
-Ask = SeriesAsk | LabelNamesAsk | LabelValuesAsk | SamplesAsk | CardinalityAsk | BucketsAsk
+Ask = SeriesAsk | LabelNamesAsk | LabelValuesAsk | SamplesAsk | SeriesHashesAsk | CardinalityAsk | BucketsAsk

@@ -18,6 +18,7 @@ import numpy as np
 import structlog
 
 from strandline.clock import Clock
+from strandline.disk import DiskFull, is_full
 from strandline.errors import Fatal, StrandlineError
 from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
@@ -80,7 +81,7 @@ class LinkServer:
     ) -> None:
         """Listen at a path, for processes of the same user only. A socket that an earlier process left is replaced.
 
-        Raises `LinkUnusable`.
+        Raises `LinkUnusable` or `DiskFull`.
         """
         self._path, self._service, self._clock = path, service, clock
         self._most = most_connections
@@ -194,6 +195,8 @@ def _listening(path: Path) -> socket.socket:
         listener.listen(MOST_CONNECTIONS)
     except OSError as error:
         listener.close()
+        if is_full(error):
+            raise DiskFull(path.parent) from error
         raise LinkUnusable(
             f"the socket {path} can't be made: {error.strerror}",
             remedy="Name a path in a folder that exists and may be written to",

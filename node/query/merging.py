@@ -1,26 +1,21 @@
 """Answers of several shards as one. Given in the order of the shards' numbers; one that is alone comes back itself."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from heapq import nsmallest
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from strandline.arrays import I64s, Rows
-from strandline.index.cardinality import LabelCardinality, ValueCardinality
 from strandline.node.query.answers import (
     BucketsAnswer,
-    CardinalityAnswer,
     KeyBytes,
     SamplesAnswer,
     SeriesAnswer,
     TermsAnswer,
 )
 from strandline.node.query.kernels.merging import gather_joined, join_keys, join_texts, merge_samples
-from strandline.node.query.sampling_limits import check_samples, check_series
 
 Merged = TypeVar("Merged", SeriesAnswer, TermsAnswer, SamplesAnswer)
 
@@ -47,42 +42,17 @@ def merge_terms(answers: Sequence[TermsAnswer], limit: int) -> TermsAnswer:
     return replace(whole, offsets=offsets, data=whole.data[: offsets[-1]], counts=whole.counts[:limit], more=True)
 
 
-def merge_samples_answers(answers: Sequence[SamplesAnswer], *, max_series: int, max_samples: int) -> SamplesAnswer:
-    """Every series once, with the samples of all shards; the higher shard wins where two have a sample at one time.
-
-    Raises `QueryTooLarge` if all together are more than is allowed.
-    """
-    whole = _by_pairs(answers, _two_samples)
-    check_series(len(whole.keys), max_series)
-    check_samples(len(whole.time), max_samples)
-    return whole
-
-
-def merge_cardinality(answers: Sequence[CardinalityAnswer], limit: int) -> CardinalityAnswer:
-    """Figures of all shards. A value that several have counts several times among the values of its label; a top may
-    lack something that stands in no shard's own.
-    """
-    labels: dict[str, list[LabelCardinality]] = defaultdict(list)
-    for answer in answers:
-        for label in answer.labels:
-            labels[label.name].append(label)
-    return CardinalityAnswer(
-        sum(answer.series for answer in answers),
-        tuple(_label(name, labels[name]) for name in sorted(labels)),
-        _top((answer.top_pairs_by_series for answer in answers), limit),
-        _top((answer.top_metrics_by_series for answer in answers), limit),
-        _top((answer.top_values_by_series for answer in answers), limit),
-        exact_values=all(len(of_shards) == 1 for of_shards in labels.values())
-        and all(answer.exact_values for answer in answers),
-        warnings=_warnings(answers),
-    )
+def merge_samples_answers(answers: Sequence[SamplesAnswer]) -> SamplesAnswer:
+    """Every series once, with the samples of all shards; the higher shard wins where two have a sample at one time."""
+    return _by_pairs(answers, _two_samples)
 
 
 def merge_buckets(answers: Sequence[BucketsAnswer], limit: int) -> BucketsAnswer:
     """The newest buckets of all shards, at most so many times of them."""
     found = sorted((one for answer in answers for one in answer.buckets), key=lambda one: (one.bucket, one.shard))
     kept = set(sorted({one.bucket for one in found})[-limit:] if limit else ())
-    return BucketsAnswer(tuple(one for one in found if one.bucket in kept), _warnings(answers))
+    warnings = tuple(warning for answer in answers for warning in answer.warnings)
+    return BucketsAnswer(tuple(one for one in found if one.bucket in kept), warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,25 +132,3 @@ def _two_samples(old: SamplesAnswer, new: SamplesAnswer) -> SamplesAnswer:
         value.view(np.int64),
     )
     return SamplesAnswer(KeyBytes(joined.offsets, joined.data), first, time[:samples], value[:samples], warnings)
-
-
-def _label(name: str, of_shards: Sequence[LabelCardinality]) -> LabelCardinality:
-    return LabelCardinality(
-        name,
-        sum(one.values for one in of_shards),
-        sum(one.series for one in of_shards),
-        sum(one.value_bytes for one in of_shards),
-    )
-
-
-def _top(tops: Iterable[Sequence[ValueCardinality]], limit: int) -> tuple[ValueCardinality, ...]:
-    series: dict[tuple[str, str], int] = defaultdict(int)
-    for top in tops:
-        for one in top:
-            series[one.label, one.value] += one.series
-    chosen = nsmallest(limit, series.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(ValueCardinality(label, value, count) for (label, value), count in chosen)
-
-
-def _warnings(answers: Sequence[CardinalityAnswer] | Sequence[BucketsAnswer]) -> tuple[str, ...]:
-    return tuple(warning for answer in answers for warning in answer.warnings)

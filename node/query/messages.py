@@ -7,6 +7,8 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
+
 from strandline.arrays import I64s
 from strandline.errors import Fatal, StrandlineError
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
@@ -19,8 +21,10 @@ from strandline.node.query.answers import (
     BucketsAnswer,
     CardinalityAnswer,
     KeyBytes,
+    LabelTerms,
     SamplesAnswer,
     SeriesAnswer,
+    SeriesHashesAnswer,
     TermsAnswer,
 )
 from strandline.node.query.asks import (
@@ -32,10 +36,18 @@ from strandline.node.query.asks import (
     SamplesAsk,
     Selector,
     SeriesAsk,
+    SeriesHashesAsk,
 )
 from strandline.node.query.frames import FrameDamaged, Message
 from strandline.node.query.kernels.soundness import first_unsound_key, lead_to
-from strandline.node.query.queries import QueryCancelled, QueryTimedOut, QueryTooLarge, QueryUnavailable
+from strandline.node.query.queries import (
+    QueryCancelled,
+    QueryTimedOut,
+    QueryTooLarge,
+    QueryUnavailable,
+    TooManySamples,
+    TooManySeries,
+)
 from strandline.time_range import TimeRange
 
 Value = TypeVar("Value")
@@ -45,6 +57,7 @@ _ASKS = {
     "label-names": LabelNamesAsk,
     "label-values": LabelValuesAsk,
     "samples": SamplesAsk,
+    "series-hashes": SeriesHashesAsk,
     "cardinality": CardinalityAsk,
     "buckets": BucketsAsk,
 }
@@ -54,6 +67,8 @@ _ERRORS: Mapping[str, type[StrandlineError]] = {
         QueryCancelled,
         QueryTimedOut,
         QueryTooLarge,
+        TooManySeries,
+        TooManySamples,
         QueryUnavailable,
         InvalidMatcher,
         InvalidSelector,
@@ -63,7 +78,7 @@ _ERRORS: Mapping[str, type[StrandlineError]] = {
     )
 }
 # What an error has beside its message and remedy.
-_EXTRAS = ("examined_terms", "elapsed_ms", "position")
+_EXTRAS = ("examined_terms", "elapsed_ms", "position", "found")
 
 
 class QueryFailed(Fatal):
@@ -74,6 +89,7 @@ def ask_message(ask: Ask, seconds_left: float) -> Message:
     """A question, and how long the answer may take."""
     kind = next(name for name, cls in _ASKS.items() if isinstance(ask, cls))
     fields: dict[str, Any] = {"seconds": seconds_left}
+    columns: tuple[Any, ...] = ()
     for name in ask.__slots__:
         value = getattr(ask, name)
         match name:
@@ -83,9 +99,11 @@ def ask_message(ask: Ask, seconds_left: float) -> Message:
                 fields[name] = [_told(selector) for selector in value]
             case "selector":
                 fields[name] = _told(value)
+            case "without":
+                columns = (np.frombuffer(value, dtype=np.uint8),)
             case _:
                 fields[name] = value
-    return Message(kind, fields)
+    return Message(kind, fields, columns)
 
 
 def ask_of(message: Message) -> tuple[Ask, float]:
@@ -110,9 +128,15 @@ def ask_of(message: Message) -> tuple[Ask, float]:
         case "label-values":
             label, selectors = fields.get("label", _text), fields.get("selectors", _selectors)
             ask = LabelValuesAsk(label, selectors, within, fields.count("limit"))
+        case "series-hashes":
+            ask = SeriesHashesAsk(fields.get("selectors", _selectors), within, fields.count("limit"))
         case "cardinality":
             ranked = fields.get("label", lambda told: None if told is None else _text(told))
-            ask = CardinalityAsk(fields.get("selectors", _selectors), within, fields.count("limit"), ranked)
+            selectors, limit = fields.get("selectors", _selectors), fields.count("limit")
+            (without,) = _typed(message.columns, "|u1")
+            if len(without) % _PART_ID_BYTES:
+                raise FrameDamaged(f"a frame has {len(without)} bytes of part ids")
+            ask = CardinalityAsk(selectors, within, limit, ranked, fields.count("listed_bytes"), without.tobytes())
         case _:
             raise FrameDamaged(f"a frame asks for {message.kind!r}, which is no question")
     return ask, seconds
@@ -130,11 +154,14 @@ def answer_message(answer: Answer) -> Message:
         case SamplesAnswer():
             columns = (answer.keys.offsets, answer.keys.data, answer.first_sample, answer.time, answer.value)
             return Message("samples", told, columns)
+        case SeriesHashesAnswer():
+            words = (answer.part_ids.view(np.uint8), answer.low.view(np.int64), answer.high.view(np.int64))
+            return Message("series-hashes", told | {"series": answer.series}, words)
         case CardinalityAnswer():
             tops = {name: [list(asdict(one).values()) for one in getattr(answer, name)] for name in _TOPS}
-            figures = {"series": answer.series, "exact_values": answer.exact_values}
             labels = [[one.name, one.values, one.series, one.value_bytes] for one in answer.labels]
-            return Message("cardinality", told | figures | tops | {"labels": labels})
+            fields = told | tops | {"series": answer.series, "labels": labels}
+            return Message("cardinality", fields, _term_columns(answer.terms))
         case BucketsAnswer():
             return Message("buckets", told | {"buckets": [asdict(one) for one in answer.buckets]})
 
@@ -162,11 +189,18 @@ def answer_of(message: Message) -> Answer:
             if len(first) != len(offsets) or len(time) != len(value):
                 raise FrameDamaged(f"{len(offsets) - 1} keys came with {len(first) - 1} series of samples")
             return SamplesAnswer(_keys(offsets, data), first, time, value, warnings)
+        case "series-hashes":
+            ids, low, high = _typed(columns, "|u1", "<i8", "<i8")
+            if len(ids) != _PART_ID_BYTES * len(low) or len(low) != len(high) or len(low) > fields.count("series"):
+                raise FrameDamaged(f"{len(ids)} bytes of part ids came with {len(low)} and {len(high)} words of hashes")
+            words = (ids.view(np.uint32), low.view(np.uint64), high.view(np.uint64))
+            return SeriesHashesAnswer(fields.count("series"), *words, warnings)
         case "cardinality":
-            tops = {name: fields.get(name, _values) for name in _TOPS}
+            pairs, metrics, values = (fields.get(name, _values) for name in _TOPS)
             labels = fields.get("labels", lambda told: tuple(LabelCardinality(*_row(one, "siii")) for one in told))
-            exact = fields.flag("exact_values")
-            return CardinalityAnswer(fields.count("series"), labels, exact_values=exact, warnings=warnings, **tops)
+            terms = _label_terms(columns, len(labels)) if columns else None
+            series = fields.count("series")
+            return CardinalityAnswer(series, labels, pairs, metrics, values, terms, warnings=warnings)
         case "buckets":
             return BucketsAnswer(fields.get("buckets", _buckets), warnings)
     raise FrameDamaged(f"a frame answers with {message.kind!r}, which is no answer")
@@ -194,6 +228,8 @@ def error_of(message: Message) -> StrandlineError:
     return error
 
 
+# Part ids cross the link as bytes: there are no columns of four bytes.
+_PART_ID_BYTES = 4
 _OPERATORS: Mapping[str, MatchOp] = {op.value: op for op in MatchOp}
 _TOPS = ("top_pairs_by_series", "top_metrics_by_series", "top_values_by_series")
 
@@ -302,6 +338,23 @@ def _typed(columns: Sequence[Any], *kinds: str) -> Sequence[Any]:
     if [column.dtype.str for column in columns] != list(kinds):
         raise FrameDamaged(f"a frame has columns of {[column.dtype.str for column in columns]}, not of {list(kinds)}")
     return columns
+
+
+def _term_columns(terms: LabelTerms | None) -> tuple[Any, ...]:
+    if terms is None:
+        return ()
+    words = terms.hashes.view(np.int64)
+    return (terms.first_term, terms.offsets, terms.data, terms.counts, terms.first_hash, words)
+
+
+def _label_terms(columns: Sequence[Any], labels: int) -> LabelTerms:
+    first_term, offsets, data, counts, first_hash, hashes = _typed(columns, "<i8", "<i8", "|u1", "<i8", "<i8", "<i8")
+    _check_offsets(offsets, len(data))
+    _check_offsets(first_term, len(counts))
+    _check_offsets(first_hash, len(hashes))
+    if not len(first_term) == len(first_hash) == labels + 1 or len(counts) != len(offsets) - 1:
+        raise FrameDamaged(f"{labels} labels came with terms of {len(first_term) - 1}, {len(counts)} of them counted")
+    return LabelTerms(first_term, offsets, data, counts, first_hash, hashes.view(np.uint64))
 
 
 def _check_offsets(offsets: I64s, behind: int) -> None:

@@ -11,6 +11,7 @@ from strandline.node.query.answers import (
     CardinalityAnswer,
     SamplesAnswer,
     SeriesAnswer,
+    SeriesCount,
     TermsAnswer,
 )
 from strandline.node.query.asks import (
@@ -19,9 +20,14 @@ from strandline.node.query.asks import (
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
+    Selector,
     SeriesAsk,
 )
 from strandline.node.query.index_version import IndexVersion
+from strandline.time_range import TimeRange
+
+ASK_FOR_LESS = "Ask for less: a narrower selector or time range; or raise query.timeout"
+"""What to do about a query that takes too long."""
 
 
 class QueryCancelled(Retryable):
@@ -36,6 +42,30 @@ class QueryTooLarge(Fatal):
     """The query would cost more than a limit allows."""
 
 
+class TooManySeries(QueryTooLarge):
+    """The selector matches more series than a query may read."""
+
+    def __init__(self, found: int, most: int, *, about: str = "") -> None:
+        """`about` stands before the number: "at least", say."""
+        super().__init__(
+            f"the selector matches {about}{' ' if about else ''}{found:,} series, "
+            f"and a query may read samples of {most:,}",
+            remedy="Narrow the selector or the time range, or raise query.max_series",
+        )
+        self.found = found
+
+
+class TooManySamples(QueryTooLarge):
+    """The series have more samples in the range than a query may read."""
+
+    def __init__(self, found: int, most: int, *, at_least: bool = False) -> None:
+        super().__init__(
+            f"the query reads {'at least ' if at_least else ''}{found:,} samples, and {most:,} are allowed",
+            remedy="Narrow the selector or the time range, or raise query.max_samples",
+        )
+        self.found = found
+
+
 class QueryUnavailable(Retryable):
     """No shard can answer now."""
 
@@ -44,7 +74,7 @@ def timed_out(timeout_s: float) -> QueryTimedOut:
     """A query had so many seconds."""
     return QueryTimedOut(
         f"the query took longer than {timeout_s:g} s",
-        remedy="Ask for less: a narrower selector or time range; or raise query.timeout",
+        remedy=ASK_FOR_LESS,
     )
 
 
@@ -54,7 +84,7 @@ class Cancellation:
     """
 
     def __init__(self, clock: Clock, timeout_s: float) -> None:
-        self._clock, self._timeout_s = clock, timeout_s
+        self._clock, self.timeout_s = clock, timeout_s
         self._until = clock.monotonic() + timeout_s
         # Not an event: nothing waits for it, and to make one costs more than a look-up.
         self._is_cancelled = False
@@ -73,7 +103,7 @@ class Cancellation:
         if self._is_cancelled:
             raise QueryCancelled("the query was cancelled by its client")
         if self._clock.monotonic() >= self._until:
-            raise timed_out(self._timeout_s)
+            raise timed_out(self.timeout_s)
 
 
 @dataclass(slots=True)
@@ -82,6 +112,15 @@ class QueryScope:
 
     timeout_s: float
     memory: MemoryLease
+    until: float | None = None
+    """When the time is over, by the event loop's clock; if it is None, it begins with the first query."""
+
+    def seconds_left(self, now: float) -> float:
+        """How long the answer may still take."""
+        if self.until is None:
+            self.until = now + self.timeout_s
+            return self.timeout_s
+        return max(0.0, self.until - now)
 
 
 class NodeQueries(Protocol):
@@ -99,6 +138,12 @@ class NodeQueries(Protocol):
     async def label_values(self, ask: LabelValuesAsk, scope: QueryScope) -> TermsAnswer: ...
 
     async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer: ...
+
+    async def count_series(
+        self, selectors: tuple[Selector, ...], within: TimeRange | None, scope: QueryScope
+    ) -> SeriesCount:
+        """How many series any of the selectors matches, those in several shards once."""
+        ...
 
     async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer: ...
 

@@ -26,10 +26,12 @@ from strandline.node.query.asks import (
     LabelValuesAsk,
     SamplesAsk,
     SeriesAsk,
+    SeriesHashesAsk,
 )
 from strandline.node.query.bucket_figures import bucket_figures
 from strandline.node.query.index_version import IndexVersionPage
 from strandline.node.query.key_bytes import in_label_order
+from strandline.node.query.label_terms import list_terms
 from strandline.node.query.live_shard import Answering, LiveShard, answering, number_of, still_answers
 from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import (
@@ -40,6 +42,8 @@ from strandline.node.query.queries import (
     QueryUnavailable,
 )
 from strandline.node.query.sampling import read_samples
+from strandline.node.query.series_hashes import series_hashes
+from strandline.node.query.store_trouble import store_trouble
 from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase
@@ -70,6 +74,10 @@ class ShardAnswers:
         able = answering(self._running, ask.within)
         try:
             answer = self._answered(able, ask, cancellation)
+        except QueryTimedOut:
+            if (trouble := self._store_trouble(cancellation.timeout_s)) is not None:
+                raise trouble from None
+            raise
         except (*ABOUT_THE_QUESTION, QueryUnavailable):
             raise
         except StrandlineError as error:
@@ -122,8 +130,10 @@ class ShardAnswers:
             case SamplesAsk():
                 columns = able.shard.index.columns
                 return read_samples(catalogue, columns, reader, ask, cancellation, warnings=able.warnings)
+            case SeriesHashesAsk():
+                return series_hashes(catalogue, index.columns, ask, able.warnings)
             case CardinalityAsk():
-                return _cardinality(catalogue, ask, able.warnings)
+                return _cardinality(catalogue, ask, cancellation, able.warnings)
             case BucketsAsk():
                 return BucketsAnswer(bucket_figures(able.shard, ask), able.warnings)
 
@@ -132,6 +142,10 @@ class ShardAnswers:
         still_answers(self._running)
         number = number_of(self._running)
         return QueryUnavailable(f"shard {number} can't answer: {error.message}", remedy=error.remedy)
+
+    def _store_trouble(self, timeout_s: float) -> QueryUnavailable | None:
+        health = self._running.parts.store_health
+        return store_trouble(number_of(self._running), health.figures(), timeout_s) if health is not None else None
 
     def _reader_of(self, able: Answering) -> ShardReader:
         """The reader of a shard, made when it is first asked."""
@@ -173,14 +187,20 @@ def _terms(catalogue: Catalogue, ask: LabelNamesAsk | LabelValuesAsk, warnings: 
     return TermsAnswer(offsets, found.data, counts, found.more, warnings, found.of_all)
 
 
-def _cardinality(catalogue: Catalogue, ask: CardinalityAsk, warnings: tuple[str, ...]) -> CardinalityAnswer:
-    found, values = catalogue.cardinality(*ask.selectors, within=ask.within, limit=ask.limit, label=ask.label)
+def _cardinality(
+    catalogue: Catalogue, ask: CardinalityAsk, cancellation: Cancellation, warnings: tuple[str, ...]
+) -> CardinalityAnswer:
+    counted = catalogue.counted(*ask.selectors, within=ask.within, without=np.frombuffer(ask.without, dtype="<u4"))
+    found = counted.cardinality(limit=ask.limit)
+    values = counted.top_values(ask.label, limit=ask.limit) if ask.label is not None else ()
+    terms = list_terms(counted, found.labels, ask.listed_bytes, cancellation.check) if ask.listed_bytes else None
     return CardinalityAnswer(
         found.series,
         found.labels,
         found.top_pairs_by_series,
         found.top_metrics_by_series,
         tuple(values),
+        terms,
         warnings=warnings,
     )
 

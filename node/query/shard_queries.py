@@ -13,6 +13,8 @@ from strandline.node.query.answers import (
     CardinalityAnswer,
     SamplesAnswer,
     SeriesAnswer,
+    SeriesCount,
+    SeriesHashesAnswer,
     TermsAnswer,
 )
 from strandline.node.query.asks import (
@@ -22,29 +24,42 @@ from strandline.node.query.asks import (
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
+    Selector,
     SeriesAsk,
+    SeriesHashesAsk,
 )
+from strandline.node.query.cardinality_merging import merge_cardinality
 from strandline.node.query.frames import encode_joined
 from strandline.node.query.index_version import IndexVersion, joined
 from strandline.node.query.link_socket import SHORT
 from strandline.node.query.lookup_frames import lookup_frame
 from strandline.node.query.merging import (
     merge_buckets,
-    merge_cardinality,
     merge_samples_answers,
     merge_series,
     merge_terms,
 )
 from strandline.node.query.messages import QueryFailed, ask_message
-from strandline.node.query.queries import QueryScope, QueryUnavailable, timed_out
+from strandline.node.query.queries import QueryScope, QueryUnavailable, TooManySamples, TooManySeries, timed_out
 from strandline.node.query.sampling_limits import check_samples, check_series
+from strandline.node.query.series_hashes import DistinctSeries, distinct_series
+from strandline.node.query.store_trouble import first_store_trouble
 from strandline.node.supervisor.standing import NodeStanding, ProcessState, ShardStanding
 from strandline.node.workers import Workers
+from strandline.time_range import TimeRange
 
+# The same for every shard, or one for each shard's number.
+AskEach = Ask | Callable[[int], Ask]
 OneAnswer = TypeVar("OneAnswer", bound=Answer)
 Result = TypeVar("Result")
-# A top over several shards is made of longer tops of each: what is in no shard's own is missed.
+# A top over labels that are not listed is made of longer tops of each shard: what is in no shard's own is missed.
 _LONGER_TOPS = 10
+# How much shards send together, so that a series or a value that several have counts once: hashes of so many series,
+# and so many bytes of values; and no more than this part of the memory for answers. Beyond it figures are estimates.
+_HASHED_SERIES = 4 << 20
+_LISTED_BYTES = 64 << 20
+_OF_THE_MEMORY = 8
+_HASH_BYTES = 20
 
 
 class ShardClient(Protocol):
@@ -89,17 +104,40 @@ class ShardQueries:
         return await self._merged(ask, TermsAnswer, scope, lambda answers: merge_terms(answers, ask.limit))
 
     async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer:
-        def merge(answers: Sequence[SamplesAnswer]) -> SamplesAnswer:
-            # One series may lie in several shards, but not all of them: what is far too much is not merged first.
-            check_series(max(len(one.keys) for one in answers), ask.max_series)
-            check_samples(max(len(one.time) for one in answers), ask.max_samples)
-            return merge_samples_answers(answers, max_series=ask.max_series, max_samples=ask.max_samples)
+        try:
+            whole = await self._merged(ask, SamplesAnswer, scope, merge_samples_answers)
+        except TooManySeries as error:
+            # One shard has refused, with the number of its own series.
+            raise await self._refusal(error, ask, scope) from None
+        except TooManySamples as error:
+            at_least = len(self._line_up().able) > 1
+            raise (TooManySamples(error.found, ask.max_samples, at_least=True) if at_least else error) from None
+        check_series(len(whole.keys), ask.max_series)
+        check_samples(len(whole.time), ask.max_samples)
+        return whole
 
-        return await self._merged(ask, SamplesAnswer, scope, merge)
+    async def count_series(
+        self, selectors: tuple[Selector, ...], within: TimeRange | None, scope: QueryScope
+    ) -> SeriesCount:
+        return (await self._distinct(selectors, within, scope)).count
 
     async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
-        longer = ask if len(self._clients()) < 2 else replace(ask, limit=_LONGER_TOPS * ask.limit)
-        return await self._merged(longer, CardinalityAnswer, scope, lambda found: merge_cardinality(found, ask.limit))
+        shards = len(self._line_up().able)
+        if shards < 2:
+            return await self._merged(ask, CardinalityAnswer, scope, lambda found: merge_cardinality(found, ask.limit))
+        distinct = await self._distinct(ask.selectors, ask.within, scope)
+        listed = min(_LISTED_BYTES, scope.memory.limit // _OF_THE_MEMORY) // shards
+        each = replace(ask, limit=_LONGER_TOPS * ask.limit, listed_bytes=listed)
+        count = None if distinct.count.is_exact else distinct.count
+
+        def of_shard(shard: int) -> CardinalityAsk:
+            return replace(each, without=distinct.repeated.get(shard, b""))
+
+        def merge(answers: Mapping[int, CardinalityAnswer]) -> CardinalityAnswer:
+            return merge_cardinality(list(answers.values()), ask.limit, label=ask.label, series=count)
+
+        merged, warnings = await self._combined(of_shard, CardinalityAnswer, scope, merge)
+        return replace(merged, warnings=merged.warnings + warnings)
 
     async def buckets(self, ask: BucketsAsk, scope: QueryScope) -> BucketsAnswer:
         return await self._merged(ask, BucketsAnswer, scope, lambda answers: merge_buckets(answers, ask.limit))
@@ -124,6 +162,29 @@ class ShardQueries:
             self._known = known = _LineUp(clients, standings)
         return known
 
+    async def _distinct(
+        self, selectors: tuple[Selector, ...], within: TimeRange | None, scope: QueryScope
+    ) -> DistinctSeries:
+        """How many series the shards have together."""
+        memory, shards = scope.memory, max(1, len(self._line_up().able))
+        before = memory.held
+        most = min(_HASHED_SERIES, memory.limit // _OF_THE_MEMORY // _HASH_BYTES)
+        # What one shard says alone needs no hashes.
+        ask = SeriesHashesAsk(selectors, within, most // shards if shards > 1 else 0)
+        distinct, _ = await self._combined(ask, SeriesHashesAnswer, scope, distinct_series)
+        memory.shrink(memory.held - before)
+        return distinct
+
+    async def _refusal(self, error: TooManySeries, ask: SamplesAsk, scope: QueryScope) -> TooManySeries:
+        """The same refusal with the number of series of all shards."""
+        if len(self._line_up().able) < 2:
+            return error
+        try:
+            count = await self.count_series((ask.selector,), ask.within, scope)
+        except StrandlineError:
+            return TooManySeries(error.found, ask.max_series, about="at least")
+        return TooManySeries(max(count.series, error.found), ask.max_series, about="" if count.is_exact else "about")
+
     async def _merged(
         self,
         ask: Ask,
@@ -131,45 +192,59 @@ class ShardQueries:
         scope: QueryScope,
         merge: Callable[[Sequence[OneAnswer]], OneAnswer],
     ) -> OneAnswer:
-        memory = scope.memory
-        try:
-            async with asyncio.timeout(scope.timeout_s):
-                answers, warnings = await self._asked(ask, kind, scope)
-                size = memory.held
-                if len(answers) == 1 or size <= SHORT:
-                    merged = merge(answers)
-                else:
-                    # While they are merged, there are the answers and what becomes of them.
-                    memory.grow(size)
-                    merged = await self._workers.run(lambda: merge(answers))
-                    memory.shrink(size)
-        except TimeoutError:
-            raise timed_out(scope.timeout_s) from None
+        merged, warnings = await self._combined(ask, kind, scope, lambda found: merge(list(found.values())))
         return replace(merged, warnings=merged.warnings + warnings) if warnings else merged
 
+    async def _combined(
+        self,
+        ask: AskEach,
+        kind: type[OneAnswer],
+        scope: QueryScope,
+        combine: Callable[[Mapping[int, OneAnswer]], Result],
+    ) -> tuple[Result, tuple[str, ...]]:
+        """What comes of the answers of all shards that can answer, and warnings about the others."""
+        memory = scope.memory
+        before = memory.held
+        try:
+            async with asyncio.timeout(scope.seconds_left(asyncio.get_running_loop().time())):
+                answers, warnings = await self._asked(ask, kind, scope)
+                size = memory.held - before
+                if len(answers) == 1 or size <= SHORT:
+                    return combine(answers), warnings
+                # While they are merged, there are the answers and what becomes of them.
+                memory.grow(size)
+                combined = await self._workers.run(lambda: combine(answers))
+                memory.shrink(size)
+                return combined, warnings
+        except TimeoutError:
+            waited_for = first_store_trouble(self._standing.shards(), scope.timeout_s)
+            raise waited_for or timed_out(scope.timeout_s) from None
+
     async def _asked(
-        self, ask: Ask, kind: type[OneAnswer], scope: QueryScope
-    ) -> tuple[list[OneAnswer], tuple[str, ...]]:
+        self, ask: AskEach, kind: type[OneAnswer], scope: QueryScope
+    ) -> tuple[dict[int, OneAnswer], tuple[str, ...]]:
         """The answers of the shards that can answer, one at least, and warnings about the others."""
         line_up, memory = self._line_up(), scope.memory
-        able, found, lookup = line_up.able, dict[int, Answer | str](), lookup_frame(ask)
+        able, found = line_up.able, dict[int, Answer | str]()
+        lookup = None if callable(ask) else lookup_frame(ask)
         if lookup is not None:
             # It is so short that it does not wait behind the others.
-            looked_up = await _of_each(able, lambda client: client.look_up(lookup, memory))
+            looked_up = await _of_each(able, lambda _, client: client.look_up(lookup, memory))
             found = {shard: answer for shard, answer in looked_up.items() if answer is not None}
             able = [one for one in able if one[0] not in found]
         if able:
             async with self._turns:
-                frame = encode_joined(ask_message(ask, scope.timeout_s))
-                asked = await _of_each(able, lambda client: _answer_or_trouble(client.ask(frame, memory)))
+                seconds = scope.seconds_left(asyncio.get_running_loop().time())
+                frames = _frames(ask, able, seconds)
+                asked = await _of_each(able, lambda one, client: _answer_or_trouble(client.ask(frames[one], memory)))
             for shard, one in asked.items():
                 found[shard] = _named(one, shard) if isinstance(one, StrandlineError) else one
-        trouble, answers = dict(line_up.trouble), list[OneAnswer]()
+        trouble, answers = dict(line_up.trouble), dict[int, OneAnswer]()
         for shard, answer in sorted(found.items()):
             if isinstance(answer, str):
                 trouble[shard] = answer
             elif isinstance(answer, kind):
-                answers.append(answer)
+                answers[shard] = answer
             else:
                 trouble[shard] = f"shard {shard} answered something else than was asked"
         if answers and not trouble:
@@ -200,18 +275,25 @@ class _LineUp:
 
 
 async def _of_each(
-    able: Sequence[tuple[int, ShardClient]], ask: Callable[[ShardClient], Coroutine[object, object, Result]]
+    able: Sequence[tuple[int, ShardClient]], ask: Callable[[int, ShardClient], Coroutine[object, object, Result]]
 ) -> dict[int, Result]:
     """What comes of each shard. An error is raised at once, and the other shards are told to stop."""
     if len(able) == 1:
         ((shard, client),) = able
-        return {shard: await ask(client)}
+        return {shard: await ask(shard, client)}
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = {shard: group.create_task(ask(client)) for shard, client in able}
+            tasks = {shard: group.create_task(ask(shard, client)) for shard, client in able}
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return {shard: task.result() for shard, task in tasks.items()}
+
+
+def _frames(ask: AskEach, able: Sequence[tuple[int, ShardClient]], seconds: float) -> dict[int, bytes]:
+    """What each shard is sent."""
+    if callable(ask):
+        return {shard: encode_joined(ask_message(ask(shard), seconds)) for shard, _ in able}
+    return dict.fromkeys((shard for shard, _ in able), encode_joined(ask_message(ask, seconds)))
 
 
 async def _answer_or_trouble(asked: Coroutine[object, object, Answer]) -> Answer | StrandlineError:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 from strandline.clock import Clock
 from strandline.node.shard.log import PartitionLog
+from strandline.node.shard.log_times import log_times
 from strandline.node.shard.options import ShardOptions
 from strandline.recovery.checkpoints import Progress, designated_group, index_rows, progress
-from strandline.recovery.cutting import Cutting
+from strandline.recovery.cut_planning import planned_cuts
+from strandline.recovery.cutting import NO_TIME, Cutting
 from strandline.recovery.estimates import Estimate, Rates, estimate, sample_offsets
 from strandline.recovery.leasing import nobody_is_gone
 from strandline.recovery.log_ends import LogEnds
@@ -22,7 +24,7 @@ from strandline.recovery.offset_policy import (
     StartAt,
     decide,
 )
-from strandline.recovery.planning import adopt, jobs_for, planned_cuts
+from strandline.recovery.planning import adopt, jobs_for
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, ManifestRows, ShardState
@@ -73,13 +75,13 @@ def find_plan(options: ShardOptions, log: PartitionLog, store: Store, clock: Clo
     if isinstance(decision, Begin):
         cuts.append(_first_cut(cutting, log, decision.offset, ends, asked_at))
     newest = max(cuts, key=lambda cut: cut.bucket)
-    new = planned_cuts(newest, ends, asked_at, log.offset_at, cutting)
+    new = planned_cuts(newest, ends, asked_at, log_times(log), cutting)
     planned = replace(manifest, cuts=(*cuts, *(cut.row(_NEVER) for cut in new)))
     done = progress(planned, options.groups, options.shard)
     if done is None:
         raise ValueError(f"no cut counts in {options.shard}")
-    wanted = jobs_for(done, options.shard, plan="planned", expires=_NEVER)
-    kept = adopt(store.jobs(options.shard), wanted.jobs, nobody_is_gone, asked_at).keep
+    wanted = jobs_for(done, options.shard, plan="planned", life=0)
+    kept = adopt(store.jobs(options.shard), wanted.jobs, nobody_is_gone).keep
     done_already = frozenset(job.bucket for job in kept if job.state is JobState.DONE)
     left = [job for job in wanted.jobs if job.bucket not in done_already]
     return FoundPlan(
@@ -136,5 +138,5 @@ def _first_cut(cutting: Cutting, log: PartitionLog, offset: int, ends: LogEnds, 
     if offset < ends.last_stable:
         log.seek(offset)
         records = log.poll(1, _PEEK_S)
-        time = int(records.times[0]) if len(records) else now
+        time = min(now, int(records.times[0])) if len(records) and records.times[0] != NO_TIME else now
     return CutRow(cutting.bucket_of(time) - 1, offset, offset, _NEVER, reset=True)

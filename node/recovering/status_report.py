@@ -74,7 +74,8 @@ class ShardStatus:
 
 def look_at(store: Store, shard: ShardId, groups: int, now: int) -> ShardStatus:
     """What the store says of a shard."""
-    manifest = store.manifest(shard)
+    found = store.manifest(shard)
+    manifest = found.unexpired(now) if found is not None else None
     state = manifest.state if manifest is not None else None
     known = progress(manifest, groups, shard) if manifest is not None else None
     jobs = store.jobs(shard)

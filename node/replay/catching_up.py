@@ -14,7 +14,6 @@ from strandline.clock import Clock
 from strandline.errors import ExitCode, Fatal, StrandlineError
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.assembling import assembled
-from strandline.node.shard.ownership import Taker
 from strandline.node.shard.replaying import ReplayService
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.status import Status
@@ -46,10 +45,10 @@ class CaughtUp:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One shard to be caught up: on whose behalf it is taken, and what was accepted for it."""
+    """One shard to be caught up: whether it is taken from a live owner, and what was accepted for it."""
 
     shard: int
-    taker: Taker
+    take: bool
     accepted: Accepted
 
 
@@ -136,7 +135,7 @@ class CatchingUp:
 
     def _run_shard(self, task: Task) -> None:
         with assembled(self._settings, task.shard, self._environ, self._clock, replays=self._requests) as parts:
-            running = RunningShard(parts, accepted=task.accepted, taker=task.taker, reads_tail=False)
+            running = RunningShard(parts, accepted=task.accepted, take=task.take, reads_tail=False)
             self._running[task.shard] = running
             if self._stopping.is_set():
                 running.stop()  # It was too late to be told with the others.

@@ -56,6 +56,9 @@ class CheckedRunner:
     def __init__(self, runner: JobRunner, store: Store, logs: LogSampler) -> None:
         self._runner, self._store, self._logs = runner, store, logs
 
+    def check(self, job: Job) -> None:
+        self._runner.check(job)
+
     def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
         by_shard: dict[ShardId, list[Job]] = {}
         for job in jobs:

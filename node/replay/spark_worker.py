@@ -96,7 +96,7 @@ def work(place: WorkerPlace, stop: Callable[[], bool], on_progress: Callable[[Wa
 
 
 def replay_settings(place: WorkerPlace) -> ReplayInputSettings:
-    """What holds for each job: the same as for a shard that reads for itself."""
+    """What holds for jobs that carry no settings: the same as for a shard of these settings."""
     options = shard_options(
         place.settings,
         shard=0,
@@ -104,13 +104,7 @@ def replay_settings(place: WorkerPlace) -> ReplayInputSettings:
         topic_retention_ms=place.facts.retention_ms,
         data_folder=place.folder,
     )
-    return ReplayInputSettings(
-        groups=options.groups,
-        flush_interval=options.policy.flush_interval,
-        record_limits=options.record_limits,
-        sample_limits=options.sample_limits,
-        time_to_live=options.policy.time_to_live,
-    )
+    return options.replay_settings
 
 
 def urgency(place: WorkerPlace) -> Urgency:

@@ -23,6 +23,9 @@ _LARGEST = 4 << 20
 
 # What may stand in a header behind "Bearer", and is long enough not to be guessed.
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}", re.ASCII)
+_USABLE_LINE = "16 to 512 letters, digits or -._~+/=, such as `openssl rand -hex 32` prints"
+# Each request is compared with all of them.
+_MAX_TOKENS = 16
 
 
 def user_state(environ: Mapping[str, str]) -> Path:
@@ -77,6 +80,17 @@ class SecretFile:
 
     path: Path
     content: SecretStr
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class TokensFile:
+    """A file with a token on each line. All of them are valid, so that one can be replaced without a gap."""
+
+    path: Path
+    tokens: tuple[SecretStr, ...]
 
     def __str__(self) -> str:
         return str(self.path)
@@ -181,14 +195,20 @@ def _password(value: object) -> SecretFile | None:
     return SecretFile(written.path, SecretStr(lines[0]))
 
 
-def _token(value: object) -> SecretFile | None:
-    token = _password(value)
-    if token is not None and _TOKEN.fullmatch(token.content.get_secret_value()) is None:
-        raise nonsense(
-            "holds no usable token",
-            "One line of 16 to 512 letters, digits or -._~+/=, such as `openssl rand -hex 32` prints",
-        )
-    return token
+def _tokens(value: object) -> TokensFile | None:
+    written = _written(value, secret=True)
+    if written is None:
+        return None
+    lines = [line for line in _lines(_read(written, secret=True)) if line.strip()]
+    if not lines:
+        raise nonsense("holds no token", f"A file with a token on each line: {_USABLE_LINE}")
+    if len(lines) > _MAX_TOKENS:
+        raise nonsense(f"holds {len(lines)} tokens", f"At most {_MAX_TOKENS} lines: remove tokens that are not used")
+    for number, line in enumerate(lines, 1):
+        if _TOKEN.fullmatch(line) is None:
+            where = f" in token {number} of {len(lines)}" if len(lines) > 1 else ""
+            raise nonsense(f"holds no usable token{where}", f"On each line {_USABLE_LINE}")
+    return TokensFile(written.path, tuple(map(SecretStr, lines)))
 
 
 def _credentials(value: object) -> CredentialsFile | None:
@@ -236,7 +256,7 @@ def _java_home(value: object) -> Path | None:
 certificates = PlainValidator(_certificates)
 private_key = PlainValidator(_private_key)
 password_file = PlainValidator(_password)
-token_file = PlainValidator(_token)
+token_file = PlainValidator(_tokens)
 credentials_file = PlainValidator(_credentials)
 folder = PlainValidator(_folder)
 own_file = PlainValidator(_own_file)

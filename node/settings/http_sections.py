@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from strandline.node.settings import fields, files, security
-from strandline.node.settings.files import CertificateFile, PathSetting, SecretFile
+from strandline.node.settings.files import CertificateFile, PathSetting, SecretFile, TokensFile
 from strandline.node.settings.findings import Finding
 from strandline.node.settings.section import AS_WRITTEN, Section
 from strandline.node.settings.units import ByteSize, Duration
@@ -14,7 +14,7 @@ from strandline.node.settings.units import ByteSize, Duration
 Certificate = Annotated[CertificateFile | None, files.certificates, PathSetting(), AS_WRITTEN]
 PrivateKey = Annotated[SecretFile | None, files.private_key, PathSetting(), AS_WRITTEN]
 Password = Annotated[SecretFile | None, files.password_file, PathSetting(), AS_WRITTEN]
-Token = Annotated[SecretFile | None, files.token_file, PathSetting(), AS_WRITTEN]
+Tokens = Annotated[TokensFile | None, files.token_file, PathSetting(), AS_WRITTEN]
 
 _LOOPBACK_ONLY = "Name the file of a token, or listen on a loopback address such as 127.0.0.1"
 
@@ -35,11 +35,11 @@ class HttpSettings(Section):
     tls_key_password_file: Password = Field(
         default=None, description="A file whose line is the private key's password."
     )
-    read_token_file: Token = Field(
-        default=None, description="A file whose line is the token for queries, metrics and the page."
+    read_token_file: Tokens = Field(
+        default=None, description="A file whose lines are tokens for queries, metrics and the page."
     )
-    write_token_file: Token = Field(default=None, description="A file whose line is the token for remote writes.")
-    admin_token_file: Token = Field(default=None, description="A file whose line is the token for admin verbs.")
+    write_token_file: Tokens = Field(default=None, description="A file whose lines are tokens for remote writes.")
+    admin_token_file: Tokens = Field(default=None, description="A file whose lines are tokens for admin verbs.")
     request_timeout: Annotated[Duration, fields.between(Duration, "1s", "1h"), AS_WRITTEN] = Field(
         default=Duration.parse("1m"), description="How long a client may take to send a request."
     )
@@ -61,12 +61,12 @@ class HttpSettings(Section):
         for address, token in (("node_address", "read_token_file"), ("gateway_address", "write_token_file")):
             if not fields.is_loopback(getattr(self, address)) and getattr(self, token) is None:
                 yield Finding(f"is needed where {address} is not a loopback one", _LOOPBACK_ONLY, (token,), (address,))
-        tokens = [token.content.get_secret_value() for token in self._tokens() if token is not None]
-        if len(set(tokens)) < len(tokens):
+        by_file = [{one.get_secret_value() for one in file.tokens} for file in self._token_files() if file is not None]
+        if len(set().union(*by_file)) < sum(map(len, by_file)):
             remedy = "Another token in each file: who may read must not be able to write by that"
             yield Finding("holds a token that another setting names, too", remedy, ("admin_token_file",))
 
-    def _tokens(self) -> tuple[SecretFile | None, ...]:
+    def _token_files(self) -> tuple[TokensFile | None, ...]:
         return self.read_token_file, self.write_token_file, self.admin_token_file
 
 
@@ -97,7 +97,7 @@ class QuerySettings(Section):
         default=Duration.parse("5m"), description="How old a sample may be that counts for a later time."
     )
     timeout: Annotated[Duration, fields.between(Duration, "100ms", "1h"), AS_WRITTEN] = Field(
-        default=Duration.parse("30s"), description="How long a query may take."
+        default=Duration.parse("30s"), description="How long a query may take, until its client has the whole answer."
     )
     concurrency: Annotated[int, fields.whole_number(1, 1000)] = Field(
         default=8, description="How many queries are worked on at a time; others wait."
@@ -133,7 +133,7 @@ class GatewaySettings(Section):
         default=100_000, description="How many series a request may hold."
     )
     max_in_flight: Annotated[ByteSize, fields.between(ByteSize, "1m", "64g"), AS_WRITTEN] = Field(
-        default=ByteSize.parse("256m"), description="How much may wait for Kafka; beyond it requests are put off."
+        default=ByteSize.parse("256m"), description="How much may arrive, or wait for Kafka; beyond it requests wait."
     )
     max_record: Annotated[ByteSize, fields.between(ByteSize, "10k", "64m"), AS_WRITTEN] = Field(
         default=ByteSize.parse("800k"), description="How large a record for Kafka may be before it is packed."

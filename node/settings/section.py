@@ -5,7 +5,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer, model_validator
 
-from strandline.node.settings.files import CredentialsFile, SecretFile
+from strandline.node.settings.files import CredentialsFile, SecretFile, TokensFile
 from strandline.node.settings.findings import Finding, raised
 
 # A model dumps each value as the settings file would have it; of a file that is its path alone.
@@ -34,3 +34,5 @@ class Section(BaseModel):
             match getattr(self, name):
                 case SecretFile(content=secret) | CredentialsFile(password=secret):
                     yield secret.get_secret_value()
+                case TokensFile(tokens=tokens):
+                    yield from (token.get_secret_value() for token in tokens)

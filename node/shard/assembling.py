@@ -9,7 +9,10 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import structlog
+
 from strandline.clock import Clock
+from strandline.disk import full_disk_named
 from strandline.index.vm import start_vm
 from strandline.node.settings.clients import cassandra_connection, librdkafka_options
 from strandline.node.settings.sections import Settings
@@ -19,13 +22,21 @@ from strandline.node.shard.folder_lock import locked
 from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.kafka_topics import AS_BROKERS_SAY, check_topic, create_dead_topic
-from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.parts import ShardParts, StoreProgress
 from strandline.node.shard.rehearsal import Rehearsal
 from strandline.node.shard.replaying import ReplayService
-from strandline.store.cassandra.store import open_cassandra_store
+from strandline.node.shard.store_health import StoreHealth, watched
+from strandline.recovery.present import Present
+from strandline.store.cassandra.retries import Patience
+from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
 from strandline.store.sqlite import open_sqlite_store
+from strandline.store.sqlite.store import DEFAULT_BUSY_TIMEOUT
+
+_LOG = structlog.get_logger(__name__)
+# A piece of storing writes segments, an index bucket and rows; each call may wait for other writers of the file.
+_SQLITE_CALLS_A_STEP = 3
 
 
 @contextmanager
@@ -60,20 +71,54 @@ def assembled(
             topic_retention_ms=facts.retention_ms,
             data_folder=data_folder,
         )
-        options = replace(options, owner_name=f"{socket.gethostname()}:{os.getpid()}")
+        owner_name = f"{socket.gethostname()}:{os.getpid()}"
+        options = replace(options, owner_name=owner_name, topic_warning=facts.warning)
+        if facts.warning:
+            _LOG.warning("the topic puts records at risk", shard=str(options.shard), reason=facts.warning)
         create_dead_topic(kafka, dataset.topic_name, replication=AS_BROKERS_SAY, retention_ms=facts.retention_ms)
         with closing(open_store(settings, data_folder, clock)) as store:
             rehearsal.wait()
             log = KafkaLog(kafka, dataset=dataset.name, topic=dataset.topic_name, partition=shard)
-            yield ShardParts(options, log, store, home, KafkaDeadLetters(kafka, dataset.topic_name), clock, replays)
+            dead_letters, health = KafkaDeadLetters(kafka, dataset.topic_name), StoreHealth(store_name(settings), clock)
+            progress, used = store_progress(settings, store), watched(store, health)
+            present = Present(clock, used.server_time)
+            yield ShardParts(
+                options,
+                log,
+                used,
+                home,
+                dead_letters,
+                clock,
+                present,
+                replays,
+                store_progress=progress,
+                store_health=health,
+            )
+
+
+def store_name(settings: Settings) -> str:
+    """The store as people know it."""
+    if settings.store.kind == "sqlite":
+        return "SQLite"
+    return f"Cassandra at {cassandra_connection(settings.cassandra).hosts}"
 
 
 def open_store(settings: Settings, data_folder: Path, clock: Clock) -> Store:
     """The store that the settings name."""
     if settings.store.kind == "sqlite":
         path = settings.store.sqlite_path(data_folder)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with full_disk_named(path.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
         return open_sqlite_store(path, clock)
     cassandra = settings.cassandra
     copies = {cassandra.local_datacenter: cassandra.keyspace_copies} if cassandra.keyspace_copies else None
     return open_cassandra_store(cassandra_connection(cassandra), clock, copies=copies)
+
+
+def store_progress(settings: Settings, store: Store) -> StoreProgress:
+    """How to tell that calls to a store get on."""
+    if isinstance(store, CassandraStore):
+        # A write whose answer is missed is followed by retries and by a serial read, whose answers are not counted.
+        silence_s = Patience().deadline + 2 * settings.cassandra.request_timeout.seconds
+        return StoreProgress(lambda: store.writes_answered, silence_s)
+    return StoreProgress(silence_s=_SQLITE_CALLS_A_STEP * DEFAULT_BUSY_TIMEOUT)

@@ -12,7 +12,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 import structlog
 
@@ -24,13 +23,15 @@ from strandline.index.time_bucket import FrozenBucket
 from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex, Replayed
 from strandline.node.shard.flush_schedule import Backoff, FlushSchedule
 from strandline.node.shard.manifest_view import ManifestView
+from strandline.node.shard.ownership import attempt_prefix
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.stages import Stage, Stages
 from strandline.node.shard.status import Counters
 from strandline.recovery.checkpoints import designated_group
+from strandline.store.batches import batches, row_bytes
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.group_write import GroupWrite, StoredGroup, encode_group
-from strandline.store.rows import IndexBucketOf, IndexBucketRows, ManifestWrite, Ownership, SegmentsOf
+from strandline.store.rows import IndexBucketOf, IndexBucketRows, Lifetime, ManifestWrite, Ownership, SegmentsOf
 
 HEARTBEAT_MS = 10_000
 _CUTS_A_COMMIT = 500
@@ -51,7 +52,7 @@ class _StoredSegments:
     """A group's segments, which lie in the store and which no row names yet; `bytes` as far as we wrote them."""
 
     attempt: str
-    expires: int
+    life: Lifetime
     group: StoredGroup
     bytes: int
 
@@ -68,12 +69,13 @@ class Flusher:
         stages: Stages,
         *,
         encode_index: Callable[[FrozenBucket], EncodedBucket],
+        beats: int = 0,
     ) -> None:
-        """`encode_index` gives a frozen bucket's rows."""
+        """`encode_index` gives a frozen bucket's rows; `beats` heartbeats were written before."""
         options = parts.options
         self._store, self._ownership, self._options = parts.store, ownership, options
         self._view, self._counters, self._stages, self._clock = view, counters, stages, parts.clock
-        self._encode_index, self._home = encode_index, parts.home
+        self._encode_index, self._home, self._present = encode_index, parts.home, parts.present
         self._designated = designated_group(options.shard, options.groups)
         timing = options.flush
         self._backoff = Backoff(timing.retry_least, timing.retry_most)
@@ -95,7 +97,7 @@ class Flusher:
         self._written: dict[tuple[int, int], GroupWrite] = {}
         self._stored: deque[StoredIndexBucket] = deque()
         self._attempts = 0
-        self._seen_at = self._ticks()
+        self._seen_at, self._beats = self._ticks(), beats
 
     def add(self, closed: ClosedBucket) -> None:
         """Hand a closed bucket over, in the order of buckets. Any thread may."""
@@ -153,10 +155,17 @@ class Flusher:
 
     def leave(self) -> None:
         """Say that the owner has left; what is not stored will be read again."""
-        self._store.touch(self._ownership, None)
+        self._store.touch(self._ownership, None, self._beats)
 
     def _ticks(self) -> int:
         return int(self._clock.monotonic() * 1000)
+
+    def _bucket_time(self, bucket: int, present: int) -> int:
+        """From when on what is stored of a bucket lives: a clock that is behind must not make it expire too early."""
+        return max(present, (bucket + 1) * self._options.policy.flush_interval)
+
+    def _row_expiry(self, bucket: int, present: int) -> int:
+        return self._view.row_expiry(self._bucket_time(bucket, present) + self._options.row_life)
 
     def _accept(self, now: int) -> None:
         with self._lock:
@@ -170,17 +179,21 @@ class Flusher:
 
     def _touch(self, now: int) -> None:
         self._seen_at = now
+        self._beats += 1
         try:
-            self._store.touch(self._ownership, self._clock.now_ms())
+            self._present.ask_store()
+            self._store.touch(self._ownership, self._clock.now_ms(), self._beats)
         except Retryable as error:
             self._counters.store_retries += 1
-            _LOG.warning("the owner could not say that it lives", shard=str(self._options.shard), error=str(error))
+            _LOG.warning("heartbeat write failed", shard=str(self._options.shard), error=str(error))
 
     def _commit_cut(self, now: int) -> None:
-        waiting = list(islice(self._uncommitted_cuts, _CUTS_A_COMMIT))
+        waiting = next(batches(self._uncommitted_cuts, lambda one: row_bytes(one.cut), most_rows=_CUTS_A_COMMIT))
         # As of now, and not of when they were made: no row may expire before an older one.
-        expires = self._view.row_expiry(self._clock.now_ms() + self._options.row_life)
-        write = ManifestWrite(cuts=tuple(replace(closed.cut, expires=expires) for closed in waiting))
+        present = self._present.now_ms()
+        expires = self._row_expiry(waiting[-1].bucket, present)
+        cuts = tuple(replace(closed.cut, expires=expires) for closed in waiting)
+        write = ManifestWrite(cuts=cuts, present=present)
         try:
             self._store.commit(self._ownership, write)
         except Retryable as error:
@@ -198,25 +211,28 @@ class Flusher:
         """Store a group that is due; with it the bucket's others that are, where all there is to do are their rows."""
         due = [first]
         if closed.has_nothing_to_write:
-            due += [group for group in self._schedule.due_of(closed.bucket, now) if group != first][:_ROWS_A_COMMIT]
+            others = [group for group in self._schedule.due_of(closed.bucket, now) if group != first]
+            due += others[: _ROWS_A_COMMIT - 1]
         stored: list[_StoredSegments] = []
+        # One reading makes a row: with two, a clock that is set back in between lets the row expire before its data.
+        present = self._present.now_ms()
         for group in due:
             try:
-                stored.append(self._store_segments(closed, group))
+                stored.append(self._store_segments(closed, group, present))
             except Retryable as error:
                 self._fail(closed, group, error, now)
         # The group that names the index bucket goes by itself: what fails with that must hold back no other.
         named = [one for one in stored if one.group.group == self._designated and closed.index is not None]
-        others = [one for one in stored if one not in named]
-        for some in (others, named):
+        unnamed = [one for one in stored if one not in named]
+        for some in (*batches(unnamed, lambda one: row_bytes(one.group), most_rows=_ROWS_A_COMMIT), named):
             if some:
-                self._commit_or_fail(closed, some, now)
+                self._commit_or_fail(closed, some, now, present)
         self._drop_if_stored(closed)
 
-    def _commit_or_fail(self, closed: ClosedBucket, stored: Sequence[_StoredSegments], now: int) -> None:
+    def _commit_or_fail(self, closed: ClosedBucket, stored: Sequence[_StoredSegments], now: int, present: int) -> None:
         try:
             with self._stages.timing(Stage.STORE):
-                self._commit_groups(closed, stored)
+                self._commit_groups(closed, stored, present)
         except Retryable as error:
             for one in stored:
                 self._fail(closed, one.group.group, error, now)
@@ -230,21 +246,23 @@ class Flusher:
     def _fail(self, closed: ClosedBucket, group: int, error: Retryable, now: int) -> None:
         self._say_retry(f"group {group} of bucket {closed.bucket}", error, self._schedule.failed(group, now))
 
-    def _store_segments(self, closed: ClosedBucket, group: int) -> _StoredSegments:
+    def _store_segments(self, closed: ClosedBucket, group: int, present: int) -> _StoredSegments:
         """Have a group's segments in the store: those of a replay are."""
+        options = self._options
+        life = Lifetime.until(self._bucket_time(closed.bucket, present) + options.policy.time_to_live, present)
         if isinstance(closed.samples, Replayed):
             replayed = closed.samples
-            return _StoredSegments(replayed.attempt, replayed.expires, replayed.groups[group], 0)
+            # They were written before now: a worker's date that is later comes from a clock that is ahead.
+            life = Lifetime(life.length, min(life.expires, replayed.expires))
+            return _StoredSegments(replayed.attempt, life, replayed.groups[group], 0)
         with self._stages.timing(Stage.ENCODE):
             written = self._written.get((closed.bucket, group)) or self._encode(closed.samples, group)
         self._written[closed.bucket, group] = written
-        options = self._options
-        expires = self._clock.now_ms() + options.policy.time_to_live
         with self._stages.timing(Stage.STORE):
             where = SegmentsOf(options.shard, closed.bucket, group, written.attempt)
-            self._store.write_segments(where, written.segments, expires)
+            self._store.write_segments(where, written.segments, life)
         size = sum(len(segment.data) for segment in written.segments)
-        return _StoredSegments(written.attempt, expires, written.stored, size)
+        return _StoredSegments(written.attempt, life, written.stored, size)
 
     def _encode(self, samples: FrozenBuffer, group: int) -> GroupWrite:
         run, interval = samples.run(group), self._options.policy.flush_interval
@@ -252,47 +270,47 @@ class Flusher:
 
     def _next_attempt(self) -> str:
         self._attempts += 1
-        return f"{self._ownership.owner}.{self._ownership.epoch}.{self._attempts}"
+        return f"{attempt_prefix(self._ownership)}.{self._attempts}"
 
-    def _commit_groups(self, closed: ClosedBucket, stored: Sequence[_StoredSegments]) -> None:
+    def _commit_groups(self, closed: ClosedBucket, stored: Sequence[_StoredSegments], present: int) -> None:
         """The index bucket, if one of the groups is to name it, and then the rows that name it and the segments."""
-        options, now = self._options, self._clock.now_ms()
         named = next((one for one in stored if one.group.group == self._designated), None)
         index = closed.index if named is not None else None
         index_rows = None
         if index is not None and named is not None:
-            index_rows = self._write_index(index, closed.bucket, named.expires)
-        expires = self._view.row_expiry(now + options.row_life)
+            index_rows = self._write_index(index, closed.bucket, named.life)
+        expires = self._row_expiry(closed.bucket, present)
         rows = tuple(
             one.group.row(
                 closed.bucket,
                 one.attempt,
                 expires=expires,
-                data_expires=one.expires,
-                written_by=options.owner_name,
-                written_at=now,
+                data_expires=one.life.expires,
+                written_by=self._options.owner_name,
+                written_at=present,
                 index=index_rows if one is named else None,
             )
             for one in stored
         )
-        write = ManifestWrite(groups=rows, next_part_id=index.next_part_id if index is not None else None)
+        next_part_id = index.next_part_id if index is not None else None
+        write = ManifestWrite(groups=rows, next_part_id=next_part_id, present=present)
         self._store.commit(self._ownership, write)
         self._view.committed(write)
         for one in stored:
             self._count(one)
-        self._counters.last_stored_at = now
+        self._counters.last_stored_at = present
         if index is not None and index_rows is not None and named is not None:
             self._count_index(index)
             self._copy(index, index_rows.attempt)
             with self._lock:
-                self._stored.append(StoredIndexBucket(index.bucket, named.expires))
+                self._stored.append(StoredIndexBucket(index.bucket, named.life.expires))
 
-    def _write_index(self, index: ClosedIndex, bucket: int, expires: int) -> IndexBucketRows:
+    def _write_index(self, index: ClosedIndex, bucket: int, life: Lifetime) -> IndexBucketRows:
         """Under an attempt of its own: that of a replayed bucket's segments is anybody's who owned the shard since."""
         with self._stages.timing(Stage.ENCODE):
             encoded = self._encode_index(index.bucket)
         attempt = self._next_attempt()
-        self._store.write_index_bucket(IndexBucketOf(self._options.shard, bucket, attempt), encoded.rows, expires)
+        self._store.write_index_bucket(IndexBucketOf(self._options.shard, bucket, attempt), encoded.rows, life)
         self._counters.last_index_bytes = sum(len(row) for row in encoded.rows)
         self._counters.index_bytes += self._counters.last_index_bytes
         return IndexBucketRows(len(encoded.rows), encoded.checksum, attempt)

@@ -10,18 +10,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from strandline.errors import Fatal
+from strandline.disk import full_disk_named
+from strandline.errors import ExitCode, Fatal
 
 
 class FolderInUse(Fatal):
-    """Another process works in the folder."""
+    """Another process works in the folder, and so has the shard."""
+
+    exit_code = ExitCode.FENCED
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder, which is made if it is missing. Raises `FolderInUse`. The lock ends with the process, too."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    """Hold the folder, which is made if it is missing. The lock ends with the process, too. Raises `FolderInUse` or
+    `DiskFull`.
+    """
+    with full_disk_named(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

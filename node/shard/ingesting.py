@@ -4,13 +4,14 @@ An `Ingest` belongs to one open bucket. What its records mean for the index is f
 numbers the series.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from strandline.arrays import U32s
 from strandline.index.key_table import MISSING
 from strandline.index.sample_limits import keep_timely
+from strandline.node.shard.dead_letter_log import DeadLetterLog
 from strandline.node.shard.log import Records
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.series_numbers import SeriesNumbers
@@ -18,7 +19,10 @@ from strandline.node.shard.stages import Stage, Stages
 from strandline.node.shard.status import Counters
 from strandline.store.buffer.write_buffer import WriteBuffer
 from strandline.wire.columns import Columns
-from strandline.wire.decode import Decoder
+from strandline.wire.decode import Decoder, pieces_within
+
+MOST_UNPACKED = 32 << 20
+"""A piece of a batch has at most so many unpacked bytes, or is one record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ class Reading:
     counters: Counters
     stages: Stages
     decoder: Decoder
+    dead_letter_log: DeadLetterLog = field(default_factory=DeadLetterLog)
 
 
 class Ingest:
@@ -48,18 +53,24 @@ class Ingest:
         self.buffer = buffer
         self.numbers = numbers
         self._parts, self._counters, self._stages = parts, reading.counters, reading.stages
-        self._decoder = reading.decoder
+        self._decoder, self._dead_letter_log = reading.decoder, reading.dead_letter_log
         self._stored_groups = np.array(sorted(stored_groups), dtype=np.uint64)
 
     def take(self, records: Records) -> None:
-        """Take records of the bucket, in the order of their offsets."""
+        """Take records of the bucket, in the order of their offsets. However large they are, little more is unpacked at
+        a time than `MOST_UNPACKED`.
+        """
+        for first, behind in pieces_within(records.values, MOST_UNPACKED, self._parts.options.record_limits):
+            self._take(records.part(first, behind))
+
+    def _take(self, records: Records) -> None:
         options, counters, stages = self._parts.options, self._counters, self._stages
         with stages.timing(Stage.SNAPPY):
             unpacked = self._decoder.unpack(records.values)
         with stages.timing(Stage.DECODE):
             columns = self._decoder.decode_unpacked(unpacked)
             self._count(records, columns)
-            kept = keep_timely(columns, records.times, options.sample_limits)
+            kept = keep_timely(columns, records.times, records.times_checked, options.sample_limits)
         counters.too_old += kept.too_old
         counters.too_far_ahead += kept.too_far_ahead
         columns = kept.columns
@@ -81,7 +92,8 @@ class Ingest:
         counters, skipped = self._counters, columns.skipped
         counters.records += len(records)
         # Of this batch, not of all: a record from the future must not hide for long how old the others are.
-        counters.newest_record_at = int(records.times.max())
+        if (newest := int(records.times.max())) >= 0:
+            counters.newest_record_at = newest
         counters.bytes += sum(map(len, records.values))
         counters.samples += len(columns.time)
         counters.skipped_exemplars += skipped.exemplars
@@ -100,3 +112,5 @@ class Ingest:
                 reason=fault.reason,
                 value=records.values[fault.record],
             )
+            self._dead_letter_log.add(int(records.offsets[fault.record]), fault.reason)
+        self._dead_letter_log.log_if_due(self._parts.options.shard, self._parts.clock)

@@ -4,7 +4,7 @@
 from confluent_kafka import KafkaError, KafkaException
 
 from strandline.errors import Fatal, StrandlineError
-from strandline.node.shard.log import LogUnreachable, TopicUnfit
+from strandline.node.shard.log import LogUnreachable, TopicMissing, TopicUnfit
 
 ALL_DOWN = KafkaError._ALL_BROKERS_DOWN
 NO_LEADER = KafkaError._NOENT
@@ -92,9 +92,9 @@ def meaning(error: KafkaError, what: str, topic: str) -> StrandlineError:
     return KafkaFailed(told, remedy="Check the table [kafka.client] in the settings")
 
 
-def no_such_topic(topic: str) -> TopicUnfit:
+def no_such_topic(topic: str) -> TopicMissing:
     """The brokers know no topic of that name."""
-    return TopicUnfit(
+    return TopicMissing(
         f"there is no topic {topic}",
         remedy=f"Check the name in the settings, or make the topic: `kafka-topics.sh --create --topic {topic} "
         "--partitions N --config message.timestamp.type=LogAppendTime`",

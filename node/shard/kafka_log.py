@@ -19,6 +19,7 @@ from typing import cast
 
 import numpy as np
 from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
@@ -32,7 +33,8 @@ from strandline.node.shard.kafka_admin import KafkaAdmin
 from strandline.node.shard.kafka_clients import ClientOptions, made
 from strandline.node.shard.kafka_errors import DAMAGED, END_REACHED, GROUP_REFUSED, OUT_OF_RANGE, LogDamaged, meaning
 from strandline.node.shard.kafka_watch import EVERY_S, TopicWatch
-from strandline.node.shard.log import LogEnds, OffsetGone, Records
+from strandline.node.shard.log import NO_TIME, LogEnds, OffsetGone, Records
+from strandline.wire.record_headers import are_times_checked
 
 _LOG = logging.getLogger(__name__)
 
@@ -199,7 +201,8 @@ def _records(messages: Sequence[Message], position: int) -> Records:
     count = len(messages)
     return Records(
         np.fromiter(map(_offset, messages), dtype=np.int64, count=count),
-        np.fromiter((message.timestamp()[1] for message in messages), dtype=np.int64, count=count),
+        np.fromiter(map(_time, messages), dtype=np.int64, count=count),
+        np.fromiter((are_times_checked(message.headers()) for message in messages), dtype=np.bool_, count=count),
         # A record without a value is one that can't be decoded.
         [message.value() or b"" for message in messages],
         position,
@@ -209,6 +212,11 @@ def _records(messages: Sequence[Message], position: int) -> Records:
 def _offset(message: Message) -> int:
     # Only a message that was made by hand has none.
     return cast("int", message.offset())
+
+
+def _time(message: Message) -> int:
+    kind, time = message.timestamp()
+    return NO_TIME if kind == TIMESTAMP_NOT_AVAILABLE else time
 
 
 def _gone(where: str, position: int, ends: LogEnds, error: KafkaError) -> OffsetGone:

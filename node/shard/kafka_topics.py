@@ -17,6 +17,7 @@ _AFTER = "message.timestamp.after.max.ms"
 _DIFFERENCE = "message.timestamp.difference.max.ms"
 """What `_AFTER` was called before Kafka 3.6; both are there up to Kafka 3.9, and `_AFTER` counts if it was set."""
 _CLEANUP, _RETENTION, _LARGEST = "cleanup.policy", "retention.ms", "max.message.bytes"
+_UNCLEAN = "unclean.leader.election.enable"
 _NO_LIMIT = 2**63 - 1
 
 # Headers, and what a batch has around its records.
@@ -30,12 +31,15 @@ AS_BROKERS_SAY = -1
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What a shard's options depend on. `retention_ms` is None for a topic that keeps its records for ever."""
+    """What a shard's options depend on. `retention_ms` is None for a topic that keeps its records for ever. `warning`
+    names what puts records at risk, with the command that helps; empty if nothing does.
+    """
 
     topic_id: str
     partitions: int
     retention_ms: int | None
     timestamp_type: TimestampType
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +71,17 @@ class TopicRules:
 
 
 def check_topic(options: ClientOptions, topic: str, flush_interval_ms: int) -> TopicFacts:
-    """Ask the brokers about a topic. Raises `TopicUnfit` if there is none, or if reading it would break a promise."""
+    """Ask the brokers about a topic. Raises `TopicMissing`, or `TopicUnfit` if reading it would break a promise."""
     with closing(KafkaAdmin(options, topic)) as admin:
         identity, settings = admin.identity(), admin.settings()
     TopicRules(flush_interval_ms).check(topic, settings)
-    return TopicFacts(identity.topic_id, identity.partitions, retention_of(settings), _timestamp_type(settings))
+    return TopicFacts(
+        identity.topic_id,
+        identity.partitions,
+        retention_of(settings),
+        _timestamp_type(settings),
+        unclean_election_warning(topic, settings),
+    )
 
 
 def create_topic(
@@ -103,6 +113,18 @@ def create_dead_topic(
     settings = {_LARGEST: str(min(largest, 2**31 - 1)), **_kept(retention_ms, replication)}
     with closing(KafkaAdmin(options, dead_topic(topic))) as admin:
         return _create(admin, 1, replication, settings, clock or SystemClock())
+
+
+def unclean_election_warning(topic: str, settings: Mapping[str, str]) -> str:
+    """A warning if a replica that lacks acknowledged records may become the leader; empty if none may. A topic without
+    the setting has that of its brokers.
+    """
+    if settings.get(_UNCLEAN, "false") != "true":
+        return ""
+    return (
+        f"topic {topic} has {_UNCLEAN}=true: after a failure of its brokers acknowledged records may be gone, and "
+        f"others have their offsets, which can't always be noticed. {_altered(topic, f'{_UNCLEAN}=false')}"
+    )
 
 
 def dead_topic(topic: str) -> str:

@@ -10,11 +10,13 @@ from typing import Protocol
 
 import numpy as np
 
-from strandline.arrays import I64s
+from strandline.arrays import Bools, I64s
 from strandline.errors import Fatal, Retryable
+from strandline.recovery.cutting import NO_TIME
 from strandline.recovery.log_ends import LogEnds
 
 __all__ = [
+    "NO_TIME",
     "DeadLetterCounts",
     "DeadLetters",
     "LogEnds",
@@ -22,6 +24,7 @@ __all__ = [
     "OffsetGone",
     "PartitionLog",
     "Records",
+    "TopicMissing",
     "TopicUnfit",
 ]
 
@@ -38,12 +41,21 @@ class TopicUnfit(Fatal):
     """There is no such topic or partition, or its settings would break what a shard promises."""
 
 
+class TopicMissing(TopicUnfit):
+    """There is no such topic. For a shard that reads it is final; a start later may find one."""
+
+    passing = True
+
+
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records in order of their offsets, with their record times in milliseconds, and the position behind them."""
+    """Records in order of their offsets, with their record times in milliseconds (`NO_TIME` for none), whether the
+    producer has checked the times of their samples, and the position behind them.
+    """
 
     offsets: I64s
     times: I64s
+    times_checked: Bools
     values: Sequence[bytes] = field(repr=False)
     position: int
 
@@ -55,13 +67,16 @@ class Records:
         all that are left, as it was.
         """
         position = self.position if behind >= len(self) else int(self.offsets[behind])
-        return Records(self.offsets[first:behind], self.times[first:behind], self.values[first:behind], position)
+        places = slice(first, behind)
+        return Records(
+            self.offsets[places], self.times[places], self.times_checked[places], self.values[places], position
+        )
 
     @classmethod
     def none(cls, position: int) -> "Records":
         """No record."""
         empty = np.empty(0, dtype=np.int64)
-        return cls(empty, empty, (), position)
+        return cls(empty, empty, np.empty(0, dtype=np.bool_), (), position)
 
 
 class PartitionLog(Protocol):

@@ -21,6 +21,7 @@ class _Entry:
     time: int
     value: bytes
     visible: bool
+    times_checked: bool = False
 
 
 @dataclass(slots=True)
@@ -54,9 +55,9 @@ class MemoryTransaction:
         self._partition = partition
         self._entries: list[_Entry] = []
 
-    def append(self, value: bytes, time: int) -> int:
+    def append(self, value: bytes, time: int, *, times_checked: bool = False) -> int:
         """A record; returns its offset."""
-        entry = _Entry(time, value, visible=False)
+        entry = _Entry(time, value, visible=False, times_checked=times_checked)
         offset = self._partition.put(entry)
         self._partition.opened.setdefault(id(self), offset)
         self._entries.append(entry)
@@ -98,9 +99,9 @@ class MemoryLog:
 
     # What producers and administrators do.
 
-    def append(self, value: bytes, time: int) -> int:
-        """A record; returns its offset."""
-        return self._partition.put(_Entry(time, value, visible=True))
+    def append(self, value: bytes, time: int, *, times_checked: bool = False) -> int:
+        """A record, perhaps marked as one whose samples' times were checked; returns its offset."""
+        return self._partition.put(_Entry(time, value, visible=True, times_checked=times_checked))
 
     def begin(self) -> MemoryTransaction:
         """A transaction. From its first record on it is open, and holds back what lies behind it."""
@@ -166,8 +167,13 @@ class MemoryLog:
 
     def _records(self, offsets: list[int], behind: int) -> Records:
         entries = [self._partition.entries[offset] for offset in offsets]
-        times = np.array([entry.time for entry in entries], dtype=np.int64)
-        return Records(np.array(offsets, dtype=np.int64), times, [entry.value for entry in entries], behind)
+        return Records(
+            np.array(offsets, dtype=np.int64),
+            np.array([entry.time for entry in entries], dtype=np.int64),
+            np.array([entry.times_checked for entry in entries], dtype=np.bool_),
+            [entry.value for entry in entries],
+            behind,
+        )
 
     def _topic_id(self) -> str:
         return f"topic-{self._times_made}"

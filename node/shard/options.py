@@ -7,6 +7,7 @@ from pathlib import Path
 from strandline.index.policy import BucketPolicy
 from strandline.index.sample_limits import SampleLimits
 from strandline.recovery.offset_policy import FirstStart
+from strandline.recovery.replay.replay_input import ReplaySettings
 from strandline.store.rows import DatasetShape, ShardId
 from strandline.wire.decode import Limits
 
@@ -22,7 +23,7 @@ class FlushTiming:
 
     spread: float
     retry_least: int = 1_000
-    retry_most: int = 60_000
+    retry_most: int = 10_000
 
 
 class ReplayMode(StrEnum):
@@ -50,7 +51,8 @@ class ShardOptions:
 
     `history` is how long manifest rows outlive the data at least. `folder` holds the local copy of the index and the
     spilled pages. The lag in records below which a shard that catches up counts as active is `active_lag`.
-    `kafka_retention` is how long the topic keeps its records, None for ever.
+    `kafka_retention` is how long the topic keeps its records, None for ever; `topic_warning` names what in the topic's
+    settings puts records at risk.
     """
 
     shard: ShardId
@@ -76,11 +78,23 @@ class ShardOptions:
     owner_name: str = ""
     replay: ReplayOptions = ReplayOptions()
     kafka_retention: int | None = None
+    topic_warning: str = ""
 
     @property
     def shape(self) -> DatasetShape:
         """What belongs to the dataset for good."""
         return DatasetShape(self.shard.dataset, self.policy.flush_interval, self.groups, KEY_HASH, self.partitions)
+
+    @property
+    def replay_settings(self) -> ReplaySettings:
+        """How the shard reads records, for whoever reads them in its place."""
+        return ReplaySettings(
+            groups=self.groups,
+            flush_interval=self.policy.flush_interval,
+            record_limits=self.record_limits,
+            sample_limits=self.sample_limits,
+            time_to_live=self.policy.time_to_live,
+        )
 
     @property
     def row_life(self) -> int:

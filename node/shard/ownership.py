@@ -1,25 +1,25 @@
-"""Taking a shard: who may, and how."""
+"""Taking a shard: who may, and how.
+
+An owner raises a counter in the store every ten seconds. Whoever wants the shard of an owner that has not left watches
+that counter for a term on its own monotonic clock, and takes the shard if it stood still. There is no need to watch
+where the owner's process is known to be dead, as after a restart on the same machine.
+"""
 
 import secrets
-from enum import StrEnum
+from collections.abc import Callable
+from datetime import UTC, datetime
 
 from strandline.clock import Clock
 from strandline.errors import ExitCode, Fatal, Retryable
+from strandline.recovery.life_watch import LifeWatch
+from strandline.recovery.worker_identity import KnownProcesses, Processes, WorkerName
 from strandline.store.protocol import Store
 from strandline.store.rows import DatasetShape, Ownership, ShardId, ShardState
 
-# An owner says every 10 s that it lives. One that has not for so long is gone, as far as each kind of taker may think.
-GONE_AFTER_FENCED_MS = 60_000
-GONE_AFTER_TOOL_MS = 30_000
+OWNER_TERM_S = 60.0
+"""An owner whose counter stood still for so long is gone."""
+_LOOK_EVERY_S = 1.0
 _TRIES = 5
-
-
-class Taker(StrEnum):
-    """On whose behalf a shard is taken."""
-
-    NODE = "node"
-    FENCED_PROCESS = "fenced process"
-    TOOL = "tool"
 
 
 class StillOwned(Fatal):
@@ -36,29 +36,50 @@ class AnotherShape(Fatal):
     """The dataset was made with other settings, which can't be changed."""
 
 
-def check_may_take(shard: ShardId, state: ShardState | None, taker: Taker, now: int) -> None:
-    """Raise `StillOwned` unless this taker may take the shard now. A node that starts always may."""
-    if taker is Taker.NODE or state is None or state.seen_at is None:
-        return
-    gone_after = GONE_AFTER_FENCED_MS if taker is Taker.FENCED_PROCESS else GONE_AFTER_TOOL_MS
-    if now - state.seen_at < gone_after:
-        raise StillOwned(
-            f"shard {shard} has an owner ({state.owner}) that was seen {max(0, now - state.seen_at) / 1000:.0f} s ago",
-            remedy="Stop that node first, or take the shard by force if it can't be stopped",
-        )
+def _quietly(_reason: str) -> None:
+    """Wait without a word."""
 
 
-def take_shard(store: Store, shard: ShardId, taker: Taker, topic_id: str, clock: Clock) -> Ownership:
-    """Become the owner of a shard. Whoever was is fenced from now on."""
+def take_shard(
+    store: Store,
+    shard: ShardId,
+    topic_id: str,
+    clock: Clock,
+    processes: KnownProcesses | None = None,
+    *,
+    by_force: bool = False,
+    waiting: Callable[[str], None] = _quietly,
+) -> Ownership:
+    """Become the owner of a shard; whoever was is fenced from now on. Raises `StillOwned` if that one lives, unless it
+    is to be taken `by_force`. `waiting` is called every second while the owner is watched, with what there is to say,
+    and may raise.
+    """
+    known = processes if processes is not None else Processes()
     for _ in range(_TRIES):
         state = store.state(shard)
-        check_may_take(shard, state, taker, clock.now_ms())
-        # Random, so that a read after a take that timed out can't mistake another's for ours.
-        owner = secrets.token_hex(16)
+        if not by_force and state is not None:
+            state = _wait_until_gone(store, shard, state, clock=clock, processes=known, waiting=waiting)
+        # Random at its end, so that a read after a take that timed out can't mistake another's for ours.
+        owner = f"{known.this_worker()}/{secrets.token_hex(16)}"
         ownership = store.take(shard, owner, state, now=clock.now_ms(), topic_id=topic_id)
         if ownership is not None:
             return ownership
     raise TakeFailed(f"shard {shard} was taken by others {_TRIES} times in a row", remedy="See who else starts it")
+
+
+def describe_owner(state: ShardState) -> str:
+    """The owner of a shard for people: its process, its host, and when it was last seen, by its own clock."""
+    process = WorkerName.parse(_process(state))
+    who = f"process {process.pid} on {process.host}" if process is not None else f"owner {state.owner}"
+    if state.seen_at is None:
+        return f"{who}, which has left"
+    seen = datetime.fromtimestamp(state.seen_at / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"{who}, seen at {seen} by its clock"
+
+
+def attempt_prefix(ownership: Ownership) -> str:
+    """What the attempts of an owner begin with: no other owner's do."""
+    return f"{ownership.owner.rpartition('/')[2]}.{ownership.epoch}"
 
 
 def agree_on_shape(store: Store, wanted: DatasetShape) -> DatasetShape:
@@ -77,3 +98,46 @@ def agree_on_shape(store: Store, wanted: DatasetShape) -> DatasetShape:
                 remedy=f"Set {setting} back, or use another dataset: what is stored depends on it",
             )
     return stored
+
+
+def _wait_until_gone(
+    store: Store,
+    shard: ShardId,
+    first: ShardState,
+    *,
+    clock: Clock,
+    processes: KnownProcesses,
+    waiting: Callable[[str], None],
+) -> ShardState:
+    """The state of a shard whose owner is gone. Raises `StillOwned` as soon as it is known to live."""
+    watch, state = LifeWatch(clock, OWNER_TERM_S), first
+    while not _is_known_to_be_gone(state, processes):
+        is_over = watch.is_over(shard, _sign(state))
+        if _sign(state) != _sign(first) or processes.is_alive(_process(state)):
+            raise StillOwned(
+                f"shard {shard} has a live owner: {describe_owner(state)}",
+                remedy="Stop that process first, or use --take to take the shard from it",
+            )
+        if is_over:
+            break
+        left = OWNER_TERM_S - watch.watched_s(shard)
+        waiting(f"watching for {left:.0f} s more whether the owner is gone: {describe_owner(state)}")
+        clock.sleep(_LOOK_EVERY_S)
+        state = store.state(shard) or state
+    return state
+
+
+def _is_known_to_be_gone(state: ShardState, processes: KnownProcesses) -> bool:
+    process = _process(state)
+    # A process has one owner of a shard at a time: an earlier one of this process is gone.
+    return state.seen_at is None or process == processes.this_worker() or processes.is_gone(process)
+
+
+def _process(state: ShardState) -> str:
+    """The name of the owner's process, as `Processes` knows it; what an older version wrote is none."""
+    return state.owner.rpartition("/")[0]
+
+
+def _sign(state: ShardState) -> tuple[int, str, int, int | None]:
+    # An owner of the version before does not count its heartbeats, but each has another time.
+    return state.epoch, state.owner, state.beats, state.seen_at

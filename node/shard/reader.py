@@ -76,7 +76,7 @@ class ShardReader:
         `SegmentDamaged` or `SpillDamaged` rather than leave something out.
         """
         buffered = self._buffers()
-        rows = self._shard.view.overlapping(times.first, times.last, self._shard.parts.clock.now_ms())
+        rows = self._shard.view.overlapping(times.first, times.last, self._shard.parts.present.settled_ms())
         runs = [(row.bucket, run) for row, run in self._stored(rows, wanted, times, heard)]
         for one in buffered:
             run = one.view.read(wanted, times)

@@ -29,6 +29,7 @@ from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Status
 from strandline.recovery.offset_policy import FirstStart
+from strandline.recovery.present import Present
 from strandline.store.rows import ShardId
 from strandline.store.selecting import WantedSeries
 from strandline.store.sqlite import open_sqlite_store
@@ -87,7 +88,8 @@ def rehearse(folder: Path, is_over: Callable[[], bool] = lambda: False) -> None:
     try:
         clock, log = ManualClock(1_000 * _HOUR), MemoryLog()
         with closing(open_sqlite_store(folder / "store.sqlite", clock)) as store:
-            parts = ShardParts(_options(folder), log, store, DictHome(), MemoryDeadLetters(), clock)
+            present = Present(clock, store.server_time)
+            parts = ShardParts(_options(folder), log, store, DictHome(), MemoryDeadLetters(), clock, present)
             # The second one loads what the first one has stored.
             for _ in range(2):
                 _live(Shard.start(parts, Status()), log, clock, is_over)

@@ -10,17 +10,21 @@ from dataclasses import dataclass
 import structlog
 
 from strandline.errors import Retryable
+from strandline.node.shard.log_times import log_times
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.options import ReplayMode
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.replaying import Replay, ReplayBucket
 from strandline.node.shard.starting import ManifestUnread, ReadingPlan
+from strandline.node.shard.status import Status
 from strandline.recovery.checkpoints import Progress
+from strandline.recovery.cut_planning import planned_cuts
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.job_board import JobBoard
 from strandline.recovery.log_ends import LogEnds
-from strandline.recovery.planning import ShardPlan, WantedJobs, jobs_for, new_plan_id, planned_cuts, recheck
-from strandline.recovery.worker_identity import Processes
+from strandline.recovery.planning import ShardPlan, WantedJobs, jobs_for, new_plan_id, recheck
+from strandline.recovery.replay.job_settings import settings_text
+from strandline.store.batches import batches, row_bytes
 from strandline.store.jobs import JobState
 from strandline.store.rows import ManifestWrite, Ownership
 
@@ -34,27 +38,30 @@ class JobsInMotion(Retryable):
 
 @dataclass(frozen=True, slots=True)
 class _Pinned:
-    """Where the log ended, and when that was asked for."""
+    """Where the log ended, and the present before that was asked for."""
 
-    asked_at: int
+    present: int
     ends: LogEnds
 
 
 def plan_replay(
-    parts: ShardParts, ownership: Ownership, view: ManifestView, plan: ReadingPlan, *, reads_tail: bool
+    parts: ShardParts,
+    ownership: Ownership,
+    view: ManifestView,
+    plan: ReadingPlan,
+    status: Status,
 ) -> tuple[ReadingPlan, Replay | None]:
-    """How reading goes on from where the offsets were settled: as planned there, or behind a replay by workers.
+    """How reading goes on from where the offsets were settled: by the shard itself, or behind a replay by workers.
 
-    Without a tail there is nothing but whole buckets, so their cuts are committed whoever reads them.
+    Either way the cuts of all whole buckets are decided first: the shard that reads alone and one with workers come to
+    the same buckets.
     """
-    pinned = _Pinned(parts.clock.now_ms(), parts.log.ends())
+    pinned = _Pinned(parts.present.now_ms(), parts.log.ends())
     by_workers = _is_for_workers(parts, pinned.ends, plan)
     if not by_workers:
         # An old plan may have jobs that nobody waits for any more.
         _board(parts).adopt(parts.options.shard, ())
-    if not by_workers and reads_tail:
-        return plan, None
-    _commit_cuts(parts, ownership, view, plan.lost_to, pinned)
+    _commit_cuts(parts, ownership, view, lost_to=plan.lost_to, pinned=pinned, status=status)
     done = _progress(view, parts)
     buckets = _buckets(parts, done, view.topic_id, pinned.ends) if by_workers else ()
     if not buckets:
@@ -88,24 +95,33 @@ def _is_for_workers(parts: ShardParts, ends: LogEnds, plan: ReadingPlan) -> bool
 
 
 def _commit_cuts(
-    parts: ShardParts, ownership: Ownership, view: ManifestView, lost_to: int | None, pinned: _Pinned
+    parts: ShardParts,
+    ownership: Ownership,
+    view: ManifestView,
+    *,
+    lost_to: int | None,
+    pinned: _Pinned,
+    status: Status,
 ) -> None:
     options, newest = parts.options, _progress(view, parts).cuts[-1]
     cutting = Cutting(options.policy.flush_interval, options.grace)
-    planned = planned_cuts(newest, pinned.ends, pinned.asked_at, parts.log.offset_at, cutting)
-    expires = view.row_expiry(parts.clock.now_ms() + options.row_life)
-    for first in range(0, len(planned), _CUTS_A_COMMIT):
-        some = planned[first : first + _CUTS_A_COMMIT]
-        write = ManifestWrite(cuts=tuple(cut.row(expires, lost_to) for cut in some))
+    times = log_times(parts.log, status)
+    planned = planned_cuts(newest, pinned.ends, pinned.present, times, cutting, read_to=lost_to)
+    present = parts.present.now_ms()
+    expires = view.row_expiry(present + options.row_life)
+    rows = (cut.row(expires, lost_to) for cut in planned)
+    for some in batches(rows, row_bytes, most_rows=_CUTS_A_COMMIT):
+        write = ManifestWrite(cuts=tuple(some), present=present)
         parts.store.commit(ownership, write)
         view.committed(write)
 
 
 def _buckets(parts: ShardParts, done: Progress, topic_id: str, ends: LogEnds) -> Sequence[ReplayBucket]:
     """The buckets that lack rows, with the jobs that read them, which are in the store by now."""
-    options, now = parts.options, parts.clock.now_ms()
+    options = parts.options
     # Beyond the margin Kafka has deleted the records, and nobody could do the job any more.
-    wanted = jobs_for(done, options.shard, plan=new_plan_id(), expires=now + options.policy.margin)
+    settings = settings_text(options.replay_settings)
+    wanted = jobs_for(done, options.shard, plan=new_plan_id(), life=options.policy.margin, settings=settings)
     adopted = _board(parts).adopt(options.shard, wanted.jobs)
     if adopted is None:
         raise JobsInMotion(
@@ -125,7 +141,7 @@ def _buckets(parts: ShardParts, done: Progress, topic_id: str, ends: LogEnds) ->
 
 
 def _board(parts: ShardParts) -> JobBoard:
-    return JobBoard(parts.store, parts.clock, is_gone=Processes().is_gone)
+    return JobBoard(parts.store, parts.clock, is_gone=parts.processes.is_gone)
 
 
 def _progress(view: ManifestView, parts: ShardParts) -> Progress:

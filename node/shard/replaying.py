@@ -138,13 +138,14 @@ class Replay:
             replace(
                 job,
                 plan=new_plan_id(),
-                expires=self._clock.now_ms() + self._job_life,
+                life=self._job_life,
                 state=JobState.PENDING,
                 epoch=0,
                 worker="",
                 leased_until=0,
                 failures=0,
                 reason="",
+                renewals=0,
             )
         )
         self._looked = float("-inf")

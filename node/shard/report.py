@@ -15,6 +15,7 @@ import orjson
 
 from strandline.node.query.answers import BucketFigures
 from strandline.node.shard.status import Counters, Phase, Status
+from strandline.node.shard.store_health import StoreFigures
 from strandline.store.jobs import JobState
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ class LimitFigures:
 class ShardReport:
     """A shard at one moment, `told_at` by its own clock. `position` is the next offset that it reads, `checkpoint` the
     lowest one that is not stored, -1 if it was never read. `unstored_since` is the end of the oldest closed bucket that
-    is not stored. `jobs` counts the jobs of a replay by their state, and `stages` has CPU seconds by stage.
+    is not stored. `jobs` counts the jobs of a replay by their state, and `stages` has CPU seconds by stage. `clocks`
+    is by how many milliseconds each clock is ahead of the present, on which at least two agree. `topic_warning` names
+    what in the topic's settings puts records at risk, and `store` says whether the store answers.
     """
 
     status: Status
@@ -107,6 +110,9 @@ class ShardReport:
     open_bucket: BucketFigures | None = None
     jobs: dict[str, int] = field(default_factory=dict)
     stages: dict[str, float] = field(default_factory=dict)
+    clocks: dict[str, int] = field(default_factory=dict)
+    topic_warning: str = ""
+    store: StoreFigures = field(default_factory=StoreFigures)
 
     @property
     def open_jobs(self) -> int:
@@ -134,6 +140,7 @@ class ShardReport:
             index=IndexFigures(**told.pop("index")),
             limits=LimitFigures(**told.pop("limits")),
             open_bucket=BucketFigures(**opened) if opened is not None else None,
+            store=StoreFigures(**told.pop("store")),
             **told,
         )
 
@@ -145,8 +152,17 @@ def report_of(running: "RunningShard") -> ShardReport:
     # A reason may quote a path, which need not be text.
     status.reason = status.reason.encode(errors="replace").decode()
     process, limits = ProcessFigures.now(), _limits(parts.options)
+    store = parts.store_health.figures() if parts.store_health is not None else StoreFigures()
     if shard is None:
-        return ShardReport(status, process, told_at=now, limits=limits)
+        return ShardReport(
+            status,
+            process,
+            told_at=now,
+            limits=limits,
+            clocks=parts.present.readings().differences,
+            topic_warning=parts.options.topic_warning,
+            store=store,
+        )
     closed, merge = shard.flusher.closed_buckets(), shard.merge
     interval = parts.options.policy.flush_interval
     return ShardReport(
@@ -172,6 +188,9 @@ def report_of(running: "RunningShard") -> ShardReport:
         open_bucket=_open_bucket(shard),
         jobs={state.value: count for state, count in merge.replay.job_states.items()} if merge is not None else {},
         stages={stage.value: seconds for stage, seconds in shard.stages.seconds.items()},
+        clocks=parts.present.readings().differences,
+        topic_warning=parts.options.topic_warning,
+        store=store,
     )
 
 

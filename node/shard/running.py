@@ -12,19 +12,19 @@ import structlog
 from strandline.errors import ExitCode, Fatal, StrandlineError
 from strandline.node.shard.heap import give_back
 from strandline.node.shard.log import OffsetGone, TopicUnfit
-from strandline.node.shard.ownership import Taker
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.stages import Stage
 from strandline.node.shard.starting import StartStopped
 from strandline.node.shard.status import Phase, Status
+from strandline.node.shard.storing_watch import StoringWatch
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.protocol import Fenced
 
 _LOG = structlog.get_logger(__name__)
 # The storing thread looks for work at least this often.
 _LOOK_S = 0.2
-# How long a shard that must end goes on storing what only it has.
+# How long a shard that must end goes on storing what only it has, and how often it looks meanwhile.
 _LAST_WORK_S = 60.0
 _LAST_STEP_S = 0.05
 
@@ -42,17 +42,16 @@ def _nothing() -> None:
 class RunningShard:
     """One shard's life in a process. `run` is its main thread; `stop` may be called from a signal handler."""
 
-    def __init__(
-        self, parts: ShardParts, *, accepted: Accepted, taker: Taker = Taker.NODE, reads_tail: bool = True
-    ) -> None:
+    def __init__(self, parts: ShardParts, *, accepted: Accepted, take: bool = False, reads_tail: bool = True) -> None:
         """A shard that reads no tail ends by itself, once all that is cut is stored."""
         self.status = Status()
         self.shard: Shard | None = None
-        self._parts, self._accepted, self._taker, self._reads_tail = parts, accepted, taker, reads_tail
+        self._parts, self._accepted, self._take, self._reads_tail = parts, accepted, take, reads_tail
         self._stopping, self._last_work = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
         self.after_step: Callable[[], None] = _nothing
         """Called by the shard's threads after each step of reading, and when a phase has ended the shard."""
+        self._storing = StoringWatch(parts.store_progress, parts.clock)
 
     @property
     def parts(self) -> ShardParts:
@@ -69,7 +68,7 @@ class RunningShard:
             self.shard = Shard.start(
                 self._parts,
                 self.status,
-                taker=self._taker,
+                take=self._take,
                 accepted=self._accepted,
                 stopping=self._stopping.is_set,
                 reads_tail=self._reads_tail,
@@ -107,12 +106,7 @@ class RunningShard:
             # There is something to warn of from now on, and the next step takes a while.
             self.after_step()
             self._last_work.set()
-            for _ in range(round(_LAST_WORK_S / _LAST_STEP_S)):
-                shard.step()
-                self.after_step()
-                storing.join(_LAST_STEP_S)
-                if not storing.is_alive():
-                    break
+            self._step_until_stored(shard, storing)
             raise
         finally:
             self._stopping.set()
@@ -126,10 +120,30 @@ class RunningShard:
                 if self._failure is not None:
                     raise self._failure
 
+    def _step_until_stored(self, shard: Shard, storing: threading.Thread) -> None:
+        """Go on until all that is closed is stored, or until it has taken too long. The last call to the store may
+        end after that.
+        """
+        clock = self._parts.clock
+        give_up_at = clock.monotonic() + _LAST_WORK_S
+        while storing.is_alive() and clock.monotonic() < give_up_at:
+            shard.step()
+            self._watch_storing()
+            self.after_step()
+            storing.join(_LAST_STEP_S)
+
+    def _watch_storing(self) -> None:
+        """Report a storing thread that makes no progress: the supervisor ends the process for it."""
+        stuck_s = self._storing.stuck_s()
+        if stuck_s > 0 and not self.status.stuck:
+            _LOG.error("the storing thread makes no progress", shard=str(self._parts.options.shard))
+        self.status.stuck = "its storing thread made no progress" if stuck_s > 0 else ""
+
     def _step_until_stopped(self, shard: Shard) -> None:
         phase = None
         while not self._stopping.is_set() and (self._reads_tail or not shard.is_whole):
             shard.step()
+            self._watch_storing()
             self.after_step()
             if shard.status.phase is not phase:
                 phase = shard.status.phase
@@ -139,6 +153,7 @@ class RunningShard:
         stages, had_closed = shard.stages, False
         try:
             while not self._stopping.is_set():
+                self._storing.turned()
                 has_closed = bool(shard.flusher.closed_buckets())
                 if had_closed and not has_closed:
                     give_back()

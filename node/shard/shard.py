@@ -20,20 +20,30 @@ from strandline.node.shard.checkpoint_telling import CheckpointTelling
 from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
 from strandline.node.shard.complaint import Complaint
 from strandline.node.shard.flusher import Flusher
+from strandline.node.shard.index_damage import IndexRepair, ReadAgain
 from strandline.node.shard.ingesting import Ingest, Reading
 from strandline.node.shard.log import LogUnreachable, Records
+from strandline.node.shard.log_identity import mark_of_last
+from strandline.node.shard.log_times import log_times
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.merging import Merge, TailBucket
-from strandline.node.shard.ownership import Taker, agree_on_shape, take_shard
+from strandline.node.shard.ownership import agree_on_shape, take_shard
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.replay_planning import plan_replay
 from strandline.node.shard.replaying import Replay
 from strandline.node.shard.series_numbers import LiveNumbers, SamplesOnly, SeriesNumbers, TailNumbers
 from strandline.node.shard.stages import Stage, Stages
-from strandline.node.shard.starting import Loading, ReadingPlan, load_shard_index, read_manifest, settle_offsets
+from strandline.node.shard.starting import (
+    Loading,
+    ReadingPlan,
+    Waiting,
+    load_shard_index,
+    read_manifest,
+    settle_offsets,
+)
 from strandline.node.shard.status import Phase, Status
-from strandline.node.shard.wall_clock import WallClock
-from strandline.recovery.cutting import Cutting
+from strandline.recovery.cut_planning import PlannedCut, planned_cuts
+from strandline.recovery.cutting import Cutting, PinnedEnd
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.buffer.memory import MemoryBudget
@@ -66,9 +76,10 @@ class Shard:
         plan: ReadingPlan,
         replay: Replay | None = None,
         reads_tail: bool = True,
+        beats: int = 0,
     ) -> None:
         """A shard that reads on as planned: behind the replay, if there is one. `index` is as of its checkpoint. One
-        that does not read the tail ends with the last bucket that is cut.
+        that does not read the tail ends with the last bucket that is cut. `beats` heartbeats were written so far.
         """
         options = parts.options
         self.parts, self.ownership, self.view, self.index, self.status = parts, ownership, view, index, status
@@ -76,17 +87,21 @@ class Shard:
         spill = SpillFolder(options.folder / "spill", options.spill_bytes)
         spill.clear()
         self.memory = MemoryBudget(options.buffer_bytes, spill)
-        self.flusher = Flusher(parts, ownership, view, status.counters, self.stages, encode_index=index.encode)
+        self.flusher = Flusher(
+            parts, ownership, view, status.counters, self.stages, encode_index=index.encode, beats=beats
+        )
         self._reading = Reading(status.counters, self.stages, Decoder(options.record_limits))
         self.position = plan.position
         self._plan = plan
         self._cutting = Cutting(options.policy.flush_interval, options.grace)
+        # Those that are committed, and those that were decided ahead and are committed as their buckets are closed.
         self._known_cuts = deque(plan.known_cuts)
-        self._planned_up_to = plan.known_cuts[-1].bucket if plan.known_cuts else plan.bucket - 1
+        self._planned_cuts: deque[PlannedCut] = deque()
+        self._pinned: PinnedEnd | None = None
+        self._last_record = Records.none(plan.position)
         self._reads_tail = reads_tail
         self.merge = self._merge_with(replay) if replay is not None else None
         self._asked = float("-inf")
-        self._wall_clock = WallClock(parts.clock, options.policy.flush_interval)
         self._no_log = Complaint("the log is out of reach", str(options.shard), parts.clock)
         self._no_results = Complaint("the replay's results are out of reach", str(options.shard), parts.clock)
         self._is_copy_due = False
@@ -108,12 +123,13 @@ class Shard:
         parts: ShardParts,
         status: Status,
         *,
-        taker: Taker = Taker.NODE,
+        take: bool = False,
         accepted: Accepted = _NOTHING,
         stopping: Callable[[], bool] = lambda: False,
         reads_tail: bool = True,
     ) -> "Shard":
         """Take the shard and load its index; from then on `step` reads. Workers replay meanwhile what is theirs.
+        With `take` it is taken from an owner that lives; without, a live one is left alone.
 
         Raises what a person has to decide (`DataLost`, `AnotherLog`, `AnotherShape`, `StillOwned`), whatever keeps the
         store or the log from being read, and `StartStopped` once `stopping` says so.
@@ -121,20 +137,49 @@ class Shard:
         options = parts.options
         status.enter(Phase.ACQUIRING, parts.clock.now_ms())
         shape = agree_on_shape(parts.store, options.shape)
-        ownership = take_shard(parts.store, options.shard, taker, parts.log.topic_id(), parts.clock)
+        parts.present.ask_store()
+        waiting = Waiting(parts, status, stopping)
+        ownership = take_shard(
+            parts.store,
+            options.shard,
+            parts.log.topic_id(),
+            parts.clock,
+            parts.processes,
+            by_force=take,
+            waiting=waiting.heard,
+        )
+        status.reason = ""
         try:
-            view = read_manifest(parts.store, ownership, options.groups)
-            plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
-            plan, replay = plan_replay(parts, ownership, view, plan, reads_tail=reads_tail)
-            status.enter(Phase.RECOVERING_INDEX, parts.clock.now_ms(), 0.0)
-            index = load_shard_index(parts, view, Loading(parts, ownership, status, stopping))
-            return cls(parts, ownership, view, index, status, plan=plan, replay=replay, reads_tail=reads_tail)
+            while True:
+                view = read_manifest(parts.store, ownership, options.groups)
+                plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
+                plan, replay = plan_replay(parts, ownership, view, plan, status)
+                status.enter(Phase.RECOVERING_INDEX, parts.clock.now_ms(), 0.0)
+                loading = Loading(parts, ownership, status, stopping)
+                repair = IndexRepair(parts, ownership, view, accepted)
+                try:
+                    index = load_shard_index(parts, view, loading, repair)
+                except ReadAgain as again:
+                    # An older bucket each time, so that this comes to an end.
+                    repair.rewind_to(again.bucket)
+                    continue
+                return cls(
+                    parts,
+                    ownership,
+                    view,
+                    index,
+                    status,
+                    plan=plan,
+                    replay=replay,
+                    reads_tail=reads_tail,
+                    beats=loading.beats,
+                )
         except Fenced:
             raise
         except BaseException:
             # Nobody has it then: whoever wants to mend it need not wait until we count as gone.
             with suppress(StrandlineError):
-                parts.store.touch(ownership, None)
+                parts.store.touch(ownership, None, 0)
             raise
 
     @property
@@ -250,18 +295,25 @@ class Shard:
 
     def _ingest(self, records: Records) -> None:
         """Take records, closing buckets where they end."""
+        if len(records):
+            self.parts.present.read_records(int(records.times.max()))
         rest = records
         while (cut := self._next_cut(rest)) is not None:
             place, offset = cut
             if place:
-                self._offer_copy()
-                self._current.take(rest.part(0, place))
+                self._take(rest.part(0, place))
             self._close_bucket(offset)
             rest = rest.part(place, len(rest))
         self._offer_copy()
         if len(rest):
-            self._current.take(rest)
+            self._take(rest)
         self.position = records.position
+
+    def _take(self, records: Records) -> None:
+        """Take records of the open bucket."""
+        self._offer_copy()
+        self._current.take(records)
+        self._last_record = records.part(len(records) - 1, len(records))
 
     def _offer_copy(self) -> None:
         """Before the next sample changes something, keep what the index knew at the last cut; not for each of many
@@ -274,33 +326,60 @@ class Shard:
     def _next_cut(self, records: Records) -> tuple[int, int] | None:
         """The place in a batch where the open bucket ends, and the offset; None if it goes on behind the batch.
 
-        A cut that was committed counts, whatever the records' times would say now.
+        A cut that was decided counts, whatever the records' times would say now.
         """
-        if self._known_cuts:
-            end = self._known_cuts[0].end
-            place = int(records.offsets.searchsorted(end))
-            return (place, end) if records.position >= end else None
-        found = self._cutting.place_of_cut(self.bucket, records.times)
-        return (found, int(records.offsets[found])) if found is not None else None
+        decided = self._known_cuts or self._planned_cuts
+        if decided:
+            return _place_of(decided[0].end, records)
+        present, pinned = self.parts.present.now_ms(), self._pinned
+        if pinned is not None and not self._cutting.ends_at(self.bucket, pinned):
+            pinned = None
+        place = self._cutting.place_of_cut(self.bucket, records.times, present)
+        if place is None or (pinned is not None and records.offsets[place] >= pinned.offset):
+            return _place_of(pinned.offset, records) if pinned is not None else None
+        offset = int(records.offsets[place])
+        if self._cutting.closes_several(self.bucket, int(records.times[place]), present):
+            return self._next_cut(records) if self._plan_cuts(offset, records.position) else None
+        return place, offset
+
+    def _plan_cuts(self, read_to: int, fetched_to: int) -> bool:
+        """Decide where the buckets up to the present end, by the times of all records that the log has; whether there
+        are some. Up to `read_to` records lie in the open bucket, up to `fetched_to` they were fetched.
+        """
+        log, known = self.parts.log, CutRow(self.bucket - 1, self._bucket_start, self._bucket_start, expires=0)
+        present = self.parts.present.now_ms()
+        try:
+            times = log_times(log, self.status)
+            planned = planned_cuts(known, log.ends(), present, times, self._cutting, read_to=read_to)
+        except LogUnreachable as error:
+            # The bucket goes on meanwhile: nothing is lost, and the next record asks again.
+            self._no_log.about(error)
+            planned = []
+        finally:
+            log.seek(fetched_to)
+        self._planned_cuts.extend(planned)
+        return bool(planned)
 
     def _look_at_log(self, *, idle: bool) -> int | None:
         """Ask the brokers where the log ends, now and then, and more often where something depends on it: the lag, and
-        whether buckets are over though no record came to say so. The lag, if it was asked for.
+        whether a bucket is overdue that no record has closed. The lag, if it was asked for.
         """
-        clock = self.parts.clock
-        asked_at = clock.now_ms()
-        overdue = not self._known_cuts and asked_at >= self._cutting.deadline(self.bucket)
-        matters = overdue or not self._is_active()
+        clock, present = self.parts.clock, self.parts.present.now_ms()
+        undecided = not self._known_cuts and not self._planned_cuts
+        overdue = undecided and self._cutting.is_overdue(self.bucket, present)
+        unpinned = overdue and (self._pinned is None or not self._cutting.ends_at(self.bucket, self._pinned))
+        matters = unpinned or not self._is_active()
         pause = _ASK_ACTIVE_S if not matters else 0.0 if idle else _ASK_AGAIN_S
         if clock.monotonic() - self._asked < pause:
             return None
         self._asked = clock.monotonic()
+        asked_at = clock.now_ms()
         ends = self.parts.log.ends()
         self.status.hear_of_lag(max(0, ends.last_stable - self.position), asked_at, self.parts.options.active_lag)
-        if not self._known_cuts and self._wall_clock.is_trusted():
-            while self._cutting.closes_idle(self.bucket, self.position, ends, asked_at):
-                self._close_bucket(ends.last_stable)
-            self._offer_copy()
+        # A log that ends before the position is another one than was read: nothing follows from it.
+        if unpinned and ends.high >= self.position:
+            self._pinned = PinnedEnd(ends.high, present)
+            self._ingest(Records.none(self.position))
         return self.status.lag
 
     def _merge_with(self, replay: Replay) -> Merge:
@@ -318,8 +397,11 @@ class Shard:
         with self.stages.timing(Stage.CUT):
             bucket, numbers = self.bucket, self._current.numbers
             known = self._known_cuts.popleft() if self._known_cuts else None
+            if known is None and self._planned_cuts:
+                self._planned_cuts.popleft()
             # When it expires is settled as it is committed.
-            cut = known or self._with_loss(CutRow(bucket, self._bucket_start, end, expires=0))
+            last = mark_of_last(self._last_record) if len(self._last_record) else None
+            cut = known or self._with_loss(CutRow(bucket, self._bucket_start, end, expires=0, last=last))
             buffer = self.buffer.freeze()
             if self.merge is not None and isinstance(numbers, TailNumbers) and not numbers.has_joined:
                 self.merge.defer(TailBucket(cut, buffer, numbers))
@@ -376,7 +458,7 @@ class Shard:
         taken = self.flusher.take_stored()
         for stored in taken:
             self.index.stored(stored.bucket, stored.expires)
-            self.view.expire(self.parts.clock.now_ms())
+            self.view.expire(self.parts.present.settled_ms())
         self._telling.tell()
         return bool(taken)
 
@@ -393,8 +475,13 @@ class Shard:
             status.fraction = min(1.0, (self.position - first) / max(1, behind - first))
             return
         status.catch_up(lag, self.parts.clock.now_ms())
-        unstored = any(closed.bucket <= self._planned_up_to for closed in self.flusher.closed_buckets())
+        unstored = any(closed.bucket <= self._plan.required for closed in self.flusher.closed_buckets())
         # By a lag of just now: an old one says nothing.
         if self._reads_tail and lag is not None and lag <= self.parts.options.active_lag and not unstored:
             self.parts.home.show_all()  # Those keys, too, that it has only just got.
             status.enter(Phase.ACTIVE, self.parts.clock.now_ms())
+
+
+def _place_of(end: int, records: Records) -> tuple[int, int] | None:
+    """The place in a batch where a bucket that ends at this offset ends; None if that lies behind the batch."""
+    return (int(records.offsets.searchsorted(end)), end) if records.position >= end else None

@@ -10,16 +10,18 @@ from dataclasses import dataclass, replace
 import structlog
 
 from strandline.errors import Fatal, Retryable
-from strandline.index.bucket_codec import StoredBucket, decode_bucket
+from strandline.index.bucket_codec import StoredBucket
 from strandline.index.bucket_load import load_index
 from strandline.index.shard_index import ShardIndex
+from strandline.node.shard.index_damage import IndexRepair
 from strandline.node.shard.log import LogEnds, LogUnreachable, PartitionLog
+from strandline.node.shard.log_identity import find_refilled
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Status
 from strandline.recovery.checkpoints import Progress, designated_group, index_rows
 from strandline.recovery.covering import covered_up_to
-from strandline.recovery.cutting import Cutting
+from strandline.recovery.cutting import NO_TIME, Cutting
 from strandline.recovery.offset_policy import (
     Accepted,
     Begin,
@@ -38,6 +40,7 @@ from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite
 _LOG = structlog.get_logger(__name__)
 _SAY_ALIVE_S = 10.0
 _PEEK_S, _PEEKS = 5.0, 12
+_EXPIRED_IN_A_ROW = 3
 
 
 class StartStopped(Retryable):
@@ -52,8 +55,9 @@ class ManifestUnread(Fatal):
 class ReadingPlan:
     """Where reading begins: the bucket, the offset, and the cuts that are committed ahead, oldest first.
 
-    `missing` are the groups of each of those buckets that have no row yet. Up to `lost_to` the log has nothing any
-    more, and a person has accepted that.
+    `missing` are the groups of each of those buckets that have no row yet. The shard is active only once all is stored
+    up to `required`: what an owner before had cut. Up to `lost_to` the log has nothing any more, and a person has
+    accepted that.
     """
 
     bucket: int
@@ -61,17 +65,18 @@ class ReadingPlan:
     position: int
     known_cuts: Sequence[CutRow]
     missing: Mapping[int, frozenset[int]]
+    required: int
     lost_to: int | None = None
 
     def with_cuts(self, done: Progress) -> "ReadingPlan":
         """The same, with all cuts that are committed by now."""
-        return _plan(done, self.lost_to)
+        return replace(_plan(done, self.lost_to), required=self.required)
 
     def behind(self, done: Progress) -> "ReadingPlan":
         """Reading begins behind the newest cut: what lies before is read by others."""
         last = done.cuts[-1]
         position = max(last.end, self.lost_to or 0)
-        return ReadingPlan(last.bucket + 1, last.end, position, (), {}, self.lost_to)
+        return ReadingPlan(last.bucket + 1, last.end, position, (), {}, last.bucket, self.lost_to)
 
 
 def read_manifest(store: Store, ownership: Ownership, groups: int) -> ManifestView:
@@ -88,15 +93,17 @@ def settle_offsets(
     """Decide where to read from, and commit what that takes. `partitions` is how many the dataset was made with."""
     options, log = parts.options, parts.log
     ends, topic_id, done = log.ends(), log.topic_id(), view.progress()
+    refilled_at = find_refilled(log, done.cuts, ends) if done is not None and view.topic_id == topic_id else None
     decision = decide(
         f"partition {options.shard}",
         _checkpoint(parts, done, ends) if done is not None else None,
         view.topic_id,
-        LogNow(topic_id, ends.start, ends.last_stable, _look_back(parts)),
+        LogNow(topic_id, ends.start, ends.last_stable, _look_back(parts), refilled_at),
         in_dataset=options.shard.shard < partitions,
         first_start=options.first_start,
         accepted=accepted,
         furthest=done.cuts[-1].end if done is not None else 0,
+        was_read=view.next_part_id > 0,
     )
     write = _write_of(decision, parts, view, ends, topic_id)
     if write is not None:
@@ -112,6 +119,22 @@ def settle_offsets(
     return _plan(done, lost_to)
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Shows what a start waits for before it owns the shard."""
+
+    parts: ShardParts
+    status: Status
+    stopping: Callable[[], bool]
+
+    def heard(self, reason: str) -> None:
+        """It still waits, for this. Raises `StartStopped` if the start is not wanted any more."""
+        self.status.reason = reason
+        self.status.turns += 1
+        if self.stopping():
+            raise StartStopped(f"the start of {self.parts.options.shard} was stopped")
+
+
 @dataclass(slots=True)
 class Loading:
     """Hears how much of an index is loaded, and says meanwhile that the owner lives."""
@@ -120,6 +143,7 @@ class Loading:
     ownership: Ownership
     status: Status
     stopping: Callable[[], bool]
+    beats: int = 0
     _seen: float = 0.0
 
     def __post_init__(self) -> None:
@@ -133,17 +157,21 @@ class Loading:
             raise StartStopped(f"the start of {self.parts.options.shard} was stopped")
         if self.parts.clock.monotonic() - self._seen >= _SAY_ALIVE_S:
             self._seen = self.parts.clock.monotonic()
+            self.beats += 1
             try:
-                self.parts.store.touch(self.ownership, self.parts.clock.now_ms())
+                self.parts.store.touch(self.ownership, self.parts.clock.now_ms(), self.beats)
             except Retryable as error:
-                _LOG.warning("the owner could not say that it lives", error=str(error))
+                _LOG.warning("heartbeat write failed", error=str(error))
 
 
-def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading) -> ShardIndex:
-    """The index as of its checkpoint, from the local copy and newer buckets, or from all of them."""
+def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading, repair: IndexRepair) -> ShardIndex:
+    """The index as of its checkpoint, from the local copy and newer buckets, or from all of them. Raises what `repair`
+    raises about a damaged one.
+    """
     options = parts.options
     designated = designated_group(options.shard, options.groups)
-    rows = index_rows(view.rows(), designated, parts.clock.now_ms())
+    # Whatever their dates say: what has expired is known by its absence.
+    rows = index_rows(view.rows(), designated, now=0)
     done = view.progress()
     if done is None:
         raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
@@ -154,27 +182,37 @@ def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading) ->
     index = load_index(
         options.policy,
         opened.documents,
-        _stored_buckets(parts, wanted, loading),
+        _stored_buckets(parts, wanted, loading, repair),
         {row.bucket: row.data_expires for row in rows},
         open_bucket=done.stored_up_to[designated] + 1,
         next_part_id=view.next_part_id,
         series_limit=options.series_limit,
         copy=opened.copy,
         copy_table=opened.copy_table,
-        superseded=_stored_buckets(parts, superseded, loading),
+        superseded=_stored_buckets(parts, superseded, loading, repair),
     )
     index.supersede(row.bucket for row in superseded)
     return index
 
 
-def _stored_buckets(parts: ShardParts, rows: Sequence[GroupRow], loading: Loading) -> Iterator[StoredBucket]:
+def _stored_buckets(
+    parts: ShardParts, rows: Sequence[GroupRow], loading: Loading, repair: IndexRepair
+) -> Iterator[StoredBucket]:
+    """The buckets that the rows name, newest first.
+
+    Rows outlive what they name. A bucket counts as expired if it is not there any more and the present has passed its
+    date; after some of those in a row the older ones are not asked for.
+    """
+    expired = 0
     for done, row in enumerate(rows):
-        if row.index is not None:
+        if row.index is not None and expired < _EXPIRED_IN_A_ROW:
             where = IndexBucketOf(parts.options.shard, row.bucket, row.index.attempt)
             data = tuple(parts.store.index_bucket(where))
-            if parts.clock.now_ms() >= row.data_expires:
-                continue  # It went while it was read, and by then nothing depends on it.
-            yield decode_bucket(row.bucket, data, row.index.rows, row.index.checksum)
+            if not data and row.index.rows and parts.present.now_ms() >= row.data_expires:
+                expired += 1
+            else:
+                expired = 0
+                yield repair.read(row, row.index, data)
         loading.heard((done + 1) / len(rows))
 
 
@@ -190,47 +228,56 @@ def _look_back(parts: ShardParts) -> int | None:
     first_start = parts.options.first_start
     if first_start.at is not StartAt.LOOK_BACK:
         return None
-    return parts.log.offset_at(parts.clock.now_ms() - first_start.look_back)
+    return parts.log.offset_at(parts.present.now_ms() - first_start.look_back)
 
 
 def _write_of(
     decision: Decision, parts: ShardParts, view: ManifestView, ends: LogEnds, topic_id: str
 ) -> ManifestWrite | None:
     """What has to be in the manifest before the first record is read."""
-    done = view.progress()
+    done, present = view.progress(), parts.present.now_ms()
     match decision:
         case GoOn():
             return None
         case Begin(offset):
-            return ManifestWrite(cuts=(_first_cut(parts, view, ends, offset),), topic_id=topic_id)
+            cut = _first_cut(parts, view, ends, offset, present)
+            return ManifestWrite(cuts=(cut,), topic_id=topic_id, present=present)
         case Reset(offset):
-            cut = _first_cut(parts, view, ends, offset)
+            cut = _first_cut(parts, view, ends, offset, present)
             # Behind every bucket that has rows, so that none of those is touched.
             least = (done.cuts[-1].bucket + 1) if done is not None else cut.bucket
-            return ManifestWrite(cuts=(replace(cut, bucket=max(cut.bucket, least)),), topic_id=topic_id)
+            cut = replace(cut, bucket=max(cut.bucket, least))
+            return ManifestWrite(cuts=(cut,), topic_id=topic_id, present=present)
         case RecordLoss(first, behind):
             cuts = done.cuts if done is not None else ()
             lost = [cut for cut in cuts if cut.end > first and cut.start < behind and not cut.reset]
-            return ManifestWrite(cuts=tuple(replace(cut, lost_to=min(behind, cut.end)) for cut in lost))
+            rows = [replace(cut, lost_to=min(behind, cut.end)) for cut in lost]
+            if cuts and behind > cuts[-1].end:
+                # The open bucket, closed where the loss ends: so that the loss is on record at once, and not with the
+                # next cut. What is left of the bucket's time falls into the next one, as late samples do.
+                expires = view.row_expiry(present + parts.options.row_life)
+                rows.append(CutRow(cuts[-1].bucket + 1, cuts[-1].end, behind, expires, lost_to=behind))
+            return ManifestWrite(cuts=tuple(rows), present=present)
 
 
-def _first_cut(parts: ShardParts, view: ManifestView, ends: LogEnds, offset: int) -> CutRow:
+def _first_cut(parts: ShardParts, view: ManifestView, ends: LogEnds, offset: int, present: int) -> CutRow:
     """The row for the bucket before that of the record at the offset, or before that of now if there is none."""
-    options, time = parts.options, parts.clock.now_ms()
-    expires = view.row_expiry(time + options.row_life)
+    options, time = parts.options, present
+    expires = view.row_expiry(present + options.row_life)
     if offset < ends.last_stable:
-        time = _time_of_first(parts.log, offset, ends.last_stable) or time
+        # Whichever is less: the brokers' clock may have been ahead, and the buckets up to its time would be skipped.
+        time = min(time, _time_of_first(parts.log, offset, ends.last_stable) or time)
     bucket = Cutting(options.policy.flush_interval, options.grace).bucket_of(time) - 1
     return CutRow(bucket, offset, offset, expires, reset=True)
 
 
 def _time_of_first(log: PartitionLog, offset: int, behind: int) -> int | None:
-    """The time of the first record in a range; None if all in it were taken back."""
+    """The time of the first record in a range; None if it has none, or all in it were taken back."""
     log.seek(offset)
     for _ in range(_PEEKS):
         records = log.poll(1, _PEEK_S)
         if len(records):
-            return int(records.times[0])
+            return int(records.times[0]) if records.times[0] != NO_TIME else None
         if records.position >= behind:
             return None
     raise LogUnreachable(
@@ -245,4 +292,4 @@ def _plan(done: Progress, lost_to: int | None) -> ReadingPlan:
     start = known[0].start if known else done.cuts[-1].end
     position = max(start, done.resume_at, lost_to or 0)
     missing = {cut.bucket: done.missing[cut.bucket] for cut in known}
-    return ReadingPlan(first, start, position, known, missing, lost_to)
+    return ReadingPlan(first, start, position, known, missing, done.cuts[-1].bucket, lost_to)

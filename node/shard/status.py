@@ -68,7 +68,7 @@ class Status:
     shard, 0 if never. `entered` has the time at which each phase of the start began.
     `time_left` is for how many milliseconds Kafka surely keeps what is not stored yet, None if it keeps it for ever.
     `turns` rises with every turn of the shard's loop and every piece that a start brings in: whoever watches knows by
-    it that the shard is not stuck.
+    it that the shard is not stuck. `stuck` names what makes no progress though the loop turns; empty if all does.
     """
 
     phase: Phase = Phase.ACQUIRING
@@ -80,6 +80,7 @@ class Status:
     bucket: int | None = None
     time_left: int | None = None
     turns: int = 0
+    stuck: str = ""
     entered: dict[str, int] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
 

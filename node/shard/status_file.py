@@ -37,6 +37,8 @@ def status_of(running: RunningShard) -> dict[str, Any]:
         "checkpoint": -1,
         "keys": 0,
     }
+    if running.parts.store_health is not None:
+        document["store"] = asdict(running.parts.store_health.figures())
     if shard is not None:
         document |= {
             "position": shard.position,

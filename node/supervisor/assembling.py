@@ -23,11 +23,13 @@ def assembled_supervisor(
     *,
     listener: int | None = None,
     on_terminal: bool = False,
+    take: bool = False,
 ) -> Iterator[Supervisor]:
     """A supervisor that is not started yet, and is stopped at the end at the latest.
 
     `folder` is for the sockets. `listener` is the descriptor of the socket that the front serves; without one there is
     no front. `on_terminal` says that a person reads the log: children write theirs into a pipe, and could not know.
+    With `take` shards are taken from owners that live.
     """
     settings, environment = loaded.settings, dict(environ)
     if on_terminal and settings.log.format == "auto":
@@ -36,7 +38,7 @@ def assembled_supervisor(
 
     def processes(rules: KeepingRules) -> NodeProcesses:
         return NodeProcesses(
-            lambda shard: shard_role(shard, launcher, folder, clock),
+            lambda shard: shard_role(shard, launcher, folder, clock, take=take),
             rules,
             clock,
             front=front_role(launcher, folder, clock) if listener is not None else None,

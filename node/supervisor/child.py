@@ -1,10 +1,11 @@
 """A child process as the supervisor sees it: started, asked to end, killed, and the reason that it gave for its end."""
 
 import json
+import os
 import subprocess
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from strandline.errors import Retryable
@@ -26,12 +27,13 @@ class LaunchFailed(Retryable):
 @dataclass(frozen=True, slots=True)
 class LastWords:
     """Why a process ended, as it said itself: in a line, with a remedy if it knew one. `passing` says that the same may
-    work later with nothing changed.
+    work later with nothing changed, and `full_disk` has the path whose disk needs room for that.
     """
 
     message: str = ""
     remedy: str = ""
     passing: bool = False
+    full_disk: str = ""
 
     def __str__(self) -> str:
         return f"{self.message}. {self.remedy}" if self.remedy else self.message
@@ -68,26 +70,27 @@ class Child(Protocol):
 
 class ProcessChild:
     """A real process, tied to the calling thread: start it from one that lives as long as the process should. Its log
-    passes through to our own stderr; stdout goes to a file, for its last words.
+    passes through to our own stderr; stdout goes to a file in memory, for its last words, which can so be written when
+    every disk is full.
     """
 
     def __init__(
-        self, command: Sequence[str], printed: Path, environment: Mapping[str, str], *, descriptors: Sequence[int] = ()
+        self, command: Sequence[str], environment: Mapping[str, str], *, descriptors: Sequence[int] = ()
     ) -> None:
         """`descriptors` are files of ours that it may use, under the same numbers. Raises `LaunchFailed`."""
-        self._printed = printed
         try:
-            with printed.open("wb") as stdout:
-                self._process = subprocess.Popen(
-                    tethered(list(command)),
-                    stdin=subprocess.DEVNULL,
-                    stdout=stdout,
-                    stderr=subprocess.PIPE,
-                    env=environment,
-                    pass_fds=tuple(descriptors),
-                    # In a session of its own: Ctrl-C at a terminal reaches the node, which stops its children itself.
-                    start_new_session=True,
-                )
+            self._printed = os.memfd_create("strandline-stdout", os.MFD_CLOEXEC)
+            weakref.finalize(self, os.close, self._printed)
+            self._process = subprocess.Popen(
+                tethered(list(command)),
+                stdin=subprocess.DEVNULL,
+                stdout=self._printed,
+                stderr=subprocess.PIPE,
+                env=environment,
+                pass_fds=tuple(descriptors),
+                # In a session of its own: Ctrl-C at a terminal reaches the node, which stops its children itself.
+                start_new_session=True,
+            )
         except OSError as error:
             raise LaunchFailed(
                 f"a process can't be started: {error.strerror}",
@@ -114,19 +117,15 @@ class ProcessChild:
         return cpu_seconds(self._process.pid)
 
     def last_words(self) -> LastWords:
-        try:
-            with self._printed.open("rb") as file:
-                printed = file.read(_MOST_PRINTED)
-        except OSError:
-            printed = b""
-        return words_of(printed, self._stderr.last_line())
+        return words_of(os.pread(self._printed, _MOST_PRINTED, 0), self._stderr.last_line())
 
 
 def words_of(printed: bytes, last_line: str) -> LastWords:
     """The last words of a process, from its stdout and the last line of its log."""
     try:
         error = json.loads(printed)["error"]
-        return LastWords(_text(error["message"]), _text(error["remedy"]), error.get("retryable") is True)
+        full_disk = _text(error.get("full_disk", ""))
+        return LastWords(_text(error["message"]), _text(error["remedy"]), error.get("retryable") is True, full_disk)
     except (ValueError, KeyError, TypeError, AttributeError):
         return LastWords(_text(_event_of(last_line)[:_LONGEST_LINE]))
 

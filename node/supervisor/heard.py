@@ -19,8 +19,7 @@ _STAGES = {
     Phase.FAILED: Stage.ENDING,
     Phase.STOPPED: Stage.ENDING,
 }
-# Phases in which the process owns its shard.
-_OWNS = (Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.CATCHING_UP, Phase.ACTIVE)
+_STUCK = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +43,15 @@ class ProcessReport:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One report. `fenced` and `owns_shard` concern shards alone, and `shard` is the shard's whole report."""
+    """One report. `stuck` names what makes no progress though the process reports. `fenced` concerns shards alone, and
+    `shard` is the shard's whole report.
+    """
 
     process: ProcessFigures
     stage: Stage
     mark: Mark
+    stuck: str = ""
     fenced: bool = False
-    owns_shard: bool = False
     shard: ShardReport | None = None
 
 
@@ -62,13 +63,14 @@ def heard_from_shard(document: bytes) -> Heard:
 
 def heard_of(report: ShardReport) -> Heard:
     """The same, of a report that has been parsed."""
-    phase = report.status.phase
+    phase, stuck = report.status.phase, report.status.stuck
     return Heard(
         report.process,
-        _STAGES[phase],
-        (phase.value, report.status.turns),
+        # The reading loop's turns and CPU use say nothing about a thread that is stuck beside it.
+        Stage.ENDING if stuck else _STAGES[phase],
+        (phase.value, _STUCK if stuck else report.status.turns),
+        stuck=stuck,
         fenced=phase is Phase.FENCED,
-        owns_shard=phase in _OWNS,
         shard=report,
     )
 

@@ -7,10 +7,12 @@ sleep in it: the owner of a keeper calls `look` again and again, and everything 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
 from strandline.clock import Clock
+from strandline.disk import lacks_room
 from strandline.errors import ExitCode, Retryable, StrandlineError
 from strandline.node.settings.http_sections import NodeSettings
 from strandline.node.supervisor.child import Child, LastWords
@@ -77,12 +79,12 @@ class ProcessKeeper:
         self._history = RestartHistory()
         self._start_at: float | None = clock.monotonic()
         self._wanted = not role.on_demand
-        self._after_fencing = False
         self._leaving = self._again_at_once = False
         self._restarts = 0
         self._is_restart = False
         self._exit_code: int | None = None
         self._reason = ""
+        self._full_disk = ""
 
     @property
     def name(self) -> str:
@@ -117,7 +119,7 @@ class ProcessKeeper:
         if self._run is not None:
             self._watch(self._run, now)
         if self._run is None and self._wanted and self._start_at is not None and now >= self._start_at:
-            if self.role.may_start():
+            if self.role.may_start() and not self._waits_for_room():
                 self._start(now)
             else:
                 self._start_at = now + QUIET_PAUSE_S
@@ -151,7 +153,7 @@ class ProcessKeeper:
         """
         if self._leaving:
             return
-        self._history = RestartHistory()
+        self._history, self._full_disk = RestartHistory(), ""
         self._is_restart = True
         if self._run is not None:
             self._again_at_once = True
@@ -185,11 +187,18 @@ class ProcessKeeper:
             return ProcessState.STOPPED
         return ProcessState.WAITING if self._start_at is not None else ProcessState.DOWN
 
+    def _waits_for_room(self) -> bool:
+        """Whether the disk that ended the process before is still full: another one would end in the same way."""
+        if self._full_disk and not lacks_room(Path(self._full_disk)):
+            _LOG.info("there is room on the disk again", process=self.name, path=self._full_disk)
+            self._full_disk = ""
+        return bool(self._full_disk)
+
     def _start(self, now: float) -> None:
         self._restarts += self._is_restart
         self._is_restart = True
         try:
-            child = self.role.launch(self._after_fencing)
+            child = self.role.launch()
         except Retryable as error:
             words = LastWords(error.message, error.remedy, passing=True)
             self._follow(ProcessEnd(now, ExitCode.FAILED, passing=True), words, "could not be started")
@@ -207,14 +216,13 @@ class ProcessKeeper:
             run.heard = heard
             since = now if run.active_since is None else run.active_since
             run.active_since = since if heard.stage is Stage.STEADY else None
-            if heard.owns_shard:
-                self._after_fencing = False
         cpu_seconds = run.child.cpu_seconds()
         signs = Signs(heard.stage, heard.mark, cpu_seconds) if heard is not None else Signs(cpu_seconds=cpu_seconds)
         run.liveness = run.liveness.after(signs, now)
         if run.kill_at is None and run.liveness.is_lost(now, self.rules.hang_after_s):
             run.kill_at = now
-            silent = f"it did nothing for {run.liveness.silent_for(now):.0f} s, see node.hang_after"
+            what = run.heard.stuck if run.heard is not None and run.heard.stuck else "it did nothing"
+            silent = f"{what} for {run.liveness.silent_for(now):.0f} s, see node.hang_after"
             run.why_killed = f"{silent}; {run.unheard}" if run.unheard else silent
         if run.kill_at is not None and now >= run.kill_at and not run.killed:
             run.killed = True
@@ -258,8 +266,6 @@ class ProcessKeeper:
             _LOG.info("process stopped", process=self.name, exit_code=code)
         elif self._again_at_once:
             self._again_at_once, self._start_at, self._reason = False, now, "a person wants it started again"
-            # It may have been fenced on its way out: the other owner is not to be fenced in turn.
-            self._after_fencing = self._after_fencing or fenced or code == ExitCode.FENCED
             _LOG.info("process stopped for its restart", process=self.name, exit_code=code)
         elif self.role.on_demand and code == ExitCode.OK:
             _LOG.info("process has nothing left to do", process=self.name)
@@ -272,12 +278,12 @@ class ProcessKeeper:
 
     def _forget(self) -> None:
         """What happened before no longer counts."""
-        self._history, self._reason = RestartHistory(), ""
+        self._history, self._reason, self._full_disk = RestartHistory(), "", ""
         self._start_at, self._is_restart = self._clock.monotonic(), False
 
     def _follow(self, end: ProcessEnd, words: LastWords, how: str) -> None:
         """Do what follows from an end that nobody asked for."""
-        self._exit_code = end.code
+        self._exit_code, self._full_disk = end.code, words.full_disk
         self._reason = f"{how}: {words}" if words.message else how
         decision = decide(self.role.policy(self.rules.restarting), self._history, end, self._chance())
         facts = {
@@ -295,6 +301,4 @@ class ProcessKeeper:
             _LOG.error("process is down", why=decision.why, **facts)
             return
         self._start_at, self._history = decision.at, decision.history
-        # Once fenced it stays so until the shard was taken again, whatever else ends a start before that.
-        self._after_fencing = self._after_fencing or decision.after_fencing
         _LOG.error("process ended", again_in_s=round(decision.at - end.at, 1), **facts)

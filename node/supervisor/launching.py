@@ -14,8 +14,8 @@ _NOT_FOR_CHILDREN = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_F
 class Launcher(Protocol):
     """Starts child processes, each of which reports at the socket that it is given. All raise `LaunchFailed`."""
 
-    def shard(self, shard: int, socket: Path, *, after_fencing: bool) -> Child:
-        """A shard. After a fencing it takes the shard only if its owner is gone."""
+    def shard(self, shard: int, socket: Path, *, take: bool) -> Child:
+        """A shard. With `take` it takes the shard from a live owner."""
         ...
 
     def front(self, socket: Path) -> Child:
@@ -35,30 +35,30 @@ class ProcessLauncher:
     def __init__(
         self, config: Path | None, environment: Mapping[str, str], folder: Path, *, listener: int | None = None
     ) -> None:
-        """`folder` holds the sockets and a file about each process. `listener` is the descriptor of the socket that
+        """`folder` holds the sockets. `listener` is the descriptor of the socket that
         fronts serve. `environment` is all of the children's; what systemd set for this process is left out of it.
         """
         self._config, self._folder, self._listener = config, folder, listener
         self._environment = {name: value for name, value in environment.items() if name not in _NOT_FOR_CHILDREN}
 
-    def shard(self, shard: int, socket: Path, *, after_fencing: bool) -> ProcessChild:
-        command = shard_command(shard, socket, self._config, after_fencing=after_fencing)
-        return ProcessChild(command, self._folder / f"shard-{shard}.out", self._environment)
+    def shard(self, shard: int, socket: Path, *, take: bool) -> ProcessChild:
+        command = shard_command(shard, socket, self._config, take=take)
+        return ProcessChild(command, self._environment)
 
     def front(self, socket: Path) -> ProcessChild:
         if self._listener is None:
             raise ValueError("there is no socket for the front to serve")
         command = front_command(self._folder, self._listener, socket, self._config)
-        return ProcessChild(command, self._folder / "front.out", self._environment, descriptors=(self._listener,))
+        return ProcessChild(command, self._environment, descriptors=(self._listener,))
 
     def worker(self, socket: Path) -> ProcessChild:
-        return ProcessChild(worker_command(socket, self._config), self._folder / "worker.out", self._environment)
+        return ProcessChild(worker_command(socket, self._config), self._environment)
 
 
-def shard_command(shard: int, socket: Path, config: Path | None, *, after_fencing: bool) -> list[str]:
+def shard_command(shard: int, socket: Path, config: Path | None, *, take: bool) -> list[str]:
     """The command line of a shard's process, by this interpreter. It prints what ends it as JSON."""
-    fenced = ["--after-fencing"] if after_fencing else []
-    return _command(["shard", str(shard), "--socket", str(socket), "--shared-worker", *fenced], config)
+    taking = ["--take"] if take else []
+    return _command(["shard", str(shard), "--socket", str(socket), "--shared-worker", *taking], config)
 
 
 def front_command(folder: Path, listener: int, socket: Path, config: Path | None) -> list[str]:

@@ -10,7 +10,7 @@ from strandline.node.settings.sections import Settings
 from strandline.node.shard.kafka_admin import KafkaAdmin
 
 CountPartitions = Callable[[Settings], int]
-"""How many partitions the dataset's topic has. Raises `LogUnreachable` (which passes) and `TopicUnfit`."""
+"""How many partitions the dataset's topic has. Raises `LogUnreachable` and `TopicMissing`, which pass, and more."""
 
 
 class ListedShardMissing(Fatal):

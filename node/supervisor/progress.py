@@ -15,6 +15,8 @@ def describe(shard: ShardStanding, now_ms: int) -> str:
         return shard.state.value
     status = shard.report.status
     words = status.phase.value
+    if shard.store_unanswered_s is not None:
+        return f"{words}, its store has not answered for {_duration(shard.store_unanswered_s)}"
     if status.phase is Phase.ACTIVE:
         return words
     if status.fraction is not None:

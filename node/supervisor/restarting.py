@@ -5,7 +5,7 @@
 | data is lost                           | DOWN at once: another start would say the same                            |
 | the settings are wrong                 | again after a minute: a file may just be on its way to be replaced        |
 | fenced                                 | again after a minute and a bit; the start looks whether the owner is gone |
-| something was out of reach             | again after a pause; over the limit later, when the limit allows it       |
+| something was out of reach, or full    | again after a pause; over the limit later, when the limit allows it       |
 | anything else, being told to stop, too | again after a pause; over the limit DOWN                                  |
 
 A pause doubles with each end in a row. Within any window there are at most as many restarts as the settings say; those
@@ -17,10 +17,9 @@ from dataclasses import dataclass
 
 from strandline.errors import ExitCode
 from strandline.node.settings.http_sections import NodeSettings
-from strandline.node.shard.ownership import GONE_AFTER_FENCED_MS
 
-FENCED_PAUSE_S = GONE_AFTER_FENCED_MS / 1000
-"""The other owner says every 10 s that it lives. After so long without a word it counts as gone."""
+FENCED_PAUSE_S = 60.0
+"""How long a shard is left to another owner before a start looks again whether that one is gone."""
 _FENCED_SPREAD_S = 15.0
 # Each pause is longer by up to so much of itself, so that processes that ended together don't all come back at once.
 _SPREAD = 0.25
@@ -72,7 +71,6 @@ class StartAgain:
 
     at: float
     history: RestartHistory
-    after_fencing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ def decide(
 ) -> StartAgain | StayDown:
     """What follows from an end. `chance` in [0, 1) spreads the starts."""
     if end.fenced or end.code == ExitCode.FENCED:
-        return StartAgain(end.at + FENCED_PAUSE_S + chance * _FENCED_SPREAD_S, history, after_fencing=True)
+        return StartAgain(end.at + FENCED_PAUSE_S + chance * _FENCED_SPREAD_S, history)
     if end.code == ExitCode.DATA_LOST:
         return StayDown("it is not started again before that is mended")
     if end.code == ExitCode.USAGE:

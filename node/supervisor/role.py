@@ -4,9 +4,11 @@ patience there is with it. All the rest is the same code, `keeper`.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from strandline.clock import Clock
+from strandline.disk import DiskFull
 from strandline.errors import Retryable
 from strandline.node.shard.folder_lock import is_locked
 from strandline.node.supervisor.child import Child
@@ -40,14 +42,14 @@ def _always() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """One child's part. `launch` starts a process (after a fencing, if told so) and raises `LaunchFailed`; `hear` asks
-    it within a timeout, and raises `NotHeard`; `close` lets go of the connection. `policy` changes how ends are dealt
-    with, and `remedy` says what to do about one that is down. One that works `on_demand` may end with code 0 at any
-    time, and is started only while it is wanted and `may_start`.
+    """One child's part. `launch` starts a process and raises `LaunchFailed`; `hear` asks it within a timeout, and
+    raises `NotHeard`; `close` lets go of the connection. `policy` changes how ends are dealt with, and `remedy` says
+    what to do about one that is down. One that works `on_demand` may end with code 0 at any time, and is started only
+    while it is wanted and `may_start`.
     """
 
     name: str
-    launch: Callable[[bool], Child]
+    launch: Callable[[], Child]
     hear: Callable[[float], Heard]
     close: Callable[[], None] = lambda: None
     policy: Callable[[RestartPolicy], RestartPolicy] = _as_it_is
@@ -60,13 +62,14 @@ Roles = Callable[[int], Role]
 """The role of a shard, by its number."""
 
 
-def shard_role(shard: int, launcher: Launcher, folder: Path, clock: Clock) -> Role:
-    """A shard's process."""
+def shard_role(shard: int, launcher: Launcher, folder: Path, clock: Clock, *, take: bool = False) -> Role:
+    """A shard's process. With `take` its first start takes the shard from a live owner."""
     socket = socket_path(folder, shard)
     reports = ReportClient(socket, clock)
+    starts = count()
 
-    def launch(after_fencing: bool) -> Child:
-        return launcher.shard(shard, socket, after_fencing=after_fencing)
+    def launch() -> Child:
+        return launcher.shard(shard, socket, take=take and next(starts) == 0)
 
     return Role(f"shard {shard}", launch, _hearing(reports, heard_from_shard), reports.close)
 
@@ -79,7 +82,7 @@ def front_role(launcher: Launcher, folder: Path, clock: Clock) -> Role:
     def policy(given: RestartPolicy) -> RestartPolicy:
         return replace(given, first_pause_s=_FRONT_FIRST_PAUSE_S, most_pause_s=_FRONT_MOST_PAUSE_S, gives_up=False)
 
-    return Role(FRONT, lambda _: launcher.front(socket), _hearing(reports, heard_from_process), reports.close, policy)
+    return Role(FRONT, lambda: launcher.front(socket), _hearing(reports, heard_from_process), reports.close, policy)
 
 
 def worker_role(launcher: Launcher, folder: Path, place: Path, clock: Clock) -> Role:
@@ -90,7 +93,7 @@ def worker_role(launcher: Launcher, folder: Path, place: Path, clock: Clock) -> 
     reports = ReportClient(socket, clock)
     return Role(
         WORKER,
-        lambda _: launcher.worker(socket),
+        lambda: launcher.worker(socket),
         _hearing(reports, heard_from_process),
         reports.close,
         remedy=_WORKER_REMEDY,
@@ -102,7 +105,7 @@ def worker_role(launcher: Launcher, folder: Path, place: Path, clock: Clock) -> 
 def _is_held(place: Path) -> bool:
     try:
         return is_locked(place)
-    except OSError:
+    except (OSError, DiskFull):
         # A folder that can't be used is for the worker to report.
         return False
 

@@ -9,9 +9,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+import structlog
+
+from strandline.clock import Clock
+from strandline.disk import DiskFull, is_full
 from strandline.errors import Fatal
 
 _PREFIX = "strandline-node-"
@@ -21,6 +25,11 @@ _LONGEST_PATH = 107
 _LONGEST_NAME = "shard-999999.sock"
 
 
+_LOG = structlog.get_logger(__name__)
+# How often a full disk is looked at again, and at how many of these looks it is logged: once a minute.
+_ROOM_S, _TRIES_A_WARNING = 5.0, 12
+
+
 class SocketFolderUnusable(Fatal):
     """There is no place for the shards' sockets."""
 
@@ -28,7 +37,7 @@ class SocketFolderUnusable(Fatal):
 @contextmanager
 def socket_folder(environ: Mapping[str, str], temporary: Path | None = None) -> Iterator[Path]:
     """A folder that only this user may enter: below $RUNTIME_DIRECTORY, which systemd sets, or the folder for
-    temporary files. Raises `SocketFolderUnusable`.
+    temporary files. Raises `SocketFolderUnusable` or `DiskFull`.
     """
     given = environ.get("RUNTIME_DIRECTORY", "").split(":")[0]
     base = Path(given) if given else temporary or Path(tempfile.gettempdir())
@@ -38,6 +47,8 @@ def socket_folder(environ: Mapping[str, str], temporary: Path | None = None) -> 
         if lock is not None:
             _empty(folder)
     except OSError as error:
+        if is_full(error):
+            raise DiskFull(base) from error
         raise SocketFolderUnusable(
             f"no folder for the shards' sockets can be made in {base}: {error.strerror}",
             remedy="Set TMPDIR to a folder that may be written to; under systemd see RuntimeDirectory= of the unit",
@@ -52,6 +63,22 @@ def socket_folder(environ: Mapping[str, str], temporary: Path | None = None) -> 
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+
+
+@contextmanager
+def awaited_socket_folder(environ: Mapping[str, str], clock: Clock, temporary: Path | None = None) -> Iterator[Path]:
+    """The same, and while the disk is full wait for room: the node as a whole must not fail for that."""
+    with ExitStack() as opened:
+        folder, tries = None, 0
+        while folder is None:
+            try:
+                folder = opened.enter_context(socket_folder(environ, temporary))
+            except DiskFull as error:
+                if tries % _TRIES_A_WARNING == 0:
+                    _LOG.warning("the node waits for room on a disk", error=str(error))
+                tries += 1
+                clock.sleep(_ROOM_S)
+        yield folder
 
 
 def socket_path(folder: Path, shard: int) -> Path:

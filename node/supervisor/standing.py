@@ -65,6 +65,17 @@ class ShardStanding:
         running = self.state is ProcessState.RUNNING and self.report is not None
         return running and self.report is not None and self.report.status.phase is Phase.ACTIVE
 
+    @property
+    def store_unanswered_s(self) -> float | None:
+        """For how long its store has not answered, if that is too long; None if it answers, or is not known."""
+        report = self.report if self.state is ProcessState.RUNNING else None
+        return None if report is None or report.store.is_answering else report.store.unanswered_s
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is active, and its store answers."""
+        return self.is_active and self.store_unanswered_s is None
+
 
 class NodeStanding(Protocol):
     """The shards of this node, as they stand now. Any thread may ask."""
@@ -83,4 +94,8 @@ class WholeStanding(NodeStanding, Protocol):
 
     def started_ms(self) -> int:
         """When the node was started."""
+        ...
+
+    def waits_for(self) -> str:
+        """Why its shards are not known yet; empty once they are."""
         ...

@@ -13,7 +13,7 @@ from typing import Protocol
 import structlog
 
 from strandline.clock import Clock
-from strandline.errors import Fatal, Retryable, StrandlineError
+from strandline.errors import Fatal, StrandlineError
 from strandline.node.settings.sections import Settings
 from strandline.node.supervisor.keeper import KeepingRules
 from strandline.node.supervisor.partitions import CountPartitions, count_partitions, served_shards, serves_all
@@ -25,6 +25,7 @@ _LOG = structlog.get_logger(__name__)
 _TURN_S, _STOPPING_TURN_S = 0.5, 0.05
 # How often the topic's partitions are counted again, and how soon if Kafka was out of reach when the node started.
 _COUNT_AGAIN_S, _COUNT_SOON_S = 300.0, 5.0
+_WARN_AGAIN_S = 60.0
 
 
 class NoSuchShard(Fatal):
@@ -76,7 +77,7 @@ class Supervisor:
         self._processes = processes(KeepingRules.of(settings.node))
         self._served: tuple[int, ...] = ()
         self._partitions: int | None = None
-        self._unreachable = ""
+        self._waits_for, self._warned = "", float("-inf")
         # What was asked of the thread, and what it knows: the first under the lock, the second replaced as a whole.
         self._lock, self._wake = threading.Lock(), threading.Event()
         self._asked: deque[Callable[[], None]] = deque()
@@ -94,13 +95,13 @@ class Supervisor:
 
     @property
     def waits_for(self) -> str:
-        """Why the shards are not known yet: Kafka can't be asked; empty once they are."""
-        return self._unreachable
+        """Why the shards are not known yet: Kafka can't be asked, or has no such topic; empty once they are."""
+        return self._waits_for
 
     def start(self) -> None:
         """Begin: the front at once, the shards as soon as Kafka says how many partitions there are. Does not wait. What
-        is wrong with the settings (`ListedShardMissing`, `TopicUnfit`) ends the supervisor; while Kafka is out of reach
-        it goes on asking.
+        is wrong with the settings (`ListedShardMissing`) ends the supervisor; while Kafka is out of reach, or has no
+        such topic, it goes on asking.
         """
         self._thread.start()
         self._counter.start()
@@ -136,14 +137,16 @@ class Supervisor:
 
     def reload(self, read: Settings) -> Reload:
         """Take over what can be taken over from new settings, look for new partitions, and start what is down. The
-        outcome is logged, and returned. Raises `ListedShardMissing` or `TopicUnfit`, with nothing changed. It may take
-        as long as an answer of Kafka; without one the partitions are those that were known.
+        outcome is logged, and returned. Raises `ListedShardMissing`, with nothing changed. It may take as long as an
+        answer of Kafka; without one the partitions are those that were known.
         """
         outcome = reloaded(self._settings, read)
         partitions = self._partitions
         try:
             partitions = self._count(outcome.settings)
-        except Retryable as error:
+        except StrandlineError as error:
+            if not error.passing:
+                raise
             _LOG.warning("the topic's partitions can't be counted", error=str(error))
         if partitions is not None:
             served_shards(outcome.settings, partitions)
@@ -184,7 +187,7 @@ class Supervisor:
     def _serve(self, partitions: int) -> None:
         """Serve what the settings list."""
         shards = served_shards(self._settings, partitions)
-        self._served, self._partitions, self._unreachable = shards, partitions, ""
+        self._served, self._partitions, self._waits_for = shards, partitions, ""
         self._ask(lambda: self._processes.serve(shards))
 
     def _run(self) -> None:
@@ -239,16 +242,24 @@ class Supervisor:
                 self._serve(found)
             elif found > self._partitions and serves_all(self._settings):
                 _LOG.warning("the topic has new partitions, which are served after a reload", partitions=found)
-        except Retryable as error:
-            if self._partitions is None:
-                self._unreachable = str(error)
-            _LOG.warning("the topic's partitions can't be counted", error=str(error))
         except StrandlineError as error:
-            if self._partitions is None:
+            if error.passing:
+                self._wait_for(str(error))
+            elif self._partitions is None:
                 self._failure = error
                 self._ended.set()
             else:
                 _LOG.exception("the topic can't be served")
+
+    def _wait_for(self, what: str) -> None:
+        """Kafka can't say how many partitions there are, which passes."""
+        now = self._clock.monotonic()
+        is_new = self._partitions is None and what != self._waits_for
+        if self._partitions is None:
+            self._waits_for = what
+        if is_new or now - self._warned >= _WARN_AGAIN_S:
+            self._warned = now
+            _LOG.warning("the topic's partitions can't be counted", error=what)
 
 
 def _log_outcome(outcome: Reload) -> None:

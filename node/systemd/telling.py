@@ -102,7 +102,7 @@ def _shards_text(seen: Seen) -> list[str]:
     active = sum(shard.is_active for shard in seen.shards)
     total = len(seen.shards)
     parts = [f"{active} of {total} shard{'s' if total > 1 else ''} active"]
-    others = [shard for shard in seen.shards if not shard.is_active]
+    others = [shard for shard in seen.shards if not shard.is_ready]
     parts += [
         f"shard {shard.shard} {describe(shard, seen.now_ms)[:_MOST_WORDS]}"
         for shard in sorted(others, key=_worst_first)[:_MOST_DESCRIBED]

@@ -8,11 +8,10 @@ kept as they are, and of those, too, no more than so many bytes.
 
 import json
 from bisect import bisect_left
-from collections.abc import Sequence
 
 import numpy as np
 
-from strandline.arrays import I64s, U32s, U64s
+from strandline.arrays import U32s, U64s
 from strandline.index.bucket_keys import BucketKeys
 from strandline.index.key_table import MISSING
 from strandline.index.numbering import BucketNumbering
@@ -22,6 +21,7 @@ from strandline.recovery.replay.counts import added, counts_of, counts_to_json
 from strandline.recovery.replay.faults import FaultyRecord, encode_faults
 from strandline.recovery.replay.job_result import RecordCounts
 from strandline.recovery.replay.key_codec import encode_keys, encode_summary
+from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.replay_input import JobInput, ReplayInput
 from strandline.recovery.replay.sections import pack_sections
 from strandline.recovery.replay.series_order import UnitOrder, unit_order
@@ -52,13 +52,13 @@ class Mapper:
         self._open: _JobMapping | None = None
         self._blocks: list[Block] = []
 
-    def take(self, shard: int, offsets: I64s, times: I64s, values: Sequence[bytes]) -> None:
-        """Take records with their record times in milliseconds. Those of no job of the wave are left out."""
+    def take(self, shard: int, records: RecordBatch) -> None:
+        """Take records. Those of no job of the wave are left out."""
         for job in self._given.jobs:
             if job.shard.shard == shard:
-                first, behind = np.searchsorted(offsets, (job.start, job.end)).tolist()
+                first, behind = np.searchsorted(records.offsets, (job.start, job.end)).tolist()
                 if first < behind:
-                    self._mapping_of(job).take(offsets[first:behind], times[first:behind], values[first:behind])
+                    self._mapping_of(job).take(records.part(first, behind))
 
     def made_blocks(self) -> list[Block]:
         """What the task has made by now, and need not keep: nothing, unless it had too much to keep."""
@@ -112,18 +112,18 @@ class _JobMapping:
             or self._fault_bytes >= MOST_FAULT_BYTES
         )
 
-    def take(self, offsets: I64s, times: I64s, values: Sequence[bytes]) -> None:
+    def take(self, records: RecordBatch) -> None:
         """Take records of the job's range."""
         if self._first_offset < 0:
-            self._first_offset = int(offsets[0])
-        columns = self._decoder.decode(values)
-        kept = keep_timely(columns, times, self._settings.sample_limits)
-        self._count(columns, kept, offsets, times, values)
+            self._first_offset = int(records.offsets[0])
+        columns = self._decoder.decode(records.values)
+        kept = keep_timely(columns, records.times, records.times_checked, self._settings.sample_limits)
+        self._count(columns, kept, records)
         columns = kept.columns
         if self._keys is None:
             numbers, new = self._numbering.take(columns)
         else:
-            numbers, new = self._keys.take(columns, offsets)
+            numbers, new = self._keys.take(columns, records.offsets)
             self._key_bytes += int(columns.labels_length[new].sum())
         self._dictionary.define(SeriesKeys(columns.metric[new], columns.key_high[new], columns.key_low[new]))
         self._append(columns, self._wanted(columns, numbers))
@@ -198,7 +198,8 @@ class _JobMapping:
         group: U64s = columns.metric % np.uint64(self._settings.groups)
         return np.where(np.isin(group, self._left_out), np.uint32(MISSING), numbers)
 
-    def _count(self, columns: Columns, kept: Kept, offsets: I64s, times: I64s, values: Sequence[bytes]) -> None:
+    def _count(self, columns: Columns, kept: Kept, records: RecordBatch) -> None:
+        offsets, times, values = records.offsets, records.times, records.values
         counts = counts_of(
             columns,
             records=len(values),

@@ -7,12 +7,13 @@ from itertools import islice
 
 import numpy as np
 
-from strandline.arrays import I64s
 from strandline.clock import Clock
 from strandline.recovery.replay.blocks import Block
 from strandline.recovery.replay.job_result import JobResult
+from strandline.recovery.replay.job_settings import by_settings, settings_of
 from strandline.recovery.replay.mapping import MOST_SAMPLES, Mapper
 from strandline.recovery.replay.outcome import fold_outcomes
+from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.reducing import StoreOutput, reduce_unit
 from strandline.recovery.replay.replay_input import ReplayInput, ReplaySettings, SeriesBound, waves_of
 from strandline.recovery.replay.result_codec import encode_result
@@ -20,8 +21,6 @@ from strandline.recovery.replay.sampling import sample_of, sampled_offsets
 from strandline.store.jobs import Job
 from strandline.store.protocol import Store
 
-# Offsets, record times in milliseconds and values, in order.
-RecordBatch = tuple[I64s, I64s, Sequence[bytes]]
 RecordSource = Callable[[int, int, int], Iterator[RecordBatch]]
 
 
@@ -57,16 +56,20 @@ class MemoryRunner:
         self._split = split or Split()
         self._bounds = bounds or self._sampled_bounds
 
+    def check(self, job: Job) -> None:
+        settings_of(job, self._settings)
+
     def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
         results: dict[Job, JobResult] = {}
-        for wave in waves_of(jobs):
-            results |= self._run_wave(wave)
+        waves = [(settings, wave) for settings, some in by_settings(jobs, self._settings) for wave in waves_of(some)]
+        for settings, wave in waves:
+            results |= self._run_wave(wave, settings)
             heard(len(results) / len(jobs))
         return results
 
-    def _run_wave(self, jobs: Sequence[Job]) -> dict[Job, JobResult]:
+    def _run_wave(self, jobs: Sequence[Job], settings: ReplaySettings) -> dict[Job, JobResult]:
         bounds = {job: self._bounds(job) for job in jobs}
-        given = ReplayInput.of(jobs, self._settings, now=self._clock.now_ms(), bounds=bounds)
+        given = ReplayInput.of(jobs, settings, now=self._clock.now_ms(), bounds=bounds)
         blocks: dict[int, list[Block]] = defaultdict(list)
         for shard in sorted({job.shard.shard for job in jobs}):
             mine = [job for job in jobs if job.shard.shard == shard]
@@ -79,7 +82,7 @@ class MemoryRunner:
         results = {}
         for job, told in zip(jobs, given.jobs, strict=True):
             results[job] = fold_outcomes(told, outcomes)
-            self._store.write_result(told.results, [encode_result(results[job])], told.results_expire)
+            self._store.write_result(told.results, [encode_result(results[job])], told.result_life)
         return results
 
     def _blocks(self, given: ReplayInput, shard: int, start: int, end: int) -> Iterator[Block]:
@@ -87,19 +90,34 @@ class MemoryRunner:
         while task := list(islice(records, self._split.records_a_task)):
             mapper = Mapper(given, most_samples=self._split.most_samples)
             for first in range(0, len(task), self._split.records_a_batch):
-                offsets, times, values = zip(*task[first : first + self._split.records_a_batch], strict=True)
-                mapper.take(shard, np.array(offsets, dtype=np.int64), np.array(times, dtype=np.int64), values)
+                mapper.take(shard, _batch_of(task[first : first + self._split.records_a_batch]))
             yield from mapper.blocks()
 
     def _sampled_bounds(self, job: Job) -> Sequence[SeriesBound]:
         wanted = sampled_offsets(job.start, job.end)
         values: list[bytes] = []
-        for offset, _, value in _one_by_one(self._source(job.shard.shard, job.start, job.end)):
+        for offset, _, _, value in _one_by_one(self._source(job.shard.shard, job.start, job.end)):
             if len(values) < len(wanted) and offset >= wanted[len(values)]:
                 values.append(value)
-        return sample_of(job, self._settings, values).bounds(self._settings.groups, self._settings.unit_samples)
+        settings = settings_of(job, self._settings)
+        return sample_of(job, settings, values).bounds(settings.groups, settings.unit_samples)
 
 
-def _one_by_one(batches: Iterable[RecordBatch]) -> Iterator[tuple[int, int, bytes]]:
-    for offsets, times, values in batches:
-        yield from zip(offsets.tolist(), times.tolist(), values, strict=True)
+# Offset, record time, whether the samples' times were checked, value.
+_OneRecord = tuple[int, int, bool, bytes]
+
+
+def _one_by_one(batches: Iterable[RecordBatch]) -> Iterator[_OneRecord]:
+    for batch in batches:
+        columns = (batch.offsets.tolist(), batch.times.tolist(), batch.times_checked.tolist())
+        yield from zip(*columns, batch.values, strict=True)
+
+
+def _batch_of(records: Sequence[_OneRecord]) -> RecordBatch:
+    offsets, times, times_checked, values = zip(*records, strict=True)
+    return RecordBatch(
+        np.array(offsets, dtype=np.int64),
+        np.array(times, dtype=np.int64),
+        np.array(times_checked, dtype=np.bool_),
+        values,
+    )

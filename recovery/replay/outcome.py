@@ -1,7 +1,7 @@
 """What a unit tells the one who started it, and the units of a job as its result."""
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +9,7 @@ from strandline.digest import digest
 from strandline.recovery.replay.counts import added, counts_from_json, counts_to_json
 from strandline.recovery.replay.job_result import JobResult, RecordCounts, StoredGroup
 from strandline.recovery.replay.replay_input import JobInput
+from strandline.store.late_samples import merged_late
 from strandline.store.rows import LateSamples
 from strandline.store.segment_codec import VERSION
 
@@ -48,7 +49,7 @@ class UnitOutcome:
                 [one.series, one.samples],
                 [one.least_time, one.greatest_time],
                 one.checksums.hex(),
-                [[late.hour, late.samples] for late in one.late],
+                [[late.hour, late.samples, late.hours] for late in one.late],
             ]
             for one in self.groups
         ]
@@ -85,7 +86,7 @@ def fold_outcomes(job: JobInput, outcomes: Iterable[UnitOutcome]) -> JobResult:
     return JobResult(
         groups=tuple(_stored(group, parts[group]) for group in sorted(job.groups)),
         counts=added(one.counts for one in mine),
-        data_expires=job.data_expires,
+        data_expires=job.data_life.expires,
         keys=sum(one.keys for one in mine),
         key_rows=sum(one.key_rows for one in mine),
         fault_rows=sum(one.fault_rows for one in mine),
@@ -94,9 +95,6 @@ def fold_outcomes(job: JobInput, outcomes: Iterable[UnitOutcome]) -> JobResult:
 
 def _stored(group: int, parts: Sequence[GroupPart]) -> StoredGroup:
     checksums = b"".join(part.checksums for part in parts)
-    late: Counter[int] = Counter()
-    for part in parts:
-        late.update({one.hour: one.samples for one in part.late})
     return StoredGroup(
         group=group,
         segments=len(checksums) // CHECKSUM_BYTES,
@@ -107,5 +105,5 @@ def _stored(group: int, parts: Sequence[GroupPart]) -> StoredGroup:
         # As `runs_checksum` has it.
         checksum=digest(checksums).to_bytes(16, "little"),
         codec_version=VERSION,
-        late=tuple(LateSamples(hour, samples) for hour, samples in sorted(late.items())),
+        late=merged_late(one for part in parts for one in part.late),
     )

@@ -49,10 +49,10 @@ class StoreOutput:
         self._job = job
 
     def segments(self, group: int, segments: Sequence[Segment]) -> None:
-        self._store.write_segments(self._job.segments(group), segments, self._job.data_expires)
+        self._store.write_segments(self._job.segments(group), segments, self._job.data_life)
 
     def rows(self, rows: Sequence[ResultRow]) -> None:
-        self._store.write_result(self._job.results, rows, self._job.results_expire)
+        self._store.write_result(self._job.results, rows, self._job.result_life)
 
 
 def reduce_unit(given: ReplayInput, unit: int, blocks: Iterable[Block], output: UnitOutput) -> UnitOutcome:

@@ -13,10 +13,10 @@ from itertools import pairwise
 from strandline.index.sample_limits import SampleLimits
 from strandline.recovery.replay.job_result import attempt_of
 from strandline.store.jobs import Job, JobResultOf
-from strandline.store.rows import SegmentsOf, ShardId
+from strandline.store.rows import Lifetime, SegmentsOf, ShardId
 from strandline.wire.decode import Limits
 
-# Of a result, which the node reads soon after the job is done: longer than the job itself is there.
+# A result is there for longer than its job: the node reads it once the job is done.
 RESULT_MARGIN_MS = 3_600_000
 
 
@@ -57,8 +57,8 @@ class JobInput:
     groups: frozenset[int]
     wants_keys: bool
     attempt: str
-    data_expires: int
-    results_expire: int
+    data_life: Lifetime
+    result_life: Lifetime
     bounds: tuple[SeriesBound, ...] = ()
     first_unit: int = 0
 
@@ -67,6 +67,8 @@ class JobInput:
         cls, job: Job, settings: ReplaySettings, *, now: int, bounds: Sequence[SeriesBound] = (), first_unit: int = 0
     ) -> "JobInput":
         """A job that is leased now."""
+        # A clock that is behind must not make data expire before it should: its bucket's time has passed.
+        expires = max(now, (job.bucket + 1) * settings.flush_interval) + settings.time_to_live
         return cls(
             job.shard,
             job.bucket,
@@ -75,8 +77,8 @@ class JobInput:
             job.groups,
             job.wants_keys,
             attempt_of(job),
-            now + settings.time_to_live,
-            job.expires + RESULT_MARGIN_MS,
+            Lifetime.until(expires, now),
+            Lifetime.from_present(now, job.life + RESULT_MARGIN_MS),
             tuple(bounds),
             first_unit,
         )

@@ -37,7 +37,7 @@ def encode_result(result: JobResult) -> ResultRow:
     """The row that says that a job is done."""
     text = json.dumps(
         {
-            "groups": [asdict(group) | {"checksum": group.checksum.hex()} for group in result.groups],
+            "groups": [_group_to_json(group) for group in result.groups],
             "counts": counts_to_json(result.counts),
             "data_expires": result.data_expires,
             "keys": result.keys,
@@ -129,6 +129,15 @@ def _key_row(store: Store, place: JobResultOf, seq: int, count: int, named: str)
     for row in store.result(place, KEYS, seq=seq):
         return decode_keys(row.data, count, named=named)
     raise ResultDamaged(named, f"its row {seq} of keys is missing")
+
+
+def _group_to_json(group: StoredGroup) -> dict[str, Any]:
+    late: list[dict[str, int]] = [asdict(one) for one in group.late]
+    for one in late:
+        if one["hours"] == 1:
+            # A node of the version before knows no other.
+            del one["hours"]
+    return asdict(group) | {"checksum": group.checksum.hex(), "late": late}
 
 
 def _group(found: dict[str, Any]) -> StoredGroup:

@@ -23,6 +23,10 @@ class SessionLost(Fatal):
 class JobRunner(Protocol):
     """Does jobs."""
 
+    def check(self, job: Job) -> None:
+        """Raise `JobNotExact` if a job can't be done just as its owner would."""
+        ...
+
     def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
         """Do some jobs of one dataset, each of which the caller has leased; their results.
 

@@ -3,15 +3,14 @@
 They are read one at a time. What is kept of them are the series of the group, not their samples.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from strandline.arrays import I64s, U64s
 from strandline.recovery.verification.findings import Counts, Findings, Kind, counted
-from strandline.store.group_write import late_samples
+from strandline.store.late_samples import late_samples, merged_late
 from strandline.store.protocol import Store
 from strandline.store.rows import GroupRow, LateSamples, Segment, SegmentsOf, ShardId
 from strandline.store.segment_codec import SegmentDamaged, decode_directory, decode_segment, runs_checksum
@@ -139,7 +138,7 @@ class _Sums:
     _samples: int = 0
     _least: int | None = None
     _greatest: int | None = None
-    _late: Counter[int] = field(default_factory=Counter)
+    _late: tuple[LateSamples, ...] = ()
     _misplaced: int = 0
 
     def seen(self, segment: Segment) -> None:
@@ -158,8 +157,7 @@ class _Sums:
         self._samples += decoded.samples
         self._least = decoded.least_time if self._least is None else min(self._least, decoded.least_time)
         self._greatest = decoded.greatest_time if self._greatest is None else max(self._greatest, decoded.greatest_time)
-        for late in decoded.late:
-            self._late[late.hour] += late.samples
+        self._late = merged_late((*self._late, *decoded.late))
         if self.parts and self.parts[-1].key(-1) == series.key(0):
             self._go_on(series, named)
             series = series.from_second()
@@ -208,7 +206,8 @@ class _Sums:
                 f"{counted(self._misplaced, 'series', 'series')} in the segments of group {row.group} belong to another"
                 " group by their metric",
             )
-        said_late = {late.hour: late.samples for late in row.late}
+        # A row of schema version 2 has a count for each hour.
+        said_late = merged_late(row.late)
         if self.reader.samples and said_late != self._late:
             self._add(
                 Kind.LATE_SAMPLES,
@@ -240,6 +239,6 @@ class _Sums:
         self.reader.found.add(kind, what, bucket=self.row.bucket, group=self.row.group)
 
 
-def _told(late: Mapping[int, int]) -> str:
-    hours = [f"{hour}: {samples}" for hour, samples in sorted(late.items())]
+def _told(late: Sequence[LateSamples]) -> str:
+    hours = [f"{one.hour}{f' and {one.hours - 1} more' if one.hours > 1 else ''}: {one.samples}" for one in late]
     return ", ".join(hours[:_MOST_HOURS] + ["..."] * (len(hours) > _MOST_HOURS)) or "none"

@@ -91,6 +91,8 @@ class _Verifying:
 
     def verify(self) -> Verification:
         now = self.clock.now_ms()
+        # The store may still have some of what has expired.
+        self.manifest = self.manifest.unexpired(now)
         check_manifest(self.manifest, self.layout, now, self.found)
         designated = self.layout.designated
         self._index_rows = {row.bucket: row for row in index_rows(self.manifest, designated, now)}

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+Bools = npt.NDArray[np.bool_]
 F64s = npt.NDArray[np.float64]
 I64s = npt.NDArray[np.int64]
 U32s = npt.NDArray[np.uint32]

@@ -25,6 +25,8 @@ class StrandlineError(Exception):
     """An error that a user can read: what is wrong, and a remedy where there is one."""
 
     exit_code = ExitCode.FAILED
+    passing = False
+    """Whether a new process may work later with nothing changed."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
         super().__init__(message)
@@ -37,6 +39,8 @@ class StrandlineError(Exception):
 
 class Retryable(StrandlineError):
     """The same call may work later."""
+
+    passing = True
 
 
 class Fatal(StrandlineError):

@@ -59,7 +59,7 @@ class MemoryBudget:
     def relieve(self) -> None:
         """Move pages to disk until the sum is within the limit or none is left in memory.
 
-        Raises `SpillFull` or `SpillFailed`; what could not be moved is still in memory.
+        Raises `SpillFull`, `DiskFull` or `SpillFailed`; what could not be moved is still in memory.
         """
         with self._relieving:
             while self.used > self.limit and self._spill_one():

@@ -5,7 +5,6 @@ file of its own, so that what a flush has stored leaves the disk at once. A file
 a query that took its snapshot before a flush can still read it.
 """
 
-import errno
 import gc
 import itertools
 import weakref
@@ -14,13 +13,14 @@ from pathlib import Path
 from threading import Lock
 
 from strandline.digest import digest
+from strandline.disk import DiskFull, is_full
 from strandline.errors import Fatal
 
 _SUFFIX = ".page"
 
 
 class SpillFull(Fatal):
-    """There is no room for another page: the folder's limit is reached, or the disk is full."""
+    """There is no room for another page: the folder's limit is reached."""
 
 
 class SpillFailed(Fatal):
@@ -90,11 +90,11 @@ class SpillFolder:
             for page in left:
                 page.unlink(missing_ok=True)
         except OSError as error:
-            raise self._failed(error) from error
+            raise DiskFull(self.path) if is_full(error) else self._failed(error) from error
         return len(left)
 
     def write(self, data: bytes, bucket: int, group: int) -> SpilledPage:
-        """Put a page on disk. Raises `SpillFull` or `SpillFailed`, and then leaves nothing behind."""
+        """Put a page on disk. Raises `SpillFull`, `DiskFull` or `SpillFailed`, and then leaves nothing behind."""
         with self._lock:
             used = self._settle()
             if used + len(data) > self.limit:
@@ -115,11 +115,8 @@ class SpillFolder:
             page.path.write_bytes(data)
         except OSError as error:
             remove()
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise SpillFull(
-                    f"the disk of the spill folder {self.path} is full",
-                    remedy="Make room on it, then start the shard again: nothing is lost, Kafka has the samples",
-                ) from error
+            if is_full(error):
+                raise DiskFull(self.path) from error
             raise self._failed(error) from error
         return page
 

@@ -61,8 +61,8 @@ class WriteBuffer:
 
         Row i is `series[i]` with the samples `first_sample[i]` up to, not including, `first_sample[i + 1]`; a row whose
         series is `REFUSED` is left out. Of two samples of one series and time the later one counts. Nothing of what is
-        given is kept. Raises `SpillFull` or `SpillFailed` when memory has no room and disk has none either; the samples
-        are in the buffer all the same.
+        given is kept. Raises `SpillFull`, `DiskFull` or `SpillFailed` when memory has no room and disk has none either;
+        the samples are in the buffer all the same.
         """
         self._check_open()
         contents, sealed = self._contents, False

@@ -5,16 +5,14 @@ Plain writes: nobody else writes under the same attempt, and nothing is read bef
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from strandline.clock import Clock
 from strandline.store.cassandra import statements
 from strandline.store.cassandra.expiry import seconds_to_live
 from strandline.store.cassandra.requests import Requests
 from strandline.store.cassandra.statements import Statement
 from strandline.store.cassandra.writing import Room, RowWrite, write_all
 from strandline.store.jobs import JobResultOf, ResultRow
-from strandline.store.rows import IndexBucketOf, Segment, SegmentsOf
+from strandline.store.rows import IndexBucketOf, Lifetime, Segment, SegmentsOf
 
 Values = tuple[object, ...]
 
@@ -24,14 +22,13 @@ class Blobs:
     """The three tables."""
 
     requests: Requests
-    clock: Clock
     room: Room = field(default_factory=Room)
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], expires: int) -> None:
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
         """Write segments; all are there when this returns."""
         place = _segments_place(where)
         rows = (((*place, one.first, one.seq), one.data) for one in segments)
-        self._write(f"write {_segments_named(where)}", statements.WRITE_SEGMENT, rows, expires)
+        self._write(f"write {_segments_named(where)}", statements.WRITE_SEGMENT, rows, life)
 
     def segments(self, where: SegmentsOf, *, first: bytes | None, last: bytes | None) -> Iterator[Segment]:
         """Segments in order, from the last one whose first series is below `first` on."""
@@ -43,25 +40,25 @@ class Blobs:
             pages = self.requests.pages(what, statements.SEGMENTS_BETWEEN, (*place, least, last))
         if first is not None:
             below = self.requests.pages(what, statements.SEGMENT_BELOW, (*place, first))
-            yield from (Segment(row.first, row.seq, row.data) for row in self._unexpired(below))
-        yield from (Segment(row.first, row.seq, row.data) for row in self._unexpired(pages))
+            yield from (Segment(row.first, row.seq, row.data) for page in below for row in page)
+        yield from (Segment(row.first, row.seq, row.data) for page in pages for row in page)
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], expires: int) -> int:
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
         """Write the rows of an index bucket in order; how many there were."""
         place = _index_place(where)
         numbered = (((*place, seq), data) for seq, data in enumerate(rows))
-        return self._write(f"write {_index_named(where)}", statements.WRITE_INDEX_ROW, numbered, expires)
+        return self._write(f"write {_index_named(where)}", statements.WRITE_INDEX_ROW, numbered, life)
 
     def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
         """The rows of an index bucket, in order."""
         pages = self.requests.pages(f"read {_index_named(where)}", statements.INDEX_ROWS, _index_place(where))
-        yield from (row.data for row in self._unexpired(pages))
+        yield from (row.data for page in pages for row in page)
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], expires: int) -> None:
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
         """Write rows of a job's result; all are there when this returns."""
         place = _result_place(where)
         keyed = (((*place, row.kind, row.seq), row.data) for row in rows)
-        self._write(f"write {_result_named(where)}", statements.WRITE_RESULT_ROW, keyed, expires)
+        self._write(f"write {_result_named(where)}", statements.WRITE_RESULT_ROW, keyed, life)
 
     def result(self, where: JobResultOf, kind: str, seq: int | None) -> Iterator[ResultRow]:
         """The rows of one kind, in order, or the one with this number."""
@@ -70,28 +67,16 @@ class Blobs:
         if seq is not None:
             place, statement = (*place, seq), statements.RESULT_ROW
         pages = self.requests.pages(f"read {_result_named(where)}", statement, place)
-        yield from (ResultRow(row.kind, row.seq, row.data) for row in self._unexpired(pages))
+        yield from (ResultRow(row.kind, row.seq, row.data) for page in pages for row in page)
 
-    def _write(self, what: str, statement: Statement, rows: Iterable[tuple[Values, bytes]], expires: int) -> int:
-        """Write rows, given as (place and key, value); how many there were. Nothing is written that has expired."""
-        expired = 0
-
-        def writes() -> Iterator[RowWrite]:
-            nonlocal expired
-            for key, data in rows:
-                now = self.clock.now_ms()
-                if expires <= now:
-                    expired += 1
-                    continue
-                values = (*key, expires, data, seconds_to_live(expires, now))
-                yield RowWrite(self.requests.bind(statement, values), len(data))
-
-        return write_all(self.requests, self.room, what, writes()) + expired
-
-    def _unexpired(self, pages: Iterator[list[Any]]) -> Iterator[Any]:
-        for page in pages:
-            now = self.clock.now_ms()
-            yield from (row for row in page if row.expires > now)
+    def _write(self, what: str, statement: Statement, rows: Iterable[tuple[Values, bytes]], life: Lifetime) -> int:
+        """Write rows, given as (place and key, value); how many there were."""
+        seconds = seconds_to_live(life.length)
+        writes = (
+            RowWrite(self.requests.bind(statement, (*key, life.expires, data, seconds)), len(data))
+            for key, data in rows
+        )
+        return write_all(self.requests, self.room, what, writes)
 
 
 def _segments_place(where: SegmentsOf) -> Values:

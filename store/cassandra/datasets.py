@@ -1,34 +1,83 @@
-"""Datasets: what belongs to one from its making on, whoever made it."""
+"""Datasets: what belongs to one from its making on, whoever made it.
 
-from dataclasses import dataclass
+Compare-and-sets are decided by the servers of one data centre (LOCAL_SERIAL), so that no other one need be up. Nodes
+that are connected to two would each have owners of their own. So a dataset belongs to the data centre of its first
+start, and what is connected to another one is refused. That alone is decided by all data centres, once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from strandline.store.cassandra import statements
 from strandline.store.cassandra.requests import Requests
+from strandline.store.protocol import StoreRefused
 from strandline.store.rows import DatasetShape
 
 
 @dataclass(frozen=True, slots=True)
 class Datasets:
-    """The table of datasets."""
+    """The table of datasets, for a client that is connected to `data_centre`."""
 
     requests: Requests
+    data_centre: str
+    _checked: set[str] = field(default_factory=set)
 
     def create(self, shape: DatasetShape) -> DatasetShape:
-        """Make a dataset unless there is one; the shape that is stored."""
-        values = (shape.dataset, shape.flush_interval, shape.groups, shape.key_hash, shape.partitions)
-
-        def attempt() -> DatasetShape:
-            # One that was not answered needs no other care than to be repeated: it then finds what it wrote.
-            answer = self.requests.compare_and_set(
-                f"make the dataset {shape.dataset}", statements.CREATE_DATASET, values
-            )
-            if answer.applied:
-                return shape
-            return DatasetShape(**{name: answer.found[name] for name in DatasetShape.__slots__})
-
-        return self.requests.retries.run(attempt)
+        """Make a dataset unless there is one; the shape that is stored. Raises `StoreRefused` for one of another data
+        centre.
+        """
+        # One that was not answered needs no other care than to be repeated: it then finds what it wrote.
+        found = self.requests.retries.run(lambda: self._find_or_make(shape))
+        self._check(found)
+        return _shape(found)
 
     def read(self, name: str) -> DatasetShape | None:
-        """The shape of a dataset, if it was made."""
+        """The shape of a dataset, if it was made. Raises `StoreRefused` for one of another data centre."""
+        found = self._find(name)
+        if found is None:
+            return None
+        self._check(found)
+        return _shape(found)
+
+    def check(self, name: str) -> None:
+        """Raise `StoreRefused` if a dataset is another data centre's. Asked once, for it never changes."""
+        if name not in self._checked and (found := self._find(name)) is not None:
+            self._check(found)
+
+    def _find(self, name: str) -> Mapping[str, Any] | None:
         rows = self.requests.read(f"read the dataset {name}", statements.DATASET, (name,))
-        return DatasetShape(*rows[0]) if rows else None
+        return rows[0]._asdict() if rows else None
+
+    def _find_or_make(self, shape: DatasetShape) -> Mapping[str, Any]:
+        found, name = self._find(shape.dataset), shape.dataset
+        if found is None:
+            values = (name, shape.flush_interval, shape.groups, shape.key_hash, shape.partitions, self.data_centre)
+            answer = self.requests.compare_and_set(f"make the dataset {name}", statements.CREATE_DATASET, values)
+            if answer.applied:
+                return {field: getattr(shape, field) for field in DatasetShape.__slots__} | {
+                    "data_centre": self.data_centre
+                }
+            found = answer.found
+        if found["data_centre"] is None:
+            # A node of schema version 2 made it.
+            what = f"set the data centre of the dataset {name}"
+            answer = self.requests.compare_and_set(what, statements.SET_DATA_CENTRE, (self.data_centre, name))
+            is_ours = answer.applied
+            found = {**found, "data_centre": self.data_centre if is_ours else answer.found["data_centre"]}
+        return found
+
+    def _check(self, found: Mapping[str, Any]) -> None:
+        name, theirs = found["dataset"], found["data_centre"]
+        if theirs not in (None, self.data_centre):
+            raise StoreRefused(
+                f"the owners of dataset {name!r} are decided in the data centre {theirs!r}, and this process is"
+                f" connected to {self.data_centre!r}",
+                remedy=f"Set cassandra.local_datacenter to {theirs!r}, or see docs/storage.md on how to move a dataset",
+            )
+        if theirs is not None:
+            self._checked.add(name)
+
+
+def _shape(found: Mapping[str, Any]) -> DatasetShape:
+    return DatasetShape(**{name: found[name] for name in DatasetShape.__slots__})

@@ -1,18 +1,25 @@
-"""Replay jobs: one a bucket, each change a compare-and-set."""
+"""Replay jobs: one a bucket, each change a compare-and-set.
+
+A change reads the job, compares it with the expected one, and is then made on condition of the stamp that it found. So
+rows of schema version 2, which lack some columns, are compared as any other.
+"""
 
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from strandline.clock import Clock
 from strandline.store.cassandra import statements
-from strandline.store.cassandra.conditional import Settled, settle
 from strandline.store.cassandra.expiry import seconds_to_live
 from strandline.store.cassandra.failures import Unanswered
 from strandline.store.cassandra.requests import Answer, Requests
-from strandline.store.jobs import Job, JobState
+from strandline.store.jobs import LIFE_OF_VERSION_2, Job, JobState
 from strandline.store.rows import ShardId
+
+_EXPIRES_FOR_VERSION_2: Final = 2_114_380_800_000
+"""2037-01-01: nodes of schema version 2 leave out a job whose date has passed, and make its time-to-live from the date,
+which Cassandra refuses beyond January 2038.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +35,11 @@ class Jobs:
     """The table of jobs."""
 
     requests: Requests
-    clock: Clock
 
     def read(self, shard: ShardId) -> Sequence[Job]:
-        """A shard's jobs that have not expired, in order of their buckets."""
+        """A shard's jobs, in order of their buckets."""
         rows = self.requests.read(f"read the jobs of shard {shard}", statements.JOBS, (shard.dataset, shard.shard))
-        now = self.clock.now_ms()
-        return [stored.job for stored in (_stored(shard, row) for row in rows) if stored.job.expires > now]
+        return [stored.job for row in rows if (stored := _stored(shard, row)) is not None]
 
     def add(self, job: Job) -> bool:
         """Put a job in place, unless there is one; whether it is there now as given."""
@@ -43,13 +48,9 @@ class Jobs:
         def attempt() -> bool:
             # Also after a try that was not answered: then this finds what it wrote.
             stored = self._read_one(job)
-            if stored is not None and stored.job.expires > self.clock.now_ms():
+            if stored is not None:
                 return stored.job == job
-            condition = None if stored is None else stored.stamp
-            answer = self.requests.compare_and_set(
-                _doing("add", job), statements.PUT_JOB, (*self._values(job, stamp), *_place(job), condition)
-            )
-            if not answer.applied:
+            if not self._put("add", job, stamp, None).applied:
                 raise Unanswered(f"another job was put into the place of {_named(job)}", remedy="Try again")
             return True
 
@@ -57,80 +58,74 @@ class Jobs:
 
     def replace(self, before: Job, after: Job) -> bool:
         """Put `after` in the place of `before`, if that is still as it was."""
+        if (before.shard, before.bucket) != (after.shard, after.bucket):
+            raise ValueError(f"{_named(before)} was to be replaced by {_named(after)}")
         stamp = uuid.uuid4()
 
-        def look() -> Settled[bool] | None:
+        def attempt() -> bool:
             stored = self._read_one(before)
             if stored is not None and stored.stamp == stamp:
-                return Settled(True)
-            return None if self._is_same(before, stored) else Settled(False)
+                return True  # By a try that was not answered.
+            if stored is None or _compared(stored.job) != _compared(before):
+                return False
+            if not self._put("replace", after, stamp, stored.stamp).applied:
+                raise Unanswered(f"{_named(before)} was changed while it was replaced", remedy="Try again")
+            return True
 
-        return settle(
-            self.requests.retries,
-            send=lambda: self.requests.compare_and_set(
-                _doing("replace", before),
-                statements.REPLACE_JOB,
-                (*self._values(after, stamp), *_place(before), *self._sameness(before)),
-            ),
-            answered=_applied,
-            look=look,
-        )
+        return self.requests.retries.run(attempt)
 
     def remove(self, job: Job) -> bool:
         """Take a job away, if it is still as it was. After a missed answer one that is gone counts as taken away by
         this call: it leaves nothing behind that could tell who did it, and its going gives nobody a right.
         """
+        missed = False
 
-        def look() -> Settled[bool] | None:
+        def attempt() -> bool:
+            nonlocal missed
             stored = self._read_one(job)
             if stored is None:
-                return Settled(True)
-            return None if self._is_same(job, stored) else Settled(False)
+                return missed
+            if _compared(stored.job) != _compared(job):
+                return False
+            try:
+                answer = self.requests.compare_and_set(
+                    _doing("remove", job), statements.REMOVE_JOB, (*_place(job), stored.stamp)
+                )
+            except Unanswered:
+                missed = True
+                raise
+            if not answer.applied:
+                raise Unanswered(f"{_named(job)} was changed while it was removed", remedy="Try again")
+            return True
 
-        return settle(
-            self.requests.retries,
-            send=lambda: self.requests.compare_and_set(
-                _doing("remove", job), statements.REMOVE_JOB, (*_place(job), *self._sameness(job))
-            ),
-            answered=_applied,
-            look=look,
-        )
+        return self.requests.retries.run(attempt)
 
     def _read_one(self, job: Job) -> _Stored | None:
         rows = self.requests.read_once(_doing("read", job), statements.JOB, _place(job))
         return _stored(job.shard, rows[0]) if rows else None
 
-    def _values(self, job: Job, stamp: uuid.UUID) -> tuple[object, ...]:
-        """For a statement that sets a job, up to the place that it stands in."""
-        return (
-            seconds_to_live(job.expires, self.clock.now_ms()),
+    def _put(self, what: str, job: Job, stamp: uuid.UUID, instead_of: uuid.UUID | None) -> Answer:
+        """Write a job once, if what stands there has the stamp `instead_of`, or nothing does."""
+        values = (
+            seconds_to_live(job.life),
             stamp,
             job.plan,
             job.start,
             job.end,
             job.groups,
             job.wants_keys,
-            job.expires,
+            _EXPIRES_FOR_VERSION_2,
+            job.life,
             job.state.value,
             job.epoch,
             job.worker,
             job.leased_until,
+            job.renewals,
             job.failures,
             job.reason,
+            job.settings,
         )
-
-    def _sameness(self, job: Job) -> tuple[object, ...]:
-        """For the condition that a job is still the same, and has not expired."""
-        return (*_compared(job), self.clock.now_ms())
-
-    def _is_same(self, job: Job, stored: _Stored | None) -> bool:
-        if stored is None or stored.job.expires <= self.clock.now_ms():
-            return False
-        return _compared(stored.job) == _compared(job)
-
-
-def _applied(answer: Answer) -> bool:
-    return answer.applied
+        return self.requests.compare_and_set(_doing(what, job), statements.PUT_JOB, (*values, *_place(job), instead_of))
 
 
 def _place(job: Job) -> tuple[object, ...]:
@@ -138,7 +133,7 @@ def _place(job: Job) -> tuple[object, ...]:
 
 
 def _compared(job: Job) -> tuple[object, ...]:
-    return job.plan, job.state.value, job.epoch, job.worker, job.leased_until
+    return job.plan, job.state.value, job.epoch, job.worker, job.leased_until, job.renewals
 
 
 def _named(job: Job) -> str:
@@ -149,7 +144,10 @@ def _doing(what: str, job: Job) -> str:
     return f"{what} {_named(job)}"
 
 
-def _stored(shard: ShardId, row: Any) -> _Stored:
+def _stored(shard: ShardId, row: Any) -> _Stored | None:
+    if row.stamp is None:
+        # Left over of columns that a node of schema version 2 did not write again: they may outlive the others.
+        return None
     job = Job(
         shard=shard,
         bucket=row.bucket,
@@ -158,12 +156,14 @@ def _stored(shard: ShardId, row: Any) -> _Stored:
         end=row.end_offset,
         groups=frozenset(row.groups),
         wants_keys=row.wants_keys,
-        expires=row.expires,
+        life=LIFE_OF_VERSION_2 if row.life is None else row.life,
         state=JobState(row.state),
         epoch=row.epoch,
         worker=row.worker,
         leased_until=row.leased_until,
         failures=row.failures,
         reason=row.reason,
+        renewals=row.renewals or 0,
+        settings=row.settings or "",
     )
     return _Stored(job, row.stamp)

@@ -1,16 +1,16 @@
-"""The manifest: rows that are read as of one moment, and committed by the shard's owner alone."""
+"""The manifest: read without holes however many pages it has, and committed by the shard's owner alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from cassandra.query import BoundStatement
 
-from strandline.clock import Clock
 from strandline.store.cassandra import statements
 from strandline.store.cassandra.conditional import Settled, settle
 from strandline.store.cassandra.failures import Unanswered
 from strandline.store.cassandra.manifest_rows import (
+    CUT_GROUP,
     Place,
     StoredRow,
     cut_values,
@@ -31,7 +31,9 @@ _LAST_BUCKET: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A shard's state and some of its rows, newest bucket first, as they were at one moment; expired ones too."""
+    """A shard's state and some of its rows, newest bucket first: as they were at one moment, but for group rows that
+    were added since.
+    """
 
     state: ShardState
     rows: Mapping[Place, StoredRow]
@@ -42,16 +44,14 @@ class Manifest:
     """The table of manifests."""
 
     requests: Requests
-    clock: Clock
 
     def read(self, shard: ShardId, *, first: int | None, last: int | None) -> ManifestRows | None:
-        """The unexpired rows of buckets from `first` to `last`; None without a state."""
+        """The rows of buckets from `first` to `last`; None without a state."""
         ends = (_FIRST_BUCKET if first is None else first, _LAST_BUCKET if last is None else last)
         seen = self.requests.retries.run(lambda: self._look(shard, *ends))
         if seen is None:
             return None
-        now = self.clock.now_ms()
-        rows = [stored.row for stored in seen.rows.values() if stored.row.expires > now]
+        rows = [stored.row for stored in seen.rows.values()]
         return ManifestRows(
             state=seen.state,
             cuts=tuple(row for row in rows if isinstance(row, CutRow)),
@@ -78,10 +78,10 @@ class Manifest:
 
     def _beside(self, ownership: Ownership, write: ManifestWrite) -> list[BoundStatement]:
         """What is written beside the condition."""
-        key, now = (ownership.shard.dataset, ownership.shard.shard), self.clock.now_ms()
+        key, epoch, present = (ownership.shard.dataset, ownership.shard.shard), ownership.epoch, write.present
         bind = self.requests.bind
-        beside = [bind(statements.WRITE_CUT, cut_values(key, ownership.epoch, row, now)) for row in write.cuts]
-        beside += [bind(statements.WRITE_GROUP, group_values(key, ownership.epoch, row, now)) for row in write.groups]
+        beside = [bind(statements.WRITE_CUT, cut_values(key, epoch, row, present)) for row in write.cuts]
+        beside += [bind(statements.WRITE_GROUP, group_values(key, epoch, row, present)) for row in write.groups]
         if write.topic_id is not None:
             beside.append(bind(statements.SET_TOPIC, (write.topic_id, *key)))
         return beside
@@ -98,15 +98,13 @@ class Manifest:
         seen = self._look(ownership.shard, min(buckets, default=0), max(buckets, default=0))
         if seen is None:
             raise fenced(ownership, {})
-        now = self.clock.now_ms()
-        lasting = {place: stored for place, stored in wanted.items() if stored.row.expires > now}
-        found = {place: seen.rows.get(place) for place in lasting}
+        found = {place: seen.rows.get(place) for place in wanted}
         if is_held_by(ownership, asdict(seen.state)):
-            done = found == lasting and _statics_are(seen.state, write)
+            done = found == wanted and _statics_are(seen.state, write)
             return Settled(None) if done else None
-        if lasting and found == lasting:
+        if wanted and found == wanted:
             return Settled(None)
-        if not lasting or any(stored is not None and stored.epoch > ownership.epoch for stored in found.values()):
+        if not wanted or any(stored is not None and stored.epoch > ownership.epoch for stored in found.values()):
             raise StoreUnavailable(
                 f"nobody can tell any more whether a commit to shard {ownership.shard} was applied:"
                 f" {seen.state.owner!r} has taken it since",
@@ -115,31 +113,26 @@ class Manifest:
         raise fenced(ownership, asdict(seen.state))
 
     def _look(self, shard: ShardId, first: int, last: int) -> Seen | None:
-        """What stands in some buckets. Raises `Unanswered` if it changed while it was read."""
-        rows, revisions = self._rows(shard, first, last)
-        if rows:
-            state = rows[-1]
-        else:
-            # There is no row to bring the state along. It belongs to this if nothing was written around its reading.
+        """What stands in some buckets. Raises `Unanswered` if rows were changed meanwhile, and not only added."""
+        rows = self._rows(shard, first, last)
+        if not rows:
+            # There is no row to bring the state along. Rows are only added: none after the state means none before it.
             state = self._state_row(shard)
             if state is None:
                 return None
-            rows, revisions = self._rows(shard, first, last)
-            revisions |= {state.revision, self._state_row(shard).revision}
-        if len(revisions) != 1:
+            rows = self._rows(shard, first, last)
+            if not rows:
+                return Seen(state_from(state), {})
+        if _is_changed(rows):
             raise Unanswered(f"the manifest of shard {shard} was written while it was read", remedy="Try again")
         stored = [stored_from(row) for row in rows]
-        return Seen(state_from(state), {place_of(one.row): one for one in stored})
+        # The newest state: it knows the ids in every index bucket that a row names.
+        return Seen(state_from(rows[-1]), {place_of(one.row): one for one in stored})
 
-    def _rows(self, shard: ShardId, first: int, last: int) -> tuple[list[Any], set[int]]:
-        """Rows, and which revisions of the manifest they are of: each page is of one."""
-        rows: list[Any] = []
-        revisions: set[int] = set()
+    def _rows(self, shard: ShardId, first: int, last: int) -> list[Any]:
+        """Rows, newest bucket first. Each page is of one revision."""
         values = (shard.dataset, shard.shard, first, last)
-        for page in self.requests.pages(f"read the manifest of shard {shard}", statements.MANIFEST, values):
-            rows += page
-            revisions.update(row.revision for row in page[:1])
-        return rows, revisions
+        return self.requests.read(f"read the manifest of shard {shard}", statements.MANIFEST, values)
 
     def _state_row(self, shard: ShardId) -> Any:
         rows = self.requests.read(f"read the state of shard {shard}", statements.STATE, (shard.dataset, shard.shard))
@@ -160,3 +153,20 @@ def _condition(
 def _statics_are(state: ShardState, write: ManifestWrite) -> bool:
     raised = write.next_part_id is None or state.next_part_id >= write.next_part_id
     return raised and write.topic_id in (None, state.topic_id)
+
+
+def _is_changed(rows: Sequence[Any]) -> bool:
+    """Whether rows that were read page by page are of no one moment, and can't be taken for it either.
+
+    Pages go from the newest bucket to the oldest, and an owner stores each group in the order of buckets. So the group
+    rows that were added meanwhile make no hole: whatever a group had stored before a row that was seen is seen too.
+    That does not hold for what changes rows that are there: another owner or topic, a loss that is written into cuts, a
+    rewind. New cuts lie before the first page, which is not read again.
+    """
+    first, last = rows[0], rows[-1]
+    if first.revision == last.revision:
+        return False
+    if (first.epoch, first.owner, first.topic_id) != (last.epoch, last.owner, last.topic_id):
+        return True
+    since = (row for row in rows if row.row_revision > first.revision)
+    return any(row.group == CUT_GROUP or row.superseded for row in since)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from strandline.store.cassandra.expiry import seconds_to_live
-from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples, ShardState
+from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples, RecordMark, ShardState
 
 LEFT: Final = -1
 """Stands for the time at which an owner was seen that has left."""
 
 _NOTHING_LOST: Final = -1
-_CUT_GROUP: Final = -1
+CUT_GROUP: Final = -1
+"""Stands for the group in a bucket's cut row."""
 
 Place = tuple[int, int]
 Values = tuple[object, ...]
@@ -30,10 +31,10 @@ class StoredRow:
 
 def place_of(row: CutRow | GroupRow) -> Place:
     """Where a row stands in its shard's partition: its bucket and its group."""
-    return row.bucket, row.group if isinstance(row, GroupRow) else _CUT_GROUP
+    return row.bucket, row.group if isinstance(row, GroupRow) else CUT_GROUP
 
 
-def cut_values(shard: Values, epoch: int, row: CutRow, now: int) -> Values:
+def cut_values(shard: Values, epoch: int, row: CutRow, present: int) -> Values:
     """For `WRITE_CUT`."""
     return (
         *shard,
@@ -44,11 +45,12 @@ def cut_values(shard: Values, epoch: int, row: CutRow, now: int) -> Values:
         row.end,
         _NOTHING_LOST if row.lost_to is None else row.lost_to,
         row.reset,
-        seconds_to_live(row.expires, now),
+        _mark_values(row.last),
+        seconds_to_live(row.expires - present),
     )
 
 
-def group_values(shard: Values, epoch: int, row: GroupRow, now: int) -> Values:
+def group_values(shard: Values, epoch: int, row: GroupRow, present: int) -> Values:
     """For `WRITE_GROUP`."""
     return (
         *shard,
@@ -65,10 +67,11 @@ def group_values(shard: Values, epoch: int, row: GroupRow, now: int) -> Values:
         row.data_expires,
         row.written_by,
         row.written_at,
-        [(late.hour, late.samples) for late in row.late],
+        [(late.hour, late.samples) for late in row.late if late.hours == 1],
+        [(late.hour, late.hours, late.samples) for late in row.late if late.hours > 1],
         row.superseded,
         (None, None, None) if row.index is None else (row.index.rows, row.index.checksum, row.index.attempt),
-        seconds_to_live(row.expires, now),
+        seconds_to_live(row.expires - present, margins=2),
     )
 
 
@@ -80,12 +83,13 @@ def state_from(row: Any) -> ShardState:
         seen_at=None if row.seen_at == LEFT else row.seen_at,
         topic_id=row.topic_id,
         next_part_id=row.next_part_id,
+        beats=row.beats or 0,
     )
 
 
 def stored_from(row: Any) -> StoredRow:
     """A row of `MANIFEST`."""
-    return StoredRow(_cut_from(row) if row.group == _CUT_GROUP else _group_from(row), row.written_epoch)
+    return StoredRow(_cut_from(row) if row.group == CUT_GROUP else _group_from(row), row.written_epoch)
 
 
 def _cut_from(row: Any) -> CutRow:
@@ -96,7 +100,17 @@ def _cut_from(row: Any) -> CutRow:
         expires=row.expires,
         lost_to=None if row.lost_to == _NOTHING_LOST else row.lost_to,
         reset=row.reset,
+        last=_mark_from(row.last_record),
     )
+
+
+def _mark_values(mark: RecordMark | None) -> Values:
+    return (None,) * 4 if mark is None else (mark.offset, mark.time, mark.leader_epoch, mark.checksum)
+
+
+def _mark_from(values: tuple[Any, ...] | None) -> RecordMark | None:
+    # A row of schema version 2 has no such column.
+    return None if values is None or values[0] is None else RecordMark(*values)
 
 
 def _group_from(row: Any) -> GroupRow:
@@ -117,7 +131,11 @@ def _group_from(row: Any) -> GroupRow:
         data_expires=row.data_expires,
         written_by=row.written_by,
         written_at=row.written_at,
-        late=tuple(LateSamples(hour, samples) for hour, samples in row.late),
+        late=(
+            # A row of schema version 2 has no such column. Ranges are older than the hours that are told apart.
+            *(LateSamples(hour, samples, hours) for hour, hours, samples in row.late_ranges or ()),
+            *(LateSamples(hour, samples) for hour, samples in row.late),
+        ),
         superseded=row.superseded,
         index=None if index_rows is None else IndexBucketRows(index_rows, index_checksum, index_attempt),
     )

@@ -46,10 +46,10 @@ class Owners:
 
         return self.requests.retries.run(attempt)
 
-    def touch(self, ownership: Ownership, seen_at: int | None) -> None:
-        """Say that the owner lives or has left. Raises `Fenced`."""
-        shard = ownership.shard
-        values = (LEFT if seen_at is None else seen_at, shard.dataset, shard.shard, ownership.epoch, ownership.owner)
+    def touch(self, ownership: Ownership, seen_at: int | None, beats: int) -> None:
+        """Write a heartbeat. Raises `Fenced`."""
+        shard, seen = ownership.shard, LEFT if seen_at is None else seen_at
+        values = (seen, beats, shard.dataset, shard.shard, ownership.epoch, ownership.owner)
 
         def attempt() -> None:
             answer = self.requests.compare_and_set(f"touch shard {shard}", statements.TOUCH, values)

@@ -42,6 +42,8 @@ class Requests:
         self._hosts = hosts
         self._prepared: dict[Statement, PreparedStatement] = {}
         self._closed = False
+        self.writes_answered = 0
+        """Rises with each answer to a write, time-outs included: whoever watches knows by it that writing gets on."""
 
     def close(self) -> None:
         """Close the session and its connections. Closing twice does nothing."""
@@ -104,13 +106,18 @@ class Requests:
         `failed` is given an error of a store's.
         """
 
+        def answered(result: object) -> None:
+            self.writes_answered += 1
+            done(result)
+
         def explain(error: Exception) -> None:
+            self.writes_answered += 1
             failure = explained(error, what, self._hosts)
             failure.__cause__ = error
             failed(failure)
 
         with self._explained(what):
-            self._session.execute_async(statement).add_callbacks(done, explain)
+            self._session.execute_async(statement).add_callbacks(answered, explain)
 
     def _prepare(self, statement: Statement) -> PreparedStatement:
         cql = statement.cql.replace("IN.", f'"{self._keyspace}".')
@@ -118,6 +125,8 @@ class Requests:
             prepared = self._session.prepare(cql)
         if statement.kind is Kind.CONDITIONAL:
             prepared.retry_policy = _SEND_ONCE
+        if statement.in_all_data_centres:
+            prepared.serial_consistency_level = ConsistencyLevel.SERIAL
         if statement.kind is Kind.SERIAL_READ:
             prepared.consistency_level = ConsistencyLevel.LOCAL_SERIAL
         prepared.is_idempotent = statement.kind in (Kind.PLAIN_WRITE, Kind.PLAIN_READ, Kind.SERIAL_READ)
@@ -125,8 +134,11 @@ class Requests:
         return prepared
 
     def _decided(self, what: str, statement: BoundStatement | BatchStatement) -> Answer:
-        with self._explained(what):
-            row = self._session.execute(statement).one()
+        try:
+            with self._explained(what):
+                row = self._session.execute(statement).one()
+        finally:
+            self.writes_answered += 1
         return Answer(applied=row[0], found=row._asdict())
 
     def _pages(self, what: str, statement: BoundStatement, begun: ResponseFuture | None) -> Iterator[list[Any]]:

@@ -25,50 +25,67 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement in CQL. `page` is how many rows are read at once."""
+    """A statement in CQL. `page` is how many rows are read at once. A compare-and-set is decided in the local data
+    centre, or by all of them.
+    """
 
     kind: Kind
     cql: str
     page: int = 5_000
+    in_all_data_centres: bool = False
 
 
 # Datasets and the version of the tables.
 
 CREATE_DATASET: Final = Statement(
     Kind.CONDITIONAL,
-    "INSERT INTO IN.datasets (dataset, flush_interval, groups, key_hash, partitions)"
-    " VALUES (?, ?, ?, ?, ?) IF NOT EXISTS",
+    "INSERT INTO IN.datasets (dataset, flush_interval, groups, key_hash, partitions, data_centre)"
+    " VALUES (?, ?, ?, ?, ?, ?) IF NOT EXISTS",
+    in_all_data_centres=True,
+)
+SET_DATA_CENTRE: Final = Statement(
+    Kind.CONDITIONAL,
+    "UPDATE IN.datasets SET data_centre = ? WHERE dataset = ? IF data_centre = NULL",
+    in_all_data_centres=True,
 )
 DATASET: Final = Statement(
     Kind.SERIAL_READ,
-    "SELECT dataset, flush_interval, groups, key_hash, partitions FROM IN.datasets WHERE dataset = ?",
+    "SELECT dataset, flush_interval, groups, key_hash, partitions, data_centre FROM IN.datasets WHERE dataset = ?",
 )
 CREATE_VERSION: Final = Statement(
-    Kind.CONDITIONAL, "INSERT INTO IN.schema_version (product, version) VALUES (?, ?) IF NOT EXISTS"
+    Kind.CONDITIONAL, "INSERT INTO IN.schema_version (product, version, written_version) VALUES (?, ?, ?) IF NOT EXISTS"
 )
-VERSION: Final = Statement(Kind.SERIAL_READ, "SELECT version FROM IN.schema_version WHERE product = ?")
+RAISE_VERSION: Final = Statement(
+    Kind.CONDITIONAL, "UPDATE IN.schema_version SET written_version = ? WHERE product = ? IF written_version = ?"
+)
+LEAST_VERSION: Final = Statement(Kind.SERIAL_READ, "SELECT version FROM IN.schema_version WHERE product = ?")
+VERSIONS: Final = Statement(
+    Kind.SERIAL_READ, "SELECT version, written_version FROM IN.schema_version WHERE product = ?"
+)
+
+SERVER_TIME: Final = Statement(Kind.PLAIN_READ, "SELECT toUnixTimestamp(now()) AS time FROM system.local")
 
 # The manifest. Each commit and each taking writes `epoch`, a touch does not: so the time at which it was written tells
-# which revision of the rows was read.
+# which revision of the rows was read. A row has the revision of the commit that wrote it.
 
 STATE: Final = Statement(
     Kind.SERIAL_READ,
-    "SELECT DISTINCT epoch, owner, seen_at, topic_id, next_part_id, WRITETIME(epoch) AS revision"
+    "SELECT DISTINCT epoch, owner, seen_at, beats, topic_id, next_part_id, WRITETIME(epoch) AS revision"
     " FROM IN.manifest WHERE dataset = ? AND shard = ?",
 )
 TAKE_FIRST: Final = Statement(
     Kind.CONDITIONAL,
-    "UPDATE IN.manifest SET epoch = ?, owner = ?, seen_at = ?, topic_id = ?, next_part_id = 0"
+    "UPDATE IN.manifest SET epoch = ?, owner = ?, seen_at = ?, beats = 0, topic_id = ?, next_part_id = 0"
     " WHERE dataset = ? AND shard = ? IF epoch = NULL AND owner = NULL",
 )
 TAKE: Final = Statement(
     Kind.CONDITIONAL,
-    "UPDATE IN.manifest SET epoch = ?, owner = ?, seen_at = ?"
+    "UPDATE IN.manifest SET epoch = ?, owner = ?, seen_at = ?, beats = 0"
     " WHERE dataset = ? AND shard = ? IF epoch = ? AND owner = ?",
 )
 TOUCH: Final = Statement(
     Kind.CONDITIONAL,
-    "UPDATE IN.manifest SET seen_at = ? WHERE dataset = ? AND shard = ? IF epoch = ? AND owner = ?",
+    "UPDATE IN.manifest SET seen_at = ?, beats = ? WHERE dataset = ? AND shard = ? IF epoch = ? AND owner = ?",
 )
 COMMIT: Final = Statement(
     Kind.CONDITIONAL,
@@ -85,21 +102,22 @@ SET_TOPIC: Final = Statement(
 WRITE_CUT: Final = Statement(
     Kind.BESIDE_CONDITION,
     'INSERT INTO IN.manifest (dataset, shard, bucket, "group", written_epoch, expires,'
-    " start_offset, end_offset, lost_to, reset) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
+    " start_offset, end_offset, lost_to, reset, last_record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
 )
 WRITE_GROUP: Final = Statement(
     Kind.BESIDE_CONDITION,
     'INSERT INTO IN.manifest (dataset, shard, bucket, "group", written_epoch, expires,'
     " attempt, segments, series, samples, sample_times, checksum, codec_version, data_expires, written_by,"
-    " written_at, late, superseded, index_bucket)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
+    " written_at, late, late_ranges, superseded, index_bucket)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
 )
 MANIFEST: Final = Statement(
     Kind.SERIAL_READ,
-    "SELECT epoch, owner, seen_at, topic_id, next_part_id, WRITETIME(epoch) AS revision,"
-    ' bucket, "group", written_epoch, expires, start_offset, end_offset, lost_to, reset,'
+    "SELECT epoch, owner, seen_at, beats, topic_id, next_part_id, WRITETIME(epoch) AS revision,"
+    ' bucket, "group", written_epoch, WRITETIME(written_epoch) AS row_revision, expires,'
+    " start_offset, end_offset, lost_to, reset, last_record,"
     " attempt, segments, series, samples, sample_times, checksum, codec_version, data_expires, written_by,"
-    " written_at, late, superseded, index_bucket FROM IN.manifest"
+    " written_at, late, late_ranges, superseded, index_bucket FROM IN.manifest"
     " WHERE dataset = ? AND shard = ? AND bucket >= ? AND bucket <= ?",
 )
 
@@ -112,19 +130,19 @@ WRITE_SEGMENT: Final = Statement(
 )
 SEGMENTS_FROM: Final = Statement(
     Kind.PLAIN_READ,
-    "SELECT first, seq, expires, data FROM IN.segments"
+    "SELECT first, seq, data FROM IN.segments"
     ' WHERE dataset = ? AND shard = ? AND bucket = ? AND "group" = ? AND attempt = ? AND first >= ?',
     page=64,
 )
 SEGMENTS_BETWEEN: Final = Statement(
     Kind.PLAIN_READ,
-    "SELECT first, seq, expires, data FROM IN.segments"
+    "SELECT first, seq, data FROM IN.segments"
     ' WHERE dataset = ? AND shard = ? AND bucket = ? AND "group" = ? AND attempt = ? AND first >= ? AND first <= ?',
     page=64,
 )
 SEGMENT_BELOW: Final = Statement(
     Kind.PLAIN_READ,
-    "SELECT first, seq, expires, data FROM IN.segments"
+    "SELECT first, seq, data FROM IN.segments"
     ' WHERE dataset = ? AND shard = ? AND bucket = ? AND "group" = ? AND attempt = ? AND first < ?'
     " ORDER BY first DESC, seq DESC LIMIT 1",
 )
@@ -136,7 +154,7 @@ WRITE_INDEX_ROW: Final = Statement(
 )
 INDEX_ROWS: Final = Statement(
     Kind.PLAIN_READ,
-    "SELECT seq, expires, data FROM IN.index_buckets WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ?",
+    "SELECT seq, data FROM IN.index_buckets WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ?",
     page=4,
 )
 WRITE_RESULT_ROW: Final = Statement(
@@ -146,45 +164,37 @@ WRITE_RESULT_ROW: Final = Statement(
 )
 RESULT_ROWS: Final = Statement(
     Kind.PLAIN_READ,
-    "SELECT kind, seq, expires, data FROM IN.job_results"
+    "SELECT kind, seq, data FROM IN.job_results"
     " WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ? AND kind = ?",
     page=4,
 )
 RESULT_ROW: Final = Statement(
     Kind.PLAIN_READ,
-    "SELECT kind, seq, expires, data FROM IN.job_results"
+    "SELECT kind, seq, data FROM IN.job_results"
     " WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ? AND kind = ? AND seq = ?",
 )
 
 # Jobs. None is ever inserted, only updated: so a job is there exactly as long as its values are.
+# What is compared is the stamp, which is new with each write, of a job that was read and found to be the expected one.
 
 PUT_JOB: Final = Statement(
     Kind.CONDITIONAL,
     "UPDATE IN.jobs USING TTL ? SET stamp = ?, plan = ?, start_offset = ?, end_offset = ?, groups = ?, wants_keys = ?,"
-    " expires = ?, state = ?, epoch = ?, worker = ?, leased_until = ?, failures = ?, reason = ?"
-    " WHERE dataset = ? AND shard = ? AND bucket = ? IF stamp = ?",
-)
-REPLACE_JOB: Final = Statement(
-    Kind.CONDITIONAL,
-    "UPDATE IN.jobs USING TTL ? SET stamp = ?, plan = ?, start_offset = ?, end_offset = ?, groups = ?, wants_keys = ?,"
-    " expires = ?, state = ?, epoch = ?, worker = ?, leased_until = ?, failures = ?, reason = ?"
-    " WHERE dataset = ? AND shard = ? AND bucket = ?"
-    " IF plan = ? AND state = ? AND epoch = ? AND worker = ? AND leased_until = ? AND expires > ?",
+    " expires = ?, life = ?, state = ?, epoch = ?, worker = ?, leased_until = ?, renewals = ?, failures = ?,"
+    " reason = ?, settings = ? WHERE dataset = ? AND shard = ? AND bucket = ? IF stamp = ?",
 )
 REMOVE_JOB: Final = Statement(
-    Kind.CONDITIONAL,
-    "DELETE FROM IN.jobs WHERE dataset = ? AND shard = ? AND bucket = ?"
-    " IF plan = ? AND state = ? AND epoch = ? AND worker = ? AND leased_until = ? AND expires > ?",
+    Kind.CONDITIONAL, "DELETE FROM IN.jobs WHERE dataset = ? AND shard = ? AND bucket = ? IF stamp = ?"
 )
 JOBS: Final = Statement(
     Kind.SERIAL_READ,
-    "SELECT bucket, stamp, plan, start_offset, end_offset, groups, wants_keys, expires, state, epoch, worker,"
-    " leased_until, failures, reason FROM IN.jobs WHERE dataset = ? AND shard = ?",
+    "SELECT bucket, stamp, plan, start_offset, end_offset, groups, wants_keys, life, state, epoch, worker,"
+    " leased_until, renewals, failures, reason, settings FROM IN.jobs WHERE dataset = ? AND shard = ?",
 )
 JOB: Final = Statement(
     Kind.SERIAL_READ,
-    "SELECT bucket, stamp, plan, start_offset, end_offset, groups, wants_keys, expires, state, epoch, worker,"
-    " leased_until, failures, reason FROM IN.jobs WHERE dataset = ? AND shard = ? AND bucket = ?",
+    "SELECT bucket, stamp, plan, start_offset, end_offset, groups, wants_keys, life, state, epoch, worker,"
+    " leased_until, renewals, failures, reason, settings FROM IN.jobs WHERE dataset = ? AND shard = ? AND bucket = ?",
 )
 
 ALL: Final = tuple(value for value in list(globals().values()) if isinstance(value, Statement))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from cassandra.cluster import Session
 
 from strandline.clock import Clock
+from strandline.store.cassandra import statements
 from strandline.store.cassandra.blobs import Blobs
 from strandline.store.cassandra.datasets import Datasets
 from strandline.store.cassandra.jobs import Jobs
@@ -18,6 +19,7 @@ from strandline.store.jobs import Job, JobResultOf, ResultRow
 from strandline.store.rows import (
     DatasetShape,
     IndexBucketOf,
+    Lifetime,
     ManifestRows,
     ManifestWrite,
     Ownership,
@@ -31,17 +33,27 @@ from strandline.store.rows import (
 class CassandraStore:
     """A `Store` in one keyspace of a cluster."""
 
-    def __init__(self, requests: Requests, clock: Clock) -> None:
-        """Every statement must be prepared."""
+    def __init__(self, requests: Requests, data_centre: str) -> None:
+        """Every statement must be prepared. `data_centre` is the one that the servers asked are in."""
         self._requests = requests
-        self._datasets = Datasets(requests)
+        self._datasets = Datasets(requests, data_centre)
         self._owners = Owners(requests)
-        self._manifest = Manifest(requests, clock)
-        self._blobs = Blobs(requests, clock)
-        self._jobs = Jobs(requests, clock)
+        self._manifest = Manifest(requests)
+        self._blobs = Blobs(requests)
+        self._jobs = Jobs(requests)
+
+    @property
+    def writes_answered(self) -> int:
+        """Rises with each answer to a write, time-outs included. Any thread may ask."""
+        return self._requests.writes_answered
 
     def close(self) -> None:
         self._requests.close()
+
+    def server_time(self) -> int | None:
+        # To any server: which one answers changes from call to call.
+        (row,) = self._requests.read("read a server's clock", statements.SERVER_TIME, ())
+        return int(row.time)
 
     def create_dataset(self, shape: DatasetShape) -> DatasetShape:
         return self._datasets.create(shape)
@@ -55,10 +67,11 @@ class CassandraStore:
     def take(
         self, shard: ShardId, owner: str, after: ShardState | None, *, now: int, topic_id: str
     ) -> Ownership | None:
+        self._datasets.check(shard.dataset)
         return self._owners.take(shard, owner, after, now=now, topic_id=topic_id)
 
-    def touch(self, ownership: Ownership, seen_at: int | None) -> None:
-        self._owners.touch(ownership, seen_at)
+    def touch(self, ownership: Ownership, seen_at: int | None, beats: int) -> None:
+        self._owners.touch(ownership, seen_at, beats)
 
     def manifest(self, shard: ShardId, *, first: int | None = None, last: int | None = None) -> ManifestRows | None:
         return self._manifest.read(shard, first=first, last=last)
@@ -66,34 +79,37 @@ class CassandraStore:
     def commit(self, ownership: Ownership, write: ManifestWrite) -> None:
         self._manifest.commit(ownership, write)
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], expires: int) -> None:
-        self._blobs.write_segments(where, segments, expires)
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
+        self._blobs.write_segments(where, segments, life)
 
     def segments(
         self, where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
     ) -> Iterator[Segment]:
         return self._blobs.segments(where, first=first, last=last)
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], expires: int) -> int:
-        return self._blobs.write_index_bucket(where, rows, expires)
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
+        return self._blobs.write_index_bucket(where, rows, life)
 
     def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
         return self._blobs.index_bucket(where)
 
     def add_job(self, job: Job) -> bool:
+        self._datasets.check(job.shard.dataset)
         return self._jobs.add(job)
 
     def jobs(self, shard: ShardId) -> Sequence[Job]:
         return self._jobs.read(shard)
 
     def replace_job(self, before: Job, after: Job) -> bool:
+        self._datasets.check(before.shard.dataset)
         return self._jobs.replace(before, after)
 
     def remove_job(self, job: Job) -> bool:
+        self._datasets.check(job.shard.dataset)
         return self._jobs.remove(job)
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], expires: int) -> None:
-        self._blobs.write_result(where, rows, expires)
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
+        self._blobs.write_result(where, rows, life)
 
     def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
         return self._blobs.result(where, kind, seq)
@@ -137,4 +153,4 @@ def store_over(
         create_keyspace(session, keyspace, hosts, retries, copies=copies)
     requests = Requests(session, keyspace, hosts, retries)
     ensure_schema(session, keyspace, hosts, requests)
-    return CassandraStore(requests, clock)
+    return CassandraStore(requests, connection.local_datacenter)

@@ -9,9 +9,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
-from strandline.clock import Clock
 from strandline.store.sqlite.connections import Connections
-from strandline.store.sqlite.expiry import delete_expired
+from strandline.store.sqlite.expiry import Expiry
 
 _PORTION_BYTES: Final = 8 * 2**20
 
@@ -31,21 +30,21 @@ INSERT_RESULT: Final = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
-# These take a place, a key, bounds of their own if they have some, and now. They give key and value of the rows at that
+# These take a place, a key, and bounds of their own if they have some. They give key and value of the rows at that
 # place behind that key, in order.
 _SEGMENTS_BEHIND: Final = (
     "SELECT first, seq, data FROM segments WHERE dataset = ? AND shard = ? AND bucket = ? AND flush_group = ?"
     " AND attempt = ? AND (first, seq) > (?, ?)"
 )
-SELECT_SEGMENTS: Final = _SEGMENTS_BEHIND + " AND expires > ? ORDER BY first, seq"
-SELECT_SEGMENTS_UP_TO: Final = _SEGMENTS_BEHIND + " AND first <= ? AND expires > ? ORDER BY first, seq"
+SELECT_SEGMENTS: Final = _SEGMENTS_BEHIND + " ORDER BY first, seq"
+SELECT_SEGMENTS_UP_TO: Final = _SEGMENTS_BEHIND + " AND first <= ? ORDER BY first, seq"
 SELECT_INDEX_ROWS: Final = (
     "SELECT seq, data FROM index_buckets WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ?"
-    " AND seq > ? AND expires > ? ORDER BY seq"
+    " AND seq > ? ORDER BY seq"
 )
 SELECT_RESULTS: Final = (
     "SELECT seq, data FROM job_results WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ? AND kind = ?"
-    " AND seq > ? AND seq <= ? AND expires > ? ORDER BY seq"
+    " AND seq > ? AND seq <= ? ORDER BY seq"
 )
 
 # Keys that come before every other.
@@ -55,7 +54,7 @@ LAST_ROW: Final = 2**31 - 1
 
 _LAST_SEGMENT_BELOW: Final = (
     "SELECT first, seq FROM segments WHERE dataset = ? AND shard = ? AND bucket = ? AND flush_group = ?"
-    " AND attempt = ? AND first < ? AND expires > ? ORDER BY first DESC, seq DESC LIMIT 1"
+    " AND attempt = ? AND first < ? ORDER BY first DESC, seq DESC LIMIT 1"
 )
 
 
@@ -64,7 +63,7 @@ class Blobs:
     """The large values in one file."""
 
     connections: Connections
-    clock: Clock
+    expiry: Expiry
 
     def write(self, insert: str, place: Values, rows: Iterable[Values], expires: int) -> int:
         """Write rows, given as (key ..., value); how many there were."""
@@ -73,7 +72,7 @@ class Blobs:
             values = [(*place, *key, expires, value) for *key, value in portion]
             with self.connections.writing() as connection:
                 connection.executemany(insert, values)
-                delete_expired(connection, self.clock.now_ms(), written=len(values))
+                self.expiry.delete_some(connection, written=len(values))
             written += len(values)
         return written
 
@@ -81,7 +80,7 @@ class Blobs:
         """Rows as (key ..., value), from behind a key on."""
         while True:
             with self.connections.reading() as connection:
-                parameters = (*place, *behind, *bounds, self.clock.now_ms())
+                parameters = (*place, *behind, *bounds)
                 # Closed at once: a statement that is not read to its end would hold the snapshot.
                 with closing(connection.execute(select, parameters)) as rows:
                     portion = next(_portions(rows), [])
@@ -96,7 +95,7 @@ class Blobs:
         They begin with the last row whose own first series is below it.
         """
         with self.connections.reading() as connection:
-            row = connection.execute(_LAST_SEGMENT_BELOW, (*place, first, self.clock.now_ms())).fetchone()
+            row = connection.execute(_LAST_SEGMENT_BELOW, (*place, first)).fetchone()
         return BEFORE_SEGMENTS if row is None else (row[0], row[1] - 1)
 
 

@@ -1,30 +1,53 @@
-"""Expired rows are deleted by those who write: a few at a time, so that no write waits long for it."""
+"""Expired rows are deleted by those who write: a few at a time, so that no write waits long for it.
+
+A row has expired once the clock has passed its date in two looks a minute apart. Cuts go before group rows, and both
+with the oldest bucket first: a cut without its group's rows would look like a hole.
+"""
 
 import sqlite3
+from dataclasses import dataclass, field
 from typing import Final
+
+from strandline.clock import Clock
+from strandline.store.settled_time import SettledTime
 
 # For every row that is written, so many may be deleted: more than one, so that deleting keeps up with writing.
 _DELETED_PER_WRITTEN: Final = 2
 # A write of one row deletes as many as this.
 _DELETED_AT_LEAST: Final = 8
 
-_DELETES: Final = (
-    "DELETE FROM segments WHERE rowid IN (SELECT rowid FROM segments WHERE expires <= ? LIMIT ?)",
-    "DELETE FROM index_buckets WHERE rowid IN (SELECT rowid FROM index_buckets WHERE expires <= ? LIMIT ?)",
-    "DELETE FROM job_results WHERE rowid IN (SELECT rowid FROM job_results WHERE expires <= ? LIMIT ?)",
-    "DELETE FROM flush_groups WHERE rowid IN (SELECT rowid FROM flush_groups WHERE expires <= ? LIMIT ?)",
-    "DELETE FROM cuts WHERE rowid IN (SELECT rowid FROM cuts WHERE expires <= ? LIMIT ?)",
-    "DELETE FROM jobs WHERE rowid IN (SELECT rowid FROM jobs WHERE expires <= ? LIMIT ?)",
+_OLDEST_BUCKET_FIRST: Final = " ORDER BY expires, bucket"
+_TABLES: Final = (
+    ("cuts", _OLDEST_BUCKET_FIRST),
+    ("flush_groups", _OLDEST_BUCKET_FIRST),
+    ("segments", ""),
+    ("index_buckets", ""),
+    ("job_results", ""),
+    ("jobs", ""),
+)
+_DELETES: Final = tuple(
+    f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE expires <= ?{order} LIMIT ?)"  # noqa: S608
+    for table, order in _TABLES
 )
 
 
-def delete_expired(connection: sqlite3.Connection, now: int, *, written: int) -> None:
-    """Delete some rows that have expired by `now`, within the transaction that writes `written` rows.
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """Deletes by a clock. Its methods are called by whoever writes, and so by one thread at a time."""
 
-    The space that they leave is used again; the file does not shrink.
-    """
-    allowed = max(_DELETED_AT_LEAST, _DELETED_PER_WRITTEN * written)
-    for delete in _DELETES:
-        allowed -= connection.execute(delete, (now, allowed)).rowcount
-        if allowed == 0:
+    clock: Clock
+    settled: SettledTime = field(default_factory=SettledTime)
+
+    def delete_some(self, connection: sqlite3.Connection, *, written: int) -> None:
+        """Delete some rows that have expired, within the transaction that writes `written` rows.
+
+        The space that they leave is used again; the file does not shrink.
+        """
+        passed = self.settled.look(self.clock.now_ms(), self.clock.monotonic())
+        if passed is None:
             return
+        allowed = max(_DELETED_AT_LEAST, _DELETED_PER_WRITTEN * written)
+        for delete in _DELETES:
+            allowed -= connection.execute(delete, (passed, allowed)).rowcount
+            if allowed == 0:
+                return

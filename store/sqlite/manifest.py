@@ -14,6 +14,7 @@ from strandline.store.rows import (
     ManifestRows,
     ManifestWrite,
     Ownership,
+    RecordMark,
     ShardId,
     ShardState,
 )
@@ -45,7 +46,7 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> DatasetShape | No
 def read_state(connection: sqlite3.Connection, shard: ShardId) -> ShardState | None:
     """Who owns a shard; None for one that nobody has ever taken."""
     row = connection.execute(
-        "SELECT epoch, owner, seen_at, topic_id, next_part_id FROM shards WHERE dataset = ? AND shard = ?",
+        "SELECT epoch, owner, seen_at, topic_id, next_part_id, beats FROM shards WHERE dataset = ? AND shard = ?",
         (shard.dataset, shard.shard),
     ).fetchone()
     return None if row is None else ShardState(*row)
@@ -60,20 +61,20 @@ def take(
         return None
     epoch = 1 if state is None else state.epoch + 1
     connection.execute(
-        "INSERT INTO shards (dataset, shard, epoch, owner, seen_at, topic_id, next_part_id)"
-        " VALUES (?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE"
-        " SET epoch = excluded.epoch, owner = excluded.owner, seen_at = excluded.seen_at",
+        "INSERT INTO shards (dataset, shard, epoch, owner, seen_at, topic_id, next_part_id, beats)"
+        " VALUES (?, ?, ?, ?, ?, ?, 0, 0) ON CONFLICT DO UPDATE"
+        " SET epoch = excluded.epoch, owner = excluded.owner, seen_at = excluded.seen_at, beats = 0",
         (shard.dataset, shard.shard, epoch, owner, now, topic_id),
     )
     return Ownership(shard, epoch, owner)
 
 
-def touch(connection: sqlite3.Connection, ownership: Ownership, seen_at: int | None) -> None:
-    """Say that the owner lives or has left. Raises `Fenced`."""
+def touch(connection: sqlite3.Connection, ownership: Ownership, seen_at: int | None, beats: int) -> None:
+    """Write a heartbeat. Raises `Fenced`."""
     _check_owner(connection, ownership)
     connection.execute(
-        "UPDATE shards SET seen_at = ? WHERE dataset = ? AND shard = ?",
-        (seen_at, ownership.shard.dataset, ownership.shard.shard),
+        "UPDATE shards SET seen_at = ?, beats = ? WHERE dataset = ? AND shard = ?",
+        (seen_at, beats, ownership.shard.dataset, ownership.shard.shard),
     )
 
 
@@ -82,15 +83,15 @@ def commit(connection: sqlite3.Connection, ownership: Ownership, write: Manifest
     _check_owner(connection, ownership)
     shard = (ownership.shard.dataset, ownership.shard.shard)
     connection.executemany(
-        "INSERT OR REPLACE INTO cuts (dataset, shard, bucket, start_offset, end_offset, expires, lost_to, reset)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [(*shard, row.bucket, row.start, row.end, row.expires, row.lost_to, row.reset) for row in write.cuts],
+        "INSERT OR REPLACE INTO cuts (dataset, shard, bucket, start_offset, end_offset, expires, lost_to, reset,"
+        " last_offset, last_time, last_leader_epoch, last_checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(*shard, *_cut_values(row)) for row in write.cuts],
     )
     connection.executemany(
         "INSERT OR REPLACE INTO flush_groups (dataset, shard, bucket, flush_group, attempt, segments, series, samples,"
         " least_time, greatest_time, checksum, codec_version, expires, data_expires, written_by, written_at, late,"
-        " superseded, index_rows, index_checksum, index_attempt)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " late_ranges, superseded, index_rows, index_checksum, index_attempt)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [(*shard, *_group_values(row)) for row in write.groups],
     )
     connection.execute(
@@ -101,9 +102,9 @@ def commit(connection: sqlite3.Connection, ownership: Ownership, write: Manifest
 
 
 def read_manifest(
-    connection: sqlite3.Connection, shard: ShardId, *, first: int | None, last: int | None, now: int
+    connection: sqlite3.Connection, shard: ShardId, *, first: int | None, last: int | None
 ) -> ManifestRows | None:
-    """The rows that have not expired by `now`, of buckets from `first` to `last`; None without a state."""
+    """The rows of buckets from `first` to `last`; None without a state."""
     state = read_state(connection, shard)
     if state is None:
         return None
@@ -112,17 +113,16 @@ def read_manifest(
         shard.shard,
         _FIRST_BUCKET if first is None else first,
         _LAST_BUCKET if last is None else last,
-        now,
     )
     cuts = connection.execute(
-        "SELECT bucket, start_offset, end_offset, expires, lost_to, reset FROM cuts"
-        " WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ? AND expires > ? ORDER BY bucket DESC",
+        "SELECT bucket, start_offset, end_offset, expires, lost_to, reset, last_offset, last_time, last_leader_epoch,"
+        " last_checksum FROM cuts WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ? ORDER BY bucket DESC",
         wanted,
     )
     groups = connection.execute(
         "SELECT bucket, flush_group, attempt, segments, series, samples, least_time, greatest_time, checksum,"
-        " codec_version, expires, data_expires, written_by, written_at, late, superseded, index_rows, index_checksum,"
-        " index_attempt FROM flush_groups WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ? AND expires > ?"
+        " codec_version, expires, data_expires, written_by, written_at, late, late_ranges, superseded, index_rows,"
+        " index_checksum, index_attempt FROM flush_groups WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ?"
         " ORDER BY bucket DESC, flush_group",
         wanted,
     )
@@ -145,9 +145,17 @@ def _check_owner(connection: sqlite3.Connection, ownership: Ownership) -> None:
 
 
 def _cut(*values: Any) -> CutRow:
-    *plain, reset = values
-    fields: tuple[Any, ...] = (*plain, bool(reset))
+    *plain, reset, offset, time, leader_epoch, checksum = values
+    last = None if offset is None else RecordMark(offset, time, leader_epoch, checksum)
+    fields: tuple[Any, ...] = (*plain, bool(reset), last)
     return CutRow(*fields)
+
+
+def _cut_values(row: CutRow) -> tuple[object, ...]:
+    last: tuple[int | None, ...] = (None,) * 4
+    if row.last is not None:
+        last = (row.last.offset, row.last.time, row.last.leader_epoch, row.last.checksum)
+    return (row.bucket, row.start, row.end, row.expires, row.lost_to, row.reset, *last)
 
 
 def _group_values(row: GroupRow) -> tuple[object, ...]:
@@ -166,7 +174,8 @@ def _group_values(row: GroupRow) -> tuple[object, ...]:
         row.data_expires,
         row.written_by,
         row.written_at,
-        json.dumps([(late.hour, late.samples) for late in row.late]),
+        json.dumps([(late.hour, late.samples) for late in row.late if late.hours == 1]),
+        json.dumps([(late.hour, late.hours, late.samples) for late in row.late if late.hours > 1]),
         row.superseded,
         None if row.index is None else row.index.rows,
         None if row.index is None else row.index.checksum,
@@ -175,10 +184,14 @@ def _group_values(row: GroupRow) -> tuple[object, ...]:
 
 
 def _group(*values: Any) -> GroupRow:
-    *plain, late, superseded, index_rows, index_checksum, index_attempt = values
+    *plain, late, late_ranges, superseded, index_rows, index_checksum, index_attempt = values
     fields: tuple[Any, ...] = (
         *plain,
-        tuple(LateSamples(hour, samples) for hour, samples in json.loads(late)),
+        (
+            # Ranges are older than the hours that are told apart.
+            *(LateSamples(hour, samples, hours) for hour, hours, samples in json.loads(late_ranges)),
+            *(LateSamples(hour, samples) for hour, samples in json.loads(late)),
+        ),
         bool(superseded),
         None if index_rows is None else IndexBucketRows(index_rows, index_checksum, index_attempt),
     )

@@ -1,5 +1,10 @@
 """The tables of the file, and the marks by which it is known.
 
+A file of version 2 is brought up to version 3 when it is opened, in one transaction: what is added are columns with a
+default, and processes of version 2 that have the file open need not know them. They take a file whose `user_version` is
+their own and no other, so that stays, as the least version that can work with the file; the version that the tables
+have stands in a table.
+
 Tables whose rows expire have an index over `expires`, by which those are found and deleted. Beside a large value it
 stands first: SQLite reads a row from its beginning, and the many pages of a value only if they are wanted.
 """
@@ -8,12 +13,16 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
+from strandline.store.jobs import LIFE_OF_VERSION_2
 from strandline.store.protocol import StoreRefused
 
 # "Strl", in the place where SQLite keeps a mark of whose file it is.
 APPLICATION_ID: Final = 0x5374726C
-VERSION: Final = 2
+VERSION: Final = 3
+LEAST_VERSION: Final = 2
+"""The least version that can work with a file of `VERSION`, and that can be brought up to it."""
 
+# As version 2 made them; what came later follows below.
 _TABLES: Final = (
     """
     CREATE TABLE datasets (
@@ -143,31 +152,66 @@ _TABLES: Final = (
 )
 
 
-def ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables in a file that has none, within the caller's transaction.
+# Table, column, and its kind: those of version 3.
+_ADDED: Final = (
+    ("shards", "beats", "INTEGER NOT NULL DEFAULT 0"),
+    ("cuts", "last_offset", "INTEGER"),
+    ("cuts", "last_time", "INTEGER"),
+    ("cuts", "last_leader_epoch", "INTEGER"),
+    ("cuts", "last_checksum", "INTEGER"),
+    ("flush_groups", "late_ranges", "TEXT NOT NULL DEFAULT '[]'"),  # JSON: [[first hour, hours, samples], ...]
+    ("jobs", "life", f"INTEGER NOT NULL DEFAULT {LIFE_OF_VERSION_2}"),
+    ("jobs", "renewals", "INTEGER NOT NULL DEFAULT 0"),
+    ("jobs", "settings", "TEXT NOT NULL DEFAULT ''"),
+)
 
-    Raises `StoreRefused` for a file that something else made, or a version of ours that this one does not know.
+
+def ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables in a file that has none, and add what those of an older version lack, within the caller's
+    transaction.
+
+    Raises `StoreRefused` for a file that something else made, or a version of ours that this one can't work with.
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (least,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if (application, version, tables) == (0, 0, 0):
+    if (application, least, tables) == (0, 0, 0):
         for statement in _TABLES:
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute(f"PRAGMA user_version = {LEAST_VERSION}")
     elif application != APPLICATION_ID:
         raise StoreRefused(
             f"{path} is a SQLite file, but not a Strandline store (its application id is {application})",
             remedy="Give the store a file of its own, or none to make one",
         )
-    elif version > VERSION:
+    elif least > VERSION:
         raise StoreRefused(
-            f"the store {path} has schema version {version}, and this Strandline knows versions up to {VERSION}",
-            remedy="Use the Strandline that wrote it, or a newer one",
+            f"the store {path} needs at least schema version {least}, and this Strandline has version {VERSION}",
+            remedy="Use the Strandline that migrated it, or a newer one",
         )
-    elif version < VERSION:
+    elif least < LEAST_VERSION:
         raise StoreRefused(
-            f"the store {path} has schema version {version}, which no released Strandline has written",
+            f"the store {path} has schema version {least}, which no released Strandline has written",
             remedy="Start with a new file",
         )
+    if written_version(connection) < VERSION:
+        _migrate(connection)
+
+
+def written_version(connection: sqlite3.Connection) -> int:
+    """The version that the tables of a file have."""
+    is_noted = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").fetchone()
+    if is_noted is None:
+        return LEAST_VERSION
+    (version,) = connection.execute("SELECT written_version FROM schema_version").fetchone()
+    return int(version)
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    for table, column, kind in _ADDED:
+        if column not in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+    connection.execute("CREATE TABLE IF NOT EXISTS schema_version (written_version INTEGER NOT NULL) STRICT")
+    connection.execute("DELETE FROM schema_version")
+    connection.execute("INSERT INTO schema_version VALUES (?)", (VERSION,))

@@ -1,5 +1,6 @@
 """The store in a SQLite file, as the protocol has it. Each method is one transaction, or a series of short ones."""
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from strandline.store.protocol import Store
 from strandline.store.rows import (
     DatasetShape,
     IndexBucketOf,
+    Lifetime,
     ManifestRows,
     ManifestWrite,
     Ownership,
@@ -19,7 +21,7 @@ from strandline.store.rows import (
 )
 from strandline.store.sqlite import blobs, jobs, manifest
 from strandline.store.sqlite.connections import Connections
-from strandline.store.sqlite.expiry import delete_expired
+from strandline.store.sqlite.expiry import Expiry
 
 DEFAULT_BUSY_TIMEOUT = 30.0
 
@@ -27,9 +29,9 @@ DEFAULT_BUSY_TIMEOUT = 30.0
 def open_sqlite_store(path: Path, clock: Clock, *, busy_timeout: float = DEFAULT_BUSY_TIMEOUT) -> Store:
     """The store in the file at `path`, which is made if it is not there; its folder must be.
 
-    `clock` decides what has expired. A call waits up to `busy_timeout` seconds for other writers, in this process and
-    in others, and then raises `StoreUnavailable`. Raises `StoreRefused` for a file that is not a store, or that a newer
-    version wrote.
+    `clock` decides what has expired, in two looks a minute apart. A call waits up to `busy_timeout` seconds for other
+    writers, in this process and in others, and then raises `StoreUnavailable`. Raises `StoreRefused` for a file that is
+    not a store, or that a newer version wrote.
     """
     return SqliteStore(Connections(path, busy_timeout=busy_timeout), clock)
 
@@ -39,11 +41,14 @@ class SqliteStore:
 
     def __init__(self, connections: Connections, clock: Clock) -> None:
         self._connections = connections
-        self._clock = clock
-        self._blobs = blobs.Blobs(connections, clock)
+        self._expiry = Expiry(clock)
+        self._blobs = blobs.Blobs(connections, self._expiry)
 
     def close(self) -> None:
         self._connections.close()
+
+    def server_time(self) -> int | None:
+        return None
 
     def create_dataset(self, shape: DatasetShape) -> DatasetShape:
         with self._connections.writing() as connection:
@@ -63,22 +68,22 @@ class SqliteStore:
         with self._connections.writing() as connection:
             return manifest.take(connection, shard, owner, after, now=now, topic_id=topic_id)
 
-    def touch(self, ownership: Ownership, seen_at: int | None) -> None:
+    def touch(self, ownership: Ownership, seen_at: int | None, beats: int) -> None:
         with self._connections.writing() as connection:
-            manifest.touch(connection, ownership, seen_at)
+            manifest.touch(connection, ownership, seen_at, beats)
 
     def manifest(self, shard: ShardId, *, first: int | None = None, last: int | None = None) -> ManifestRows | None:
         with self._connections.reading() as connection:
-            return manifest.read_manifest(connection, shard, first=first, last=last, now=self._clock.now_ms())
+            return manifest.read_manifest(connection, shard, first=first, last=last)
 
     def commit(self, ownership: Ownership, write: ManifestWrite) -> None:
         with self._connections.writing() as connection:
             manifest.commit(connection, ownership, write)
-            delete_expired(connection, self._clock.now_ms(), written=len(write.cuts) + len(write.groups))
+            self._expiry.delete_some(connection, written=len(write.cuts) + len(write.groups))
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], expires: int) -> None:
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
         rows = ((segment.first, segment.seq, segment.data) for segment in segments)
-        self._blobs.write(blobs.INSERT_SEGMENT, _segments_place(where), rows, expires)
+        self._blobs.write(blobs.INSERT_SEGMENT, _segments_place(where), rows, life.expires)
 
     def segments(
         self, where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
@@ -92,29 +97,29 @@ class SqliteStore:
         for key, seq, data in rows:
             yield Segment(key, seq, data)
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], expires: int) -> int:
-        return self._blobs.write(blobs.INSERT_INDEX_ROW, _attempt_place(where), enumerate(rows), expires)
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
+        return self._blobs.write(blobs.INSERT_INDEX_ROW, _attempt_place(where), enumerate(rows), life.expires)
 
     def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
         for _, data in self._blobs.read(blobs.SELECT_INDEX_ROWS, _attempt_place(where), blobs.BEFORE_ROWS):
             yield data
 
     def add_job(self, job: Job) -> bool:
-        return self._change_jobs(jobs.add_job, job)
+        return self._change_jobs(lambda connection, now: jobs.add_job(connection, job, now=now))
 
     def jobs(self, shard: ShardId) -> Sequence[Job]:
         with self._connections.reading() as connection:
-            return jobs.read_jobs(connection, shard, now=self._clock.now_ms())
+            return jobs.read_jobs(connection, shard)
 
     def replace_job(self, before: Job, after: Job) -> bool:
-        return self._change_jobs(jobs.replace_job, before, after)
+        return self._change_jobs(lambda connection, now: jobs.replace_job(connection, before, after, now=now))
 
     def remove_job(self, job: Job) -> bool:
-        return self._change_jobs(jobs.remove_job, job)
+        return self._change_jobs(lambda connection, _: jobs.remove_job(connection, job))
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], expires: int) -> None:
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
         values = ((row.kind, row.seq, row.data) for row in rows)
-        self._blobs.write(blobs.INSERT_RESULT, _attempt_place(where), values, expires)
+        self._blobs.write(blobs.INSERT_RESULT, _attempt_place(where), values, life.expires)
 
     def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
         place = (*_attempt_place(where), kind)
@@ -122,11 +127,10 @@ class SqliteStore:
         for number, data in self._blobs.read(blobs.SELECT_RESULTS, place, (first - 1,), (last,)):
             yield ResultRow(kind, number, data)
 
-    def _change_jobs(self, change: Callable[..., bool], *jobs_: Job) -> bool:
-        now = self._clock.now_ms()
+    def _change_jobs(self, change: Callable[[sqlite3.Connection, int], bool]) -> bool:
         with self._connections.writing() as connection:
-            changed = change(connection, *jobs_, now=now)
-            delete_expired(connection, now, written=1)
+            changed = change(connection, self._expiry.clock.now_ms())
+            self._expiry.delete_some(connection, written=1)
         return changed
 
 

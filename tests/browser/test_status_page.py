@@ -4,6 +4,7 @@ import base64
 import re
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from strandline.node.page.hours import HourStanding
 from strandline.node.query.answers import BucketFigures
 from strandline.node.settings.http_sections import HttpSettings
 from strandline.node.shard.status import Phase
+from strandline.node.shard.store_health import StoreFigures
 from strandline.node.supervisor.standing import WORKER, ProcessStanding, ProcessState, ShardStanding
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import Verdict
@@ -102,6 +104,17 @@ def test_a_shard_that_fails_shows_why_and_when_it_is_tried_again(node: PageNode,
     expect(card(page, 3).locator(".badge")).to_have_text("Down")
     expect(card(page, 0).locator(".reason")).to_be_hidden()
     assert page.locator("#banner").get_attribute("data-state") == "bad"
+
+
+def test_a_store_that_does_not_answer_is_named(node: PageNode, watched: Watched) -> None:
+    silent = active(0)
+    assert silent.report is not None
+    store = StoreFigures("Cassandra at db:9042", 95.0, 3)
+    node.standing.told = (replace(silent, report=replace(silent.report, store=store)),)
+    page = watched().open(node.url)
+    expect(card(page, 0).locator(".badge")).to_contain_text("Store has not answered for")
+    expect(card(page, 0).locator(".reason")).to_contain_text("Cassandra at db:9042 does not answer")
+    expect(page.locator("#banner")).to_contain_text("queries of stored samples fail")
 
 
 def test_a_replay_worker_that_is_down_is_told_with_the_reason(node: PageNode, watched: Watched) -> None:

@@ -5,7 +5,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -319,11 +318,10 @@ def test_metrics_that_begin_as_written_are_offered(node: PageNode, watched: Watc
     assert page.locator("#metrics option").get_attribute("value") == "cpu"
 
 
-def test_upper_bounds_are_called_so(watched: Watched) -> None:
-    class Bounds(FakeQueries):
-        async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
-            return replace(await super().cardinality(ask, scope), exact_values=False)
-
-    with PageNode(Bounds(SERIES)) as node:
+def test_estimates_are_marked(watched: Watched) -> None:
+    queries = FakeQueries(SERIES)
+    queries.estimated_labels = ("instance",)
+    with PageNode(queries) as node:
         page = watched().open(node.url)
         expect(page.locator("#bounds")).to_be_visible()
+        expect(page.locator("#explore-warnings")).to_contain_text("instance")

@@ -17,6 +17,7 @@ from strandline.node.query.answers import (
     KeyBytes,
     SamplesAnswer,
     SeriesAnswer,
+    SeriesCount,
     TermsAnswer,
 )
 from strandline.node.query.asks import (
@@ -61,7 +62,8 @@ class FakeQueries:
         self.warnings, self.failure, self.held = warnings, failure, held
         self.bucket_figures = buckets
         self.size, self.version = size, version
-        self.exact_values = True
+        self.estimated_labels: tuple[str, ...] = ()
+        self.estimated_series = False
         self.asked: list[Ask] = []
         self.timeouts: list[float] = []
         self.answered_from_kept: list[Ask] = []
@@ -104,6 +106,11 @@ class FakeQueries:
             self.warnings,
         )
 
+    async def count_series(
+        self, selectors: tuple[Selector, ...], within: TimeRange | None, _scope: QueryScope
+    ) -> SeriesCount:
+        return SeriesCount(len(self._matching(selectors, within)))
+
     async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
         await self._begin(ask, scope)
         found = [labels for labels, _ in self._matching(ask.selectors, ask.within)]
@@ -121,7 +128,8 @@ class FakeQueries:
             tuple(ranked[: ask.limit]),
             tuple([one for one in ranked if one.label == "__name__"][: ask.limit]),
             tuple([one for one in ranked if one.label == ask.label][: ask.limit]),
-            exact_values=self.exact_values,
+            estimated_labels=self.estimated_labels,
+            estimated_series=self.estimated_series,
             warnings=self.warnings,
         )
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from strandline.clock import SystemClock
+from strandline.clock import Clock, SystemClock
 from strandline.errors import StrandlineError
+from strandline.node.gateway.broker_clock import BrokerClock
 from strandline.node.gateway.figures import ProducerCounts
 from strandline.node.gateway.gateway import Gateway
 from strandline.node.gateway.options import GatewayOptions
@@ -42,8 +43,10 @@ class FakeProducer:
     wait until the test has them delivered, or not.
     """
 
-    def __init__(self, partitions: int = 4) -> None:
+    def __init__(self, partitions: int = 4, clock: BrokerClock | None = None) -> None:
+        """`clock` is compared with the system's, which is the brokers'."""
         self.partitions = partitions
+        self.clock = clock or BrokerClock(SystemClock())
         self.log: dict[int, list[bytes]] = defaultdict(list)
         self.holding = False
         self.held: list[HeldBatch] = []
@@ -93,6 +96,10 @@ class HeldBatch:
     producer: FakeProducer
     records: tuple[Record, ...]
     on_done: OnDone
+    sent: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sent = self.producer.clock.now_ms()
 
     def deliver(self) -> None:
         self.settle(len(self.records), None)
@@ -104,6 +111,7 @@ class HeldBatch:
     def settle(self, delivered: int, error: NotDelivered | None) -> None:
         for record in self.records[:delivered]:
             self.producer.append(record)
+            self.producer.clock.acknowledged(self.sent, SystemClock().now_ms())
         self.producer.settled(self)
         self.on_done(error)
 
@@ -128,10 +136,13 @@ class Answer:
 class GatewayOfATest:
     """A gateway behind the real server."""
 
-    def __init__(self, options: GatewayOptions | None = None, *, partitions: int = 4) -> None:
-        self.options = options or GatewayOptions()
-        self.producer, self.topic = FakeProducer(partitions), FakeTopic(partitions)
-        self.gateway = Gateway(self.options, self.producer, self.topic, SystemClock())
+    def __init__(
+        self, options: GatewayOptions | None = None, *, partitions: int = 4, clock: Clock | None = None
+    ) -> None:
+        self.options, clock = options or GatewayOptions(), clock or SystemClock()
+        broker_clock = BrokerClock(clock)
+        self.producer, self.topic = FakeProducer(partitions, broker_clock), FakeTopic(partitions)
+        self.gateway = Gateway(self.options, self.producer, self.topic, clock, broker_clock)
         self.session: aiohttp.ClientSession
         self.url = ""
 
@@ -153,11 +164,21 @@ class GatewayOfATest:
 
 @asynccontextmanager
 async def serving(
-    options: GatewayOptions | None = None, *, partitions: int = 4, http: Mapping[str, object] | None = None
+    options: GatewayOptions | None = None,
+    *,
+    partitions: int = 4,
+    http: Mapping[str, object] | None = None,
+    clock: Clock | None = None,
 ) -> AsyncIterator[GatewayOfATest]:
-    test = GatewayOfATest(options, partitions=partitions)
+    test = GatewayOfATest(options, partitions=partitions, clock=clock)
     settings = HttpSettings(**(http or {}))
-    server = HttpServer(test.gateway.routes(), settings, "127.0.0.1:0", max_body=test.options.max_body)
+    server = HttpServer(
+        test.gateway.routes(),
+        settings,
+        "127.0.0.1:0",
+        max_body=test.options.max_body,
+        observer=test.gateway.observer,
+    )
     bound = await server.start()
     test.url = bound.url
     connector = aiohttp.TCPConnector(limit=0)

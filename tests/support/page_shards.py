@@ -48,6 +48,10 @@ class TellingStanding:
         ProcessStanding(WORKER, ProcessState.STOPPED),
     )
     started: int = 0
+    waiting: str = ""
+
+    def waits_for(self) -> str:
+        return self.waiting
 
     def shards(self) -> tuple[ShardStanding, ...]:
         return self.told

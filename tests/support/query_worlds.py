@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from strandline.index.matchers import Matcher
 from strandline.index.selectors import parse_selector
 from strandline.index.vm import start_vm
 from strandline.node.query.answer_memory import AnswerMemory, MemoryLease
-from strandline.node.query.answers import Answer, KeyBytes, SamplesAnswer
+from strandline.node.query.answers import Answer, KeyBytes, SamplesAnswer, SeriesCount
 from strandline.node.query.asks import (
     Ask,
     BucketsAsk,
@@ -20,6 +20,7 @@ from strandline.node.query.asks import (
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
+    Selector,
     SeriesAsk,
 )
 from strandline.node.query.frames import decode_frame
@@ -58,7 +59,7 @@ class LuceneWorld(World):
 
     def parts(self, home: DictHome | None = None) -> ShardParts:
         made = super().parts(home)
-        return ShardParts(made.options, made.log, made.store, self.home, made.dead_letters, made.clock, made.replays)
+        return replace(made, home=self.home)
 
     def crash(self) -> None:
         super().crash()
@@ -182,9 +183,18 @@ class NodeWorld:
         if self.publishes:
             for service in self.services:
                 service.publish()
+        with self._scope(seconds) as scope:
+            return self.loop.run(_QUERIES[type(ask)](self.queries, ask, scope))
+
+    def count_series(self, selectors: tuple[Selector, ...]) -> SeriesCount:
+        with self._scope(30.0) as scope:
+            return self.loop.run(self.queries.count_series(selectors, None, scope))
+
+    @contextmanager
+    def _scope(self, seconds: float) -> Iterator[QueryScope]:
         lease = self.memory.lease()
         try:
-            return self.loop.run(_QUERIES[type(ask)](self.queries, ask, QueryScope(seconds, lease)))
+            yield QueryScope(seconds, lease)
         finally:
             lease.release()
             assert self.memory.used == 0

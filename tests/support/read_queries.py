@@ -4,9 +4,10 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 
 from strandline.index.matchers import Matcher, MatchOp
-from strandline.node.query.answers import SamplesAnswer, SeriesAnswer
-from strandline.node.query.asks import SamplesAsk, SeriesAsk
+from strandline.node.query.answers import SamplesAnswer, SeriesAnswer, SeriesCount
+from strandline.node.query.asks import SamplesAsk, Selector, SeriesAsk
 from strandline.node.query.queries import QueryScope, QueryTooLarge
+from strandline.time_range import TimeRange
 from support.remote_read import Labels, Samples, answer_of
 
 
@@ -42,6 +43,16 @@ class ReadQueries:
         }
         shown = dict(list(found.items())[: ask.limit])
         return SeriesAnswer(answer_of(shown).keys, len(found) > ask.limit, self.warnings)
+
+    async def count_series(
+        self, selectors: tuple[Selector, ...], _within: TimeRange | None, _scope: QueryScope
+    ) -> SeriesCount:
+        found = [
+            labels
+            for labels in self.series_held
+            if any(all(matches(matcher, dict(labels)) for matcher in selector) for selector in selectors)
+        ]
+        return SeriesCount(len(found))
 
     async def _asked(self, ask: SamplesAsk | SeriesAsk, scope: QueryScope) -> None:
         self.asks.append(ask)

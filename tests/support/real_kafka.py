@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from strandline.clock import SystemClock, wait_until
+from strandline.wire.record_headers import CHECKED_HEADERS
 
 TIMEOUT = 90.0  # A broker that was held still may have to be let in again by its controller first.
 PRODUCERS_TIMES = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
@@ -86,8 +87,8 @@ class TopicOfATest:
         # The old one remembers the old topic.
         self._producer = Producer({**self.client, "linger.ms": 0})
 
-    def append(self, value: bytes, time: int = 0) -> int:
-        return produce(self._producer, self.name, value, time)
+    def append(self, value: bytes, time: int = 0, *, times_checked: bool = False) -> int:
+        return produce(self._producer, self.name, value, time, times_checked=times_checked)
 
     def begin(self) -> "TransactionOfATest":
         return TransactionOfATest(self)
@@ -120,8 +121,8 @@ class TransactionOfATest:
         self._producer.init_transactions(TIMEOUT)
         self._producer.begin_transaction()
 
-    def append(self, value: bytes, time: int = 0) -> int:
-        return produce(self._producer, self._topic.name, value, time)
+    def append(self, value: bytes, time: int = 0, *, times_checked: bool = False) -> int:
+        return produce(self._producer, self._topic.name, value, time, times_checked=times_checked)
 
     def commit(self) -> None:
         self._end(self._producer.commit_transaction)
@@ -135,7 +136,7 @@ class TransactionOfATest:
         eventually(lambda: self._topic.high() == before + 1)
 
 
-def produce(producer: Producer, topic: str, value: bytes, time: int) -> int:
+def produce(producer: Producer, topic: str, value: bytes, time: int, *, times_checked: bool = False) -> int:
     """Returns the record's offset once the broker has it."""
     offsets: list[int] = []
 
@@ -143,6 +144,7 @@ def produce(producer: Producer, topic: str, value: bytes, time: int) -> int:
         assert error is None, error
         offsets.append(message.offset())
 
-    producer.produce(topic, value=value, partition=0, timestamp=time, on_delivery=delivered)
+    headers = list(CHECKED_HEADERS) if times_checked else None
+    producer.produce(topic, value=value, partition=0, timestamp=time, headers=headers, on_delivery=delivered)
     assert producer.flush(TIMEOUT) == 0
     return offsets[0]

@@ -10,11 +10,13 @@ import numpy as np
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
-from strandline.clock import ManualClock, SystemClock
+from strandline.clock import ManualClock
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.replay.kafka_records import LogSampler
+from strandline.node.shard.log import NO_TIME
 from strandline.recovery.replay.job_result import FAULTS, KEYS, RESULT, SUMMARY, JobResult, attempt_of
-from strandline.recovery.replay.memory_runner import MemoryRunner, RecordBatch
+from strandline.recovery.replay.memory_runner import MemoryRunner
+from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.replay_input import ReplaySettings, SeriesBound
 from strandline.recovery.replay.sampling import look_at
 from strandline.spark.executor_store import CassandraOpener
@@ -24,6 +26,7 @@ from strandline.store.connection import CassandraConnection
 from strandline.store.jobs import Job, JobResultOf
 from strandline.store.rows import Segment, SegmentsOf
 from strandline.wire.decode import Limits
+from strandline.wire.record_headers import CHECKED_HEADERS, TIMES_HEADER, are_times_checked
 from support.replay_openers import DeadlyOpener
 from support.replays import HOUR, DictStore, leased_job
 
@@ -36,6 +39,14 @@ GROUPS = 4
 # Small units, so that a job has several; and more than 200,000 samples, so that a partition has several tasks.
 SETTINGS = ReplaySettings(GROUPS, HOUR, Limits(), SampleLimits(HOUR, HOUR), 48 * HOUR, unit_samples=20_000)
 SERIES, SCRAPES = 4_000, 40
+MINUTE = 60_000
+# Times and headers of records whose samples are too old for their time, if they have one. One is marked as checked.
+LATE_RECORDS: Sequence[tuple[int, Sequence[tuple[str, bytes | None]]]] = (
+    (START + 3 * HOUR, [("another", b"header"), (TIMES_HEADER, None), (TIMES_HEADER, b"unchecked")]),
+    (START + 3 * HOUR, [("another", b"header"), *CHECKED_HEADERS]),
+    (START + 3 * HOUR, []),
+    (NO_TIME, []),
+)
 
 
 @dataclass(frozen=True)
@@ -46,14 +57,20 @@ class Log:
     ends: dict[int, int]
 
     def read(self, shard: int, start: int, end: int) -> Iterator[RecordBatch]:
-        for offsets, times, values in self.batches[shard]:
-            first, behind = np.searchsorted(offsets, (start, end)).tolist()
+        for batch in self.batches[shard]:
+            first, behind = np.searchsorted(batch.offsets, (start, end)).tolist()
             if first < behind:
-                yield offsets[first:behind], times[first:behind], values[first:behind]
+                yield batch.part(first, behind)
 
 
-def produce(producer: Producer, partition: int, value: bytes | None, time: int) -> None:
-    producer.produce(TOPIC, value=value, partition=partition, timestamp=time)
+def produce(
+    producer: Producer,
+    partition: int,
+    value: bytes | None,
+    time: int,
+    headers: Sequence[tuple[str, bytes | None]] = (),
+) -> None:
+    producer.produce(TOPIC, value=value, partition=partition, timestamp=time, headers=list(headers))
 
 
 def read_log(client: dict[str, str | int]) -> Log:
@@ -68,9 +85,10 @@ def read_log(client: dict[str, str | int]) -> Log:
             while not messages or messages[-1].offset() < ends[partition] - 1:
                 messages += consumer.consume(1000, 5)
             batches[partition] = [
-                (
+                RecordBatch(
                     np.array([one.offset() for one in messages]),
                     np.array([one.timestamp()[1] for one in messages]),
+                    np.array([are_times_checked(one.headers()) for one in messages]),
                     [one.value() or b"" for one in messages],
                 )
             ]
@@ -97,7 +115,6 @@ class Places:
 
 def jobs_of(log: Log, plan: str) -> list[Job]:
     """Buckets of both partitions: one that wants keys and all groups, one of some groups, one that is empty."""
-    expires = SystemClock().now_ms() + 10 * HOUR
     made = []
     for shard, end in log.ends.items():
         cuts = [0, 40, 40, end]
@@ -110,7 +127,7 @@ def jobs_of(log: Log, plan: str) -> list[Job]:
                 shard=shard,
                 groups=groups[number],
                 wants_keys=number != 1,
-                expires=expires,
+                life=10 * HOUR,
             )
             made.append(replace(one, plan=plan))
     return made

@@ -10,10 +10,10 @@ import numpy as np
 
 from strandline.index.key_summary import PartKeyBytes
 from strandline.index.sample_limits import SampleLimits
-from strandline.recovery.replay.memory_runner import RecordBatch
+from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.replay_input import ReplaySettings
 from strandline.store.jobs import Job, JobResultOf, JobState, ResultRow
-from strandline.store.rows import Segment, SegmentsOf, ShardId
+from strandline.store.rows import Lifetime, Segment, SegmentsOf, ShardId
 from strandline.store.segment_codec import decode_segment
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.encoding import Series, encode_request
@@ -35,6 +35,7 @@ class LogRecord:
     offset: int
     time: int
     series: tuple[SeriesSamples, ...] | None
+    times_checked: bool = False
 
     @property
     def value(self) -> bytes:
@@ -72,7 +73,7 @@ def leased_job(
     shard: int = 0,
     groups: frozenset[int] = frozenset(range(4)),
     wants_keys: bool = True,
-    expires: int = 1 << 50,
+    life: int = 50 * HOUR,
 ) -> Job:
     """A job that somebody may do now."""
     return Job(
@@ -83,7 +84,7 @@ def leased_job(
         end=end,
         groups=groups,
         wants_keys=wants_keys,
-        expires=expires,
+        life=life,
         state=JobState.LEASED,
         epoch=1,
         worker="tests",
@@ -97,19 +98,19 @@ class DictStore:
 
     written_segments: dict[tuple[SegmentsOf, bytes, int], bytes] = field(default_factory=dict)
     written_rows: dict[tuple[JobResultOf, str, int], bytes] = field(default_factory=dict)
-    expiry: dict[object, int] = field(default_factory=dict)
+    lives: dict[object, Lifetime] = field(default_factory=dict)
     kinds_in_order: list[str] = field(default_factory=list)
     rows_read: list[tuple[str, int]] = field(default_factory=list)
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], expires: int) -> None:
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
         for one in segments:
             self.written_segments[where, one.first, one.seq] = one.data
-            self.expiry[where] = expires
+            self.lives[where] = life
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], expires: int) -> None:
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
         for row in rows:
             self.written_rows[where, row.kind, row.seq] = row.data
-            self.expiry[where, row.kind] = expires
+            self.lives[where, row.kind] = life
             self.kinds_in_order.append(row.kind)
 
     def segments(self, where: SegmentsOf) -> Iterator[Segment]:
@@ -130,9 +131,18 @@ def source_of(records: Mapping[int, Sequence[LogRecord]]) -> Callable[[int, int,
     def read(shard: int, start: int, end: int) -> Iterator[RecordBatch]:
         for one in records.get(shard, ()):
             if start <= one.offset < end:
-                yield np.array([one.offset]), np.array([one.time]), [one.value]
+                yield batch_of([one])
 
     return read
+
+
+def batch_of(records: Sequence[LogRecord]) -> RecordBatch:
+    return RecordBatch(
+        np.array([one.offset for one in records]),
+        np.array([one.time for one in records]),
+        np.array([one.times_checked for one in records]),
+        [one.value for one in records],
+    )
 
 
 @dataclass
@@ -159,7 +169,9 @@ class JobModel:
 
 
 def model_of_job(job: Job, records: Sequence[LogRecord], given: ReplaySettings) -> JobModel:
-    """The last sample of a series and time counts; limits compare with the record's time."""
+    """The last sample of a series and time counts; limits compare with the record's time, if it has one, unless the
+    times were checked.
+    """
     model = JobModel(defaultdict(lambda: defaultdict(dict)), {}, [])
     limits = given.sample_limits
     for record in records:
@@ -169,13 +181,15 @@ def model_of_job(job: Job, records: Sequence[LogRecord], given: ReplaySettings) 
         if record.series is None:
             model.faults.append((record.offset, record.time, record.value))
             continue
+        is_compared = not record.times_checked and record.time >= 0
+        behind, ahead = (limits.behind, limits.ahead) if is_compared else (None, None)
         for position, (of, samples) in enumerate(record.series):
             key = key_of(of)
             for time, value in samples:
                 model.all_samples += 1
-                if limits.behind is not None and time < record.time - limits.behind:
+                if behind is not None and time < record.time - behind:
                     model.too_old += 1
-                elif limits.ahead is not None and time > record.time + limits.ahead:
+                elif ahead is not None and time > record.time + ahead:
                     model.too_far_ahead += 1
                 else:
                     known = model.keys.setdefault(key, KeyModel(record.offset, position, time, time))

@@ -12,7 +12,7 @@ from typing import Any
 
 from strandline.index.bucket_codec import decode_bucket
 from strandline.index.documents import decode_part_key
-from strandline.node.shard.ownership import Taker, take_shard
+from strandline.node.shard.ownership import take_shard
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.offset_policy import LogNow
 from strandline.recovery.rewinding import RewindPlan, Target, plan_rewind, rewind
@@ -50,7 +50,7 @@ def log_now(world: World) -> LogNow:
     return LogNow(world.log.topic_id(), ends.start, ends.last_stable)
 
 
-def rewound(world: World, target: Target, *, taker: Taker = Taker.TOOL, most_rows: int = 1_000) -> RewindPlan:
+def rewound(world: World, target: Target, *, take: bool = False, most_rows: int = 1_000) -> RewindPlan:
     """Rewind the world's shard, which nobody may have then."""
 
     def plan_of(manifest: ManifestRows) -> RewindPlan:
@@ -64,10 +64,15 @@ def rewound(world: World, target: Target, *, taker: Taker = Taker.TOOL, most_row
             most_rows=most_rows,
         )
 
-    def take() -> Ownership:
-        return take_shard(world.store, world.options.shard, taker, world.log.topic_id(), world.clock)
+    process = world.machine.process()
 
-    return rewind(world.store, take, plan_of, world.clock)
+    def taken() -> Ownership:
+        return take_shard(world.store, world.options.shard, world.log.topic_id(), world.clock, process, by_force=take)
+
+    try:
+        return rewind(world.store, taken, plan_of, world.clock, world.parts().present)
+    finally:
+        process.kill()
 
 
 def stopped(world: World) -> None:

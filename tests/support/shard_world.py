@@ -4,6 +4,7 @@ A shard may crash in it at any moment, even in the middle of a call to the store
 end is compared with what was produced, sample by sample and bucket by bucket.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from strandline.clock import ManualClock
+from strandline.clock import Clock, ManualClock
 from strandline.index.bitmaps import to_bitmap
 from strandline.index.documents import decode_part_key
 from strandline.index.part_columns import LIVE
@@ -28,10 +29,13 @@ from strandline.node.shard.status import Phase, Status
 from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.offset_policy import Accepted, FirstStart
-from strandline.recovery.replay.memory_runner import MemoryRunner, RecordBatch, Split
+from strandline.recovery.present import Present
+from strandline.recovery.replay.memory_runner import MemoryRunner, Split
+from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.replay_input import ReplaySettings
 from strandline.recovery.replay_worker import ReplayWorker, WorkerOptions
 from strandline.recovery.urgency import Urgency
+from strandline.recovery.worker_identity import Processes
 from strandline.store.protocol import Store, StoreUnavailable
 from strandline.store.rows import GroupRow, ManifestRows, ShardId
 from strandline.store.selecting import WantedSeries
@@ -104,6 +108,43 @@ class FaultyStore:
         return hooked
 
 
+class FakeProcess:
+    """One process of a machine: it knows which of the others are dead."""
+
+    def __init__(self, name: str, dead: set[str]) -> None:
+        self._name, self._dead = name, dead
+
+    def kill(self) -> None:
+        """End this process."""
+        self._dead.add(self._name)
+
+    def this_worker(self) -> str:
+        return self._name
+
+    def is_gone(self, worker: str) -> bool:
+        return worker in self._dead
+
+    def is_alive(self, worker: str) -> bool:
+        return worker.startswith("here/") and worker not in self._dead
+
+
+def running_process() -> FakeProcess:
+    """A process that runs beside this one, under its real name."""
+    return FakeProcess(Processes().name_of(os.getppid()), set())
+
+
+class FakeMachine:
+    """A machine whose processes live until they are killed."""
+
+    def __init__(self) -> None:
+        self._started, self._dead = 0, set[str]()
+
+    def process(self) -> FakeProcess:
+        """Another process."""
+        self._started += 1
+        return FakeProcess(f"here/boot/namespace/{self._started}/0", self._dead)
+
+
 class TwinReplays:
     """A `ReplayService` whose worker works when the test says so."""
 
@@ -117,9 +158,12 @@ class TwinReplays:
     def close(self) -> None:
         """There is nothing to end."""
 
-    def worker(self, name: str = "worker", *, split: Split | None = None, wave_records: int = 1_000) -> ReplayWorker:
-        """A worker over the log in memory."""
+    def worker(
+        self, process: FakeProcess | None = None, *, split: Split | None = None, wave_records: int = 1_000
+    ) -> ReplayWorker:
+        """A worker over the log in memory, in a process of its own."""
         world, options = self._world, self._world.options
+        process = process or world.machine.process()
         settings = ReplaySettings(
             options.groups,
             options.policy.flush_interval,
@@ -130,7 +174,7 @@ class TwinReplays:
 
         def records(_shard: int, start: int, end: int) -> Iterator[RecordBatch]:
             found = world.log.read(start, end)
-            yield found.offsets, found.times, found.values
+            yield RecordBatch(found.offsets, found.times, found.times_checked, found.values)
 
         store = cast("Store", world.store)
         return ReplayWorker(
@@ -138,20 +182,31 @@ class TwinReplays:
             [options.shard],
             MemoryRunner(store, records, settings, world.clock, split=split or Split(3, 2)),
             world.clock,
-            name,
+            process.this_worker(),
             urgency=Urgency(Cutting(options.policy.flush_interval, options.grace), None),
             options=WorkerOptions(wave_records=wave_records),
+            is_gone=process.is_gone,
         )
 
 
 class World:
     """One partition and one store, with at most one shard alive."""
 
-    def __init__(self, folder: Path, *, groups: int = 4, **changes: Any) -> None:
-        self.clock = ManualClock(START)
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        groups: int = 4,
+        clock: ManualClock | None = None,
+        store_clock: Clock | None = None,
+        **changes: Any,
+    ) -> None:
+        """With a clock of its own the store is one with servers, whose time the shard asks for."""
+        self.clock = clock or ManualClock(START)
+        self.store_clock = store_clock
         self.log = MemoryLog()
         self.dead_letters = MemoryDeadLetters()
-        self.sqlite = open_sqlite_store(folder / "store.sqlite", self.clock)
+        self.sqlite = open_sqlite_store(folder / "store.sqlite", store_clock or self.clock)
         self.store = FaultyStore(self.sqlite)
         self.options = replace(
             ShardOptions(
@@ -177,6 +232,8 @@ class World:
             **changes,
         )
         self.replays = TwinReplays(self)
+        self.machine = FakeMachine()
+        self.process = self.machine.process()
         self.produced: list[Produced] = []
         self.shard: Shard | None = None
         self.status = Status()
@@ -186,14 +243,15 @@ class World:
 
     # What happens outside.
 
-    def produce(self, *samples: tuple[str, str, int, float], late: int = 0) -> None:
+    def produce(self, *samples: tuple[str, str, int, float], late: int = 0, times_checked: bool = False) -> None:
         """One record, now, or with a record time so many milliseconds ago; a sample is metric, name, time, value."""
         rows = [((metric, name), time, value) for metric, name, time, value in samples]
         body = encode_request(
             Series([("__name__", metric), ("name", name)], [(time, value)]) for (metric, name), time, value in rows
         )
         time = self.clock.now_ms() - late
-        self.produced.append(Produced(self.log.append(compress(body), time), time, rows))
+        offset = self.log.append(compress(body), time, times_checked=times_checked)
+        self.produced.append(Produced(offset, time, rows))
 
     def abort_transaction(self) -> None:
         """Records that are taken back, and the marker that says so: offsets that nobody sees."""
@@ -209,12 +267,24 @@ class World:
     def parts(self, home: DictHome | None = None) -> ShardParts:
         """What a shard works with here."""
         return ShardParts(
-            self.options, self.log, self.store, home or DictHome(), self.dead_letters, self.clock, self.replays
+            self.options,
+            self.log,
+            self.store,
+            home or DictHome(),
+            self.dead_letters,
+            self.clock,
+            Present(self.clock, lambda: self.store_clock.now_ms() if self.store_clock is not None else None),
+            self.replays,
+            self.process,
         )
 
-    def start(self, *, accepted: Accepted | None = None, reads_tail: bool = True) -> Shard:
+    def start(self, *, accepted: Accepted | None = None, reads_tail: bool = True, take: bool = False) -> Shard:
+        """Start the shard in a process of its own."""
         self.status = Status()
-        self.shard = Shard.start(self.parts(), self.status, accepted=accepted or Accepted(), reads_tail=reads_tail)
+        self.process = self.machine.process()
+        self.shard = Shard.start(
+            self.parts(), self.status, take=take, accepted=accepted or Accepted(), reads_tail=reads_tail
+        )
         return self.shard
 
     def replay_by(self, mode: ReplayMode) -> None:
@@ -223,12 +293,17 @@ class World:
 
     def work(self, waves: int = 1_000) -> None:
         """Let a worker do what jobs there are, so many waves of them at the most."""
-        worker = self.replays.worker()
-        while waves and worker.step():
-            waves -= 1
+        process = self.machine.process()
+        try:
+            worker = self.replays.worker(process)
+            while waves and worker.step():
+                waves -= 1
+        finally:
+            process.kill()
 
     def crash(self) -> None:
         """Without a word: nothing is closed, nothing is said."""
+        self.process.kill()
         self.shard = None
         self.log.close()
         self.store.before = self.store.after = quietly

@@ -1,4 +1,4 @@
-"""A server that a test can make hang, though others share it: a proxy before it that passes nothing on for a while."""
+"""A server that a test can make hang or go away, though others share it: a proxy before it."""
 
 import socket
 import threading
@@ -11,12 +11,15 @@ class StallingProxy:
 
     def __init__(self, port: int) -> None:
         self._target = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
+        # Bound and never listening: the port stays this proxy's while the server is away.
+        self._held = socket.socket()
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind(("127.0.0.1", 0))
+        self.port: int = self._held.getsockname()[1]
         self._passes = threading.Event()
         self._passes.set()
         self._open: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listener = self._listen()
 
     @contextmanager
     def stalled(self) -> Iterator[None]:
@@ -27,17 +30,36 @@ class StallingProxy:
         finally:
             self._passes.set()
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Inside, open connections are ended and new ones refused."""
+        self._end_all()
+        try:
+            yield
+        finally:
+            self._listener = self._listen()
+
     def close(self) -> None:
         self._passes.set()
-        for one in (self._listener, *self._open):
+        self._end_all()
+        self._held.close()
+
+    def _listen(self) -> socket.socket:
+        listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+        return listener
+
+    def _end_all(self) -> None:
+        ended, self._open = [self._listener, *self._open], []
+        for one in ended:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
-                client, _ = self._listener.accept()
+                client, _ = listener.accept()
                 server = socket.create_connection(("127.0.0.1", self._target))
             except OSError:
                 return

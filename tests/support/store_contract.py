@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from strandline.clock import Clock, wait_until
-from strandline.store.jobs import Job
+from strandline.store.jobs import Job, JobResultOf, ResultRow
 from strandline.store.protocol import Store
-from strandline.store.rows import CutRow, GroupRow, Ownership, ShardId, ShardState
+from strandline.store.rows import CutRow, GroupRow, Lifetime, ManifestWrite, Ownership, ShardId, ShardState
 from strandline.store.series_run import SeriesKey
 from strandline.store.sqlite import open_sqlite_store
 
@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 IMPLEMENTATIONS = ("sqlite", "cassandra")
 
+# What the time is to those who write, whatever the store's own clock says: it takes from them how long a row lives.
+PRESENT = 1_700_000_000_000
 # Long enough to outlast any test, in milliseconds.
 LASTING = 3_600_000
 # Short enough to wait for, long enough to be seen before it is over on a slow machine.
@@ -32,13 +34,19 @@ RESOLUTION = 1_000
 class OpenedStore:
     """A store as the suite wants it, whichever it is.
 
-    `clock` is the one by which its rows expire: to wait on it must make time pass there. `open_another` gives a second
-    store onto the same data, as another process would have; whoever made this value closes both.
+    `clock` is the one by which its rows expire: to wait on it must make time pass there, `poll_s` at a time.
+    `open_another` gives a second store onto the same data, as another process would have; whoever made this value
+    closes both.
     """
 
     store: Store
     clock: Clock
     open_another: Callable[[], Store]
+    poll_s: float = 0.05
+
+    @property
+    def lives(self) -> "Lives":
+        return Lives(self.store, self.clock, self.poll_s)
 
 
 def open_sqlite(folder: Path, clock: Clock) -> Iterator[OpenedStore]:
@@ -48,26 +56,33 @@ def open_sqlite(folder: Path, clock: Clock) -> Iterator[OpenedStore]:
         def open_another() -> Store:
             return opened.enter_context(closing(open_sqlite_store(folder / "store.sqlite", clock)))
 
-        yield OpenedStore(open_another(), clock, open_another)
+        yield OpenedStore(open_another(), clock, open_another, poll_s=5.0)
 
 
 @dataclass(frozen=True)
 class Lives:
     """How long rows live, by the store's own clock: a server's takes real seconds, one that is moved by hand none."""
 
+    store: Store
     clock: Clock
+    poll_s: float
 
-    def lasting(self) -> int:
-        """When rows expire, written now, that outlast the test."""
-        return self.clock.now_ms() + LASTING
+    def lasting(self) -> Lifetime:
+        """The life of what is written now and outlasts the test."""
+        return Lifetime.from_present(self.clock.now_ms(), LASTING)
 
-    def soon(self) -> int:
-        """When rows expire, written now, that the test waits to see gone."""
-        return self.clock.now_ms() + SHORT
+    def soon(self) -> Lifetime:
+        """The life of what is written now and the test waits to see gone."""
+        return Lifetime.from_present(self.clock.now_ms(), SHORT)
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Let time pass until a condition holds."""
-        assert wait_until(condition, timeout=120, clock=self.clock), "it did not come to hold"
+        """Let time pass until a condition holds. Something is written meanwhile: a store may need that."""
+
+        def holds() -> bool:
+            self.store.write_result(JobResultOf(fresh_shard(), 0, "tick"), [ResultRow("tick", 0, b"")], self.soon())
+            return condition()
+
+        assert wait_until(holds, timeout=300, clock=self.clock, poll=self.poll_s), "it did not come to hold"
 
 
 def fresh_shard() -> ShardId:
@@ -92,11 +107,22 @@ def state_of(store: Store, shard: ShardId) -> ShardState:
     return state
 
 
-def cut(bucket: int, expires: int, *, start: int = 100, end: int = 200, lost_to: int | None = None) -> CutRow:
-    return CutRow(bucket, start, end, expires, lost_to)
+def manifest_write(
+    cuts: Iterable[CutRow] = (),
+    groups: Iterable[GroupRow] = (),
+    next_part_id: int | None = None,
+    topic_id: str | None = None,
+    *,
+    present: int = PRESENT,
+) -> ManifestWrite:
+    return ManifestWrite(tuple(cuts), tuple(groups), next_part_id, topic_id, present=present)
 
 
-def group_row(bucket: int, group: int, expires: int, *, attempt: str = "attempt-1") -> GroupRow:
+def cut(bucket: int, life: Lifetime, *, start: int = 100, end: int = 200, lost_to: int | None = None) -> CutRow:
+    return CutRow(bucket, start, end, life.expires, lost_to)
+
+
+def group_row(bucket: int, group: int, life: Lifetime, *, attempt: str = "attempt-1") -> GroupRow:
     return GroupRow(
         bucket=bucket,
         group=group,
@@ -109,15 +135,15 @@ def group_row(bucket: int, group: int, expires: int, *, attempt: str = "attempt-
         checksum=bytes(range(240, 256)),
         codec_version=1,
         data_expires=10**13,
-        expires=expires,
+        expires=life.expires,
         written_by="node-1",
         written_at=1_700_003_630_000,
     )
 
 
-def job(shard: ShardId, bucket: int, expires: int, *, plan: str = "plan-1") -> Job:
+def job(shard: ShardId, bucket: int, life: Lifetime, *, plan: str = "plan-1") -> Job:
     return Job(
-        shard, bucket, plan, start=1_000, end=2_000, groups=frozenset({0, 5, 15}), wants_keys=True, expires=expires
+        shard, bucket, plan, start=1_000, end=2_000, groups=frozenset({0, 5, 15}), wants_keys=True, life=life.length
     )
 
 

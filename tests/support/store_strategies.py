@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from strandline.store.jobs import Job, JobState
-from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples
+from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples, RecordMark
 from support.store_contract import fresh_shard
 
 _I64 = st.integers(-(2**63), 2**63 - 1)
@@ -21,12 +21,24 @@ buckets = _U31
 def cut_rows(expires: Sequence[int]) -> st.SearchStrategy[CutRow]:
     """Any cut row that expires at one of some times."""
     return st.builds(
-        CutRow, buckets, _COUNT, _COUNT, st.sampled_from(expires), lost_to=st.none() | _COUNT, reset=st.booleans()
+        CutRow,
+        buckets,
+        _COUNT,
+        _COUNT,
+        st.sampled_from(expires),
+        lost_to=st.none() | _COUNT,
+        reset=st.booleans(),
+        last=st.none() | st.builds(RecordMark, _COUNT, _I64, st.none() | _U31, _COUNT),
     )
 
 
-def _by_hour(samples: dict[int, int]) -> tuple[LateSamples, ...]:
-    return tuple(LateSamples(hour, samples[hour]) for hour in sorted(samples))
+def _by_hour(counts: tuple[dict[int, int], dict[int, int]]) -> tuple[LateSamples, ...]:
+    """Counts over many hours, and behind them those of single ones."""
+    ranges, hours = counts
+    return (
+        *(LateSamples(hour, ranges[hour], hours=2**20) for hour in sorted(ranges)),
+        *(LateSamples(hour, hours[hour]) for hour in sorted(hours)),
+    )
 
 
 def group_rows(expires: Sequence[int]) -> st.SearchStrategy[GroupRow]:
@@ -47,13 +59,15 @@ def group_rows(expires: Sequence[int]) -> st.SearchStrategy[GroupRow]:
         expires=st.sampled_from(expires),
         written_by=texts,
         written_at=_COUNT,
-        late=st.dictionaries(_U31, _COUNT, max_size=6).map(_by_hour),
+        late=st.tuples(st.dictionaries(_I64, _COUNT, max_size=3), st.dictionaries(_U31, _COUNT, max_size=6)).map(
+            _by_hour
+        ),
         superseded=st.booleans(),
         index=st.none() | st.builds(IndexBucketRows, _U31, checksums, names),
     )
 
 
-def any_jobs(expires: int) -> st.SearchStrategy[Job]:
+def any_jobs(life: int) -> st.SearchStrategy[Job]:
     """Any job of a shard that nothing else uses."""
     return st.builds(
         Job,
@@ -64,11 +78,12 @@ def any_jobs(expires: int) -> st.SearchStrategy[Job]:
         end=_COUNT,
         groups=st.frozensets(st.integers(0, 1023), max_size=20),
         wants_keys=st.booleans(),
-        expires=st.just(expires),
+        life=st.just(life),
         state=st.sampled_from(JobState),
         epoch=_U31,
         worker=texts,
         leased_until=_COUNT,
         failures=_U31,
         reason=texts,
+        renewals=_COUNT,
     )

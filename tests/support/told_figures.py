@@ -20,6 +20,7 @@ from strandline.node.query.answers import BucketFigures
 from strandline.node.shard.report import BufferFigures, IndexFigures, LimitFigures, ProcessFigures, ShardReport
 from strandline.node.shard.stages import Stage
 from strandline.node.shard.status import Counters, Phase, Status
+from strandline.node.shard.store_health import StoreFigures
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
 from strandline.recovery.readiness import PartitionStanding
@@ -76,6 +77,7 @@ def full_report() -> ShardReport:
     return ShardReport(
         full_status(),
         PROCESS,
+        clocks={"node": 1_500, "store": -2_500, "broker": 3_500},
         told_at=NOW - 500,
         position=130,
         checkpoint=131,
@@ -101,6 +103,8 @@ def full_report() -> ShardReport:
         open_bucket=BucketFigures(0, 498_555, 498_555 * HOUR, 498_556 * HOUR, 150, 151, 152, 153, "open"),
         jobs={"pending": 3, "leased": 2, "done": 4, "failed": 1},
         stages={stage.value: place / 8 for place, stage in enumerate(Stage, 1)},
+        topic_warning="topic metrics puts records at risk",
+        store=StoreFigures("a store", 15.4, 155),
     )
 
 
@@ -178,9 +182,13 @@ def full_gateway() -> GatewayFigures:
         skipped_metadata=310,
         in_flight_bytes=311,
         in_flight_limit=312,
+        arriving_bytes=322,
+        unacknowledged_seconds=323.5,
         waiting_requests=313,
         partitions=314,
         kafka=ProducerCounts(315, 316, 317),
+        clock_difference_ms=-319_000,
+        unauthorized={401: 320, 403: 321},
         latency_seconds=318.5,
         latency_count=400,
         latency_buckets=tuple(range(1, len(LATENCY_BOUNDS_S) + 1)),

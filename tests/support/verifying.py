@@ -20,7 +20,7 @@ from strandline.recovery.verification.findings import Finding, Kind, Remark
 from strandline.recovery.verification.layout import ShardLayout
 from strandline.recovery.verification.shard import Scope, Verification, verify_shard
 from strandline.store.protocol import Store
-from strandline.store.rows import GroupRow, IndexBucketOf, Segment, SegmentsOf, ShardId
+from strandline.store.rows import GroupRow, IndexBucketOf, Lifetime, Segment, SegmentsOf, ShardId
 from support.shard_world import Name, World
 
 
@@ -134,7 +134,9 @@ class Damage:
         encoded = contents.encode()
         self.execute("DELETE FROM index_buckets WHERE bucket = ? AND attempt = ?", bucket, row.index.attempt)
         where = IndexBucketOf(self.world.options.shard, bucket, row.index.attempt)
-        self.world.sqlite.write_index_bucket(where, encoded.rows, row.data_expires)
+        self.world.sqlite.write_index_bucket(
+            where, encoded.rows, Lifetime.until(row.data_expires, self.world.clock.now_ms())
+        )
         self.row(bucket, row.group, index_rows=len(encoded.rows), index_checksum=encoded.checksum)
 
 

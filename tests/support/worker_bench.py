@@ -25,7 +25,7 @@ Heard = Callable[[float], None]
 
 def job(shard: int, bucket: int) -> Job:
     groups = frozenset({0})
-    return Job(SHARDS[shard], bucket, "p", 10 * bucket, 10 * bucket + 10, groups, wants_keys=True, expires=NEVER)
+    return Job(SHARDS[shard], bucket, "p", 10 * bucket, 10 * bucket + 10, groups, wants_keys=True, life=NEVER)
 
 
 class Bench:
@@ -69,6 +69,9 @@ class Runs:
     def __init__(self, meanwhile: Callable[[Sequence[Job], Heard], None] = lambda _jobs, _heard: None) -> None:
         self.runs: list[list[tuple[int, int]]] = []
         self._meanwhile = meanwhile
+
+    def check(self, job: Job) -> None:
+        """It takes any."""
 
     def run(self, jobs: Sequence[Job], heard: Heard) -> Mapping[Job, JobResult]:
         self.runs.append([(one.shard.shard, one.bucket) for one in jobs])

@@ -26,4 +26,4 @@ def load_kernels() -> None:
     # Answers of several shards are put together.
     merge_terms([terms, terms], 1)
     merge_series([series, series], 1)
-    merge_samples_answers([samples, samples], max_series=2, max_samples=2)
+    merge_samples_answers([samples, samples])

@@ -58,25 +58,25 @@ class NamesApi:
 
     async def _listed(self, request: Request, given: Parameters, ask: LabelNamesAsk | LabelValuesAsk) -> AnyResponse:
         """A list of all series is kept for as long as the shards say that it holds."""
+        scope = self._scope(request, given)
         version = self._queries.index_version() if not ask.selectors else None
         if version is None or not version.holds_for(ask.within):
-            return await self._asked(request, given, ask)
+            return await self._asked(request, scope, ask)
         label = ask.label if isinstance(ask, LabelValuesAsk) else None
         key = ListKey(label, ask.limit, accepts_gzip(request.headers.get("accept-encoding", "")))
         kept = self._kept.get(version, key)
         if kept is not None:
             self._queries.kept(ask)
             return kept
-        return await self._asked(request, given, ask, keep=(version, key))
+        return await self._asked(request, scope, ask, keep=(version, key))
 
     async def _asked(
         self,
         request: Request,
-        given: Parameters,
+        scope: QueryScope,
         ask: LabelNamesAsk | LabelValuesAsk,
         keep: tuple[IndexVersion, ListKey] | None = None,
     ) -> AnyResponse:
-        scope = self._scope(request, given)
         if isinstance(ask, LabelNamesAsk):
             found = await self._queries.label_names(ask, scope)
         else:
@@ -96,9 +96,15 @@ class NamesApi:
 
 
 def scope_of(request: Request, given: Parameters, settings: QuerySettings) -> QueryScope:
-    """How long a query of this request may take: no longer than the settings say."""
+    """How long this request may take, until its client has the answer: no longer than the settings say."""
     wanted, most = given.timeout_s(), settings.timeout.seconds
-    return QueryScope(most if wanted is None else min(wanted, most), request.memory)
+    return limited_scope(request, most if wanted is None else min(wanted, most))
+
+
+def limited_scope(request: Request, timeout_s: float) -> QueryScope:
+    """A scope for the queries of a request that has so many seconds from its arrival to the end of its answer."""
+    request.limit_time(timeout_s)
+    return QueryScope(timeout_s, request.memory, request.deadline)
 
 
 def _warnings(found: SeriesAnswer | TermsAnswer, limit: int) -> tuple[str, ...]:

@@ -16,6 +16,10 @@ from strandline.node.http.responses import AnyResponse, Fields, Response, Stream
 from strandline.node.workers import Workers
 
 _BLOCK = 1 << 20
+# One that the client takes, and one ahead of it.
+_BLOCKS_AT_ONCE = 2
+# About how many times longer an answer is as text.
+_TEXT = 2
 # Columns of so many bytes are written in the event loop.
 _SHORT = 64 << 10
 # Less than this is not worth a compressor.
@@ -40,21 +44,24 @@ class Answer:
 
 
 async def respond(request: Request, workers: Workers, answer: Answer) -> AnyResponse:
-    """The response with an answer."""
+    """The response with an answer. Raises what `MemoryLease.grow` raises if there is no room for its text."""
     gzip = accepts_gzip(request.headers.get("accept-encoding", ""))
     if answer.size <= _SHORT:
         return whole_response(answer, gzip=gzip)
+    # Taken while the client can still be refused: beside what the answer is made of, its text is in memory.
+    reserved = min(_TEXT * answer.size, _BLOCKS_AT_ONCE * _BLOCK)
+    request.memory.grow(reserved)
     body = _Body(_blocks(answer), gzip=gzip)
     first = await workers.run(body.next)
     if body.is_over:
-        return Response(first, headers=_headers(compressed=body.is_compressed))
+        return Response(first, headers=_headers(compressed=body.is_compressed), reserved=reserved)
 
     async def blocks() -> AsyncGenerator[bytes, None]:
         yield first
         while not body.is_over:
             yield await workers.run(body.next)
 
-    return StreamedResponse(blocks(), headers=_headers(compressed=body.is_compressed))
+    return StreamedResponse(blocks(), headers=_headers(compressed=body.is_compressed), reserved=reserved)
 
 
 def whole_response(answer: Answer, *, gzip: bool) -> Response:

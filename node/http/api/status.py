@@ -27,7 +27,11 @@ from strandline.node.workers import Workers
 _PROMETHEUS = "3.0.0"
 _MOST_TOPS = 10_000
 _MOST_BUCKETS = 100_000
-_UPPER_BOUNDS = "a label's value that several shards have counts in each: counts and bytes of values are upper bounds"
+_NAMED_ESTIMATES = 10
+_ESTIMATED_SERIES = (
+    "the number of series is an estimate, and other counts of series are upper bounds: there are too many to compare "
+    "them between shards, and one that is in two shards counts in each"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class StatusApi:
         scope = scope_of(request, given, self.settings)
         found = await self.queries.cardinality(CardinalityAsk(given.selectors(required=False), within, most), scope)
         buckets = await self.queries.buckets(BucketsAsk(within, _MOST_BUCKETS), scope)
-        warnings = found.warnings + buckets.warnings + (() if found.exact_values else (_UPPER_BOUNDS,))
+        warnings = found.warnings + buckets.warnings + estimates_of(found)
         body = await self.workers.run(lambda: _tsdb_json(found, buckets, most))
         return await respond(request, self.workers, Answer((body,), len(body), warnings))
 
@@ -98,6 +102,21 @@ class StatusApi:
     async def alerts(self, _request: Request) -> AnyResponse:
         """None, for the same reason."""
         return Response.success({"alerts": []})
+
+
+def estimates_of(found: CardinalityAnswer) -> tuple[str, ...]:
+    """Which figures of several shards are estimates, as warnings."""
+    warnings = []
+    if found.estimated_series:
+        warnings.append(_ESTIMATED_SERIES)
+    if names := found.estimated_labels:
+        shown = ", ".join(names[:_NAMED_ESTIMATES])
+        more = f" and {len(names) - _NAMED_ESTIMATES} more" if len(names) > _NAMED_ESTIMATES else ""
+        warnings.append(
+            f"the numbers and bytes of the values of {shown}{more} are estimates, and counts of series by these values "
+            "lower bounds: there are too many values to compare them between shards"
+        )
+    return tuple(warnings)
 
 
 def _tsdb_json(found: CardinalityAnswer, buckets: BucketsAnswer, limit: int) -> bytes:

@@ -77,8 +77,10 @@ async def _answer(query: ReadQuery, queries: NodeQueries, limits: _Limits, scope
         return await queries.samples(ask, scope)
     found = await queries.series(SeriesAsk((query.matchers,), query.within, limits.series), scope)
     if found.more:
+        count = await queries.count_series((query.matchers,), query.within, scope)
         raise QueryTooLarge(
-            f"exceeded series limit ({limits.series}): the selector matches more series than a query may read",
+            f"exceeded series limit ({limits.series}): the selector matches "
+            f"{'' if count.is_exact else 'about '}{count.series:,} series",
             remedy="Ask for less: a narrower selector or time range; or raise query.max_series",
         )
     return _series_alone(found.keys, found.warnings)

@@ -17,17 +17,18 @@ closed before the end of the body, which a client of HTTP/1.1 can tell from a sh
 from collections.abc import AsyncGenerator
 
 from strandline.errors import StrandlineError
+from strandline.node.http.api.names import limited_scope
 from strandline.node.http.errors import BadParameter, Refused, fault_of
 from strandline.node.http.parameters import parameters_of_url
 from strandline.node.http.remote_read.asking import ask, require_whole
 from strandline.node.http.remote_read.requests import ResponseType, decode_request
 from strandline.node.http.remote_read.sampled import sampled_parts
-from strandline.node.http.remote_read.streamed import streamed_parts
+from strandline.node.http.remote_read.streamed import PART_BYTES, streamed_parts
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse, Fields, Response, StreamedResponse
 from strandline.node.http.routes import Access, Route
 from strandline.node.masking import SecretMask
-from strandline.node.query.queries import NodeQueries, QueryScope
+from strandline.node.query.queries import NodeQueries
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.workers import Workers
 
@@ -62,11 +63,13 @@ class _Reader:
         try:
             allow_partial = _allows_partial(request)
             asked = decode_request(await _body(request))
-            scope = QueryScope(self._settings.timeout.seconds, request.memory)
+            scope = limited_scope(request, self._settings.timeout.seconds)
             answer = await ask(asked, self._queries, self._settings, scope)
             if not allow_partial:
                 require_whole(answer)
             make = sampled_parts if asked.response_type is ResponseType.SAMPLES else streamed_parts
+            reserved = min(PART_BYTES, request.memory.held)
+            request.memory.grow(reserved)
             parts = await self._workers.run(lambda: make(answer.columns))
         except StrandlineError as error:
             fault = fault_of(error).masked(self._mask)
@@ -79,7 +82,7 @@ class _Reader:
             while (part := await self._workers.run(lambda: next(parts, None))) is not None:
                 yield part
 
-        return StreamedResponse(blocks(), _TYPES[asked.response_type], headers)
+        return StreamedResponse(blocks(), _TYPES[asked.response_type], headers, reserved=reserved)
 
 
 def _allows_partial(request: Request) -> bool:

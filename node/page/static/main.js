@@ -69,7 +69,7 @@ async function section(name, work) {
 function showNode(data) {
     const rate = shards.update(data);
     const active = data.shards.filter(shard => shard.active).length;
-    const whole = data.shards.length > 0 && active === data.shards.length;
+    const whole = data.shards.length > 0 && data.shards.every(isReady);
     setText(byId("node"), `dataset ${data.dataset} \u00b7 version ${data.version}`);
     document.title = whole ? `Strandline \u00b7 ${data.dataset}` : `${active}/${data.shards.length} active \u00b7 Strandline`;
     tellStanding(data, active, whole);
@@ -80,21 +80,24 @@ function showNode(data) {
     [allActive, started] = [whole, data.started_ms];
 }
 
+const isReady = shard => shard.active && shard.store_unanswered_s === null;
+
 function tellStanding(data, active, whole) {
     const banner = byId("banner");
     if (whole) {
         say(banner, "");
         return;
     }
-    const others = data.shards.filter(shard => !shard.active);
-    const failing = others.some(shard => ["down", "waiting"].includes(shard.process) || ["failed", "fenced"].includes(shard.phase));
+    const others = data.shards.filter(shard => !isReady(shard));
+    const failing = others.some(shard => shard.store_unanswered_s !== null || ["down", "waiting"].includes(shard.process) || ["failed", "fenced"].includes(shard.phase));
     const told = others.slice(0, MOST_TOLD).map(inWords).join("; ");
     const more = others.length > MOST_TOLD ? `; and ${others.length - MOST_TOLD} more` : "";
     // A replay does not get on without its worker.
     const worker = data.processes.find(process => process.name === "worker" && ["down", "waiting"].includes(process.process));
     const waits = worker ? ` The replay worker is ${worker.process}: ${worker.reason}.` : "";
     setAttribute(banner, "data-state", failing || worker ? "bad" : "work");
-    say(banner, `${active} of ${plural(data.shards.length, "shard")} ${active === 1 ? "is" : "are"} active; answers may lack what the others hold. ${capital(told)}${more}.${waits}`);
+    const lacking = active < data.shards.length ? "answers may lack what the others hold" : "queries of stored samples fail";
+    say(banner, `${active} of ${plural(data.shards.length, "shard")} ${active === 1 ? "is" : "are"} active; ${lacking}. ${capital(told)}${more}.${waits}`);
 }
 
 const capital = text => text.charAt(0).toUpperCase() + text.slice(1);
@@ -107,7 +110,7 @@ function tellSummary(data, active, rate) {
     const lag = sum(shard => shard.lag);
     const memory = sum(shard => shard.buffer?.memory_bytes ?? null);
     figure("Active shards", `${active} of ${data.shards.length}`, "");
-    figure("Series", count(keys), exact(keys));
+    figure("Series", count(keys), `${exact(keys)}, summed over shards`);
     figure("Samples/s", count(rate), "Since the answer before this one");
     figure("Lag (records)", count(lag), exact(lag));
     figure("Write buffer", bytes(memory), exact(memory));

@@ -19,6 +19,7 @@ export function standing(shard) {
     }
     if (shard.process === "stopped" || shard.phase === "stopped") return ["off", "Stopped"];
     if (shard.phase === "fenced" || shard.phase === "failed") return ["bad", PHASES[shard.phase]];
+    if (shard.store_unanswered_s !== null) return ["bad", `Store has not answered for ${duration(shard.store_unanswered_s)}`];
     if (shard.active) return ["ok", "Active"];
     if (shard.phase === null) return ["work", "Starting"];
     return ["work", PHASES[shard.phase] ?? shard.phase];
@@ -89,7 +90,7 @@ class Card {
         else this.progress.value = shard.progress;
         const left = shard.time_left_s === null ? "" : `about ${duration(shard.time_left_s)} left`;
         setText(this.left, [shard.progress === null ? "" : percent(shard.progress), left].filter(Boolean).join(" \u00b7 "));
-        say(this.reason, shard.reason);
+        say(this.reason, shard.reason || (shard.store_unanswered_s === null ? "" : `${shard.store} does not answer. Queries of stored samples fail, and nothing is stored; samples stay in memory, on disk and in Kafka.`));
         FIGURES.forEach(([name, shown, title], place) => {
             // A process that says nothing yet has no figures of its own.
             show(this.pairs[place], shard.phase !== null || name === "Restarts");

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from strandline.clock import wait_until
+from strandline.index.cardinality import LabelCardinality
 from strandline.index.matchers import InvalidMatcher, Matcher, MatcherTooCostly, MatchOp
-from strandline.node.query.answers import SeriesAnswer
+from strandline.node.query.answers import SeriesAnswer, SeriesCount
 from strandline.node.query.asks import (
     BucketsAsk,
     CardinalityAsk,
@@ -140,14 +141,29 @@ def test_keys_and_values_follow_the_range(filled: NodeWorld) -> None:
 
 
 def test_cardinality_is_that_of_all_shards(filled: NodeWorld) -> None:
+    """Four series are in both shards, as after partitions were added, and count once."""
     answer = filled.ask(CardinalityAsk((), None, 2, label="name"))
-    assert answer.series == 10
-    assert [(label.name, label.series) for label in answer.labels] == [("__name__", 10), ("name", 10)]
-    assert [(one.value, one.series) for one in answer.top_metrics_by_series] == [("m0", 3), ("m1", 3)]
-    assert [(one.value, one.series) for one in answer.top_values_by_series] == [("both", 8), ("only-0", 1)]
-    assert not answer.exact_values
+    assert answer.series == 6
+    assert answer.labels == (LabelCardinality("__name__", 4, 6, 8), LabelCardinality("name", 3, 6, 16))
+    assert [(one.value, one.series) for one in answer.top_metrics_by_series] == [("m0", 2), ("m1", 2)]
+    assert [(one.value, one.series) for one in answer.top_values_by_series] == [("both", 4), ("only-0", 1)]
+    assert [(one.value, one.series) for one in answer.top_pairs_by_series] == [("both", 4), ("m0", 2)]
+    assert answer.is_exact
     few = filled.ask(CardinalityAsk((selector("m1"),), None, 9))
-    assert (few.series, few.top_values_by_series) == (3, ())
+    assert (few.series, few.top_values_by_series) == (2, ())
+    assert few.labels == (LabelCardinality("__name__", 1, 2, 2), LabelCardinality("name", 2, 2, 10))
+
+
+def test_a_node_with_little_memory_estimates_and_says_so(filled: NodeWorld) -> None:
+    """An eighth of 500 bytes has no room for the hashes of five series of each shard, nor for all values."""
+    assert filled.count_series(()) == SeriesCount(6)
+    assert filled.count_series((selector("m1"),)) == SeriesCount(2)
+    filled.memory.limit = 500
+    counted, answer = filled.count_series(()), filled.ask(CardinalityAsk((), None, 2))
+    assert 5 <= counted.series <= 10
+    assert (counted.is_exact, answer.estimated_series, answer.series) == (False, True, counted.series)
+    assert answer.estimated_labels == ("__name__", "name")
+    assert [(label.name, label.values) for label in answer.labels] == [("__name__", 4), ("name", 3)]
 
 
 def test_buckets_have_their_counts(filled: NodeWorld) -> None:
@@ -174,8 +190,20 @@ def test_limits_of_series_and_samples_hold_over_all_shards(filled: NodeWorld) ->
         with pytest.raises(QueryTooLarge) as caught:
             filled.ask(SamplesAsk(EVERY, ALL_TIMES, max_series, max_samples))
         assert named in caught.value.message
+        found = {"series": series, "samples": samples}[named]
+        assert f" {found} {named}" in caught.value.message
         assert f"query.max_{named}" in caught.value.remedy
     assert len(filled.ask(SamplesAsk(EVERY, ALL_TIMES, series, samples)).keys) == series
+
+
+def test_a_refusal_names_the_series_of_all_shards_though_one_alone_has_too_many(filled: NodeWorld) -> None:
+    with pytest.raises(QueryTooLarge, match="matches 6 series, and a query may read samples of 1"):
+        filled.ask(SamplesAsk(EVERY, ALL_TIMES, 1, 1000))
+
+
+def test_a_refusal_for_samples_of_one_shard_says_that_there_may_be_more(filled: NodeWorld) -> None:
+    with pytest.raises(QueryTooLarge, match=r"reads at least \d+ samples, and 5 are allowed"):
+        filled.ask(SamplesAsk(EVERY, ALL_TIMES, 100, 5))
 
 
 def test_expressions_that_are_refused_arrive_as_they_were_raised(filled: NodeWorld) -> None:

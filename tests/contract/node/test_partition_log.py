@@ -2,7 +2,7 @@
 
 import pytest
 
-from strandline.node.shard.log import LogEnds, LogUnreachable, OffsetGone, PartitionLog, TopicUnfit
+from strandline.node.shard.log import NO_TIME, LogEnds, LogUnreachable, OffsetGone, PartitionLog, TopicUnfit
 from support.partition_logs import Partition, offsets, read_on, values
 
 pytestmark = pytest.mark.contract
@@ -36,6 +36,25 @@ class TestReading:
         assert records.times.tolist() == [NOON + 2, NOON + 3, NOON + 4]
         assert list(records.values) == [b"value 2", b"value 3", b"value 4"]
         assert records.position == 5
+
+    def test_records_whose_samples_times_were_checked_say_so(self, partition: Partition, log: PartitionLog) -> None:
+        for number in range(6):
+            partition.append(b"value", NOON, times_checked=number % 3 == 1)
+        transaction = partition.begin()
+        transaction.append(b"value", NOON, times_checked=True)
+        transaction.commit()
+        log.seek(0)
+        read = read_on(log, most=4)
+        marks = [mark for records in read for mark in records.times_checked.tolist()]
+        assert marks == [False, True, False, False, True, False, True]
+        assert read[0].part(1, 3).times_checked.tolist() == [True, False]
+
+    def test_a_record_without_a_time_says_so(self, partition: Partition, log: PartitionLog) -> None:
+        partition.append(b"value", NOON)
+        partition.append(b"value", NO_TIME)
+        log.seek(0)
+        times = [time for records in read_on(log) for time in records.times.tolist()]
+        assert times == [NOON, NO_TIME]
 
     def test_no_more_records_come_at_once_than_were_asked_for(self, partition: Partition, log: PartitionLog) -> None:
         fill(partition, 7)

@@ -2,27 +2,43 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Protocol
 
 import pytest
 
+from strandline.clock import SystemClock
+from strandline.node.gateway.broker_clock import BrokerClock
 from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
 from strandline.node.gateway.producer import NotDelivered, Record, RecordProducer
+from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.stack import Stack
 from support.gateway_topics import TopicOfAGateway
 from support.gateways import Deliveries, FakeProducer
+from support.partition_logs import read_on
 from support.real_kafka import eventually
 
 pytestmark = pytest.mark.contract
 
 PARTITIONS = 3
+HOUR = 3_600_000
+
+
+class SetClock(SystemClock):
+    """One that was set wrong by so many milliseconds."""
+
+    wrong_by = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.wrong_by
 
 
 class World(Protocol):
     """A producer and the topic behind it."""
 
     producer: RecordProducer
+    clock: "SetClock"
+    broker_clock: BrokerClock
 
     def grow(self, partitions: int) -> None: ...
 
@@ -31,7 +47,9 @@ class World(Protocol):
 
 class MemoryWorld:
     def __init__(self) -> None:
-        self.producer = FakeProducer(PARTITIONS)
+        self.clock = SetClock()
+        self.broker_clock = BrokerClock(self.clock)
+        self.producer = FakeProducer(PARTITIONS, self.broker_clock)
 
     def grow(self, partitions: int) -> None:
         self.producer.partitions = partitions
@@ -43,7 +61,10 @@ class MemoryWorld:
 class KafkaWorld:
     def __init__(self, bootstrap: str) -> None:
         self.topic = TopicOfAGateway(bootstrap, PARTITIONS)
-        self.producer = KafkaProducer(clients_of(self.topic.client, Bounds(20, 64 << 20, 1_000_000)), self.topic.name)
+        self.clock = SetClock()
+        self.broker_clock = BrokerClock(self.clock)
+        make = clients_of(self.topic.client, Bounds(20, 64 << 20, 1_000_000))
+        self.producer = KafkaProducer(make, self.topic.name, self.broker_clock)
 
     def grow(self, partitions: int) -> None:
         self.topic.grow(partitions)
@@ -59,7 +80,12 @@ def memory_world(_request: pytest.FixtureRequest) -> Iterator[World]:
 
 @contextmanager
 def kafka_world(request: pytest.FixtureRequest) -> Iterator[World]:
-    stack: Stack = request.getfixturevalue("stack")
+    with closing_world(request.getfixturevalue("stack")) as world:
+        yield world
+
+
+@contextmanager
+def closing_world(stack: Stack) -> Iterator[KafkaWorld]:
     world = KafkaWorld(stack.kafka_bootstrap)
     try:
         yield world
@@ -82,6 +108,30 @@ def test_each_record_is_in_its_partition_once_the_batch_is_told(world: World, de
     world.producer.send([Record(2, b"c"), Record(0, b"a"), Record(2, b"d")], deliveries.on_done())
     assert deliveries.wait(1) == [None]
     assert world.read() == {0: [b"a"], 1: [], 2: [b"c", b"d"]}
+
+
+@pytest.mark.parametrize("wrong_by", [0, -HOUR, HOUR])
+def test_a_delivery_compares_the_brokers_clock_with_the_own_one(
+    world: World, deliveries: Deliveries, wrong_by: int
+) -> None:
+    world.clock.wrong_by = wrong_by
+    assert not world.broker_clock.is_fresh
+    world.producer.send([Record(0, b"a")], deliveries.on_done())
+    assert deliveries.wait(1) == [None]
+    assert world.broker_clock.is_fresh
+    newest = world.broker_clock.newest
+    assert newest is not None
+    assert newest.disagrees is (wrong_by != 0)
+    assert newest.difference_ms == pytest.approx(-wrong_by, abs=HOUR // 10)
+
+
+def test_a_reader_sees_that_the_times_of_samples_were_checked(stack: Stack, deliveries: Deliveries) -> None:
+    with closing_world(stack) as world:
+        world.producer.send([Record(0, b"a"), Record(0, b"b")], deliveries.on_done())
+        assert deliveries.wait(1) == [None]
+        with closing(KafkaLog(world.topic.client, dataset="marks", topic=world.topic.name, partition=0)) as log:
+            log.seek(0)
+            assert [mark for records in read_on(log) for mark in records.times_checked.tolist()] == [True, True]
 
 
 def test_batches_of_one_thread_keep_their_order_within_a_partition(world: World, deliveries: Deliveries) -> None:

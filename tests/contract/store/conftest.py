@@ -12,9 +12,18 @@ import pytest
 from strandline.clock import ManualClock
 from strandline.node.stack import Stack
 from strandline.store.protocol import Store
-from strandline.store.rows import Ownership, ShardId
+from strandline.store.rows import Lifetime, Ownership, ShardId
 from support.cassandra_store import connection_to, open_stores
-from support.store_contract import IMPLEMENTATIONS, Lives, OpenedStore, fresh_shard, open_sqlite, taken
+from support.store_contract import (
+    IMPLEMENTATIONS,
+    LASTING,
+    PRESENT,
+    Lives,
+    OpenedStore,
+    fresh_shard,
+    open_sqlite,
+    taken,
+)
 
 
 @pytest.fixture
@@ -57,10 +66,10 @@ def owner(store: Store, shard: ShardId) -> Ownership:
 
 @pytest.fixture
 def lives(opened: OpenedStore) -> Lives:
-    return Lives(opened.clock)
+    return opened.lives
 
 
 @pytest.fixture
-def lasting(lives: Lives) -> int:
-    """When rows expire that outlast the test."""
-    return lives.lasting()
+def lasting() -> Lifetime:
+    """The life of rows that outlast the test."""
+    return Lifetime.from_present(PRESENT, LASTING)

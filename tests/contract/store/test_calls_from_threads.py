@@ -10,14 +10,14 @@ import pytest
 
 from strandline.store.jobs import JobResultOf, ResultRow
 from strandline.store.protocol import Fenced, Store
-from strandline.store.rows import IndexBucketOf, ManifestWrite, Ownership, Segment, SegmentsOf, ShardId
-from support.store_contract import cut, fresh_shard, group_row, race, series_key, state_of, taken
+from strandline.store.rows import IndexBucketOf, Lifetime, Ownership, Segment, SegmentsOf, ShardId
+from support.store_contract import cut, fresh_shard, group_row, manifest_write, race, series_key, state_of, taken
 
 pytestmark = pytest.mark.contract
 
 
 @pytest.fixture
-def where(store: Store, shard: ShardId, lasting: int) -> SegmentsOf:
+def where(store: Store, shard: ShardId, lasting: Lifetime) -> SegmentsOf:
     """300 segments, more than is read at once."""
     where = SegmentsOf(shard, 4, 0, "attempt-1")
     store.write_segments(where, numbered(300), lasting)
@@ -28,12 +28,12 @@ def numbered(count: int) -> list[Segment]:
     return [Segment(series_key(number), 0, number.to_bytes(2, "big") * 10_000) for number in range(count)]
 
 
-def test_a_reader_may_write_between_rows(store: Store, where: SegmentsOf, owner: Ownership, lasting: int) -> None:
+def test_a_reader_may_write_between_rows(store: Store, where: SegmentsOf, owner: Ownership, lasting: Lifetime) -> None:
     copy = replace(where, attempt="attempt-2")
     for place, segment in enumerate(store.segments(where)):
         store.write_segments(copy, [segment], lasting)
         if place % 50 == 0:
-            store.commit(owner, ManifestWrite(cuts=(cut(place, lasting),)))
+            store.commit(owner, manifest_write(cuts=(cut(place, lasting),)))
     assert list(store.segments(copy)) == numbered(300)
 
 
@@ -45,13 +45,13 @@ def test_readers_of_the_same_rows_do_not_disturb_each_other(store: Store, where:
 
 
 def test_a_reader_that_stops_half_way_hinders_nobody(
-    store: Store, other_store: Store, where: SegmentsOf, owner: Ownership, lasting: int
+    store: Store, other_store: Store, where: SegmentsOf, owner: Ownership, lasting: Lifetime
 ) -> None:
     half: Iterator[Segment] = store.segments(where)
     assert [next(half) for _ in range(10)] == numbered(10)
     other_store.write_segments(replace(where, attempt="attempt-2"), numbered(5), lasting)
-    other_store.commit(owner, ManifestWrite(cuts=(cut(1, lasting),)))
-    store.commit(owner, ManifestWrite(cuts=(cut(2, lasting),)))
+    other_store.commit(owner, manifest_write(cuts=(cut(1, lasting),)))
+    store.commit(owner, manifest_write(cuts=(cut(2, lasting),)))
     assert list(half) == numbered(300)[10:]
 
 
@@ -63,7 +63,7 @@ def test_rows_may_be_read_in_another_thread_than_they_were_asked_for(store: Stor
     assert begun + list(rows) == numbered(300)
 
 
-def test_many_threads_write_at_once_and_all_is_there(store: Store, other_store: Store, lasting: int) -> None:
+def test_many_threads_write_at_once_and_all_is_there(store: Store, other_store: Store, lasting: Lifetime) -> None:
     shard = fresh_shard()
 
     def write(here: Store, number: int) -> None:
@@ -82,11 +82,11 @@ def test_many_threads_write_at_once_and_all_is_there(store: Store, other_store: 
 
 
 def test_a_commit_is_seen_whole_or_not_at_all(
-    store: Store, other_store: Store, shard: ShardId, owner: Ownership, lasting: int
+    store: Store, other_store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
     def commit(number: int) -> None:
         groups = tuple(group_row(5, group, lasting, attempt=f"attempt-{number}") for group in range(16))
-        store.commit(owner, ManifestWrite(cuts=(cut(5, lasting, end=number),), groups=groups, next_part_id=number))
+        store.commit(owner, manifest_write(cuts=(cut(5, lasting, end=number),), groups=groups, next_part_id=number))
 
     commit(0)
     done = threading.Event()
@@ -112,14 +112,14 @@ def test_a_commit_is_seen_whole_or_not_at_all(
 
 
 def test_of_an_owner_and_its_successor_only_one_writes_at_any_moment(
-    store: Store, other_store: Store, shard: ShardId, owner: Ownership, lasting: int
+    store: Store, other_store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
     committed = threading.Semaphore(0)
 
     def write_until_fenced() -> int:
         for bucket in range(100_000):
             try:
-                store.commit(owner, ManifestWrite(cuts=(cut(bucket, lasting),), next_part_id=bucket + 1))
+                store.commit(owner, manifest_write(cuts=(cut(bucket, lasting),), next_part_id=bucket + 1))
             except Fenced:
                 return bucket
             committed.release()
@@ -139,9 +139,9 @@ def test_of_an_owner_and_its_successor_only_one_writes_at_any_moment(
 
 
 def test_closing_twice_does_nothing_and_leaves_the_data(
-    store: Store, other_store: Store, shard: ShardId, owner: Ownership, lasting: int
+    store: Store, other_store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
-    other_store.commit(owner, ManifestWrite(cuts=(cut(1, lasting),)))
+    other_store.commit(owner, manifest_write(cuts=(cut(1, lasting),)))
     other_store.close()
     other_store.close()
     rows = store.manifest(shard)

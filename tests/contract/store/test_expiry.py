@@ -1,11 +1,11 @@
-"""What has an `expires` is gone from then on; what has none stays.
+"""What has a lifetime is there at least until that is over, and goes afterwards; what has none stays.
 
 Waiting lets the store's own clock pass: real seconds for a server, none for a store whose clock is moved by hand. So
 that those seconds pass once for all tests, each is a scenario that yields what it waits for. All scenarios of a store
 are begun together, each with a shard of its own, and each test goes on with one.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -15,9 +15,12 @@ from strandline.clock import ManualClock
 from strandline.store.jobs import JobResultOf, JobState, ResultRow
 from strandline.store.protocol import Store
 from strandline.store.rows import (
+    CutRow,
+    GroupRow,
     IndexBucketOf,
     IndexBucketRows,
     LateSamples,
+    Lifetime,
     ManifestRows,
     ManifestWrite,
     Ownership,
@@ -28,12 +31,14 @@ from strandline.store.rows import (
 from support.cassandra_store import connection_to, open_stores
 from support.store_contract import (
     IMPLEMENTATIONS,
+    LASTING,
     RESOLUTION,
     Lives,
     cut,
     fresh_shard,
     group_row,
     job,
+    manifest_write,
     open_sqlite,
     series_key,
     state_of,
@@ -56,9 +61,21 @@ class Given:
     lives: Lives
 
     @property
-    def lasting(self) -> int:
-        """When rows expire that outlast the test."""
+    def lasting(self) -> Lifetime:
+        """The life of rows that outlast the test."""
         return self.lives.lasting()
+
+    def commit(
+        self,
+        cuts: Sequence[CutRow] = (),
+        groups: Sequence[GroupRow] = (),
+        next_part_id: int | None = None,
+        topic_id: str | None = None,
+    ) -> ManifestWrite:
+        """Write rows whose lives are counted from now on; what was written."""
+        write = manifest_write(cuts, groups, next_part_id, topic_id, present=self.lives.clock.now_ms())
+        self.store.commit(self.owner, write)
+        return write
 
 
 Scenario = Callable[[Given], Steps]
@@ -78,9 +95,9 @@ def read(store: Store, shard: ShardId) -> ManifestRows:
 
 @scenario
 def manifest_rows_expire_one_by_one(given: Given) -> Steps:
-    store, shard, owner, lasting, lives = given.store, given.shard, given.owner, given.lasting, given.lives
+    store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     expires = lives.soon()
-    write = ManifestWrite(
+    write = given.commit(
         cuts=(cut(6, lasting), cut(5, expires)),
         groups=(
             group_row(6, 0, lasting),
@@ -94,23 +111,22 @@ def manifest_rows_expire_one_by_one(given: Given) -> Steps:
             group_row(5, 0, lasting),
         ),
     )
-    store.commit(owner, write)
     assert read(store, shard).groups == write.groups
     assert read(store, shard).cuts == write.cuts
     yield lambda: len(read(store, shard).groups) == 2 and len(read(store, shard).cuts) == 1
-    assert lives.clock.now_ms() >= expires - RESOLUTION
+    assert lives.clock.now_ms() >= expires.expires - RESOLUTION
     assert read(store, shard).groups == (write.groups[0], write.groups[2])
     assert read(store, shard).cuts == write.cuts[:1]
 
 
 @scenario
 def a_row_written_again_lives_as_long_as_it_says_then(given: Given) -> Steps:
-    store, shard, owner, lasting, lives = given.store, given.shard, given.owner, given.lasting, given.lives
+    store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     expires = lives.soon()
     short, long = group_row(5, 0, expires), group_row(5, 1, lasting)
-    store.commit(owner, ManifestWrite(cuts=(cut(5, expires), cut(4, expires)), groups=(short, long)))
-    prolonged, shortened = replace(short, expires=lasting), replace(long, expires=lives.soon())
-    store.commit(owner, ManifestWrite(cuts=(cut(5, lasting),), groups=(prolonged, shortened)))
+    given.commit(cuts=(cut(5, expires), cut(4, expires)), groups=(short, long))
+    prolonged, shortened = replace(short, expires=lasting.expires), replace(long, expires=lives.soon().expires)
+    given.commit(cuts=(cut(5, lasting),), groups=(prolonged, shortened))
     yield lambda: len(read(store, shard).groups) == 1 and len(read(store, shard).cuts) == 1
     assert read(store, shard).groups == (prolonged,)
     assert read(store, shard).cuts == (cut(5, lasting),)
@@ -118,28 +134,23 @@ def a_row_written_again_lives_as_long_as_it_says_then(given: Given) -> Steps:
 
 @scenario
 def a_place_whose_row_expired_is_written_anew(given: Given) -> Steps:
-    store, shard, owner, lasting, lives = given.store, given.shard, given.owner, given.lasting, given.lives
-    store.commit(
-        owner, ManifestWrite(cuts=(cut(5, lives.soon(), lost_to=150),), groups=(group_row(5, 0, lives.soon()),))
-    )
+    store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
+    given.commit(cuts=(cut(5, lives.soon(), lost_to=150),), groups=(group_row(5, 0, lives.soon()),))
     yield lambda: not read(store, shard).groups and not read(store, shard).cuts
-    write = ManifestWrite(cuts=(cut(5, lasting),), groups=(group_row(5, 0, lasting, attempt="attempt-2"),))
-    store.commit(owner, write)
+    write = given.commit(cuts=(cut(5, lasting),), groups=(group_row(5, 0, lasting, attempt="attempt-2"),))
     assert (read(store, shard).cuts, read(store, shard).groups) == (write.cuts, write.groups)
 
 
 @scenario
 def the_state_stays_when_every_row_has_expired(given: Given) -> Steps:
     store, other_store, shard, lives = given.store, given.other_store, given.shard, given.lives
-    owner = taken(store, shard)
-    write = ManifestWrite(
+    given.commit(
         cuts=(cut(5, lives.soon()),),
         groups=(group_row(5, 0, lives.soon()),),
         next_part_id=1_000_000,
         topic_id="topic-2",
     )
-    store.commit(owner, write)
-    store.touch(owner, 77_000)
+    store.touch(given.owner, 77_000, 1)
     before = state_of(store, shard)
     yield lambda: not read(store, shard).groups and not read(store, shard).cuts
     for one in (store, other_store):
@@ -152,14 +163,14 @@ def the_state_stays_when_every_row_has_expired(given: Given) -> Steps:
 def an_owner_that_runs_longer_than_every_life_is_still_the_owner(given: Given) -> Steps:
     store, shard, owner, lives = given.store, given.shard, given.owner, given.lives
     rows = (cut(1, lives.soon()),), (group_row(1, 0, lives.soon()),)
-    store.commit(owner, ManifestWrite(*rows, next_part_id=9))
+    given.commit(*rows, next_part_id=9)
     before = state_of(store, shard)
     yield lambda: not read(store, shard).groups and not read(store, shard).cuts
     assert store.state(shard) == before
     assert store.take(shard, "owner-b", None, now=2_000, topic_id="topic-1") is None
-    store.touch(owner, 3_000)
-    store.commit(owner, ManifestWrite(cuts=(cut(2, given.lasting),)))
-    assert store.state(shard) == replace(before, seen_at=3_000)
+    store.touch(owner, 3_000, 1)
+    given.commit(cuts=(cut(2, given.lasting),))
+    assert store.state(shard) == replace(before, seen_at=3_000, beats=1)
 
 
 @scenario
@@ -220,8 +231,8 @@ def a_replaced_job_lives_as_long_as_its_successor_says(given: Given) -> Steps:
     short, long, witness = job(shard, 4, lives.soon()), job(shard, 5, lasting), job(shard, 6, lives.soon())
     for one in (short, long, witness):
         store.add_job(one)
-    prolonged = replace(short, state=JobState.LEASED, epoch=1, worker="a", expires=lasting)
-    shortened = replace(long, state=JobState.DONE, expires=lives.soon())
+    prolonged = replace(short, state=JobState.LEASED, epoch=1, worker="a", life=lasting.length)
+    shortened = replace(long, state=JobState.DONE, life=lives.soon().length)
     assert store.replace_job(short, prolonged)
     assert store.replace_job(long, shortened)
     yield lambda: len(store.jobs(shard)) == 1
@@ -230,13 +241,12 @@ def a_replaced_job_lives_as_long_as_its_successor_says(given: Given) -> Steps:
 
 @scenario
 def what_was_written_too_late_is_not_kept_for_ever(given: Given) -> Steps:
-    store, shard, owner, lasting, lives = given.store, given.shard, given.owner, given.lasting, given.lives
-    past = lives.clock.now_ms() - 10_000
+    store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
+    now = lives.clock.now_ms()
     segments, index = SegmentsOf(shard, 4, 0, "attempt-1"), IndexBucketOf(shard, 4, "attempt-1")
     result = JobResultOf(shard, 4, "plan-1/1")
-    for expires in (past, lives.clock.now_ms()):
-        rows = (cut(4, expires), cut(5, lasting)), (group_row(4, 0, expires), group_row(5, 0, lasting))
-        store.commit(owner, ManifestWrite(*rows))
+    for expires in (Lifetime.until(now - 10_000, now), Lifetime.until(now, now)):
+        given.commit((cut(4, expires), cut(5, lasting)), (group_row(4, 0, expires), group_row(5, 0, lasting)))
         store.write_segments(segments, [Segment(series_key(1), 0, b"x")], expires)
         store.write_index_bucket(index, [b"x"], expires)
         store.write_result(result, [ResultRow("summary", 0, b"x")], expires)
@@ -245,6 +255,27 @@ def what_was_written_too_late_is_not_kept_for_ever(given: Given) -> Steps:
         yield lambda: not list(store.segments(segments))
         yield lambda: not list(store.index_bucket(index))
         yield lambda: not list(store.result(result, "summary"))
+
+
+@scenario
+def a_life_is_counted_from_the_write_whatever_the_writer_s_present_is(given: Given) -> Steps:
+    """Rows of a writer whose clock is a year off, behind or ahead, go no sooner than they should."""
+    store, shard, lives = given.store, given.shard, given.lives
+    year, now = 365 * 86_400_000, lives.clock.now_ms()
+    witness = SegmentsOf(shard, 5, 0, "witness")
+    store.write_segments(witness, [Segment(series_key(1), 0, b"x")], lives.soon())
+    places = []
+    for present in (now - year, now + year):
+        life, where = Lifetime.from_present(present, year + LASTING), SegmentsOf(shard, 4, 0, f"attempt-{present}")
+        store.write_segments(where, [Segment(series_key(1), 0, b"x")], life)
+        bucket = 4 if present < now else 5
+        write = manifest_write([cut(bucket, life)], [group_row(bucket, 0, life)], present=present)
+        store.commit(given.owner, write)
+        places.append(where)
+    yield lambda: not list(store.segments(witness))
+    assert all(len(list(store.segments(where))) == 1 for where in places)
+    assert [row.bucket for row in read(store, shard).cuts] == [5, 4]
+    assert len(read(store, shard).groups) == 2
 
 
 @dataclass
@@ -263,7 +294,7 @@ def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     else:
         opening = open_stores(connection_to(request.getfixturevalue("stack"), "contract"))
     with contextmanager(lambda: opening)() as opened:
-        begun = Begun(Lives(opened.clock), {}, {})
+        begun = Begun(opened.lives, {}, {})
         other_store = opened.open_another()
         for each in SCENARIOS:
             shard = fresh_shard()

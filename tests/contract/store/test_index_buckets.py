@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strandline.store.protocol import Store
-from strandline.store.rows import IndexBucketOf, ShardId
+from strandline.store.rows import IndexBucketOf, Lifetime, ShardId
 from support.store_contract import Lives, fresh_shard
 
 pytestmark = pytest.mark.contract
@@ -22,7 +22,7 @@ def test_an_index_bucket_that_nobody_wrote_has_no_rows(store: Store, where: Inde
     assert list(store.index_bucket(where)) == []
 
 
-def test_writing_no_rows_writes_none(store: Store, where: IndexBucketOf, lasting: int) -> None:
+def test_writing_no_rows_writes_none(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
     assert store.write_index_bucket(where, [], lasting) == 0
     assert list(store.index_bucket(where)) == []
 
@@ -36,7 +36,7 @@ def test_any_rows_come_back_in_order(store: Store, lives: Lives, rows: list[byte
 
 
 def test_hundreds_of_rows_come_back_in_order(
-    store: Store, other_store: Store, where: IndexBucketOf, lasting: int
+    store: Store, other_store: Store, where: IndexBucketOf, lasting: Lifetime
 ) -> None:
     # Among them equal ones, and an order that no sorting by content would give.
     rows = [str(number * 7_919 % 50).encode() for number in range(350)]
@@ -45,7 +45,7 @@ def test_hundreds_of_rows_come_back_in_order(
     assert list(other_store.index_bucket(where)) == rows
 
 
-def test_rows_of_a_megabyte_come_back_byte_for_byte(store: Store, where: IndexBucketOf, lasting: int) -> None:
+def test_rows_of_a_megabyte_come_back_byte_for_byte(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
     rows = [bytes([number]) + b"\xff\x00" * 499_999 + bytes([255 - number]) for number in range(25)]
     assert {len(row) for row in rows} == {1_000_000}
     assert store.write_index_bucket(where, rows, lasting) == 25
@@ -54,7 +54,7 @@ def test_rows_of_a_megabyte_come_back_byte_for_byte(store: Store, where: IndexBu
         assert given_row == row, f"row {row[0]} differs"
 
 
-def test_rows_are_taken_as_they_are_made(store: Store, where: IndexBucketOf, lasting: int) -> None:
+def test_rows_are_taken_as_they_are_made(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
     def encode() -> Iterator[bytes]:
         for number in range(30):
             # Whoever makes rows may use the store meanwhile.
@@ -66,7 +66,7 @@ def test_rows_are_taken_as_they_are_made(store: Store, where: IndexBucketOf, las
     assert list(store.index_bucket(where)) == [bytes([number]) for number in range(30)]
 
 
-def test_a_failure_while_rows_are_made_is_the_callers(store: Store, where: IndexBucketOf, lasting: int) -> None:
+def test_a_failure_while_rows_are_made_is_the_callers(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
     def encode() -> Iterator[bytes]:
         yield b"one"
         raise ZeroDivisionError
@@ -78,14 +78,14 @@ def test_a_failure_while_rows_are_made_is_the_callers(store: Store, where: Index
     assert list(store.index_bucket(again)) == [b"one", b"two"]
 
 
-def test_writing_the_same_rows_again_changes_nothing(store: Store, where: IndexBucketOf, lasting: int) -> None:
+def test_writing_the_same_rows_again_changes_nothing(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
     rows = [b"one", b"two", b"three"]
     for _ in range(2):
         assert store.write_index_bucket(where, rows, lasting) == 3
         assert list(store.index_bucket(where)) == rows
 
 
-def test_rows_are_seen_only_where_they_were_written(store: Store, lasting: int) -> None:
+def test_rows_are_seen_only_where_they_were_written(store: Store, lasting: Lifetime) -> None:
     shard = fresh_shard()
     places = [
         IndexBucketOf(shard, 4, "attempt-1"),

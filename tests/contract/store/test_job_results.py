@@ -4,7 +4,7 @@ import pytest
 
 from strandline.store.jobs import JobResultOf, ResultRow
 from strandline.store.protocol import Store
-from strandline.store.rows import ShardId
+from strandline.store.rows import Lifetime, ShardId
 from support.store_contract import fresh_shard
 
 pytestmark = pytest.mark.contract
@@ -19,13 +19,13 @@ def rows_of(kind: str, count: int) -> list[ResultRow]:
     return [ResultRow(kind, seq, f"{kind} {seq}".encode()) for seq in range(count)]
 
 
-def test_a_job_that_wrote_nothing_left_nothing(store: Store, where: JobResultOf, lasting: int) -> None:
+def test_a_job_that_wrote_nothing_left_nothing(store: Store, where: JobResultOf, lasting: Lifetime) -> None:
     store.write_result(where, [], lasting)
     assert list(store.result(where, "summary")) == []
 
 
 def test_each_kind_comes_by_itself_and_in_order(
-    store: Store, other_store: Store, where: JobResultOf, lasting: int
+    store: Store, other_store: Store, where: JobResultOf, lasting: Lifetime
 ) -> None:
     summaries, keys = rows_of("summary", 350), rows_of("keys", 20)
     store.write_result(where, [*summaries[::-2], *keys[::-1]], lasting)
@@ -36,7 +36,7 @@ def test_each_kind_comes_by_itself_and_in_order(
     assert list(store.result(where, "key")) == []
 
 
-def test_one_row_is_found_by_its_number(store: Store, where: JobResultOf, lasting: int) -> None:
+def test_one_row_is_found_by_its_number(store: Store, where: JobResultOf, lasting: Lifetime) -> None:
     rows = [ResultRow("keys", seq, f"{seq}".encode()) for seq in (0, 3, 4, 2**31 - 1)]
     store.write_result(where, rows, lasting)
     for row in rows:
@@ -45,27 +45,27 @@ def test_one_row_is_found_by_its_number(store: Store, where: JobResultOf, lastin
     assert list(store.result(where, "summary", seq=0)) == []
 
 
-def test_rows_keep_the_numbers_that_they_were_given(store: Store, where: JobResultOf, lasting: int) -> None:
+def test_rows_keep_the_numbers_that_they_were_given(store: Store, where: JobResultOf, lasting: Lifetime) -> None:
     rows = [ResultRow("summary", seq, b"") for seq in (0, 7, 9, 10, 2**31 - 1)]
     store.write_result(where, rows, lasting)
     assert list(store.result(where, "summary")) == rows
 
 
-def test_large_rows_come_back_byte_for_byte(store: Store, where: JobResultOf, lasting: int) -> None:
+def test_large_rows_come_back_byte_for_byte(store: Store, where: JobResultOf, lasting: Lifetime) -> None:
     rows = [ResultRow("keys", seq, bytes([seq]) + b"\xff\x00" * 499_999) for seq in range(12)]
     store.write_result(where, rows, lasting)
     for found, row in zip(store.result(where, "keys"), rows, strict=True):
         assert found == row, f"row {row.seq} differs"
 
 
-def test_writing_the_same_rows_again_changes_nothing(store: Store, where: JobResultOf, lasting: int) -> None:
+def test_writing_the_same_rows_again_changes_nothing(store: Store, where: JobResultOf, lasting: Lifetime) -> None:
     rows = rows_of("summary", 5)
     store.write_result(where, rows, lasting)
     store.write_result(where, rows[2:], lasting)
     assert list(store.result(where, "summary")) == rows
 
 
-def test_results_are_seen_only_where_they_were_written(store: Store, lasting: int) -> None:
+def test_results_are_seen_only_where_they_were_written(store: Store, lasting: Lifetime) -> None:
     shard = fresh_shard()
     places = [
         JobResultOf(shard, 4, "plan-1/1"),

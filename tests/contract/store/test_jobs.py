@@ -8,7 +8,7 @@ import pytest
 
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
-from strandline.store.rows import ShardId
+from strandline.store.rows import Lifetime, ShardId
 from support.store_contract import fresh_shard, job, race
 
 pytestmark = pytest.mark.contract
@@ -27,7 +27,7 @@ def test_a_shard_without_jobs_has_none(store: Store, shard: ShardId) -> None:
 
 
 def test_jobs_come_in_the_order_of_their_buckets(
-    store: Store, other_store: Store, shard: ShardId, lasting: int
+    store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     for bucket in (100, 9, 472_222, 11):
         assert store.add_job(job(shard, bucket, lasting))
@@ -36,8 +36,8 @@ def test_jobs_come_in_the_order_of_their_buckets(
     assert list(other_store.jobs(shard)) == ordered
 
 
-def test_every_field_of_a_job_is_kept(store: Store, shard: ShardId, lasting: int) -> None:
-    nothing = Job(shard, 0, "p", 0, 0, frozenset(), wants_keys=False, expires=lasting)
+def test_every_field_of_a_job_is_kept(store: Store, shard: ShardId, lasting: Lifetime) -> None:
+    nothing = Job(shard, 0, "p", 0, 0, frozenset(), wants_keys=False, life=lasting.length)
     everything = Job(
         shard,
         1,
@@ -46,20 +46,21 @@ def test_every_field_of_a_job_is_kept(store: Store, shard: ShardId, lasting: int
         end=2**63 - 1,
         groups=frozenset(range(256)),
         wants_keys=True,
-        expires=lasting + 86_400_000,
+        life=lasting.length + 86_400_000,
         state=JobState.FAILED,
         epoch=9,
         worker="worker-ü",
         leased_until=1_700_000_000_000,
         failures=4,
         reason="offset 12 can't be decoded: «…»",
+        renewals=12_345,
     )
     assert store.add_job(nothing)
     assert store.add_job(everything)
     assert list(store.jobs(shard)) == [nothing, everything]
 
 
-def test_a_job_is_not_put_over_another(store: Store, shard: ShardId, lasting: int) -> None:
+def test_a_job_is_not_put_over_another(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     first = job(shard, 5, lasting)
     assert store.add_job(first)
     for other in (
@@ -72,14 +73,14 @@ def test_a_job_is_not_put_over_another(store: Store, shard: ShardId, lasting: in
     assert list(store.jobs(shard)) == [first]
 
 
-def test_putting_the_very_same_job_again_finds_it_in_place(store: Store, shard: ShardId, lasting: int) -> None:
+def test_putting_the_very_same_job_again_finds_it_in_place(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     first = job(shard, 5, lasting)
     assert store.add_job(first)
     assert store.add_job(first)
     assert list(store.jobs(shard)) == [first]
 
 
-def test_a_job_that_went_on_is_not_put_back_to_its_start(store: Store, shard: ShardId, lasting: int) -> None:
+def test_a_job_that_went_on_is_not_put_back_to_its_start(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     first = job(shard, 5, lasting)
     store.add_job(first)
     assert store.replace_job(first, leased(first, "a"))
@@ -87,14 +88,14 @@ def test_a_job_that_went_on_is_not_put_back_to_its_start(store: Store, shard: Sh
     assert list(store.jobs(shard)) == [leased(first, "a")]
 
 
-def test_a_job_goes_from_state_to_state(store: Store, shard: ShardId, lasting: int) -> None:
+def test_a_job_goes_from_state_to_state(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     pending = job(shard, 5, lasting)
     store.add_job(pending)
     lease = leased(pending, "a")
-    renewed = replace(lease, leased_until=240_000)
+    renewed = replace(lease, leased_until=240_000, renewals=1)
     failed = replace(renewed, state=JobState.PENDING, worker="", leased_until=0, failures=1, reason="time-out")
     again = leased(failed, "b")
-    done = replace(again, state=JobState.DONE, leased_until=0, reason="", expires=lasting + 60_000)
+    done = replace(again, state=JobState.DONE, leased_until=0, reason="", life=lasting.length + 60_000)
     for before, after in ((pending, lease), (lease, renewed), (renewed, failed), (failed, again), (again, done)):
         assert store.replace_job(before, after)
         assert list(store.jobs(shard)) == [after]
@@ -121,9 +122,16 @@ def change_lease(one: Job) -> Job:
     return replace(one, leased_until=one.leased_until + 1)
 
 
-@pytest.mark.parametrize("change", [change_plan, change_state, change_epoch, change_worker, change_lease])
+def change_renewals(one: Job) -> Job:
+    """A renewal by a clock that stands still, or was set back."""
+    return replace(one, renewals=one.renewals + 1)
+
+
+@pytest.mark.parametrize(
+    "change", [change_plan, change_state, change_epoch, change_worker, change_lease, change_renewals]
+)
 def test_a_job_that_changed_is_neither_replaced_nor_removed(
-    store: Store, shard: ShardId, lasting: int, change: Callable[[Job], Job]
+    store: Store, shard: ShardId, lasting: Lifetime, change: Callable[[Job], Job]
 ) -> None:
     imagined = leased(job(shard, 5, lasting), "a")
     real = change(imagined)
@@ -133,25 +141,27 @@ def test_a_job_that_changed_is_neither_replaced_nor_removed(
     assert list(store.jobs(shard)) == [real]
 
 
-def test_what_is_not_compared_may_differ(store: Store, shard: ShardId, lasting: int) -> None:
+def test_what_is_not_compared_may_differ(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     stored = replace(job(shard, 5, lasting), failures=3, reason="slow")
     seen = replace(stored, failures=0, reason="", start=0, end=1, groups=frozenset(), wants_keys=False)
     store.add_job(stored)
     after = replace(stored, groups=frozenset({7}), start=1_500, failures=4)
     assert store.replace_job(seen, after)
     assert list(store.jobs(shard)) == [after]
-    assert store.remove_job(replace(seen, expires=lasting + 1))
+    assert store.remove_job(replace(seen, life=lasting.length + 1))
     assert list(store.jobs(shard)) == []
 
 
-def test_a_job_that_is_not_there_is_neither_replaced_nor_removed(store: Store, shard: ShardId, lasting: int) -> None:
+def test_a_job_that_is_not_there_is_neither_replaced_nor_removed(
+    store: Store, shard: ShardId, lasting: Lifetime
+) -> None:
     one = job(shard, 5, lasting)
     assert not store.replace_job(one, leased(one, "a"))
     assert not store.remove_job(one)
     assert list(store.jobs(shard)) == []
 
 
-def test_a_removed_job_is_gone_and_its_place_free(store: Store, shard: ShardId, lasting: int) -> None:
+def test_a_removed_job_is_gone_and_its_place_free(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     first, beside = job(shard, 5, lasting), job(shard, 6, lasting)
     second = replace(job(shard, 5, lasting, plan="plan-2"), groups=frozenset())
     store.add_job(first)
@@ -163,7 +173,7 @@ def test_a_removed_job_is_gone_and_its_place_free(store: Store, shard: ShardId, 
     assert list(store.jobs(shard)) == [second, beside]
 
 
-def test_jobs_of_other_shards_are_apart(store: Store, lasting: int) -> None:
+def test_jobs_of_other_shards_are_apart(store: Store, lasting: Lifetime) -> None:
     here = fresh_shard()
     shards = [here, ShardId(here.dataset, here.shard + 1), ShardId(f"{here.dataset}-2", here.shard)]
     for shard in shards:
@@ -173,7 +183,7 @@ def test_jobs_of_other_shards_are_apart(store: Store, lasting: int) -> None:
 
 
 def test_of_workers_who_lease_a_job_at_once_exactly_one_has_it(
-    store: Store, other_store: Store, shard: ShardId, lasting: int
+    store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     for bucket in range(5):
         pending = job(shard, bucket, lasting)
@@ -185,7 +195,7 @@ def test_of_workers_who_lease_a_job_at_once_exactly_one_has_it(
 
 
 def test_of_plans_that_put_a_job_at_once_exactly_one_is_there(
-    store: Store, other_store: Store, shard: ShardId, lasting: int
+    store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     for bucket in range(5):
         plans = [job(shard, bucket, lasting, plan=f"plan-{number}") for number in range(6)]
@@ -195,7 +205,7 @@ def test_of_plans_that_put_a_job_at_once_exactly_one_is_there(
 
 
 def test_a_job_that_is_renewed_and_removed_at_once_is_either(
-    store: Store, other_store: Store, shard: ShardId, lasting: int
+    store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     for bucket in range(5):
         lease = leased(job(shard, bucket, lasting), "a")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strandline.store.jobs import Job
 from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, ManifestWrite
-from support.store_contract import LASTING, Lives, fresh_shard, taken
+from support.store_contract import LASTING, PRESENT, fresh_shard, taken
 from support.store_strategies import any_jobs, cut_rows, group_rows, names
 
 pytestmark = pytest.mark.contract
@@ -34,15 +34,14 @@ def keyed_groups(rows: Sequence[GroupRow]) -> tuple[GroupRow, ...]:
 
 @shared_store
 @given(data=st.data())
-def test_any_rows_come_back_as_they_were_committed(store: Store, lives: Lives, data: st.DataObject) -> None:
-    now = lives.clock.now_ms()
-    expires = [now + life for life in LIVES]
+def test_any_rows_come_back_as_they_were_committed(store: Store, data: st.DataObject) -> None:
+    expires = [PRESENT + life for life in LIVES]
     cuts = keyed(data.draw(st.lists(cut_rows(expires), max_size=4)))
     groups = keyed_groups(data.draw(st.lists(group_rows(expires), max_size=4)))
     next_part_id = data.draw(st.integers(0, 2**32))
     topic_id = data.draw(names)
     shard = fresh_shard()
-    store.commit(taken(store, shard), ManifestWrite(cuts, groups, next_part_id, topic_id))
+    store.commit(taken(store, shard), ManifestWrite(cuts, groups, next_part_id, topic_id, present=PRESENT))
     rows = store.manifest(shard)
     assert rows is not None
     assert rows.cuts == cuts
@@ -52,7 +51,7 @@ def test_any_rows_come_back_as_they_were_committed(store: Store, lives: Lives, d
 
 @shared_store
 @given(data=st.data())
-def test_any_job_comes_back_as_it_was_put(store: Store, lives: Lives, data: st.DataObject) -> None:
-    job: Job = data.draw(any_jobs(lives.lasting()))
+def test_any_job_comes_back_as_it_was_put(store: Store, data: st.DataObject) -> None:
+    job: Job = data.draw(any_jobs(LASTING))
     assert store.add_job(job)
     assert store.jobs(job.shard) == [job]

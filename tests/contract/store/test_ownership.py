@@ -6,8 +6,8 @@ from itertools import cycle, repeat
 import pytest
 
 from strandline.store.protocol import Fenced, Store
-from strandline.store.rows import ManifestWrite, Ownership, ShardId, ShardState
-from support.store_contract import cut, fresh_owner, fresh_shard, group_row, race, state_of, taken
+from strandline.store.rows import Lifetime, Ownership, ShardId, ShardState
+from support.store_contract import cut, fresh_owner, fresh_shard, group_row, manifest_write, race, state_of, taken
 
 pytestmark = pytest.mark.contract
 
@@ -27,7 +27,7 @@ def test_the_first_to_take_a_shard_gives_it_its_state(store: Store, other_store:
 
 def test_taking_raises_the_epoch_and_keeps_topic_and_part_ids(store: Store, shard: ShardId) -> None:
     first = taken(store, shard)
-    store.commit(first, ManifestWrite(next_part_id=77))
+    store.commit(first, manifest_write(next_part_id=77))
     second = store.take(shard, "owner-b", state_of(store, shard), now=5_000, topic_id="another topic")
     assert second == Ownership(shard, first.epoch + 1, "owner-b")
     assert store.state(shard) == ShardState(
@@ -36,7 +36,7 @@ def test_taking_raises_the_epoch_and_keeps_topic_and_part_ids(store: Store, shar
 
 
 def test_a_shard_whose_owner_left_can_be_taken(store: Store, shard: ShardId) -> None:
-    store.touch(taken(store, shard), None)
+    store.touch(taken(store, shard), None, 1)
     state = state_of(store, shard)
     assert state.seen_at is None
     assert store.take(shard, "owner-b", state, now=5_000, topic_id="topic-1") == Ownership(shard, 2, "owner-b")
@@ -50,7 +50,7 @@ def test_taking_after_a_state_that_is_no_more_is_refused(store: Store, shard: Sh
     for after in (None, stale, replace(before, owner="somebody else"), replace(before, epoch=before.epoch + 1)):
         assert store.take(shard, fresh_owner(), after, now=9_000, topic_id="topic-1") is None
     assert store.state(shard) == before
-    store.touch(winner, 10_000)
+    store.touch(winner, 10_000, 1)
 
 
 def test_a_shard_without_a_state_is_not_taken_after_one(store: Store, shard: ShardId) -> None:
@@ -62,8 +62,8 @@ def test_a_shard_without_a_state_is_not_taken_after_one(store: Store, shard: Sha
 def test_only_epoch_and_owner_decide_whether_the_state_is_still_the_same(store: Store, shard: ShardId) -> None:
     first = taken(store, shard)
     seen = state_of(store, shard)
-    store.touch(first, 99_000)
-    store.commit(first, ManifestWrite(next_part_id=5, topic_id="topic-2"))
+    store.touch(first, 99_000, 1)
+    store.commit(first, manifest_write(next_part_id=5, topic_id="topic-2"))
     assert store.take(shard, "owner-b", seen, now=100_000, topic_id="topic-1") == Ownership(shard, 2, "owner-b")
     assert state_of(store, shard).topic_id == "topic-2"
 
@@ -84,31 +84,38 @@ def test_of_many_who_take_a_shard_at_once_exactly_one_has_it(store: Store, other
 
 def test_a_touch_says_that_the_owner_lives_or_left(store: Store, shard: ShardId, owner: Ownership) -> None:
     before = state_of(store, shard)
-    store.touch(owner, 20_000)
-    assert store.state(shard) == replace(before, seen_at=20_000)
-    store.touch(owner, None)
-    assert store.state(shard) == replace(before, seen_at=None)
-    store.touch(owner, 30_000)
-    assert store.state(shard) == replace(before, seen_at=30_000)
+    assert before.beats == 0
+    store.touch(owner, 20_000, 1)
+    assert store.state(shard) == replace(before, seen_at=20_000, beats=1)
+    store.touch(owner, None, 1)
+    assert store.state(shard) == replace(before, seen_at=None, beats=1)
+    store.touch(owner, 30_000, 2**62)
+    assert store.state(shard) == replace(before, seen_at=30_000, beats=2**62)
 
 
-def test_an_owner_whose_shard_was_taken_writes_nothing(store: Store, shard: ShardId, lasting: int) -> None:
+def test_a_new_owner_counts_its_heartbeats_from_zero(store: Store, shard: ShardId, owner: Ownership) -> None:
+    store.touch(owner, 20_000, 9)
+    taken(store, shard)
+    assert state_of(store, shard).beats == 0
+
+
+def test_an_owner_whose_shard_was_taken_writes_nothing(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     fenced = taken(store, shard)
-    store.commit(fenced, ManifestWrite(cuts=(cut(7, lasting),), next_part_id=10))
+    store.commit(fenced, manifest_write(cuts=(cut(7, lasting),), next_part_id=10))
     taken(store, shard, now=50_000)
     before = store.manifest(shard)
-    late = ManifestWrite(
+    late = manifest_write(
         cuts=(cut(7, lasting, end=999), cut(8, lasting)),
         groups=(group_row(8, 0, lasting),),
         next_part_id=1_000,
         topic_id="topic-2",
     )
-    for write in (late, ManifestWrite(next_part_id=1_000), ManifestWrite(topic_id="topic-2"), ManifestWrite()):
+    for write in (late, manifest_write(next_part_id=1_000), manifest_write(topic_id="topic-2"), manifest_write()):
         with pytest.raises(Fenced, match=str(shard)):
             store.commit(fenced, write)
     for seen_at in (60_000, None):
         with pytest.raises(Fenced, match=str(shard)):
-            store.touch(fenced, seen_at)
+            store.touch(fenced, seen_at, 1)
     assert store.manifest(shard) == before
 
 
@@ -120,23 +127,23 @@ def test_both_epoch_and_owner_must_be_right_to_write(store: Store, shard: ShardI
         replace(owner, epoch=owner.epoch + 1),
     ):
         with pytest.raises(Fenced):
-            store.touch(wrong, 2_000)
+            store.touch(wrong, 2_000, 1)
         with pytest.raises(Fenced):
-            store.commit(wrong, ManifestWrite(next_part_id=3))
+            store.commit(wrong, manifest_write(next_part_id=3))
     assert store.manifest(shard) == before
 
 
-def test_a_shard_that_nobody_took_is_written_by_nobody(store: Store, shard: ShardId, lasting: int) -> None:
+def test_a_shard_that_nobody_took_is_written_by_nobody(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     nobody = Ownership(shard, 1, "owner-a")
     with pytest.raises(Fenced):
-        store.touch(nobody, 1_000)
+        store.touch(nobody, 1_000, 1)
     with pytest.raises(Fenced):
-        store.commit(nobody, ManifestWrite(cuts=(cut(1, lasting),), next_part_id=3))
+        store.commit(nobody, manifest_write(cuts=(cut(1, lasting),), next_part_id=3))
     assert store.state(shard) is None
     assert store.manifest(shard) is None
 
 
-def test_shards_are_owned_apart(store: Store, lasting: int) -> None:
+def test_shards_are_owned_apart(store: Store, lasting: Lifetime) -> None:
     here = fresh_shard()
     beside, elsewhere = ShardId(here.dataset, here.shard + 1), ShardId(fresh_shard().dataset, here.shard)
     owner = taken(store, here)
@@ -144,6 +151,6 @@ def test_shards_are_owned_apart(store: Store, lasting: int) -> None:
     assert store.state(elsewhere) is None
     taken(store, beside)
     taken(store, elsewhere)
-    store.commit(owner, ManifestWrite(cuts=(cut(1, lasting),)))
+    store.commit(owner, manifest_write(cuts=(cut(1, lasting),)))
     with pytest.raises(Fenced):
-        store.commit(replace(owner, shard=beside), ManifestWrite(cuts=(cut(1, lasting),)))
+        store.commit(replace(owner, shard=beside), manifest_write(cuts=(cut(1, lasting),)))

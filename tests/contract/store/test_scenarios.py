@@ -6,13 +6,15 @@ import pytest
 
 from strandline.store.jobs import JobState
 from strandline.store.protocol import Fenced, Store
-from strandline.store.rows import ManifestWrite, Ownership, ShardId
-from support.store_contract import cut, job, state_of
+from strandline.store.rows import Lifetime, Ownership, ShardId
+from support.store_contract import cut, job, manifest_write, state_of
 
 pytestmark = pytest.mark.contract
 
 
-def test_who_reads_the_epoch_that_another_wrote_is_not_the_owner(store: Store, shard: ShardId, lasting: int) -> None:
+def test_who_reads_the_epoch_that_another_wrote_is_not_the_owner(
+    store: Store, shard: ShardId, lasting: Lifetime
+) -> None:
     """Owner A's take was lost on its way; B takes. The epoch is then the one that A would have written."""
     b = store.take(shard, "owner-b", None, now=2_000, topic_id="topic-1")
     assert b == Ownership(shard, 1, "owner-b")
@@ -20,10 +22,10 @@ def test_who_reads_the_epoch_that_another_wrote_is_not_the_owner(store: Store, s
     assert store.take(shard, "owner-a", None, now=3_000, topic_id="topic-1") is None
     believed = Ownership(shard, state_of(store, shard).epoch, "owner-a")
     with pytest.raises(Fenced):
-        store.touch(believed, 4_000)
+        store.touch(believed, 4_000, 1)
     with pytest.raises(Fenced):
-        store.commit(believed, ManifestWrite(cuts=(cut(1, lasting),)))
-    store.commit(b, ManifestWrite(cuts=(cut(1, lasting, end=500),)))
+        store.commit(believed, manifest_write(cuts=(cut(1, lasting),)))
+    store.commit(b, manifest_write(cuts=(cut(1, lasting, end=500),)))
     rows = store.manifest(shard)
     assert rows is not None
     assert (rows.state.owner, rows.state.seen_at) == ("owner-b", 2_000)
@@ -31,7 +33,7 @@ def test_who_reads_the_epoch_that_another_wrote_is_not_the_owner(store: Store, s
 
 
 def test_a_lease_sticks_however_soon_it_follows_upon_the_making_of_its_job(
-    store: Store, other_store: Store, shard: ShardId, lasting: int
+    store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     """With plain writes the one with the higher time stamp would win, not the later one."""
     for round_ in range(20):

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strandline.store.protocol import Store
-from strandline.store.rows import Segment, SegmentsOf, ShardId
+from strandline.store.rows import Lifetime, Segment, SegmentsOf, ShardId
 from support.store_contract import Lives, fresh_shard, series_key
 
 pytestmark = pytest.mark.contract
@@ -27,13 +27,13 @@ def test_what_nobody_wrote_has_no_segments(store: Store, where: SegmentsOf) -> N
     assert list(store.segments(where, first=series_key(1), last=series_key(2))) == []
 
 
-def test_writing_no_segments_writes_none(store: Store, where: SegmentsOf, lasting: int) -> None:
+def test_writing_no_segments_writes_none(store: Store, where: SegmentsOf, lasting: Lifetime) -> None:
     store.write_segments(where, [], lasting)
     assert list(store.segments(where)) == []
 
 
 def test_segments_come_in_the_order_of_their_bytes_and_then_their_number(
-    store: Store, other_store: Store, where: SegmentsOf, lasting: int
+    store: Store, other_store: Store, where: SegmentsOf, lasting: Lifetime
 ) -> None:
     # Bytes from 0x80 on would be negative to whoever compares them as signed numbers.
     firsts = [
@@ -88,13 +88,13 @@ ROWS = [segment(A, 0), segment(B, 0), segment(B, 1), segment(C, 0)]
     ],
 )
 def test_a_range_begins_below_its_first_series_and_ends_with_its_last(
-    store: Store, where: SegmentsOf, lasting: int, ends: Ends, found: list[Segment]
+    store: Store, where: SegmentsOf, lasting: Lifetime, ends: Ends, found: list[Segment]
 ) -> None:
     store.write_segments(where, ROWS, lasting)
     assert list(store.segments(where, first=ends[0], last=ends[1])) == found
 
 
-def test_a_series_that_spans_many_rows_is_found_whole(store: Store, where: SegmentsOf, lasting: int) -> None:
+def test_a_series_that_spans_many_rows_is_found_whole(store: Store, where: SegmentsOf, lasting: Lifetime) -> None:
     rows = [segment(A, 0), *(segment(B, seq) for seq in range(300)), segment(C, 0)]
     store.write_segments(where, rows, lasting)
     assert list(store.segments(where, first=B, last=B)) == rows[:-1]
@@ -122,27 +122,29 @@ def test_any_range_finds_what_may_hold_it(
     assert list(store.segments(where, first=ends[0], last=ends[1])) == expected
 
 
-def test_segments_of_their_usual_size_come_back_byte_for_byte(store: Store, where: SegmentsOf, lasting: int) -> None:
+def test_segments_of_their_usual_size_come_back_byte_for_byte(
+    store: Store, where: SegmentsOf, lasting: Lifetime
+) -> None:
     pattern = bytes(range(256))
     rows = [Segment(series_key(number), 0, (pattern * 257)[number : number + 65_536]) for number in range(100)]
     store.write_segments(where, rows, lasting)
     assert list(store.segments(where)) == rows
 
 
-def test_a_segment_may_be_empty_or_a_megabyte(store: Store, where: SegmentsOf, lasting: int) -> None:
+def test_a_segment_may_be_empty_or_a_megabyte(store: Store, where: SegmentsOf, lasting: Lifetime) -> None:
     rows = [Segment(A, 0, b""), Segment(B, 0, b"\xff\x00" * 500_000), Segment(C, 0, b"\x00")]
     store.write_segments(where, rows, lasting)
     assert list(store.segments(where)) == rows
 
 
-def test_writing_the_same_segments_again_changes_nothing(store: Store, where: SegmentsOf, lasting: int) -> None:
+def test_writing_the_same_segments_again_changes_nothing(store: Store, where: SegmentsOf, lasting: Lifetime) -> None:
     store.write_segments(where, ROWS, lasting)
     store.write_segments(where, ROWS[1:3], lasting)
     store.write_segments(where, ROWS, lasting)
     assert list(store.segments(where)) == ROWS
 
 
-def test_segments_are_seen_only_where_they_were_written(store: Store, lasting: int) -> None:
+def test_segments_are_seen_only_where_they_were_written(store: Store, lasting: Lifetime) -> None:
     shard = fresh_shard()
     places = [
         SegmentsOf(shard, 4, 5, "attempt-1"),

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from strandline.node.shard.ownership import Taker
 from strandline.recovery.offset_policy import Accepted, FirstStart, StartAt
 from strandline.recovery.periods import Period
 from strandline.recovery.readiness import (
@@ -42,7 +41,7 @@ def stored(*partitions: World) -> StoredDataset:
     one = partitions[0]
     known_since = one.clock.now_ms() - one.options.row_life
     manifests = [each.sqlite.manifest(each.options.shard) for each in partitions]
-    return StoredDataset("metrics", cutting_of(one), one.options.groups, manifests, known_since)
+    return StoredDataset("metrics", cutting_of(one), one.options.groups, manifests, known_since, one.clock.now_ms())
 
 
 def asked(hour: int, *partitions: World) -> Readiness:
@@ -60,7 +59,8 @@ def test_hours_become_ready_one_by_one_and_not_before_their_grace_is_over(world:
     for hour in range(3):
         produce_everywhere(world, str(hour))
         world.settle()
-        world.pass_time((FIRST + hour + 1) * HOUR + GRACE - 1 - world.clock.now_ms())
+        # No record closes it: it is overdue a grace after its deadline.
+        world.pass_time((FIRST + hour + 1) * HOUR + 2 * GRACE - 1 - world.clock.now_ms())
         world.settle()
         assert ready(world) == list(range(FIRST, FIRST + hour)), "a record may still come for it"
         world.pass_time(1)
@@ -193,7 +193,7 @@ def test_a_rewind_takes_hours_back_and_a_start_brings_them_again_with_their_revi
     before = [asked(FIRST + hour, world) for hour in range(4)]
     assert [one.revision for one in before] == [3, 0, 0, 0]
     stopped(world)
-    rewound(world, ToBucket(FIRST + 2), taker=Taker.TOOL)
+    rewound(world, ToBucket(FIRST + 2))
     assert ready(world) == [FIRST, FIRST + 1]
     meanwhile = asked(FIRST, world)
     assert (meanwhile.revision, meanwhile.late_samples, meanwhile.rewound_samples) == (3, 3, 2)

@@ -42,6 +42,7 @@ class Watch:
     clock: ManualClock
     is_gone: Callable[[str], bool]
     leased: dict[Attempt, str] = field(default_factory=dict)
+    renewed_at: dict[Attempt, int] = field(default_factory=dict)
     done: set[Attempt] = field(default_factory=set)
 
     def changed(self, actor: str, before: Job, after: Job) -> None:
@@ -51,8 +52,11 @@ class Watch:
             new = (after.bucket, attempt_of(after))
             assert new not in self.leased, "two leases share an attempt"
             self.leased[new] = actor
+            self.renewed_at[new] = self.clock.now_ms()
         elif before.state is JobState.LEASED and actor in WORKERS:
-            is_lost = before.leased_until <= self.clock.now_ms() or self.is_gone(before.worker)
+            is_silent = self.clock.now_ms() - self.renewed_at[attempt] >= POLICY.lease_ms
+            is_lost = is_silent or self.is_gone(before.worker)
+            self.renewed_at[attempt] = self.clock.now_ms()
             is_own = self.leased[attempt] == actor == before.worker
             assert is_own or (is_lost and after.state in (JobState.PENDING, JobState.FAILED)), "not its lease"
             if after.state is JobState.DONE:
@@ -113,6 +117,10 @@ class LeasedJobs(RuleBasedStateMachine):
         self.held: dict[str, list[Job]] = {name: [] for name in WORKERS}
         self.seen: dict[str, Sequence[Job]] = dict.fromkeys(WORKERS, ())
         self.wanted: list[Job] = []
+        self.boards = {
+            name: JobBoard(store, self.clock, POLICY, self.dead.__contains__)  # type: ignore[arg-type]
+            for name, store in self.stores.items()
+        }
 
     def teardown(self) -> None:
         if self.wanted:
@@ -124,7 +132,7 @@ class LeasedJobs(RuleBasedStateMachine):
     def plan(self, count: int) -> None:
         groups = frozenset({0})
         self.wanted = [
-            Job(SHARD, bucket, "", 10 * bucket, 10 * bucket + 10, groups, wants_keys=False, expires=NEVER)
+            Job(SHARD, bucket, "", 10 * bucket, 10 * bucket + 10, groups, wants_keys=False, life=NEVER)
             for bucket in range(count)
         ]
 
@@ -228,8 +236,7 @@ class LeasedJobs(RuleBasedStateMachine):
                 assert (job.bucket, attempt_of(job)) in self.watch.done
 
     def _board(self, name: str) -> JobBoard:
-        store: Any = self.stores[name]
-        return JobBoard(store, self.clock, POLICY, self.dead.__contains__)
+        return self.boards[name]
 
     def _look(self, name: str) -> None:
         self.seen[name] = self._board(name).take_back_lost(SHARD)

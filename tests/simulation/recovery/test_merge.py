@@ -3,17 +3,22 @@
 The end is the same as if the shard had read everything itself, and as if it had never been away.
 """
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
+from strandline.index.sample_limits import SampleLimits
 from strandline.node.shard.options import ReplayMode
+from strandline.node.shard.ownership import attempt_prefix
 from strandline.node.shard.status import Phase
 from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.job_board import PlanStopped
 from strandline.store.jobs import JobState
 from strandline.store.protocol import StoreUnavailable
+from strandline.wire.decode import Limits
 from support.missed_hours import hours_without_a_shard, recover
 from support.shard_world import (
     GRACE,
@@ -235,8 +240,6 @@ def test_a_crash_at_any_call_to_the_store_in_a_recovery_changes_nothing(tmp_path
     except Gone:
         world.crash()
     world.store.before = quietly
-    # A worker that died in mid-job is known by its lease only.
-    world.pass_time(3 * MINUTE)
     world.start()
     recover(world)
     world.check_all_found()
@@ -333,8 +336,8 @@ def test_the_designated_groups_row_names_the_index_bucket_under_the_owners_attem
     assert rows
     for row in rows:
         assert row.index is not None
-        assert row.index.attempt.startswith(world.running.ownership.owner)
-        assert not row.attempt.startswith(world.running.ownership.owner)
+        assert row.index.attempt.startswith(attempt_prefix(world.running.ownership))
+        assert not row.attempt.startswith(attempt_prefix(world.running.ownership))
 
 
 def test_the_rows_of_a_replayed_bucket_are_committed_together(world: World) -> None:
@@ -369,3 +372,30 @@ def test_the_status_tells_how_long_kafka_keeps_what_is_not_stored(tmp_path: Path
     recover(world)
     assert world.status.time_left is not None
     assert world.status.time_left > 9 * HOUR
+
+
+def test_41_a_worker_with_other_groups_and_limits_does_a_job_as_its_owner_would(world: World) -> None:
+    world.crash()
+    hours_without_a_shard(world, 2)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    right = world.options
+    world.options = replace(right, groups=3, sample_limits=SampleLimits(1, 1), record_limits=Limits(record_bytes=1))
+    world.work()
+    world.options = right
+    recover(world)
+    world.check_all_found()
+
+
+def test_41_a_worker_that_can_not_do_a_job_exactly_leaves_it_to_another(world: World) -> None:
+    world.crash()
+    hours_without_a_shard(world, 2)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    for job in world.sqlite.jobs(world.options.shard):
+        asks = json.dumps(json.loads(job.settings) | {"segment_version": 99})
+        world.sqlite.replace_job(job, replace(job, settings=asks))
+    with capture_logs() as lines:
+        world.work()
+    assert all(job.state is JobState.PENDING and not job.failures for job in world.sqlite.jobs(world.options.shard))
+    assert any("segment_version = 99" in line.get("error", "") for line in lines)

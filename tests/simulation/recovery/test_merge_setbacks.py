@@ -13,6 +13,7 @@ from strandline.recovery.offset_policy import Accepted, DataLost
 from strandline.recovery.replay.job_result import KEYS, RESULT, SUMMARY, attempt_of
 from strandline.store.jobs import JobResultOf
 from strandline.store.protocol import StoreUnavailable
+from strandline.store.rows import Lifetime
 from support.missed_hours import hours_without_a_shard, recover
 from support.shard_world import (
     HOUR,
@@ -65,7 +66,7 @@ def damage_results(world: World, kind: str) -> None:
         rows = [
             replace(row, data=row.data[:-1] + bytes([row.data[-1] ^ 1])) for row in world.sqlite.result(where, kind)
         ]
-        world.sqlite.write_result(where, rows, expires=world.clock.now_ms() + HOUR)
+        world.sqlite.write_result(where, rows, Lifetime.from_present(world.clock.now_ms(), HOUR))
 
 
 @pytest.mark.parametrize("kind", [RESULT, SUMMARY, KEYS])
@@ -118,7 +119,7 @@ def test_a_job_that_is_gone_is_made_again_under_another_plan_and_lives_as_long_a
     assert after
     for bucket, job in after.items():
         assert job.plan != before[bucket].plan
-        assert job.expires == world.clock.now_ms() + world.options.policy.margin
+        assert job.life == world.options.policy.margin
     recover(world)
     world.check_all_found()
 
@@ -127,12 +128,14 @@ def test_a_plan_that_is_adopted_lives_as_long_as_a_new_one(world: World) -> None
     world.crash()
     hours_without_a_shard(world, 1)
     world.replay_by(ReplayMode.SPARK)
+    for _ in range(4):
+        world.start()
+        world.crash()
+        world.pass_time(4 * HOUR)
+    # More than its life after it was made, and less than that after it was last adopted.
     world.start()
-    world.crash()
-    world.pass_time(4 * HOUR)
-    world.start()
-    expected = world.clock.now_ms() + world.options.policy.margin
-    assert {job.expires for job in world.sqlite.jobs(world.options.shard)} == {expected}
+    jobs = world.sqlite.jobs(world.options.shard)
+    assert {(job.life, job.renewals) for job in jobs} == {(world.options.policy.margin, 4)}
 
 
 def test_what_workers_have_read_is_not_lost_when_kafka_deletes_it(world: World) -> None:

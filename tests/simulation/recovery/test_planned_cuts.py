@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from strandline.node.shard.log_times import log_times
+from strandline.recovery.cut_planning import planned_cuts
 from strandline.recovery.cutting import Cutting
-from strandline.recovery.planning import planned_cuts
 from strandline.store.rows import CutRow
 from support.shard_world import HOUR, MINUTE, POLICY, World
 
@@ -89,8 +90,8 @@ def compared(steps: Sequence[Step], last_pause: int) -> None:
         world.pass_time(last_pause * MINUTE)
         before = cuts_of(world)
         cutting = Cutting(world.options.policy.flush_interval, world.options.grace)
-        asked_at, ends = world.clock.now_ms(), world.log.ends()
-        planned = planned_cuts(before[-1], ends, asked_at, world.log.offset_at, cutting)
+        present, ends = world.clock.now_ms(), world.log.ends()
+        planned = planned_cuts(before[-1], ends, present, log_times(world.log), cutting)
         told = [(cut.bucket, visible(world, cut.start, cut.end)) for cut in planned]
         world.log.close()
         world.start()
@@ -147,7 +148,7 @@ def test_a_plan_may_know_by_an_aborted_record_what_a_shard_behind_an_open_transa
         happen(world, [(ABORTED, 61), (OPEN, 0)])
         world.settle()
         cutting = Cutting(world.options.policy.flush_interval, world.options.grace)
-        planned = planned_cuts(newest, world.log.ends(), world.clock.now_ms(), world.log.offset_at, cutting)
+        planned = planned_cuts(newest, world.log.ends(), world.clock.now_ms(), log_times(world.log), cutting)
         assert [tuple(cut) for cut in planned] == [(newest.bucket + 1, 0, 0)]
         assert cuts_of(world)[-1] == newest
 
@@ -160,6 +161,6 @@ def test_the_buckets_of_a_long_silence_are_planned_up_to_the_newest_deadline() -
         newest = cuts_of(world)[-1]
         world.pass_time(30 * HOUR)
         cutting = Cutting(world.options.policy.flush_interval, world.options.grace)
-        planned = planned_cuts(newest, world.log.ends(), world.clock.now_ms(), world.log.offset_at, cutting)
+        planned = planned_cuts(newest, world.log.ends(), world.clock.now_ms(), log_times(world.log), cutting)
         assert planned[-1].bucket == (world.clock.now_ms() - world.options.grace) // HOUR - 1
         assert len(planned) == planned[-1].bucket - newest.bucket

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from strandline.index.vm import start_vm
 from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.options import ReplayMode
-from strandline.node.shard.ownership import StillOwned, Taker
+from strandline.node.shard.ownership import StillOwned
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Status
 from strandline.recovery.rewinding import ToBucket
@@ -43,7 +43,7 @@ def test_28_a_shard_that_is_owned_is_rewound_only_by_force_and_its_owner_is_fenc
     with pytest.raises(StillOwned):
         rewound(world, ToBucket(FIRST))
     assert world.manifest() == before
-    rewound(world, ToBucket(FIRST), taker=Taker.NODE)
+    rewound(world, ToBucket(FIRST), take=True)
     world.pass_time(2 * HOUR)
     owner.step()
     with pytest.raises(Fenced):
@@ -58,7 +58,7 @@ def test_a_node_that_starts_in_the_middle_of_a_rewind_ends_it(world: World) -> N
     def start(call: StoreCall) -> None:
         if call.name == "commit" and superseded(world):
             world.store.after = quietly
-            world.start()
+            world.start(take=True)
 
     world.store.after = start
     with pytest.raises(Fenced):
@@ -113,7 +113,7 @@ def test_a_plan_is_made_by_the_manifest_as_it_is_once_the_shard_was_taken(world:
             world.pass_hours(1)
 
     world.store.before = go_on
-    assert rewound(world, ToBucket(FIRST), taker=Taker.NODE).last_bucket == FIRST + 2
+    assert rewound(world, ToBucket(FIRST), take=True).last_bucket == FIRST + 2
     assert superseded(world) == {FIRST, FIRST + 1, FIRST + 2}
 
 

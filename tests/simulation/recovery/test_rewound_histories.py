@@ -11,7 +11,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from strandline.node.shard.ownership import Taker
 from strandline.recovery.rewinding import ToBucket
 from support.rewound_worlds import checked, rewound, worlds
 from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, quietly
@@ -98,7 +97,7 @@ class RewoundHistory(RuleBasedStateMachine):
         self.world.store.before = cut_off
         with suppress(Crash):
             target = ToBucket(max(cuts[-1].bucket, cuts[0].bucket + 1 - back))
-            rewound(self.world, target, taker=Taker.NODE, most_rows=most_rows)
+            rewound(self.world, target, take=True, most_rows=most_rows)
         self.world.store.before = quietly
         self.world.start()
         self.world.running.step()

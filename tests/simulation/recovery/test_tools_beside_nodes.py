@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from strandline.node.shard.options import ReplayMode
-from strandline.node.shard.ownership import StillOwned, Taker
+from strandline.node.shard.ownership import StillOwned
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Status
 from strandline.store.protocol import Fenced
@@ -25,9 +25,9 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def tool_on(world: World, taker: Taker = Taker.TOOL) -> Shard:
-    parts = replace(world.parts(), log=world.log.another_reader())
-    return Shard.start(parts, Status(), taker=taker, reads_tail=False)
+def tool_on(world: World, *, take: bool = False) -> Shard:
+    parts = replace(world.parts(), log=world.log.another_reader(), processes=world.machine.process())
+    return Shard.start(parts, Status(), take=take, reads_tail=False)
 
 
 def catch_up(world: World, tool: Shard) -> None:
@@ -45,7 +45,7 @@ def catch_up(world: World, tool: Shard) -> None:
 def test_a_tool_is_refused_while_the_node_is_alive(world: World, mode: ReplayMode) -> None:
     world.replay_by(mode)
     before = world.sqlite.state(world.options.shard)
-    with pytest.raises(StillOwned, match="seen 0 s ago"):
+    with pytest.raises(StillOwned, match="shard metrics/0 has a live owner: process 2 on here"):
         tool_on(world)
     assert world.sqlite.state(world.options.shard) == before, "the node is none the worse for it"
     produce_everywhere(world, "b")
@@ -60,7 +60,7 @@ def test_a_tool_that_takes_by_force_fences_the_node(world: World, mode: ReplayMo
     world.pass_time(2 * HOUR)
     # The node has read and cut it, and has stored nothing of it.
     world.running.step()
-    tool = tool_on(world, Taker.NODE)
+    tool = tool_on(world, take=True)
     with pytest.raises(Fenced):
         world.store_due()
     world.crash()
@@ -75,7 +75,7 @@ def test_a_tool_that_takes_by_force_fences_the_node(world: World, mode: ReplayMo
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_node_that_starts_while_a_tool_works_fences_it_and_nothing_is_done_twice(
+def test_a_node_that_starts_while_a_tool_works_leaves_it_alone_or_fences_it_and_nothing_is_done_twice(
     world: World, mode: ReplayMode
 ) -> None:
     world.crash()
@@ -87,7 +87,9 @@ def test_a_node_that_starts_while_a_tool_works_fences_it_and_nothing_is_done_twi
     tool = tool_on(world)
     world.work(waves=1)
     done = {job.bucket: job.epoch for job in world.sqlite.jobs(world.options.shard)}
-    node = world.start()
+    with pytest.raises(StillOwned, match="has a live owner"):
+        world.start()
+    node = world.start(take=True)
 
     def the_tool_goes_on() -> None:
         for _ in range(60):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 from simulation.shard.test_histories import ShardHistory
 
-from strandline.node.shard.ownership import Taker
 from strandline.recovery.offset_policy import Accepted
 from strandline.recovery.rewinding import RewindRefused, ToBucket
 from support.rewound_worlds import rewound
@@ -74,7 +73,7 @@ class ShortLivedHistory(ShardHistory):
         self.world.crash()
         newest = self.world.manifest().cuts[0].bucket
         try:
-            rewound(self.world, ToBucket(newest - buckets), taker=Taker.NODE)
+            rewound(self.world, ToBucket(newest - buckets), take=True)
         except RewindRefused:
             pass
         else:

@@ -9,7 +9,9 @@ from strandline.node.shard.status import Phase
 from strandline.recovery.checkpoints import designated_group
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ShardId
-from support.shard_world import GRACE, HOUR, MINUTE, StoreCall, World, produce_everywhere, quietly
+from strandline.store.sqlite import open_sqlite_store
+from support.shard_world import GRACE, HOUR, MINUTE, FaultyStore, StoreCall, World, produce_everywhere, quietly
+from support.verifying import sound_world
 
 pytestmark = pytest.mark.simulation
 
@@ -25,10 +27,15 @@ class JumpingClock(ManualClock):
 
 @pytest.fixture
 def jumping(make_world: Callable[..., World]) -> World:
-    world = make_world()
+    return with_jumping_clock(make_world())
+
+
+def with_jumping_clock(world: World) -> World:
     clock = JumpingClock(world.clock.now_ms())
     world.clock = clock
-    world.sqlite._clock = clock
+    world.sqlite.close()
+    world.sqlite = open_sqlite_store(world.options.folder / "store.sqlite", clock)
+    world.store = FaultyStore(world.sqlite)
     return world
 
 
@@ -142,6 +149,80 @@ def test_a_clock_that_was_set_right_is_believed_after_ten_minutes(jumping: World
         world.pass_time(MINUTE)
         world.running.step()
     assert world.status.counters.cuts == 3
+
+
+def test_a_clock_set_back_between_a_group_s_data_and_its_row_leaves_nothing_for_verify_to_find(
+    make_world: Callable[..., World],
+) -> None:
+    """A row made from two readings would expire before the data that it names."""
+    world = with_jumping_clock(make_world(history=0))
+    world.start()
+
+    def set_back(call: StoreCall) -> None:
+        if call.name in {"write_segments", "write_index_bucket"}:
+            world.clock.offset -= 5 * MINUTE
+
+    world.store.after = set_back
+    for _ in range(3):
+        produce_everywhere(world)
+        world.pass_time(2 * HOUR)
+        # The brokers' clock is right: their next record closes the bucket.
+        world.produce(("m", "x", 0, 1.0), late=world.clock.offset)
+        world.settle()
+    assert world.clock.offset < 0
+    rows = world.manifest().groups
+    assert rows
+    policy = world.options.policy
+    assert {row.data_expires - row.written_at for row in rows} >= {policy.time_to_live}
+    sound_world(world)
+
+
+def test_what_is_stored_by_a_clock_that_is_hours_behind_lives_as_long_as_it_should(jumping: World) -> None:
+    """Scenario 38, for a node."""
+    world = jumping
+    world.start()
+    produce_everywhere(world)
+    world.read_all()
+    world.clock.offset = -10 * HOUR
+    world.pass_time(2 * HOUR)
+    world.produce(("m", "x", 0, 1.0), late=-10 * HOUR)
+    world.settle()
+    options, rows = world.options, world.manifest()
+    assert rows.groups
+    for row in rows.groups:
+        end = (row.bucket + 1) * options.policy.flush_interval
+        assert row.data_expires >= end + options.policy.time_to_live
+        assert row.expires >= end + options.row_life
+    for cut in rows.cuts:
+        assert cut.expires >= (cut.bucket + 1) * options.policy.flush_interval + options.row_life or cut.reset
+
+
+def test_each_heartbeat_raises_a_counter_also_while_the_clock_stands_still(jumping: World) -> None:
+    world = jumping
+    world.start()
+    produce_everywhere(world)
+    world.pass_hours(2)
+    world.crash()
+    seen: list[int] = []
+
+    def note(call: StoreCall) -> None:
+        if call.name == "touch":
+            state = world.sqlite.state(world.options.shard)
+            assert state is not None
+            seen.append(state.beats)
+        if call.name == "index_bucket":  # A load takes minutes.
+            world.pass_time(MINUTE)
+            world.clock.offset -= MINUTE
+
+    world.store.after = note
+    world.start()
+    loaded = len(seen)
+    for _ in range(5):
+        world.pass_time(MINUTE)
+        world.clock.offset -= MINUTE
+        world.running.flusher.step()
+    assert loaded
+    assert seen == list(range(1, loaded + 6)), "the counter begins anew after the load"
 
 
 def test_index_buckets_of_many_shards_are_not_written_at_the_same_moment(make_world: Callable[..., World]) -> None:

@@ -74,7 +74,7 @@ def test_what_was_read_is_stored_though_the_log_has_lost_it(
 
     def lose(call: StoreCall) -> None:
         """Both are read and the first one's bucket is closed when the log goes, and before any of it is stored."""
-        if call.name == "commit" and call.arguments[1].cuts and not call.arguments[1].cuts[0].reset:
+        if call.name == "write_segments":
             world.store.before = quietly
             with one_at_a_time:
                 produce_everywhere(world, "3")
@@ -147,7 +147,7 @@ def test_what_the_open_bucket_has_is_stored_too_when_the_log_has_lost_it(
     world.options = replace(world.options, poll_records=2)
 
     def lose(call: StoreCall) -> None:
-        if call.name == "commit" and call.arguments[1].cuts and not call.arguments[1].cuts[0].reset:
+        if call.name == "write_segments":
             world.store.before = quietly
             with one_at_a_time:
                 produce_everywhere(world, "3")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from strandline.errors import Fatal
-from strandline.node.shard.ownership import StillOwned, Taker, take_shard
+from strandline.node.shard.ownership import StillOwned, take_shard
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted
@@ -54,7 +54,7 @@ def test_an_owner_says_that_it_lives_while_it_loads_its_index(world: World) -> N
     world.start()
     # A tool at the end of the load, while the owner is well.
     with pytest.raises(StillOwned):
-        take_shard(world.sqlite, world.options.shard, Taker.TOOL, "topic-1", world.clock)
+        take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, world.machine.process())
 
 
 def test_after_a_rewind_the_buckets_are_read_again(world: World) -> None:
@@ -66,7 +66,7 @@ def test_after_a_rewind_the_buckets_are_read_again(world: World) -> None:
     keys = world.keys()
     newest = world.manifest().cuts[0].bucket
     again = tuple(replace(row, superseded=True) for row in world.rows(newest).values())
-    world.sqlite.commit(world.running.ownership, ManifestWrite(groups=again))
+    world.sqlite.commit(world.running.ownership, ManifestWrite(groups=again, present=world.clock.now_ms()))
     world.crash()
     world.start()
     world.settle()
@@ -87,7 +87,7 @@ def test_a_rewind_does_not_mix_up_series(world: World) -> None:
     again = tuple(
         replace(row, superseded=True) for bucket in (newest, newest - 1) for row in world.rows(bucket).values()
     )
-    world.sqlite.commit(world.running.ownership, ManifestWrite(groups=again))
+    world.sqlite.commit(world.running.ownership, ManifestWrite(groups=again, present=world.clock.now_ms()))
     world.crash()
     world.start()
     world.settle()

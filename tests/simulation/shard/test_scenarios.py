@@ -6,8 +6,12 @@ from dataclasses import replace
 import pytest
 
 from strandline.index.sample_limits import SampleLimits
+from strandline.node.shard.options import ReplayMode
 from strandline.recovery.checkpoints import designated_group
+from strandline.store.batches import MOST_BATCH_BYTES, row_bytes
+from strandline.store.late_samples import MOST_COUNTS
 from strandline.store.protocol import StoreUnavailable
+from strandline.store.rows import ManifestWrite
 from strandline.time_range import TimeRange
 from support.shard_world import (
     GRACE,
@@ -21,6 +25,7 @@ from support.shard_world import (
     produce_everywhere,
     quietly,
 )
+from support.verifying import sound_world
 
 pytestmark = pytest.mark.simulation
 
@@ -291,3 +296,41 @@ def test_35_a_loop_that_stalls_for_hours_skips_no_bucket(world: World) -> None:
     assert len(buckets) == 6
     assert all(len(world.rows(bucket)) == 4 for bucket in buckets[:-1])
     world.check_all_found()
+
+
+def test_44_a_backfill_of_ten_years_in_one_bucket_stays_within_the_store_s_limits(
+    make_world: Callable[..., World],
+) -> None:
+    """A shard that reads it and workers that replay it tell the same of what came late."""
+    told = []
+    for mode in (ReplayMode.DIRECT, ReplayMode.SPARK):
+        world, written = make_world(), []
+        world.replay_by(mode)
+
+        def note(call: StoreCall, written: list[ManifestWrite] = written) -> None:
+            if call.name == "commit":
+                written.append(call.arguments[1])
+
+        world.start()
+        world.crash()
+        world.store.before = note
+        for first in range(0, 3_652, 100):
+            days = range(first, min(first + 100, 3_652))
+            world.produce(*(("m", "backfilled", START - day * 24 * HOUR, float(day)) for day in days))
+        world.pass_time(2 * HOUR)
+        world.start()
+        world.work()
+        world.settle()
+        assert not world.running.flusher.closed_buckets()
+        for write in written:
+            assert sum(map(row_bytes, (*write.cuts, *write.groups))) <= MOST_BATCH_BYTES
+        rows = world.manifest().groups
+        assert sum(late.samples for row in rows for late in row.late) == 3_651
+        assert all(len(row.late) <= MOST_COUNTS for row in rows)
+        for day in (1, 31, 32, 1_000, 3_651):
+            hour = (START - day * 24 * HOUR) // HOUR
+            assert any(one.hour <= hour < one.hour + one.hours for row in rows for one in row.late)
+        world.check_all_found()
+        sound_world(world)
+        told.append({(row.bucket, row.group): row.late for row in rows})
+    assert told[0] == told[1]

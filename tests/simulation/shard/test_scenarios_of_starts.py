@@ -127,7 +127,7 @@ def test_13_a_loss_in_the_middle_of_a_bucket_is_recorded_and_stored_groups_lost_
     ), "the stuck group has what was left"
 
 
-def test_13_a_loss_behind_the_last_cut_is_recorded_with_the_next_one(world: World) -> None:
+def test_45_a_loss_behind_the_last_cut_is_on_record_before_anything_is_read(world: World) -> None:
     world.start()
     produce_everywhere(world, "1")
     produce_everywhere(world, "2")
@@ -135,10 +135,15 @@ def test_13_a_loss_behind_the_last_cut_is_recorded_with_the_next_one(world: Worl
     world.crash()
     world.log.delete_before(1)
     world.start(accepted=Accepted(loss_to=1))
-    world.pass_hours(1)
     cut = world.manifest().cuts[0]
-    assert (cut.start, cut.lost_to, cut.end) == (0, 1, 2)
+    assert (cut.start, cut.lost_to, cut.end) == (0, 1, 1)
+    world.crash()
+    world.start()
+    world.pass_hours(2)
+    cut = world.manifest().cuts[0]
+    assert (cut.start, cut.lost_to, cut.end) == (1, None, 2)
     assert {name for _, name in world.found()} == {"2"}
+    assert world.is_active()
 
 
 def test_21_another_flush_interval_or_number_of_groups_is_refused_by_name(world: World) -> None:
@@ -228,7 +233,7 @@ def test_a_fenced_owner_writes_nothing_more(world: World) -> None:
     world.read_all()
     world.pass_time(HOUR + GRACE)
     first.step()
-    world.start()
+    world.start(take=True)
     before = world.manifest()
     with pytest.raises(Fenced):
         first.flusher.step()

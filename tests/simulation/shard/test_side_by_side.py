@@ -86,7 +86,7 @@ def test_there_is_time_to_merge_documents_once_a_shard_is_active(world: World) -
 def test_a_shard_that_catches_up_says_how_far_it_is_behind(world: World) -> None:
     for _ in range(300):
         produce_everywhere(world)
-        world.pass_time(MINUTE)
+        world.pass_time(1_000)
     world.start()
     for _ in range(50):
         world.pass_time(2_000)

@@ -9,6 +9,7 @@ import pytest
 
 from strandline.node.bench.gateway_process import GatewayProcess
 from strandline.node.shard.kafka_admin import KafkaAdmin
+from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.stack import Stack
 from support.gateway_requests import ask, write
 from support.gateway_topics import TopicOfAGateway
@@ -42,12 +43,24 @@ def test_what_is_written_is_in_its_partition_and_a_signal_ends_it_well(
     assert gateway.status()["figures"]["in_flight_bytes"] == 0
 
 
-def test_no_topic_is_an_error_with_a_remedy_unless_it_is_to_be_made(stack: Stack, start_gateway: StartGateway) -> None:
+def test_a_gateway_started_before_its_topic_waits_for_it_with_a_remedy(
+    stack: Stack, start_gateway: StartGateway
+) -> None:
     name = fresh_topic()
     gateway = start_gateway(name)
-    assert gateway.wait() == 1
+    url = gateway.listening()
     assert f"there is no topic {name}" in gateway.log_text()
     assert "kafka-topics.sh --create" in gateway.log_text()
+    ready, written = ask(f"{url}/-/ready"), write(url, body_of(up(1)))
+    assert (ready.status, written.status) == (503, 503)
+    assert f"there is no topic {name}" in ready.text
+    kafka = {"bootstrap.servers": stack.kafka_bootstrap}
+    create_topic(kafka, name, partitions=2, replication=1, retention_ms=None)
+    eventually(lambda: write(url, body_of(up(2))).status == 204)
+
+
+def test_a_topic_is_made_if_that_is_asked_for(stack: Stack, start_gateway: StartGateway) -> None:
+    name = fresh_topic()
     assert write(start_gateway(name, "--create-topic", "5").listening(), body_of(up(1))).status == 204
     admin = KafkaAdmin({"bootstrap.servers": stack.kafka_bootstrap}, name)
     try:
@@ -114,11 +127,16 @@ def test_writing_takes_the_token_which_a_reload_changes(
     body = body_of(up(1))
     assert write(url, body).status == 401
     assert write(url, body, Authorization="Bearer the-first-token-of-this-test").status == 204
-    token.write_text("another-token-of-this-test\n")
+    token.write_text("the-first-token-of-this-test\nanother-token-of-this-test\n")
     gateway.send(signal.SIGHUP)
     eventually(lambda: write(url, body, Authorization="Bearer another-token-of-this-test").status == 204)
-    assert write(url, body, Authorization="Bearer the-first-token-of-this-test").status == 401
+    assert write(url, body, Authorization="Bearer the-first-token-of-this-test").status == 204, "both are valid"
+    token.write_text("another-token-of-this-test\n")
+    gateway.send(signal.SIGHUP)
+    eventually(lambda: write(url, body, Authorization="Bearer the-first-token-of-this-test").status == 401)
+    assert write(url, body, Authorization="Bearer another-token-of-this-test").status == 204
     assert "the-first-token" not in gateway.log_text()
+    gateway.wait_for("refusals are counted", lambda one: one["figures"]["unauthorized"]["401"] == 2)
 
 
 def test_systemd_is_told_when_it_listens_and_when_it_ends(

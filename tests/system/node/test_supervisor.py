@@ -42,9 +42,9 @@ def deployment(stack: Stack, tmp_path: Path) -> Iterator[Deployment]:
 
 
 @contextmanager
-def supervised(settings: Path) -> Iterator[Supervisor]:
+def supervised(settings: Path, *, take: bool = False) -> Iterator[Supervisor]:
     loaded = load_with_origins(settings, {})
-    with socket_folder({}) as folder, assembled_supervisor(loaded, os.environ, CLOCK, folder) as supervisor:
+    with socket_folder({}) as folder, assembled_supervisor(loaded, os.environ, CLOCK, folder, take=take) as supervisor:
         supervisor.start()
         yield supervisor
 
@@ -108,13 +108,17 @@ def test_what_needs_a_person_is_down_with_the_remedy_and_the_other_goes_on(deplo
         until(all_active(supervisor), supervisor)
 
 
-def test_a_shard_that_another_node_took_is_left_to_it_while_that_lives(deployment: Deployment) -> None:
+def test_48_a_second_node_leaves_the_shards_to_a_healthy_one_unless_it_is_to_take_them(deployment: Deployment) -> None:
     elsewhere = deployment.folder / "elsewhere.toml"
     text = deployment.settings.read_text()
     elsewhere.write_text(text.replace(str(deployment.folder / "data"), str(deployment.folder / "other")))
     with supervised(deployment.settings) as first:
         until(all_active(first), first)
         with supervised(elsewhere) as second:
+            until(lambda: standing(second, 0).exit_code == ExitCode.FENCED, second)
+            assert "has a live owner: process" in standing(second, 0).reason
+            assert all_active(first)()
+        with supervised(elsewhere, take=True) as second:
             until(all_active(second), second)
             until(lambda: standing(first, 0).exit_code == ExitCode.FENCED, first)
             assert standing(first, 0).state is ProcessState.WAITING
@@ -123,7 +127,7 @@ def test_a_shard_that_another_node_took_is_left_to_it_while_that_lives(deploymen
             until(lambda: standing(first, 0).restarts == before + 1, first)
             until(lambda: standing(first, 0).state is ProcessState.WAITING, first)
             assert standing(first, 0).exit_code == ExitCode.FENCED
-            assert "has an owner" in standing(first, 0).reason
+            assert "has a live owner: process" in standing(first, 0).reason
             assert standing(second, 0).is_active
         first.restart_shard(0)
         until(lambda: standing(first, 0).is_active, first)

@@ -31,12 +31,12 @@ from strandline.spark.session import spark_session
 from strandline.store.cassandra.store import open_cassandra_store
 from strandline.store.connection import CassandraRefused, connect
 from strandline.store.protocol import StoreRefused
-from strandline.store.rows import ManifestWrite
+from strandline.store.rows import Lifetime
 from support.cassandra_store import COPIES
 from support.certificates import Certificates, make_certificates
 from support.kafka_part import KafkaFailed, make_topic, produce
 from support.secured_stack import CASSANDRA_LOGIN, KAFKA_LOGIN, secured_options
-from support.store_contract import cut, fresh_shard, taken
+from support.store_contract import PRESENT, cut, fresh_shard, manifest_write, taken
 
 pytestmark = pytest.mark.system
 
@@ -147,7 +147,7 @@ def test_a_cassandra_as_shipped_refuses_what_would_live_beyond_january_2038_with
     with closing(open_cassandra_store(connection, SystemClock(), copies=COPIES)) as store:
         owner = taken(store, fresh_shard())
         with pytest.raises(StoreRefused, match="storage_compatibility_mode"):
-            store.commit(owner, ManifestWrite((cut(5, SystemClock().now_ms() + 19 * YEAR),)))
+            store.commit(owner, manifest_write((cut(5, Lifetime.from_present(PRESENT, 19 * YEAR)),)))
 
 
 def test_check_config_shows_where_the_secrets_lie_and_none_of_them(secured: Secured) -> None:

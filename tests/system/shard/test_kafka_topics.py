@@ -125,3 +125,11 @@ def test_the_dead_letter_topic_is_made_once_and_takes_whatever_its_topic_takes(c
     produce(largest, dead_topic(name), bytes(3 << 20), 0)
     with pytest.raises((AssertionError, KafkaException), match="MSG_SIZE_TOO_LARGE"):
         produce(largest, dead_topic(name), bytes(4 << 20), 0)
+
+
+def test_unclean_elections_are_warned_of_until_they_are_switched_off(client: dict[str, str]) -> None:
+    topic = TopicOfATest(client, {"message.timestamp.type": "LogAppendTime", "unclean.leader.election.enable": "true"})
+    warning = check_topic(client, topic.name, HOUR).warning
+    assert f"topic {topic.name} has unclean.leader.election.enable=true" in warning
+    alter(client, topic.name, "unclean.leader.election.enable=false")
+    assert check_topic(client, topic.name, HOUR).warning == ""

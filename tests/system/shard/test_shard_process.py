@@ -192,7 +192,7 @@ def test_a_record_that_is_no_request_goes_to_the_dead_letter_topic(deployment: D
         process.kill()
 
 
-def test_a_second_start_fences_the_first(deployment: Deployment) -> None:
+def test_a_second_start_leaves_the_first_alone_unless_it_is_to_take_the_shard(deployment: Deployment) -> None:
     first = deployment.start()
     second = None
     try:
@@ -201,7 +201,9 @@ def test_a_second_start_fences_the_first(deployment: Deployment) -> None:
         other.mkdir()
         text = deployment.settings.read_text().replace(str(deployment.folder / "data"), str(other / "data"))
         (other / "settings.toml").write_text(text)
-        second = ShardProcess(0, other / "settings.toml", other, SystemClock())
+        refused = ShardProcess(0, other / "settings.toml", other, SystemClock())
+        assert refused.wait() == ExitCode.FENCED
+        second = ShardProcess(0, other / "settings.toml", other, SystemClock(), ("--take",))
         second.wait_for("it is active", lambda one: one["phase"] == "active")
         deployment.produce(3)
         assert first.wait() == ExitCode.FENCED

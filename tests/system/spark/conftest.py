@@ -14,7 +14,7 @@ from strandline.node.stack import Stack
 from strandline.spark.replay import KafkaTopic
 from strandline.store.cassandra.store import open_cassandra_store
 from support.cassandra_store import COPIES, connection_to
-from support.replayed_topic import SCRAPES, SERIES, START, TOPIC, Log, Places, produce, read_log
+from support.replayed_topic import LATE_RECORDS, MINUTE, SCRAPES, SERIES, START, TOPIC, Log, Places, produce, read_log
 from support.replays import POISON
 
 
@@ -30,7 +30,9 @@ def is_decided(admin: AdminClient) -> bool:
 
 @pytest.fixture(scope="session")
 def log(stack: Stack) -> Log:
-    """Two partitions with scrapes, a record that is none, one without a value, and a transaction that was aborted."""
+    """Two partitions with scrapes, a record that is none, one without a value, and a transaction that was aborted; and
+    samples that are too old for their records, one of which is marked as checked, and one has no time.
+    """
     client = {"bootstrap.servers": stack.kafka_bootstrap, "log_level": 0}
     admin = AdminClient(client)
     for made in admin.create_topics([NewTopic(TOPIC, 2, 1, config={"retention.ms": "-1"})]).values():
@@ -54,6 +56,10 @@ def log(stack: Stack) -> Log:
     assert wait_until(lambda: is_decided(admin), timeout=120, clock=SystemClock(), poll=0.05)
     # What comes behind the marker, and brings a sample again with another value.
     produce(producer, 1, next(scraped_bodies(SERIES, SERIES, START)), START)
+    for number, (time, headers) in enumerate(LATE_RECORDS):
+        late = next(scraped_bodies(SERIES, SERIES, START + (40 + number) * MINUTE))
+        for partition in (0, 1):
+            produce(producer, partition, late, time, headers)
     assert producer.flush(90) == 0
     return read_log(client)
 

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
-from strandline.clock import SystemClock
+from strandline.node.bench.fleet import SERIES_A_RECORD
 from strandline.node.stack import Stack
 from strandline.recovery.replay.job_result import SUMMARY, JobResult
 from strandline.recovery.replay.result_codec import read_faults, read_result, read_summary
@@ -94,6 +94,12 @@ def test_spark_leaves_the_same_bytes_as_the_twin_in_memory(log: Log, places: Pla
     assert found == stored_in(twins_store, replayed.jobs)
     assert len(found[replayed.jobs[0].shard, BUCKET, SUMMARY]) > 1
     assert sum(group.samples for one in replayed.results.values() for group in one.groups) > SERIES * SCRAPES
+
+
+def test_spark_keeps_late_samples_that_were_checked_or_whose_record_has_no_time(replayed: Replayed) -> None:
+    first, empty, last = replayed.jobs[:3]
+    # Two of the late records are neither marked as checked nor without a time.
+    assert [replayed.results[job].counts.too_old for job in (first, empty, last)] == [0, 0, 2 * SERIES_A_RECORD]
 
 
 def test_progress_is_told_from_none_to_all(replayed: Replayed) -> None:
@@ -183,7 +189,7 @@ def test_records_that_kafka_no_longer_has_fail_the_run(spark: SparkSession, plac
     assert producer.flush(90) == 0
     for deleted in admin.delete_records([TopicPartition(name, 0, 10)]).values():
         deleted.result(90)
-    job = replace(leased_job(5, 20, expires=SystemClock().now_ms() + HOUR), plan="gone")
+    job = replace(leased_job(5, 20, life=HOUR), plan="gone")
     gone = replace(places, topic=replace(places.topic, topic=name), sampler=lambda *_: [POISON])
     with pytest.raises(RecordsGone, match="partly-deleted"):
         gone.runner(spark).run([job], lambda _: None)

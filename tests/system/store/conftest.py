@@ -9,9 +9,9 @@ from strandline.clock import SystemClock
 from strandline.node.stack import Stack
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
 from strandline.store.connection import CassandraConnection
-from strandline.store.rows import ShardId
+from strandline.store.rows import Lifetime, ShardId
 from support.cassandra_store import COPIES, LossySession, connection_to, open_lossy
-from support.store_contract import LASTING, fresh_shard
+from support.store_contract import LASTING, PRESENT, fresh_shard
 
 
 @pytest.fixture
@@ -50,5 +50,5 @@ def shard() -> ShardId:
 
 
 @pytest.fixture
-def lasting() -> int:
-    return SystemClock().now_ms() + LASTING
+def lasting() -> Lifetime:
+    return Lifetime.from_present(PRESENT, LASTING)

@@ -1,13 +1,16 @@
-"""A manifest is read as of one moment, however many pages it has and whatever is committed meanwhile."""
+"""A manifest is read without holes, however many pages it has and whatever is committed meanwhile."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from strandline.clock import SystemClock
 from strandline.store.cassandra.statements import MANIFEST
 from strandline.store.cassandra.store import CassandraStore
-from strandline.store.rows import ManifestRows, ManifestWrite, Ownership, ShardId
+from strandline.store.rows import Lifetime, ManifestRows, Ownership, ShardId
 from support.cassandra_store import LossySession, nothing
-from support.store_contract import LASTING, cut, taken
+from support.store_contract import LASTING, PRESENT, cut, group_row, manifest_write, taken
 
 pytestmark = pytest.mark.system
 
@@ -22,9 +25,9 @@ def owner(other_store: CassandraStore, shard: ShardId) -> Ownership:
 
 def commit(store: CassandraStore, owner: Ownership, buckets: range, number: int) -> None:
     """Rows that all say the same number as the next part id."""
-    lasting = SystemClock().now_ms() + LASTING
+    lasting = Lifetime.from_present(PRESENT, LASTING)
     cuts = tuple(cut(bucket, lasting, end=number) for bucket in buckets)
-    store.commit(owner, ManifestWrite(cuts=cuts, next_part_id=number))
+    store.commit(owner, manifest_write(cuts=cuts, next_part_id=number))
 
 
 def numbers(rows: ManifestRows | None) -> set[int]:
@@ -50,22 +53,145 @@ def test_a_touch_between_pages_disturbs_nobody(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership
 ) -> None:
     commit(other_store, owner, range(MANIFEST.page + 500), 1)
-    session.meanwhile(PAGE, nothing, lambda: other_store.touch(owner, 77_000))
+    session.meanwhile(PAGE, nothing, lambda: other_store.touch(owner, 77_000, 1))
     assert numbers(store.manifest(owner.shard)) == {1}
     assert session.count(PAGE) == 2
 
 
-@pytest.mark.parametrize("state_reads_before", [0, 1])
+@pytest.mark.parametrize("reads_before", [0, 1])
 def test_a_state_that_no_row_brought_along_belongs_to_the_rows(
-    store: CassandraStore,
-    session: LossySession,
-    other_store: CassandraStore,
-    owner: Ownership,
-    state_reads_before: int,
+    store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership, reads_before: int
 ) -> None:
-    before = [nothing] * state_reads_before
-    session.meanwhile(STATE, *before, lambda: commit(other_store, owner, range(5), 3))
+    """Rows are committed before the state is read, or between that and the second look at the rows."""
+    if reads_before:
+        session.meanwhile(PAGE, nothing, lambda: commit(other_store, owner, range(5), 3))
+    else:
+        session.meanwhile(STATE, lambda: commit(other_store, owner, range(5), 3))
     rows = store.manifest(owner.shard)
     assert numbers(rows) == {3}
     assert rows is not None
     assert len(rows.cuts) == 5
+
+
+def test_a_shard_without_rows_is_read_beside_an_owner_that_commits_elsewhere(
+    store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership
+) -> None:
+    commit(other_store, owner, range(5), 1)
+    again = [lambda number=number: commit(other_store, owner, range(5), number) for number in range(2, 12)]
+    session.meanwhile(PAGE, *again)
+    rows = store.manifest(owner.shard, first=100)
+    assert rows is not None
+    assert not rows.cuts
+    assert session.count(PAGE) == 2
+
+
+GROUPS, BUCKETS = 4, 60
+
+
+def small_pages(store: CassandraStore) -> None:
+    """Let a manifest of some hundred rows have dozens of pages."""
+    store._requests._prepared[MANIFEST].fetch_size = 7
+
+
+class Committer:
+    """An owner that stores group after group, each in the order of buckets, one row a commit."""
+
+    def __init__(self, store: CassandraStore, owner: Ownership) -> None:
+        self.store, self.owner = store, owner
+        self.life = Lifetime.from_present(PRESENT, LASTING)
+        self.begun: list[tuple[int, int]] = []
+        self.stored = 0
+        self.store.commit(owner, manifest_write(cuts=[cut(bucket, self.life) for bucket in range(BUCKETS)]))
+        # One group is far behind, so that rows are added to old buckets and to new ones in turn.
+        self.waiting = [
+            (bucket, group)
+            for turn in range(2 * BUCKETS)
+            for group in range(GROUPS)
+            if 0 <= (bucket := turn - (BUCKETS - 1 if group == 1 else 3 * group)) < BUCKETS
+        ]
+
+    def next(self) -> None:
+        """Commit the next row."""
+        place = self.waiting.pop(0)
+        self.begun.append(place)
+        self.store.commit(self.owner, manifest_write(groups=[group_row(*place, self.life)]))
+        self.stored += 1
+
+    def check(self, rows: ManifestRows | None, *, stored_before: int) -> None:
+        """All that was stored before the read is there, nothing that was not, and no group has a hole."""
+        assert rows is not None
+        there = [(row.bucket, row.group) for row in rows.groups]
+        assert set(self.begun[:stored_before]) <= set(there) <= set(self.begun)
+        assert [row.bucket for row in rows.cuts] == list(range(BUCKETS - 1, -1, -1))
+        for group in range(GROUPS):
+            of_group = sorted(bucket for bucket, other in there if other == group)
+            assert of_group == list(range(len(of_group))), f"group {group} has a hole"
+
+
+def test_a_read_of_many_pages_ends_though_a_row_is_committed_before_each(
+    store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership
+) -> None:
+    small_pages(store)
+    committer = Committer(other_store, owner)
+    for _ in range(80):
+        committer.next()
+    session.meanwhile(PAGE, *[committer.next] * 100)
+    rows = store.manifest(owner.shard)
+    assert session.count(PAGE) >= 20, "it has few pages"
+    committer.check(rows, stored_before=80)
+    assert committer.stored == 80 + session.count(PAGE)
+
+
+def test_manifests_are_read_beside_a_thread_that_commits_all_the_time(
+    store: CassandraStore, other_store: CassandraStore, owner: Ownership
+) -> None:
+    small_pages(store)
+    committer, enough, went_on = Committer(other_store, owner), threading.Event(), 0
+
+    def commit_on() -> None:
+        while committer.waiting and not enough.is_set():
+            committer.next()
+
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(commit_on)
+        try:
+            while committer.waiting:
+                before = committer.stored
+                rows = store.manifest(owner.shard)
+                went_on += committer.stored > before
+                committer.check(rows, stored_before=before)
+        finally:
+            enough.set()
+            writing.result()
+    assert went_on, "nothing was committed while a manifest was read"
+
+
+@pytest.mark.parametrize("what", ["another owner", "a rewind", "a loss", "another topic"])
+def test_what_changes_rows_that_are_there_is_seen_whole_or_not_at_all(
+    store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership, what: str
+) -> None:
+    small_pages(store)
+    committer = Committer(other_store, owner)
+    for _ in range(120):
+        committer.next()
+    everywhere = sorted(committer.begun, reverse=True)
+    buckets = range(0, BUCKETS, 5)
+    writes = {
+        "a rewind": manifest_write(
+            groups=[replace(group_row(*place, committer.life), superseded=True) for place in everywhere]
+        ),
+        "a loss": manifest_write(cuts=[cut(bucket, committer.life, lost_to=150) for bucket in buckets]),
+        "another topic": manifest_write(topic_id="topic-2"),
+    }
+
+    def change() -> None:
+        if what == "another owner":
+            taken(other_store, owner.shard)
+        else:
+            other_store.commit(owner, writes[what])
+
+    session.meanwhile(PAGE, nothing, nothing, nothing, change)
+    rows = store.manifest(owner.shard)
+    pages = session.count(PAGE)
+    assert rows == store.manifest(owner.shard), "it is of neither moment"
+    assert pages == 2 * (session.count(PAGE) - pages), "it was not read again"

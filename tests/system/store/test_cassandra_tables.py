@@ -7,21 +7,27 @@ from dataclasses import replace
 import pytest
 
 from strandline.clock import SystemClock
+from strandline.store.batches import row_bytes
+from strandline.store.cassandra.manifest_rows import cut_values, group_values
+from strandline.store.cassandra.statements import WRITE_CUT, WRITE_GROUP
 from strandline.store.cassandra.store import CassandraStore, store_over
 from strandline.store.connection import CassandraConnection, connect
 from strandline.store.jobs import JobState
+from strandline.store.late_samples import MOST_COUNTS
 from strandline.store.protocol import StoreRefused
 from strandline.store.rows import (
+    CutRow,
     IndexBucketOf,
     IndexBucketRows,
     LateSamples,
-    ManifestWrite,
+    Lifetime,
+    RecordMark,
     Segment,
     SegmentsOf,
     ShardId,
 )
 from support.cassandra_store import LossySession
-from support.store_contract import cut, group_row, job, series_key, taken
+from support.store_contract import PRESENT, cut, group_row, job, manifest_write, series_key, taken
 
 pytestmark = pytest.mark.system
 
@@ -29,11 +35,11 @@ YEAR = 365 * 86_400_000
 
 
 def test_no_column_that_says_who_the_owner_is_ever_expires(
-    store: CassandraStore, session: LossySession, shard: ShardId, lasting: int
+    store: CassandraStore, session: LossySession, shard: ShardId, lasting: Lifetime
 ) -> None:
     def lives() -> list[int | None]:
         row = session.execute(
-            "SELECT DISTINCT TTL(epoch), TTL(owner), TTL(seen_at), TTL(topic_id), TTL(next_part_id)"
+            "SELECT DISTINCT TTL(epoch), TTL(owner), TTL(seen_at), TTL(beats), TTL(topic_id), TTL(next_part_id)"
             " FROM store_tests.manifest WHERE dataset = %s AND shard = %s",
             (shard.dataset, shard.shard),
         ).one()
@@ -42,24 +48,24 @@ def test_no_column_that_says_who_the_owner_is_ever_expires(
     for _ in range(2):
         owner = taken(store, shard)
         rows = (cut(5, lasting),), (group_row(5, 0, lasting),)
-        for write in (ManifestWrite(*rows), ManifestWrite(*rows, 7, "topic-2"), ManifestWrite(*rows, 3)):
+        for write in (manifest_write(*rows), manifest_write(*rows, 7, "topic-2"), manifest_write(*rows, 3)):
             store.commit(owner, write)
-            assert lives() == [None] * 5
+            assert lives() == [None] * 6
         for seen_at in (5_000, None):
-            store.touch(owner, seen_at)
-            assert lives() == [None] * 5
+            store.touch(owner, seen_at, 1)
+            assert lives() == [None] * 6
 
 
 def test_rows_written_again_and_again_leave_no_tombstones_to_read_over(
-    store: CassandraStore, session: LossySession, shard: ShardId, lasting: int
+    store: CassandraStore, session: LossySession, shard: ShardId, lasting: Lifetime
 ) -> None:
     owner = taken(store, shard)
     bare = group_row(5, 0, lasting)
     full = replace(bare, late=(LateSamples(1, 2),), index=IndexBucketRows(1, b"x", "o.1.1"))
     for row in (full, replace(bare, least_time=None, greatest_time=None), full, bare):
-        store.commit(owner, ManifestWrite((cut(5, lasting, lost_to=150), cut(4, lasting)), (row,)))
-        store.commit(owner, ManifestWrite((cut(5, lasting), cut(4, lasting)), (row,)))
-        store.touch(owner, None)
+        store.commit(owner, manifest_write((cut(5, lasting, lost_to=150), cut(4, lasting)), (row,)))
+        store.commit(owner, manifest_write((cut(5, lasting), cut(4, lasting)), (row,)))
+        store.touch(owner, None, 1)
     traced = session.execute(
         "SELECT * FROM store_tests.manifest WHERE dataset = %s AND shard = %s",
         (shard.dataset, shard.shard),
@@ -71,7 +77,7 @@ def test_rows_written_again_and_again_leave_no_tombstones_to_read_over(
 
 
 def test_a_lease_sticks_though_the_clock_of_who_made_the_job_is_an_hour_ahead(
-    connection: CassandraConnection, other_store: CassandraStore, shard: ShardId, lasting: int
+    connection: CassandraConnection, other_store: CassandraStore, shard: ShardId, lasting: Lifetime
 ) -> None:
     session = connect(connection)
     session.cluster.timestamp_generator = lambda: (SystemClock().now_ms() + 3_600_000) * 1_000
@@ -85,7 +91,7 @@ def test_a_lease_sticks_though_the_clock_of_who_made_the_job_is_an_hour_ahead(
         assert store.jobs(shard) == []
 
 
-def test_no_write_carries_a_time_of_its_own(connection: CassandraConnection, shard: ShardId, lasting: int) -> None:
+def test_no_write_carries_a_time_of_its_own(connection: CassandraConnection, shard: ShardId, lasting: Lifetime) -> None:
     session = connect(connection)
     session.cluster.timestamp_generator = lambda: (SystemClock().now_ms() + 3_600_000) * 1_000
     where = SegmentsOf(shard, 5, 0, "attempt-1")
@@ -102,14 +108,16 @@ def test_no_write_carries_a_time_of_its_own(connection: CassandraConnection, sha
 def test_what_would_live_longer_than_cassandra_can_count_is_refused_with_a_remedy(
     store: CassandraStore, shard: ShardId
 ) -> None:
-    far = SystemClock().now_ms() + 21 * YEAR
+    far = Lifetime.from_present(PRESENT, 21 * YEAR)
     with pytest.raises(StoreRefused, match="shorter"):
         store.write_segments(SegmentsOf(shard, 5, 0, "a"), [Segment(b"x", 0, b"x")], far)
 
 
-def test_a_value_that_a_column_can_not_hold_is_refused(store: CassandraStore, shard: ShardId, lasting: int) -> None:
+def test_a_value_that_a_column_can_not_hold_is_refused(
+    store: CassandraStore, shard: ShardId, lasting: Lifetime
+) -> None:
     owner = taken(store, shard)
-    for write in (ManifestWrite(next_part_id=2**63), ManifestWrite((cut(2**63, lasting),))):
+    for write in (manifest_write(next_part_id=2**63), manifest_write((cut(2**63, lasting),))):
         with pytest.raises(StoreRefused, match="can't be stored in Cassandra"):
             store.commit(owner, write)
     with pytest.raises(StoreRefused, match="can't be stored in Cassandra"):
@@ -118,8 +126,27 @@ def test_a_value_that_a_column_can_not_hold_is_refused(store: CassandraStore, sh
         store.state(ShardId("half a pair: \ud800", 0))
 
 
+def test_a_row_takes_no_more_in_a_batch_than_it_is_taken_to(
+    store: CassandraStore, shard: ShardId, lasting: Lifetime
+) -> None:
+    """Batches are bounded by an estimate: it is above what is sent, with 16 bytes a value for what servers add."""
+    index = IndexBucketRows(2**31 - 1, bytes(16), "o" * 60)
+    named = replace(group_row(5, 0, lasting, attempt="a" * 60), written_by="h" * 255, index=index)
+    hours = replace(named, late=tuple(LateSamples(hour, 2**62) for hour in range(MOST_COUNTS)))
+    ranges = replace(named, late=tuple(LateSamples(2 * hour, 2**62, hours=2) for hour in range(MOST_COUNTS)))
+    marked = replace(cut(5, lasting, lost_to=150), last=RecordMark(1, 2, 3, 4))
+    key = (shard.dataset, shard.shard)
+    for row in (named, hours, ranges, marked):
+        if isinstance(row, CutRow):
+            statement, values = WRITE_CUT, cut_values(key, 1, row, PRESENT)
+        else:
+            statement, values = WRITE_GROUP, group_values(key, 1, row, PRESENT)
+        sent = store._requests.bind(statement, values).values
+        assert sum(len(value) + 4 + 16 for value in sent) <= row_bytes(row)
+
+
 def test_an_index_bucket_is_read_a_few_rows_at_a_time(
-    store: CassandraStore, session: LossySession, shard: ShardId, lasting: int
+    store: CassandraStore, session: LossySession, shard: ShardId, lasting: Lifetime
 ) -> None:
     where = IndexBucketOf(shard, 5, "attempt-1")
     store.write_index_bucket(where, (bytes([number]) * 1_000_000 for number in range(10)), lasting)
@@ -131,7 +158,7 @@ def test_an_index_bucket_is_read_a_few_rows_at_a_time(
     assert session.count("SELECT seq") == 3
 
 
-def test_a_store_that_is_closed_says_so(other_store: CassandraStore, shard: ShardId, lasting: int) -> None:
+def test_a_store_that_is_closed_says_so(other_store: CassandraStore, shard: ShardId, lasting: Lifetime) -> None:
     other_store.close()
     for call in (
         lambda: other_store.state(shard),

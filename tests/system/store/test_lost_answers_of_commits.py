@@ -4,9 +4,9 @@ import pytest
 
 from strandline.store.cassandra.store import CassandraStore
 from strandline.store.protocol import Fenced, Store, StoreUnavailable
-from strandline.store.rows import CutRow, ManifestWrite, Ownership, ShardId
+from strandline.store.rows import CutRow, Lifetime, ManifestWrite, Ownership, ShardId
 from support.cassandra_store import LossySession, Lost
-from support.store_contract import cut, group_row, state_of, taken
+from support.store_contract import cut, group_row, manifest_write, state_of, taken
 
 pytestmark = pytest.mark.system
 
@@ -20,15 +20,15 @@ def owner(other_store: CassandraStore, shard: ShardId) -> Ownership:
 
 
 @pytest.fixture
-def write(lasting: int) -> ManifestWrite:
+def write(lasting: Lifetime) -> ManifestWrite:
     groups = tuple(group_row(5, group, lasting) for group in range(16))
-    return ManifestWrite(cuts=(cut(5, lasting), cut(4, lasting)), groups=groups, next_part_id=9, topic_id="topic-2")
+    return manifest_write(cuts=(cut(5, lasting), cut(4, lasting)), groups=groups, next_part_id=9, topic_id="topic-2")
 
 
 def committed(store: Store, shard: ShardId) -> ManifestWrite:
     rows = store.manifest(shard)
     assert rows is not None
-    return ManifestWrite(rows.cuts, rows.groups, rows.state.next_part_id, rows.state.topic_id)
+    return manifest_write(rows.cuts, rows.groups, rows.state.next_part_id, rows.state.topic_id)
 
 
 def test_a_commit_that_was_applied_is_found_and_not_sent_again(
@@ -52,13 +52,13 @@ def test_a_commit_that_was_not_applied_is_sent_again(
 def test_rows_that_were_there_before_do_not_make_a_lost_commit_look_applied(
     store: CassandraStore, session: LossySession, owner: Ownership, write: ManifestWrite
 ) -> None:
-    store.commit(owner, ManifestWrite(cuts=write.cuts, groups=write.groups[:15], next_part_id=9, topic_id="topic-2"))
+    store.commit(owner, manifest_write(cuts=write.cuts, groups=write.groups[:15], next_part_id=9, topic_id="topic-2"))
     session.lose(COMMIT, Lost(applied=False))
     store.commit(owner, write)
     assert committed(store, owner.shard) == write
 
 
-@pytest.mark.parametrize("changed", [ManifestWrite(next_part_id=10), ManifestWrite(topic_id="topic-3")])
+@pytest.mark.parametrize("changed", [manifest_write(next_part_id=10), manifest_write(topic_id="topic-3")])
 @pytest.mark.parametrize("applied", [True, False])
 def test_values_without_rows_are_found_or_sent_again_as_well(
     store: CassandraStore, session: LossySession, owner: Ownership, changed: ManifestWrite, applied: bool
@@ -70,12 +70,12 @@ def test_values_without_rows_are_found_or_sent_again_as_well(
 
 
 def test_a_commit_beside_a_lower_next_part_id_is_not_held_up_by_lost_answers(
-    store: CassandraStore, session: LossySession, owner: Ownership, lasting: int
+    store: CassandraStore, session: LossySession, owner: Ownership, lasting: Lifetime
 ) -> None:
-    store.commit(owner, ManifestWrite(next_part_id=50))
+    store.commit(owner, manifest_write(next_part_id=50))
     session.lose(COMMIT, Lost(applied=False), Lost(applied=False))
-    store.commit(owner, ManifestWrite(cuts=(cut(5, lasting),), next_part_id=9))
-    assert committed(store, owner.shard) == ManifestWrite((cut(5, lasting),), (), 50, "topic-1")
+    store.commit(owner, manifest_write(cuts=(cut(5, lasting),), next_part_id=9))
+    assert committed(store, owner.shard) == manifest_write((cut(5, lasting),), (), 50, "topic-1")
 
 
 def test_a_commit_that_was_applied_before_another_took_the_shard_is_found(
@@ -94,7 +94,7 @@ def test_a_commit_that_was_not_applied_before_another_took_the_shard_is_fenced(
     session.lose(COMMIT, Lost(applied=False, then=lambda: taken(other_store, owner.shard)))
     with pytest.raises(Fenced, match=f"may not write shard {owner.shard}"):
         store.commit(owner, write)
-    assert committed(store, owner.shard) == ManifestWrite((), (), 0, "topic-1")
+    assert committed(store, owner.shard) == manifest_write((), (), 0, "topic-1")
 
 
 def test_the_same_rows_of_a_former_owner_do_not_make_a_lost_commit_look_applied(
@@ -108,10 +108,10 @@ def test_the_same_rows_of_a_former_owner_do_not_make_a_lost_commit_look_applied(
 
 
 def test_a_commit_over_which_the_next_owner_wrote_can_not_be_told(
-    store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership, lasting: int
+    store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership, lasting: Lifetime
 ) -> None:
-    write = ManifestWrite(cuts=(cut(5, lasting),))
-    over = ManifestWrite(cuts=(CutRow(5, 0, 0, lasting, reset=True),))
+    write = manifest_write(cuts=(cut(5, lasting),))
+    over = manifest_write(cuts=(CutRow(5, 0, 0, lasting.expires, reset=True),))
     for applied in (True, False):
         mine = taken(store, owner.shard)
         session.lose(COMMIT, Lost(applied, then=lambda: other_store.commit(taken(other_store, owner.shard), over)))
@@ -127,9 +127,9 @@ def test_values_without_rows_can_not_be_told_after_another_took_the_shard(
 ) -> None:
     session.lose(COMMIT, Lost(applied=False, then=lambda: taken(other_store, owner.shard)))
     with pytest.raises(StoreUnavailable, match="nobody can tell"):
-        store.commit(owner, ManifestWrite(next_part_id=9))
+        store.commit(owner, manifest_write(next_part_id=9))
     with pytest.raises(Fenced):
-        store.commit(owner, ManifestWrite(next_part_id=9))
+        store.commit(owner, manifest_write(next_part_id=9))
 
 
 def test_a_commit_that_is_applied_while_its_sender_looks_for_it_is_found(

@@ -6,7 +6,7 @@ import pytest
 
 from strandline.store.cassandra.store import CassandraStore
 from strandline.store.jobs import Job, JobState
-from strandline.store.rows import ShardId
+from strandline.store.rows import Lifetime, ShardId
 from support.cassandra_store import LossySession, Lost
 from support.store_contract import job
 
@@ -17,7 +17,7 @@ REMOVE = 'DELETE FROM "store_tests".jobs'
 
 
 @pytest.fixture
-def pending(other_store: CassandraStore, shard: ShardId, lasting: int) -> Job:
+def pending(other_store: CassandraStore, shard: ShardId, lasting: Lifetime) -> Job:
     """A job that waits for a worker."""
     pending = job(shard, 5, lasting)
     assert other_store.add_job(pending)
@@ -30,7 +30,7 @@ def leased(pending: Job, worker: str) -> Job:
 
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_job_whose_adding_was_lost_is_there(
-    store: CassandraStore, session: LossySession, shard: ShardId, lasting: int, applied: bool
+    store: CassandraStore, session: LossySession, shard: ShardId, lasting: Lifetime, applied: bool
 ) -> None:
     session.lose(CHANGE, Lost(applied))
     assert store.add_job(job(shard, 5, lasting))
@@ -38,7 +38,7 @@ def test_a_job_whose_adding_was_lost_is_there(
 
 
 def test_a_job_whose_place_was_taken_meanwhile_is_not_there(
-    store: CassandraStore, session: LossySession, other_store: CassandraStore, shard: ShardId, lasting: int
+    store: CassandraStore, session: LossySession, other_store: CassandraStore, shard: ShardId, lasting: Lifetime
 ) -> None:
     other = job(shard, 5, lasting, plan="plan-2")
     session.lose(CHANGE, Lost(applied=False, then=lambda: other_store.add_job(other)))

@@ -13,9 +13,9 @@ from strandline.store.cassandra.retries import Patience
 from strandline.store.cassandra.store import CassandraStore
 from strandline.store.connection import CassandraConnection
 from strandline.store.protocol import Fenced, StoreUnavailable
-from strandline.store.rows import DatasetShape, ManifestWrite, Ownership, ShardId
+from strandline.store.rows import DatasetShape, Lifetime, Ownership, ShardId
 from support.cassandra_store import LossySession, Lost, open_lossy
-from support.store_contract import cut, state_of, taken
+from support.store_contract import cut, manifest_write, state_of, taken
 
 pytestmark = pytest.mark.system
 
@@ -50,7 +50,7 @@ def test_a_take_whose_answer_was_lost_is_found_or_done_again(
 
 
 def test_whose_take_was_lost_is_no_owner_by_the_epoch_that_another_wrote(
-    store: CassandraStore, session: LossySession, other_store: CassandraStore, shard: ShardId, lasting: int
+    store: CassandraStore, session: LossySession, other_store: CassandraStore, shard: ShardId, lasting: Lifetime
 ) -> None:
     """A's take times out and was not applied; B takes; A then reads the very epoch that it wanted to write."""
     for _ in range(2):
@@ -60,7 +60,7 @@ def test_whose_take_was_lost_is_no_owner_by_the_epoch_that_another_wrote(
         assert store.take(shard, "owner-a", after, now=1, topic_id="t") is None
         assert state_of(store, shard).epoch == epoch
         with pytest.raises(Fenced):
-            store.commit(Ownership(shard, epoch, "owner-a"), ManifestWrite(cuts=(cut(1, lasting),)))
+            store.commit(Ownership(shard, epoch, "owner-a"), manifest_write(cuts=(cut(1, lasting),)))
 
 
 def test_a_take_that_was_applied_and_lost_to_another_since_is_no_take(
@@ -78,7 +78,7 @@ def test_a_touch_whose_answer_was_lost_is_done(
     owner = taken(store, shard)
     for seen_at in (77_000, None):
         session.lose(UPDATE, Lost(applied))
-        store.touch(owner, seen_at)
+        store.touch(owner, seen_at, 1)
         assert state_of(store, shard).seen_at == seen_at
 
 
@@ -88,7 +88,7 @@ def test_a_touch_that_was_lost_to_another_owner_says_so(
     owner = taken(store, shard)
     session.lose(UPDATE, Lost(applied=False, then=lambda: taken(other_store, shard, now=5_000)))
     with pytest.raises(Fenced, match=str(shard)):
-        store.touch(owner, 77_000)
+        store.touch(owner, 77_000, 1)
     assert state_of(store, shard).seen_at == 5_000
 
 

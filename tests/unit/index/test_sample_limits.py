@@ -33,8 +33,17 @@ def columns_of(rows: Rows) -> Columns:
     )
 
 
-def keep(rows: Rows, record_times: Sequence[int], *, behind: int | None, ahead: int | None) -> Kept:
-    return keep_timely(columns_of(rows), np.array(record_times, dtype=np.int64), SampleLimits(behind, ahead))
+def keep(
+    rows: Rows,
+    record_times: Sequence[int],
+    *,
+    behind: int | None,
+    ahead: int | None,
+    checked: Sequence[bool] | None = None,
+) -> Kept:
+    """Without `checked` no record's times were."""
+    marks = np.array(checked if checked is not None else [False] * len(record_times))
+    return keep_timely(columns_of(rows), np.array(record_times, dtype=np.int64), marks, SampleLimits(behind, ahead))
 
 
 def rows_of(columns: Columns) -> list[list[tuple[int, float]]]:
@@ -65,15 +74,22 @@ def test_a_series_keeps_its_row_though_all_its_samples_went() -> None:
     assert len(kept.columns.record) == 3
 
 
+def test_records_whose_times_were_checked_and_records_without_a_time_lose_nothing() -> None:
+    rows = [(0, [1, 9000]), (1, [1, 9000]), (2, [1, 9000]), (3, [1, 1000, 9000])]
+    kept = keep(rows, [1000, 1000, -1, 1000], behind=10, ahead=10, checked=[True, False, False, False])
+    assert [[time for time, _ in row] for row in rows_of(kept.columns)] == [[1, 9000], [], [1, 9000], [1000]]
+    assert (kept.too_old, kept.too_far_ahead) == (2, 2)
+
+
 def test_where_nothing_is_left_out_nothing_is_copied() -> None:
     columns = columns_of([(0, [1000])])
-    kept = keep_timely(columns, np.array([1000]), SampleLimits(10, 10))
+    kept = keep_timely(columns, np.array([1000]), np.array([False]), SampleLimits(10, 10))
     assert kept.columns is columns
 
 
 def test_what_was_decoded_is_not_changed() -> None:
     columns = columns_of([(0, [1, 1000])])
-    keep_timely(columns, np.array([1000]), SampleLimits(10, 10))
+    keep_timely(columns, np.array([1000]), np.array([False]), SampleLimits(10, 10))
     assert columns.time.tolist() == [1, 1000]
     assert columns.first_sample.tolist() == [0, 2]
 
@@ -94,19 +110,17 @@ def test_limits_that_reach_past_all_times_keep_what_lies_within() -> None:
     year_2026 = 1_790_000_000_000
     kept = keep([(0, [year_2026 - 1, year_2026, year_2026 + 1])], [year_2026], behind=GREATEST, ahead=GREATEST)
     assert (kept.too_old, kept.too_far_ahead) == (0, 0)
-    near_the_ends = [LEAST, LEAST + 5, GREATEST - 5, GREATEST]
-    kept = keep([(record, near_the_ends[1:3]) for record in range(4)], near_the_ends, behind=10, ahead=10)
-    assert [[time for time, _ in row] for row in rows_of(kept.columns)] == [
-        [LEAST + 5],
-        [LEAST + 5],
-        [GREATEST - 5],
-        [GREATEST - 5],
-    ]
+    near_the_end = [GREATEST - 5, GREATEST]
+    kept = keep([(record, [5, GREATEST - 5]) for record in range(2)], near_the_end, behind=10, ahead=10)
+    assert [[time for time, _ in row] for row in rows_of(kept.columns)] == [[GREATEST - 5], [GREATEST - 5]]
 
 
 @pytest.mark.parametrize("limit", [None, 10, GREATEST])
-def test_the_two_numbers_by_which_the_index_means_live_and_absent_are_no_times(limit: int | None) -> None:
-    kept = keep([(0, [LEAST, GREATEST, 5])], [5], behind=limit, ahead=limit)
+@pytest.mark.parametrize("checked", [False, True])
+def test_the_two_numbers_by_which_the_index_means_live_and_absent_are_no_times(
+    limit: int | None, *, checked: bool
+) -> None:
+    kept = keep([(0, [LEAST, GREATEST, 5])], [5], behind=limit, ahead=limit, checked=[checked])
     assert kept.columns.time.tolist() == [5]
     assert (kept.too_old, kept.too_far_ahead) == (1, 1)
 
@@ -122,11 +136,12 @@ LIMITS = st.one_of(st.none(), st.integers(0, 20), st.integers(2**61, GREATEST), 
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> tuple[Rows, list[int]]:
+def batches(draw: st.DrawFn) -> tuple[Rows, list[int], list[bool]]:
     record_times = draw(st.lists(TIMES, min_size=1, max_size=3))
+    checked = draw(st.lists(st.booleans(), min_size=len(record_times), max_size=len(record_times)))
     record = st.integers(0, len(record_times) - 1)
     rows = draw(st.lists(st.tuples(record, st.lists(TIMES, max_size=4)), max_size=5))
-    return rows, record_times
+    return rows, record_times, checked
 
 
 def exceeds(distance: int, limit: int | None) -> bool:
@@ -136,21 +151,22 @@ def exceeds(distance: int, limit: int | None) -> bool:
 
 @given(batches(), LIMITS, LIMITS)
 def test_what_is_kept_is_what_a_plain_comparison_keeps(
-    batch: tuple[Rows, list[int]], behind: int | None, ahead: int | None
+    batch: tuple[Rows, list[int], list[bool]], behind: int | None, ahead: int | None
 ) -> None:
-    rows, record_times = batch
+    rows, record_times, checked = batch
     expected: list[list[tuple[int, float]]] = []
     old = far = place = 0
     for record, times in rows:
         expected.append([])
         for time in times:
-            too_old = time == LEAST or exceeds(record_times[record] - time, behind)
-            too_far = time == GREATEST or exceeds(time - record_times[record], ahead)
+            is_compared = not checked[record] and record_times[record] >= 0
+            too_old = time == LEAST or (is_compared and exceeds(record_times[record] - time, behind))
+            too_far = time == GREATEST or (is_compared and exceeds(time - record_times[record], ahead))
             old += too_old
             far += too_far
             if not too_old and not too_far:
                 expected[-1].append((time, float(place)))
             place += 1
-    kept = keep(rows, record_times, behind=behind, ahead=ahead)
+    kept = keep(rows, record_times, behind=behind, ahead=ahead, checked=checked)
     assert rows_of(kept.columns) == expected
     assert (kept.too_old, kept.too_far_ahead) == (old, far)

@@ -1,5 +1,6 @@
 """The `strandline` command: its help, its shared options, and what becomes of errors."""
 
+import errno
 import json
 import os
 import signal
@@ -204,6 +205,23 @@ def test_an_error_that_nobody_foresaw_gives_a_traceback_without_secrets(
     shown = capsys.readouterr()
     assert json.loads(shown.out)["error"]["message"] == "surprise (hidden)"
     assert "RuntimeError: surprise (hidden)" in shown.err
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_wherever_it_is_met_is_no_crash_but_passes_with_the_path_and_the_remedy(
+    trial: dict[str, object], capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    trial["act"] = fail(OSError(number, "No space left on device", "/data/x"))
+    assert cli.main(["trial", "--output", "json"]) == ExitCode.FAILED
+    shown = capsys.readouterr()
+    told = json.loads(shown.out)["error"]
+    assert (told["type"], told["retryable"], told["full_disk"]) == ("DiskFull", True, "/data/x")
+    assert told["message"] == "the disk of /data/x is full"
+    assert "Free space" in told["remedy"]
+    assert "Traceback" not in shown.err
+    trial["act"] = fail(OSError(number, "No space left on device"))
+    assert cli.main(["trial"]) == ExitCode.FAILED
+    assert capsys.readouterr().err.startswith("error: a disk that this process writes to is full\n  Free space")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])

@@ -15,7 +15,7 @@ from strandline.node.cli.exit_codes import EXIT_CODES
 from strandline.node.offsets.deployment import NoSuchDataset, opened
 from strandline.node.settings import Settings, load
 from strandline.node.settings.shard_sections import ShardSettings, StoreSettings
-from strandline.node.shard.ownership import Taker, take_shard
+from strandline.node.shard.ownership import OWNER_TERM_S, take_shard
 from strandline.recovery.offset_policy import Accepted
 from support.offsets_commands import Commands, MemoryTopic, commands_over
 from support.shard_world import (
@@ -23,11 +23,13 @@ from support.shard_world import (
     HOUR,
     METRICS,
     START,
+    FakeProcess,
     StoreCall,
     World,
     group_fails,
     other_group,
     produce_everywhere,
+    running_process,
 )
 
 pytestmark = pytest.mark.unit
@@ -292,28 +294,31 @@ def test_a_rewind_that_was_done_says_so_and_takes_the_shard_from_nobody(world: W
 
 
 def test_a_rewind_is_refused_while_the_owner_lives_unless_it_is_told_to_take(world: World, commands: Commands) -> None:
-    take_shard(world.sqlite, world.options.shard, Taker.NODE, "topic-1", world.clock)
-    world.pass_time(29_000)
+    owner = running_process()
+    take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, owner, by_force=True)
     code, told = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes")
     assert (code, told["error"]["type"]) == (ExitCode.FENCED, "StillOwned")
+    assert f"process {os.getppid()} on " in told["error"]["message"]
     assert superseded(world) == set()
     assert commands.text("offsets", "rewind", "0", "--to-offset", "1", "--yes", "--take")[0] == ExitCode.OK
     assert superseded(world) == {FIRST + 1, FIRST + 2}
 
 
-def test_a_rewind_takes_a_shard_whose_owner_is_gone(world: World, commands: Commands) -> None:
-    take_shard(world.sqlite, world.options.shard, Taker.NODE, "topic-1", world.clock)
-    world.pass_time(30_000)
+def test_a_rewind_takes_a_shard_whose_owner_was_silent_for_a_term(world: World, commands: Commands) -> None:
+    elsewhere = FakeProcess("another-host/boot/namespace/1/0", set())
+    take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, elsewhere, by_force=True)
+    before = world.clock.monotonic()
     assert commands.text("offsets", "rewind", "0", "--to-offset", "1", "--yes")[0] == ExitCode.OK
+    assert world.clock.monotonic() - before >= OWNER_TERM_S
 
 
 def test_a_rewind_that_can_not_be_takes_the_shard_from_nobody(world: World, commands: Commands) -> None:
-    owner = take_shard(world.sqlite, world.options.shard, Taker.NODE, "topic-1", world.clock)
+    owner = take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, by_force=True)
     world.log.delete_before(2)
     code, told = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes", "--take")
     assert (code, told["error"]["type"]) == (ExitCode.FAILED, "RewindRefused")
     assert f"bucket {FIRST + 2}, offset 2" in told["error"]["remedy"]
-    world.sqlite.touch(owner, world.clock.now_ms())
+    world.sqlite.touch(owner, world.clock.now_ms(), 1)
 
 
 def test_a_rewind_of_which_another_takes_the_shard_has_an_exit_code_of_its_own(
@@ -321,7 +326,7 @@ def test_a_rewind_of_which_another_takes_the_shard_has_an_exit_code_of_its_own(
 ) -> None:
     def overtake(call: StoreCall) -> None:
         if call.name == "commit":
-            take_shard(world.sqlite, world.options.shard, Taker.NODE, "topic-1", world.clock)
+            take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, by_force=True)
 
     world.store.before = overtake
     code, told = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes")

@@ -143,6 +143,13 @@ def test_a_range_has_a_step_that_suits_it(node: FakeNode, capsys: pytest.Capture
     ]
 
 
+def test_a_range_since_yesterday_has_a_step_that_misses_no_sample(node: FakeNode) -> None:
+    node.data("/api/v1/query_range", MATRIX)
+    assert cli.main(["query", "up", "--start", "yesterday"]) == ExitCode.OK
+    [(_, _, parameters)] = node.asked
+    assert dict(parameters)["step"] == "300"
+
+
 def test_a_range_is_plotted_on_a_terminal(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     node.data("/api/v1/query_range", MATRIX)
     for arguments, plotted in (([], True), (["--table"], False), (["--plot"], True)):

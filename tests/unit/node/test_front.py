@@ -48,6 +48,9 @@ class Supervised:
     def started_ms(self) -> int:
         return 0
 
+    def waits_for(self) -> str:
+        return ""
+
     def state(self) -> NodeState:
         return NodeState(shards=self.shards(), processes=self.processes())
 

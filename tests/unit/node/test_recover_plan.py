@@ -146,7 +146,7 @@ def test_jobs_that_are_done_need_not_run_again(world: World) -> None:
     crashed_behind(world, 3)
     first = found(world).jobs[0]
     board = JobBoard(world.sqlite, world.clock)
-    board.adopt(world.options.shard, [replace(first, plan="p", expires=10**15)])
+    board.adopt(world.options.shard, [replace(first, plan="p", life=10**9)])
     held = board.lease(board.jobs(world.options.shard)[0], "w")
     assert held is not None
     assert board.finish(held)

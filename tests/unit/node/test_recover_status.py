@@ -44,7 +44,7 @@ def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
 @pytest.fixture
 def jobs() -> list[Job]:
     return [
-        Job(SHARD, bucket, "p", 100 * bucket, 100 * bucket + 100, frozenset({0, 1}), wants_keys=True, expires=NEVER)
+        Job(SHARD, bucket, "p", 100 * bucket, 100 * bucket + 100, frozenset({0, 1}), wants_keys=True, life=NEVER)
         for bucket in (8, 9, 10)
     ]
 
@@ -54,7 +54,7 @@ def filled(store: Store, clock: ManualClock) -> None:
     ownership = store.take(SHARD, "0123456789abcdef", None, now=clock.now_ms(), topic_id="topic-1")
     assert ownership is not None
     cuts = (beginning(7, 100), cut(8, 100, 150), cut(9, 150, 180))
-    store.commit(ownership, ManifestWrite(cuts=cuts, groups=(*rows_of(8, (0, 1)), *rows_of(9, (0,)))))
+    store.commit(ownership, ManifestWrite(cuts=cuts, groups=(*rows_of(8, (0, 1)), *rows_of(9, (0,))), present=0))
 
 
 def looked(store: Store, clock: ManualClock) -> ShardStatus:
@@ -86,7 +86,7 @@ def test_a_shard_that_nobody_took_and_one_whose_owner_left_are_told_apart(store:
     assert "never taken" in shown(RecoverStatus("metrics", (never,)))
     ownership = store.take(SHARD, "somebody", None, now=clock.now_ms(), topic_id="topic-1")
     assert ownership is not None
-    store.touch(ownership, None)
+    store.touch(ownership, None, 0)
     left = looked(store, clock)
     assert (left.owner, left.seen_seconds_ago) == ("somebody", None)
     assert "left" in shown(RecoverStatus("metrics", (left,)))

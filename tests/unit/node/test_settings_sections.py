@@ -321,6 +321,52 @@ def test_a_file_that_does_not_hold_what_it_should_is_refused(
     assert (name, what) in refused(CassandraSettings, tls=True, **{name: files[file]})
 
 
+FIRST, SECOND = "first-token-0123456789", "second-token-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("content", "tokens"),
+    [
+        (f"{FIRST}\n", [FIRST]),
+        (f"{FIRST}\n{SECOND}", [FIRST, SECOND]),
+        (f"\n{FIRST}\r\n \n\n{SECOND}\n\n", [FIRST, SECOND]),
+        (f"{FIRST}\n{FIRST}\n", [FIRST, FIRST]),
+    ],
+)
+def test_each_line_of_a_token_file_that_is_not_blank_is_a_token_and_a_secret(
+    tmp_path: Path, content: str, tokens: list[str]
+) -> None:
+    settings = HttpSettings(write_token_file=write(tmp_path / "tokens", content))
+    assert settings.write_token_file is not None
+    assert [one.get_secret_value() for one in settings.write_token_file.tokens] == tokens
+    assert list(settings.secrets()) == tokens
+    assert FIRST not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ("", "holds no token"),
+        ("\n \n", "holds no token"),
+        ("too-short\n", "holds no usable token"),
+        (f"{FIRST}\ntoo-short\n", "holds no usable token in token 2 of 2"),
+        (f"{FIRST} {SECOND}\n", "holds no usable token"),
+        (f"# old\n{FIRST}\n", "holds no usable token in token 1 of 2"),
+        (f"{FIRST}\n" * 17, "holds 17 tokens"),
+    ],
+)
+def test_a_token_file_with_anything_else_in_it_is_refused(tmp_path: Path, content: str, what: str) -> None:
+    assert refused(HttpSettings, write_token_file=write(tmp_path / "tokens", content)) == [("write_token_file", what)]
+
+
+def test_no_token_of_one_file_may_be_in_another(tmp_path: Path) -> None:
+    files = {
+        "read_token_file": write(tmp_path / "read", f"{FIRST}\n"),
+        "write_token_file": write(tmp_path / "write", f"{SECOND}\n{FIRST}\n"),
+    }
+    assert refused(HttpSettings, **files) == [("admin_token_file", "holds a token that another setting names, too")]
+
+
 def test_a_file_that_may_not_be_opened_is_refused_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, pem: dict[str, Path]
 ) -> None:

@@ -29,7 +29,7 @@ def done_with(*stored: tuple[int, int], cuts: list[CutRow] | None = None) -> Pro
 
 def finished(done: Progress) -> list[Job]:
     """All that is wanted, as it is when workers have done it."""
-    return [replace(job, state=JobState.DONE, epoch=1) for job in jobs_for(done, SHARD, plan="p", expires=9).jobs]
+    return [replace(job, state=JobState.DONE, epoch=1) for job in jobs_for(done, SHARD, plan="p", life=9).jobs]
 
 
 def covered(done: Progress, jobs: list[Job], *, without_result: tuple[int, ...] = ()) -> int:

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.recovery.cutting import Cutting
-from strandline.recovery.log_ends import LogEnds
+from strandline.recovery.cutting import NO_TIME, Cutting, PinnedEnd
 
 pytestmark = pytest.mark.unit
 
@@ -15,8 +14,8 @@ CUTTING = Cutting(HOUR, GRACE)
 DEADLINE = 101 * HOUR + GRACE  # Of bucket 100.
 
 
-def place(*times: int, bucket: int = 100) -> int | None:
-    return CUTTING.place_of_cut(bucket, np.array(times, dtype=np.int64))
+def place(*times: int, bucket: int = 100, present: int = 2**63) -> int | None:
+    return CUTTING.place_of_cut(bucket, np.array(times, dtype=np.int64), present)
 
 
 def test_a_bucket_ends_the_grace_after_its_last_hour() -> None:
@@ -39,8 +38,8 @@ def test_a_record_closes_the_bucket_before_its_own_and_not_its_own(time: int, in
     bucket = cutting.bucket_of(time)
     assert cutting.deadline(bucket - 1) <= time < cutting.deadline(bucket)
     times = np.array([time], dtype=np.int64)
-    assert cutting.place_of_cut(bucket, times) is None
-    assert cutting.place_of_cut(bucket - 1, times) == 0
+    assert cutting.place_of_cut(bucket, times, present=2**63) is None
+    assert cutting.place_of_cut(bucket - 1, times, present=2**63) == 0
 
 
 def test_the_cut_is_at_the_first_record_that_is_not_before_the_deadline() -> None:
@@ -64,30 +63,28 @@ def test_times_at_the_ends_of_all_times_are_compared_rightly() -> None:
     assert place(2**63 - 1, bucket=2**62) is None, "its deadline lies past all times"
 
 
-ENDS = LogEnds(start=0, last_stable=500, high=500)
+def test_a_record_closes_nothing_before_the_present_has_reached_the_deadline() -> None:
+    assert place(DEADLINE + 8 * HOUR, present=DEADLINE - 1) is None
+    assert place(DEADLINE + 8 * HOUR, present=DEADLINE) == 0
 
 
-def test_an_idle_bucket_ends_when_its_time_is_over_and_all_is_read() -> None:
-    assert CUTTING.closes_idle(100, 500, ENDS, DEADLINE)
-    assert CUTTING.closes_idle(100, 500, ENDS, DEADLINE + 50 * HOUR)
+def test_a_record_without_a_time_closes_nothing() -> None:
+    assert place(NO_TIME, NO_TIME) is None
+    assert place(NO_TIME, DEADLINE) == 1
 
 
-def test_an_idle_bucket_does_not_end_before_its_deadline() -> None:
-    assert not CUTTING.closes_idle(100, 500, ENDS, DEADLINE - 1)
+def test_a_record_closes_several_buckets_only_as_far_as_the_present() -> None:
+    following = DEADLINE + HOUR
+    assert CUTTING.closes_several(100, following, following)
+    assert not CUTTING.closes_several(100, following + 8 * HOUR, following - 1)
+    assert not CUTTING.closes_several(100, following - 1, following + HOUR)
 
 
-def test_an_idle_bucket_does_not_end_while_there_is_something_to_read() -> None:
-    assert not CUTTING.closes_idle(100, 499, ENDS, DEADLINE)
+def test_a_bucket_is_overdue_a_grace_after_its_deadline() -> None:
+    assert not CUTTING.is_overdue(100, DEADLINE + GRACE - 1)
+    assert CUTTING.is_overdue(100, DEADLINE + GRACE)
 
 
-def test_an_idle_bucket_does_not_end_while_a_transaction_is_open() -> None:
-    held_back = LogEnds(start=0, last_stable=500, high=501)
-    assert not CUTTING.closes_idle(100, 500, held_back, DEADLINE)
-
-
-def test_a_log_that_ends_before_what_was_read_closes_nothing() -> None:
-    assert not CUTTING.closes_idle(100, 501, ENDS, DEADLINE)
-
-
-def test_a_bucket_of_an_empty_log_ends_too() -> None:
-    assert CUTTING.closes_idle(100, 0, LogEnds(0, 0, 0), DEADLINE)
+def test_a_bucket_ends_at_the_pinned_end_if_it_was_overdue_when_that_was_asked_for() -> None:
+    assert CUTTING.ends_at(100, PinnedEnd(500, DEADLINE + GRACE))
+    assert not CUTTING.ends_at(101, PinnedEnd(500, DEADLINE + GRACE))

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
 
 POLICY = LeasePolicy()
 JOBS = [
-    Job(SHARD, bucket, "plan", 100 * bucket, 100 * bucket + 100, frozenset({0}), wants_keys=True, expires=NEVER)
+    Job(SHARD, bucket, "plan", 100 * bucket, 100 * bucket + 100, frozenset({0}), wants_keys=True, life=NEVER)
     for bucket in (1, 2, 3)
 ]
 
@@ -53,8 +53,17 @@ def leased(board: JobBoard, worker: str = "w") -> Job:
 def test_an_adopted_plan_is_in_the_store(board: JobBoard) -> None:
     assert board.adopt(SHARD, JOBS) == JOBS
     assert board.jobs(SHARD) == JOBS
-    assert board.adopt(SHARD, JOBS[1:]) == JOBS[1:]
+    assert board.adopt(SHARD, JOBS[1:]) == [replace(job, renewals=1) for job in JOBS[1:]]
     assert board.adopt(SHARD, ()) == []
+
+
+def test_a_start_gives_the_jobs_that_it_keeps_their_whole_life_again_and_an_addition_does_not(board: JobBoard) -> None:
+    """A write does that; it may be a job's last hour."""
+    board.adopt(SHARD, JOBS)
+    board.adopt(SHARD, JOBS)
+    assert [job.renewals for job in board.jobs(SHARD)] == [1, 1, 1]
+    board.adopt(SHARD, JOBS, starts=False)
+    assert [job.renewals for job in board.jobs(SHARD)] == [1, 1, 1]
 
 
 def test_of_two_workers_one_gets_the_job_and_the_other_is_told_so(board: JobBoard) -> None:
@@ -70,7 +79,7 @@ def test_a_lease_is_renewed_from_the_clock_s_now(board: JobBoard, clock: ManualC
     held = leased(board)
     clock.sleep(20)
     renewed = board.renew(held)
-    assert renewed == replace(held, leased_until=clock.now_ms() + 120_000)
+    assert renewed == replace(held, leased_until=clock.now_ms() + 120_000, renewals=1)
     assert board.jobs(SHARD)[0] == renewed
 
 
@@ -102,6 +111,7 @@ def test_a_worker_whose_lease_is_lost_changes_nothing(
     board: JobBoard, clock: ManualClock, change: Callable[[JobBoard, Job], object], then: str
 ) -> None:
     held = leased(board)
+    board.take_back_lost(SHARD)
     clock.sleep(120)
     if then == "removed":
         board.adopt(SHARD, JOBS[1:])
@@ -121,11 +131,41 @@ def test_a_worker_whose_lease_is_lost_changes_nothing(
 
 def test_a_lost_lease_is_taken_back_and_counted(board: JobBoard, clock: ManualClock) -> None:
     leased(board)
+    clock.sleep(1_000)
+    assert board.take_back_lost(SHARD)[0].state is JobState.LEASED, "nobody has looked before"
     clock.sleep(119)
     assert board.take_back_lost(SHARD)[0].state is JobState.LEASED
     clock.sleep(1)
     job = board.take_back_lost(SHARD)[0]
     assert (job.state, job.failures, job.epoch) == (JobState.PENDING, 1, 1)
+
+
+@pytest.mark.parametrize("wrong_by", [-3_600_000, 3_600_000])
+def test_46_a_lease_that_is_renewed_is_left_alone_though_the_clocks_of_two_workers_differ(
+    store: Store, clock: ManualClock, board: JobBoard, wrong_by: int
+) -> None:
+    class WrongClock(ManualClock):
+        def now_ms(self) -> int:
+            return clock.now_ms() + wrong_by
+
+        def monotonic(self) -> float:
+            return clock.monotonic()
+
+    held: Job | None = leased(board)
+    other = JobBoard(store, WrongClock(), POLICY)
+    for _ in range(20):
+        assert [job.worker for job in other.take_back_lost(SHARD)] == ["w", "", ""]
+        clock.sleep(20)
+        assert held is not None
+        held = board.renew(held)
+    taken = other.lease(other.jobs(SHARD)[1], "v")
+    for _ in range(20):
+        assert taken is not None
+        assert [job.worker for job in board.take_back_lost(SHARD)] == ["w", "v", ""]
+        clock.sleep(20)
+        taken = other.renew(taken)
+        assert held is not None
+        held = board.renew(held)
 
 
 def test_the_lease_of_a_dead_process_is_taken_back_at_once(store: Store, clock: ManualClock) -> None:

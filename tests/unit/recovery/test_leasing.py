@@ -13,11 +13,11 @@ from strandline.recovery.leasing import (
     fail,
     finish,
     is_leasable,
-    is_lost,
     is_open,
     lease,
     release,
     renew,
+    sign_of_life,
     take_back,
 )
 from strandline.store.jobs import Job, JobState
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.unit
 
 NOW = 1_700_000_000_000
 POLICY = LeasePolicy()
-PENDING = Job(SHARD, 8, "plan", 100, 150, frozenset({0, 1}), wants_keys=True, expires=NEVER, epoch=4)
+PENDING = Job(SHARD, 8, "plan", 100, 150, frozenset({0, 1}), wants_keys=True, life=NEVER, epoch=4)
 LEASED = lease(PENDING, "w", NOW, POLICY)
 STATES = {state: replace(LEASED, state=state) for state in JobState}
 
@@ -45,19 +45,10 @@ def test_only_a_pending_job_can_be_leased(state: JobState) -> None:
         lease(STATES[state], "w", NOW, POLICY)
 
 
-@pytest.mark.parametrize(("left", "lost"), [(-1, True), (0, True), (1, False)])
-def test_a_lease_is_lost_once_its_time_is_over(left: int, lost: bool) -> None:
-    assert is_lost(LEASED, LEASED.leased_until - left) is lost
-
-
-def test_a_lease_is_lost_with_its_worker_s_process() -> None:
-    assert is_lost(LEASED, NOW, lambda worker: worker == "w")
-    assert not is_lost(LEASED, NOW, lambda worker: worker == "another")
-
-
-@pytest.mark.parametrize("state", [JobState.PENDING, JobState.DONE, JobState.FAILED])
-def test_what_is_not_leased_has_no_lease_to_lose(state: JobState) -> None:
-    assert not is_lost(STATES[state], NOW + 10**9, lambda _: True)
+def test_each_renewal_is_another_sign_of_life_whatever_the_clock_shows() -> None:
+    renewed = renew(LEASED, LEASED, NOW - 10**9, POLICY)
+    assert sign_of_life(renewed) != sign_of_life(LEASED)
+    assert sign_of_life(renew(renewed, renewed, NOW - 10**9, POLICY)) != sign_of_life(renewed)
 
 
 def test_a_job_is_open_until_it_is_done_or_has_failed_for_good() -> None:
@@ -65,8 +56,8 @@ def test_a_job_is_open_until_it_is_done_or_has_failed_for_good() -> None:
 
 
 def test_a_renewed_lease_lasts_from_now_on_and_never_gets_shorter() -> None:
-    assert renew(LEASED, LEASED, NOW + 20_000, POLICY) == replace(LEASED, leased_until=NOW + 140_000)
-    assert renew(LEASED, LEASED, NOW - 50_000, POLICY) == LEASED
+    assert renew(LEASED, LEASED, NOW + 20_000, POLICY) == replace(LEASED, leased_until=NOW + 140_000, renewals=1)
+    assert renew(LEASED, LEASED, NOW - 50_000, POLICY) == replace(LEASED, renewals=1)
 
 
 def test_a_finished_job_says_who_finished_it_under_which_epoch() -> None:

@@ -8,17 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.recovery.checkpoints import designated_group
-from strandline.recovery.cutting import Cutting
 from strandline.recovery.log_ends import LogEnds
 from strandline.recovery.offset_policy import AnotherLog, DataLost
 from strandline.recovery.planning import (
-    PlannedCut,
     ShardPlan,
     WantedJobs,
     adopt,
     jobs_for,
     new_plan_id,
-    planned_cuts,
     recheck,
 )
 from strandline.store.jobs import Job, JobState
@@ -27,128 +24,7 @@ from support.manifest_rows import NEVER, SHARD, beginning, cut, known, rows_of
 
 pytestmark = pytest.mark.unit
 
-HOUR, GRACE = 3_600_000, 30_000
-CUTTING = Cutting(HOUR, GRACE)
 LAST = cut(99, 400, 500)
-LONG_AFTER = 10_000 * HOUR
-
-
-def record_times(*times: int, first: int = 500) -> Callable[[int], int | None]:
-    """Kafka's answers for records with these times, from an offset on."""
-
-    def offset_at(time: int) -> int | None:
-        return next((first + place for place, found in enumerate(times) if found >= time), None)
-
-    return offset_at
-
-
-def planned(
-    offset_at: Callable[[int], int | None], end: int, *, asked_at: int = 0, high: int | None = None, most: int = 100
-) -> list[tuple[int, int, int]]:
-    ends = LogEnds(0, end, end if high is None else high)
-    return [
-        (one.bucket, one.start, one.end) for one in planned_cuts(LAST, ends, asked_at, offset_at, CUTTING, most=most)
-    ]
-
-
-def deadline(bucket: int) -> int:
-    return CUTTING.deadline(bucket)
-
-
-# Cuts.
-
-
-def test_a_bucket_ends_with_the_first_record_past_its_deadline() -> None:
-    times = record_times(deadline(100) - 2, deadline(100) - 1, deadline(100), deadline(101) - 1)
-    assert planned(times, 504) == [(100, 500, 502)]
-
-
-def test_a_record_that_closes_several_buckets_leaves_the_later_ones_empty() -> None:
-    assert planned(record_times(deadline(99), deadline(102)), 502) == [
-        (100, 500, 501),
-        (101, 501, 501),
-        (102, 501, 501),
-    ]
-
-
-def test_a_bucket_whose_deadline_no_record_has_passed_is_not_whole_before_its_time() -> None:
-    times = record_times(deadline(100) - 1)
-    assert planned(times, 501, asked_at=deadline(100) - 1) == []
-    assert planned(times, 501, asked_at=deadline(100)) == [(100, 500, 501)]
-
-
-def test_idle_buckets_end_at_the_end_of_the_log_and_are_not_looked_up() -> None:
-    asked: list[int] = []
-
-    def offset_at(time: int) -> int | None:
-        asked.append(time)
-        return None
-
-    found = planned(offset_at, 503, asked_at=deadline(102))
-    assert found == [(100, 500, 503), (101, 503, 503), (102, 503, 503)]
-    assert asked == [deadline(100)]
-
-
-def test_an_open_transaction_keeps_a_bucket_from_being_idle() -> None:
-    """What it brings may still belong to the bucket."""
-    assert planned(record_times(), 503, high=504, asked_at=LONG_AFTER) == []
-
-
-def test_a_record_behind_the_pinned_end_closes_nothing() -> None:
-    """It came after the end was asked for; what lies between belongs to the bucket too."""
-    times = record_times(deadline(99), deadline(99), deadline(100))
-    assert planned(times, 501, asked_at=LONG_AFTER) == []
-    assert planned(times, 502, asked_at=LONG_AFTER, most=1) == [(100, 500, 502)]
-
-
-def test_a_cut_never_lies_below_the_one_before() -> None:
-    """Where reading began behind a record of a later time."""
-    assert planned(lambda _time: 450, 600, most=2) == [(100, 500, 500), (101, 500, 500)]
-
-
-def test_a_plan_takes_no_more_buckets_than_asked_for() -> None:
-    assert len(planned(record_times(), 500, asked_at=LONG_AFTER, most=7)) == 7
-
-
-def test_an_empty_topic_has_idle_buckets_only() -> None:
-    ends, first = LogEnds(0, 0, 0), beginning(99, 0)
-    assert planned_cuts(first, ends, deadline(100), lambda _: None, CUTTING) == [PlannedCut(100, 0, 0)]
-    assert planned_cuts(first, ends, deadline(100) - 1, lambda _: None, CUTTING) == []
-
-
-def test_a_log_that_ends_in_transaction_markers_is_cut_behind_them() -> None:
-    """There is no record at `end - 1`, and no reader sees the offsets of markers."""
-    # One record at 500, an aborted one at 501 and its marker at 502.
-    assert planned(record_times(deadline(99)), 503, asked_at=deadline(100)) == [(100, 500, 503)]
-
-
-@given(
-    times=st.lists(st.integers(98 * HOUR, 112 * HOUR), max_size=30),
-    asked_at=st.integers(98 * HOUR, 115 * HOUR),
-    hidden=st.integers(0, 3),
-    most=st.integers(0, 20),
-)
-def test_whatever_the_times_cuts_join_and_stay_within_the_log(
-    times: list[int], asked_at: int, hidden: int, most: int
-) -> None:
-    end = 500 + len(times)
-    found = planned(record_times(*times), end, asked_at=asked_at, high=end + hidden, most=most)
-    assert len(found) <= most
-    buckets, position = 100, 500
-    for bucket, start, behind in found:
-        assert (bucket, start) == (buckets, position)
-        assert start <= behind <= end
-        # No record in front of the cut is one that closes the bucket, but where an earlier cut lies behind it.
-        assert all(time < deadline(bucket) for time in times[start - 500 : behind - 500])
-        buckets, position = bucket + 1, behind
-
-
-def test_a_planned_cut_becomes_a_row_with_what_is_lost_of_it() -> None:
-    planned_cut = PlannedCut(100, 500, 520)
-    assert planned_cut.row(9) == CutRow(100, 500, 520, 9)
-    assert planned_cut.row(9, 510) == CutRow(100, 500, 520, 9, lost_to=510)
-    assert planned_cut.row(9, 530) == CutRow(100, 500, 520, 9, lost_to=520)
-    assert planned_cut.row(9, 500) == CutRow(100, 500, 520, 9)
 
 
 # Jobs.
@@ -158,15 +34,15 @@ OTHER = 1 - DESIGNATED
 
 
 def wanted_of(cuts: Iterable[CutRow], rows: Iterable[GroupRow] = ()) -> WantedJobs:
-    return jobs_for(known(cuts, rows), SHARD, plan="new", expires=NEVER)
+    return jobs_for(known(cuts, rows), SHARD, plan="new", life=NEVER)
 
 
 def test_each_bucket_that_lacks_rows_has_a_job_for_the_groups_that_lack_them() -> None:
     found = wanted_of([beginning(7, 100), cut(8, 100, 150), cut(9, 150, 180)], rows_of(8, (DESIGNATED,)))
     assert found == WantedJobs(
         (
-            Job(SHARD, 8, "new", 100, 150, frozenset({OTHER}), wants_keys=False, expires=NEVER),
-            Job(SHARD, 9, "new", 150, 180, frozenset({0, 1}), wants_keys=True, expires=NEVER),
+            Job(SHARD, 8, "new", 100, 150, frozenset({OTHER}), wants_keys=False, life=NEVER),
+            Job(SHARD, 9, "new", 150, 180, frozenset({0, 1}), wants_keys=True, life=NEVER),
         ),
         (),
     )
@@ -205,7 +81,7 @@ def test_no_two_plans_have_one_name() -> None:
 # Adoption.
 
 NOW = 1_700_000_000_000
-WANTED = Job(SHARD, 8, "new", 100, 150, frozenset({0, 1}), wants_keys=True, expires=NEVER)
+WANTED = Job(SHARD, 8, "new", 100, 150, frozenset({0, 1}), wants_keys=True, life=NEVER)
 OLD = replace(WANTED, plan="old")
 DONE = replace(OLD, state=JobState.DONE, epoch=3, worker="w")
 LEASED = replace(OLD, state=JobState.LEASED, epoch=3, worker="w", leased_until=NOW + 1, failures=2)
@@ -222,7 +98,7 @@ def everybody(_worker: str) -> bool:
 
 def adopted(old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = nobody, starts: bool = True) -> Job:
     """What becomes of a job."""
-    steps = adopt([old], [wanted], is_gone, NOW, starts=starts)
+    steps = adopt([old], [wanted], is_gone, starts=starts)
     assert not steps.add
     assert not steps.remove
     if steps.keep:
@@ -234,7 +110,7 @@ def adopted(old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = 
 
 
 def test_a_job_that_is_not_there_is_added_and_one_that_nobody_wants_is_removed() -> None:
-    steps = adopt([replace(OLD, bucket=7), replace(LEASED, bucket=6)], [WANTED], nobody, NOW)
+    steps = adopt([replace(OLD, bucket=7), replace(LEASED, bucket=6)], [WANTED], nobody)
     assert steps.add == (WANTED,)
     assert {job.bucket for job in steps.remove} == {6, 7}
     assert not steps.changes_nothing
@@ -272,10 +148,11 @@ def test_what_had_failed_is_tried_again_with_failures_counted_from_zero() -> Non
     assert adopted(replace(OLD, epoch=2, failures=3, reason="bad")) == replace(OLD, epoch=2)
 
 
-@pytest.mark.parametrize(("left", "is_kept"), [(1, True), (0, False), (-1, False)])
-def test_a_lease_is_honoured_until_it_runs_out(left: int, is_kept: bool) -> None:
+@pytest.mark.parametrize("left", [1, 0, -(10**9)])
+def test_a_lease_is_honoured_whatever_the_time_on_it(left: int) -> None:
+    """That is by the worker's clock. Workers that watch the job take it back if it is not renewed."""
     job = replace(LEASED, leased_until=NOW + left)
-    assert adopted(job) == (job if is_kept else replace(OLD, epoch=3))
+    assert adopted(job) == job
 
 
 def test_the_lease_of_a_dead_process_is_taken_back_at_once() -> None:
@@ -297,7 +174,7 @@ jobs = st.builds(
     end=st.integers(3, 4),
     groups=st.frozensets(st.integers(0, 2), min_size=1),
     wants_keys=st.booleans(),
-    expires=st.just(NEVER),
+    life=st.just(NEVER),
     state=st.sampled_from(JobState),
     epoch=st.integers(0, 4),
     worker=st.sampled_from(["w", "gone"]),
@@ -315,7 +192,7 @@ def test_after_an_adoption_each_wanted_bucket_has_one_job_that_serves_and_anothe
         replace(job, plan="new", state=JobState.PENDING, epoch=0, worker="", leased_until=0, failures=0)
         for job in wanted
     ]
-    steps = adopt(existing, wanted, lambda worker: worker == "gone", NOW)
+    steps = adopt(existing, wanted, lambda worker: worker == "gone")
     after = [*steps.keep, *steps.add, *(new for _, new in steps.replace)]
     assert sorted(job.bucket for job in after) == sorted(job.bucket for job in wanted)
     epochs = {job.bucket: job.epoch for job in existing}
@@ -325,7 +202,7 @@ def test_after_an_adoption_each_wanted_bucket_has_one_job_that_serves_and_anothe
         assert job.state is not JobState.FAILED
         assert (job.start, job.end) == (asked[job.bucket].start, asked[job.bucket].end)
         assert job.groups >= asked[job.bucket].groups
-    again = adopt(after, wanted, lambda worker: worker == "gone", NOW)
+    again = adopt(after, wanted, lambda worker: worker == "gone")
     assert again.changes_nothing
 
 

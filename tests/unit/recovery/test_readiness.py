@@ -33,9 +33,14 @@ H = 100  # An hour; with hours as buckets, also its bucket.
 
 
 def stored(
-    *manifests: ManifestRows | None, interval: int = HOUR, grace: int = 0, known_since: int = 0, groups: int = GROUPS
+    *manifests: ManifestRows | None,
+    interval: int = HOUR,
+    grace: int = 0,
+    known_since: int = 0,
+    groups: int = GROUPS,
+    present: int = 10_000 * HOUR,
 ) -> StoredDataset:
-    return StoredDataset("metrics", Cutting(interval, grace), groups, manifests, known_since)
+    return StoredDataset("metrics", Cutting(interval, grace), groups, manifests, known_since, present)
 
 
 def read_up_to(last: int, *, began: int = 90, late: dict[int, dict[int, int]] | None = None) -> ManifestRows:
@@ -188,6 +193,21 @@ def test_trap_samples_that_come_after_the_hour_was_ready_are_seen_as_a_revision(
     assert (asked(more).revision, asked(more).late_samples) == (3, 10)
     assert (asked(more, H - 1).revision, asked(more, H - 1).late_samples) == (1, 5)
     assert (asked(more, H + 1).revision, asked(more, H + 1).late_samples) == (0, 0)
+
+
+def test_a_count_over_many_hours_raises_the_revision_of_each_of_them_and_of_no_hour_on_time() -> None:
+    rows = read_up_to(H + 2)
+    # Hours 64 to 127, as far as they were late for bucket 102.
+    counted = LateSamples(64, 900, hours=64)
+    rows = replace(rows, groups=tuple(replace(one, late=(counted,) * (one.bucket == H + 2)) for one in rows.groups))
+    of_both_groups = stored(rows)
+    for hour in (91, H, H + 1):
+        found = asked(of_both_groups, hour)
+        assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 2, 1_800)
+    assert asked(of_both_groups, H + 2).revision == 0
+    assert asked(of_both_groups, 63).revision == 0
+    day = readiness(of_both_groups, Period(96, 24))
+    assert (day.revision, day.late_samples) == (2 * 6, 1_800)
 
 
 def test_late_samples_of_a_partition_that_started_later_count_too() -> None:
@@ -372,3 +392,14 @@ def test_a_manifest_that_was_read_from_a_bucket_on_answers_as_the_whole_one() ->
     )
     for hour in (H, H + 1, H + 3, H + 4):
         assert asked(stored(part), hour) == asked(stored(whole), hour)
+
+
+def test_no_hour_is_ready_before_it_is_over_whatever_is_stored() -> None:
+    """Buckets of the future may have been cut by a wrong clock."""
+    early = stored(read_up_to(H + 5), present=(H + 1) * HOUR - 1)
+    assert readiness(early, Period(H)).verdict is Verdict.NOT_READY
+    assert readiness(early, Period(H)).reason == "it is not over yet"
+    assert newest_ready_hour(early) == H - 1
+    over = replace(early, present=(H + 1) * HOUR)
+    assert readiness(over, Period(H)).verdict is Verdict.READY
+    assert newest_ready_hour(over) == H

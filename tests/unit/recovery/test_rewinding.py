@@ -14,6 +14,7 @@ from strandline.clock import ManualClock
 from strandline.recovery.checkpoints import progress
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.offset_policy import AnotherLog, LogNow
+from strandline.recovery.present import Present
 from strandline.recovery.rewinding import (
     RewindPlan,
     RewindRefused,
@@ -24,8 +25,9 @@ from strandline.recovery.rewinding import (
     plan_rewind,
     rewind,
 )
+from strandline.store.batches import MOST_BATCH_BYTES, row_bytes
 from strandline.store.protocol import Fenced, StoreUnavailable
-from strandline.store.rows import ManifestRows, ManifestWrite, Ownership
+from strandline.store.rows import LateSamples, ManifestRows, ManifestWrite, Ownership
 from strandline.store.sqlite import SqliteStore, open_sqlite_store
 from support.manifest_rows import SHARD, beginning, cut, manifest, row, rows_of
 from support.shard_world import FaultyStore, StoreCall, quietly
@@ -180,6 +182,19 @@ def test_a_rewind_that_was_done_has_no_batches() -> None:
     assert places(planned(done, ToBucket(14))) == [[(14, 0), (14, 1), (14, 2)]]
 
 
+def test_rows_with_thousands_of_late_hours_go_in_smaller_batches() -> None:
+    """As a node of schema version 2 has written them."""
+    late = tuple(LateSamples(hour, 1) for hour in range(8_000))
+    rows = stored()
+    rows = replace(rows, groups=tuple(replace(one, late=late) for one in rows.groups))
+    plan = planned(rows, ToBucket(15))
+    assert len(plan.batches) > 1
+    for batch in plan.batches:
+        assert sum(map(row_bytes, batch)) <= MOST_BATCH_BYTES or len(batch) == 1
+        assert [row.bucket for row in batch] == sorted((row.bucket for row in batch), reverse=True)
+    assert plan.rows == planned(stored(), ToBucket(15)).rows
+
+
 def test_a_batch_has_whole_buckets_newest_first_and_a_thousand_rows_at_the_most() -> None:
     assert places(planned(stored(), ToBucket(17), most_rows=7)) == [
         [(bucket, group) for bucket in (20, 19) for group in range(GROUPS)],
@@ -221,8 +236,8 @@ class Shard:
     def __init__(self, store: SqliteStore, clock: ManualClock, rows: ManifestRows) -> None:
         self.sqlite, self.store, self.clock = store, FaultyStore(store), clock
         self.owner = self.take()
-        store.commit(self.owner, ManifestWrite(rows.cuts, rows.groups, next_part_id=77))
-        store.touch(self.owner, None)
+        store.commit(self.owner, ManifestWrite(rows.cuts, rows.groups, next_part_id=77, present=clock.now_ms()))
+        store.touch(self.owner, None, 0)
 
     def take(self) -> Ownership:
         before = self.sqlite.state(SHARD)
@@ -233,7 +248,11 @@ class Shard:
 
     def rewind(self, bucket: int = 18, *, most_rows: int = 1_000) -> RewindPlan:
         return rewind(
-            self.store, self.take, lambda rows: planned(rows, ToBucket(bucket), most_rows=most_rows), self.clock
+            self.store,
+            self.take,
+            lambda rows: planned(rows, ToBucket(bucket), most_rows=most_rows),
+            self.clock,
+            Present(self.clock, lambda: None),
         )
 
     def manifest(self) -> ManifestRows:
@@ -369,5 +388,5 @@ def test_the_plan_is_made_once_the_shard_is_ours(make: Callable[..., Shard]) -> 
         assert rows.state.epoch == shard.owner.epoch + 1
         return planned(rows, ToBucket(20))
 
-    rewind(shard.store, take, plan_of, shard.clock)
+    rewind(shard.store, take, plan_of, shard.clock, Present(shard.clock, lambda: None))
     assert calls == ["take", "plan"]

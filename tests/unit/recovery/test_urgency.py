@@ -21,7 +21,7 @@ FOR_EVER = Urgency(Cutting(HOUR, GRACE), None)
 
 
 def job(shard: int, bucket: int, start: int = 0, end: int = 10) -> Job:
-    return Job(ShardId("m", shard), bucket, "p", start, end, frozenset({0}), wants_keys=True, expires=NEVER)
+    return Job(ShardId("m", shard), bucket, "p", start, end, frozenset({0}), wants_keys=True, life=NEVER)
 
 
 def test_a_bucket_s_first_record_is_deleted_the_retention_after_the_bucket_s_beginning() -> None:

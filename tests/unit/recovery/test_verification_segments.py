@@ -11,7 +11,7 @@ import pytest
 from strandline.recovery.verification.findings import Kind
 from strandline.recovery.verification.shard import Scope
 from strandline.store.merging import merge_runs
-from strandline.store.rows import GroupRow, SegmentsOf
+from strandline.store.rows import GroupRow, Lifetime, SegmentsOf
 from strandline.store.segment_codec import decode_segment, encode_run, runs_checksum
 from strandline.store.series_run import SeriesRun
 from support.shard_world import HOUR, METRICS, World, other_group
@@ -52,7 +52,7 @@ class Stored:
             row.attempt,
         )
         where = SegmentsOf(self.world.options.shard, row.bucket, row.group, row.attempt)
-        self.world.sqlite.write_segments(where, segments, row.data_expires)
+        self.world.sqlite.write_segments(where, segments, Lifetime.until(row.data_expires, self.world.clock.now_ms()))
         self.damage.row(self.bucket, self.group, segments=len(segments), checksum=runs_checksum(segments))
 
 
@@ -256,7 +256,9 @@ def test_a_series_of_another_group(stored: Stored) -> None:
 def test_segments_that_no_row_names_are_nobodys(stored: Stored) -> None:
     segments = stored.damage.segments_of(stored.row)
     where = SegmentsOf(stored.world.options.shard, stored.bucket, stored.group, "of a zombie")
-    stored.world.sqlite.write_segments(where, segments[:1], stored.row.data_expires)
+    stored.world.sqlite.write_segments(
+        where, segments[:1], Lifetime.until(stored.row.data_expires, stored.world.clock.now_ms())
+    )
     sound_world(stored.world)
 
 

@@ -23,7 +23,7 @@ def job(shard: int, bucket: int, start: int, end: int, *, failures: int = 0) -> 
         end,
         frozenset({0}),
         wants_keys=True,
-        expires=NEVER,
+        life=NEVER,
         failures=failures,
     )
 
@@ -64,6 +64,15 @@ def test_a_job_that_has_failed_is_read_alone() -> None:
 def test_a_suspect_is_read_alone() -> None:
     assert next_wave([A1, B1, A2], 1_000, is_suspect=lambda one: one == A1) == [A1]
     assert next_wave([B1, A1, A2, B2], 1_000, is_suspect=lambda one: one == A1) == [B1, B2]
+
+
+def test_several_suspects_may_be_read_together_but_with_no_other_job() -> None:
+    ordered, suspects = [A1, B1, A2, B2, A3], (A1, A2, B1)
+    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, most_suspects=2)
+    assert wave == [A1, B1]
+    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, most_suspects=9)
+    assert wave == [A1, B1, A2]
+    assert next_wave([C1, *ordered], 1_000, is_suspect=lambda one: one in suspects, most_suspects=9) == [C1]
 
 
 def test_a_shard_apart_shares_a_wave_with_no_other() -> None:

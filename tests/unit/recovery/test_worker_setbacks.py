@@ -9,10 +9,11 @@ import pytest
 
 from strandline.recovery import replay_worker
 from strandline.recovery.lease_keeper import LeaseKeeper
-from strandline.recovery.leasing import LeaseLost
+from strandline.recovery.leasing import LeaseLost, LeasePolicy, counted, take_back
 from strandline.recovery.replay.job_result import attempt_of
 from strandline.recovery.replay.runner import ReplayFailed, SessionLost
 from strandline.recovery.replay_worker import STALL_S
+from strandline.recovery.setbacks import was_lost_once
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ShardId
@@ -72,6 +73,74 @@ def test_a_suspect_of_another_worker_is_read_alone_too(bench: Bench) -> None:
     runs = Runs()
     bench.worker(runs, "v").run_until_done()
     assert runs.runs == [[(0, 1)], [(0, 2)]]
+
+
+def lose_worker(bench: Bench, buckets: Sequence[int], name: str) -> None:
+    """A worker leases these and is never heard of again; another watches the leases for a term, and takes them back."""
+    for bucket in buckets:
+        assert bench.board.lease(bench.job(bucket), name) is not None
+    bench.board.take_back_lost(SHARDS[0])
+    bench.clock.sleep(bench.board.policy.lease_ms / 1000)
+    bench.board.take_back_lost(SHARDS[0])
+
+
+def test_after_a_lost_worker_one_job_is_read_alone_and_then_all_others_in_one_wave(bench: Bench) -> None:
+    buckets = range(1, 25)
+    bench.plan(*(job(0, bucket) for bucket in buckets))
+    lose_worker(bench, buckets, "lost")
+    runs = Runs()
+    bench.worker(runs).run_until_done()
+    assert runs.runs == [[(0, 1)], [(0, bucket) for bucket in buckets[1:]]]
+    assert set(bench.states().values()) == {JobState.DONE}
+
+
+def test_a_job_that_was_lost_with_two_workers_is_read_alone(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(0, 2), job(0, 3), job(0, 4))
+    for name in ("lost", "also lost"):
+        lose_worker(bench, (2, 3), name)
+    runs = Runs()
+    bench.worker(runs).run_until_done()
+    assert runs.runs == [[(0, 1)], [(0, 2)], [(0, 3)], [(0, 4)]]
+
+
+def test_where_a_second_loss_would_be_final_jobs_are_read_alone_after_the_first(bench: Bench) -> None:
+    bench.plan(job(0, 1), job(0, 2), job(0, 3))
+    lose_worker(bench, (1, 2, 3), "lost")
+    runs = Runs()
+    bench.worker(runs, policy=LeasePolicy(failures_allowed=1)).run_until_done()
+    assert runs.runs == [[(0, 1)], [(0, 2)], [(0, 3)]]
+
+
+def test_a_bad_job_among_many_is_found_by_halving_and_only_it_has_failed(bench: Bench) -> None:
+    buckets = range(1, 17)
+    bench.plan(*(job(0, bucket) for bucket in buckets))
+    runs = fails_with(BadRecord("offset 135"), 13)
+    bench.worker(runs).run_until_done(lambda: bench.job(13).failures > 0)
+    sizes = [len(run) for run in runs.runs]
+    # After each wave that failed: one alone, half as many as in that wave, all that are left.
+    assert sizes == [16, 1, 8, 7, 1, 3, 1, 1, 4, 1]
+    assert runs.runs[-1] == [(0, 13)]
+    assert [one.bucket for one in bench.store.jobs(SHARDS[0]) if one.failures] == [13]
+
+
+def test_a_wave_of_jobs_lost_to_another_worker_begins_with_one_alone_again(bench: Bench) -> None:
+    bench.plan(*(job(0, bucket) for bucket in range(1, 9)))
+    lose_worker(bench, (1, 2, 3, 4), "lost")
+    runs = Runs()
+    worker = bench.worker(runs, wave_jobs=4)
+    worker.step()
+    worker.step()
+    lose_worker(bench, (6, 7, 8), "lost later")
+    worker.run_until_done()
+    assert runs.runs == [[(0, 1)], [(0, 2), (0, 3), (0, 4), (0, 5)], [(0, 6)], [(0, 7), (0, 8)]]
+
+
+def test_the_reason_of_a_lost_lease_is_known_as_one(bench: Bench) -> None:
+    bench.plan(job(0, 1))
+    leased = bench.board.lease(bench.job(1), "lost")
+    assert leased is not None
+    assert was_lost_once(take_back(leased, LeasePolicy()))
+    assert not was_lost_once(counted(leased, "BadRecord: no", LeasePolicy()))
 
 
 def test_a_suspect_that_somebody_else_has_had_meanwhile_is_still_one(bench: Bench) -> None:

@@ -1,7 +1,9 @@
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
 
+from strandline.disk import DiskFull
 from strandline.spark import session
 from strandline.spark.java_options import JAVA_OPTIONS
 from strandline.spark.session import (
@@ -99,6 +101,27 @@ def test_what_a_block_raises_is_not_hidden_by_a_session_that_is_gone(
         spark_session("tests", {"spark.master": "local[2]"}, jars=jars, java_home=jars),
     ):
         raise ZeroDivisionError
+
+
+class Unstarted(Gone):
+    """A session whose JVM does not start."""
+
+    def getOrCreate(self) -> "Gone":  # noqa: N802
+        raise PySparkRuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_session_that_can_t_start_on_a_full_disk_names_the_folder(
+    jars: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    unstarted = Unstarted()
+    unstarted.builder = unstarted
+    monkeypatch.setattr(session, "SparkSession", unstarted)
+    monkeypatch.setattr(session.os, "environ", {"SPARK_LOCAL_DIRS": "/scratch/a,/scratch/b"})
+    monkeypatch.setattr(session, "lacks_room", lambda path: full and path == Path("/scratch/a"))
+    expected = pytest.raises(DiskFull, match="/scratch/a") if full else pytest.raises(PySparkRuntimeError)
+    with expected, spark_session("tests", {"spark.master": "local[2]"}, jars=jars, java_home=jars):
+        pytest.fail("there is no session")
 
 
 def test_a_session_has_the_master_that_tries_again(jars: Path) -> None:

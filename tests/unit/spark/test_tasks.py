@@ -25,7 +25,13 @@ def test_blocks_of_a_task_that_had_too_much_to_keep_leave_it_before_it_has_read_
         for offset in range(5):
             read.append(offset)
             yield pa.RecordBatch.from_pydict(
-                {"partition": [0], "offset": [offset], "time": [0], "value": [replays.POISON]}
+                {
+                    "partition": [0],
+                    "offset": [offset],
+                    "time": [0],
+                    "times_checked": [False],
+                    "value": [replays.POISON],
+                }
             )
 
     found = [

@@ -9,9 +9,10 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
+from strandline.errors import Retryable
 from strandline.recovery.replay.runner import ReplayFailed, SessionLost
 from strandline.spark import watching
-from strandline.spark.watching import RecordsGone, failures_named, is_answering, run_watched
+from strandline.spark.watching import RecordsGone, ScratchDiskFull, failures_named, is_answering, run_watched
 from strandline.store.protocol import StoreUnavailable
 
 pytestmark = pytest.mark.unit
@@ -96,6 +97,15 @@ def test_a_store_that_did_not_answer_an_executor_is_one_that_did_not_answer() ->
 def test_a_message_that_only_speaks_of_such_an_error_is_none() -> None:
     with pytest.raises(ReplayFailed), failures_named("the replay", living()):
         raise PySparkException(TEXT.replace("no such table", "what a StoreUnavailable would say"))
+
+
+@pytest.mark.parametrize("reason", ["java.io.IOException: No space left on device", "Disk quota exceeded"])
+def test_a_full_disk_of_spark_is_no_fault_of_the_jobs(reason: str) -> None:
+    with pytest.raises(ScratchDiskFull, match=r"spark\.local\.dir") as failed, failures_named("the replay", living()):
+        raise PySparkException(f"Job aborted: task 3 failed 4 times: {reason}\n\tat java.base/sun.nio.ch")
+    assert reason in failed.value.message
+    assert isinstance(failed.value, Retryable)
+    assert not isinstance(failed.value, ReplayFailed), "it is not counted as a failure of the jobs"
 
 
 @pytest.mark.parametrize("error", [OSError(32, "Broken pipe"), Py4JError("no"), PySparkException("no")])

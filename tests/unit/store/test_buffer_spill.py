@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from strandline.disk import DiskFull
 from strandline.errors import Fatal
 from strandline.store.buffer.spill import SpillDamaged, SpillFailed, SpillFolder, SpillFull
 
@@ -74,7 +75,7 @@ def test_pages_that_only_garbage_refers_to_make_no_folder_full(folder: SpillFold
 
 
 @pytest.mark.parametrize(
-    ("number", "error"), [(errno.ENOSPC, SpillFull), (errno.EDQUOT, SpillFull), (errno.EIO, SpillFailed)]
+    ("number", "error"), [(errno.ENOSPC, DiskFull), (errno.EDQUOT, DiskFull), (errno.EIO, SpillFailed)]
 )
 def test_a_disk_that_refuses_a_page_keeps_nothing_of_it(
     folder: SpillFolder, monkeypatch: pytest.MonkeyPatch, number: int, error: type[Fatal]

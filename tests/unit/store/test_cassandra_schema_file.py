@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from strandline.store.cassandra.schema import definitions
+from strandline.store.cassandra.schema import additions, definitions
+from support import version_2
 
 pytestmark = pytest.mark.unit
 
@@ -28,10 +29,33 @@ def test_the_tables_are_made_by_statements_that_may_be_repeated() -> None:
         assert "--" not in statement
 
 
+def columns(definition: str) -> dict[str, str]:
+    """The kind of each column that a statement defines, keys included."""
+    end = definition.rfind("PRIMARY KEY (")
+    inside = definition[definition.index("(") + 1 : end if end >= 0 else definition.index(") WITH")]
+    depth, start, parts = 0, 0, []
+    for place, sign in enumerate(inside + ","):
+        depth += {"<": 1, ">": -1, "(": 1, ")": -1}.get(sign, 0)
+        if sign == "," and depth == 0:
+            parts.append(inside[start:place].split(maxsplit=1))
+            start = place + 1
+    return {part[0]: part[1].strip() for part in parts if part}
+
+
+def test_tables_of_version_2_with_what_is_added_have_the_columns_of_new_ones() -> None:
+    """What a start adds, and what the file makes, are the same."""
+    of_version_2 = {statement.split()[5]: columns(statement) for statement in version_2.tables()}
+    assert list(of_version_2) == list(definitions())
+    for one in additions():
+        assert one.column not in of_version_2[one.table], "it is no addition"
+        of_version_2[one.table][one.column] = one.kind
+    assert of_version_2 == {table: columns(definition) for table, definition in definitions().items()}
+
+
 def test_the_file_holds_nothing_but_tables() -> None:
     text = (CHECKOUT / "conf/schema.cql").read_text(encoding="utf-8")
     code = "\n".join(line.split("--")[0] for line in text.splitlines())
-    assert code.count(";") == len(definitions())
+    assert code.count(";") == len(definitions()) + len(additions())
 
 
 def test_no_table_lets_an_owner_expire() -> None:

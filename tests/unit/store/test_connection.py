@@ -5,6 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -180,3 +181,14 @@ def test_every_statement_is_a_local_quorum_and_one_serial_level(caplog: pytest.L
     finally:
         cluster.shutdown()
     assert caplog.records == []
+
+
+def test_a_server_that_is_down_is_tried_again_within_seconds_and_for_ever() -> None:
+    cluster = module._cluster(connection(), 5)
+    cluster.shutdown()
+    pauses = list(islice(cluster.reconnection_policy.new_schedule(), 1_000))
+    assert len(pauses) == 1_000
+    assert max(pauses) <= 4.0
+    # The processes of a fleet do not come back in the same moment.
+    assert len(set(pauses)) > 900
+    assert min(pauses[10:]) >= 2.0

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.store.group_write import encode_group, late_samples
+from strandline.store.group_write import encode_group
+from strandline.store.late_samples import late_samples
 from strandline.store.rows import GroupRow, IndexBucketRows, LateSamples
 from strandline.store.segment_codec import VERSION, decode_segment, runs_checksum
 from strandline.store.series_run import SeriesRun

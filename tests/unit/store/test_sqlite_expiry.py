@@ -1,16 +1,27 @@
-"""In a SQLite store an expired row is not seen from that millisecond on, and is deleted little by little."""
+"""In a SQLite store rows are deleted little by little, once the clock has passed their date for a minute."""
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from strandline.clock import ManualClock
 from strandline.store.jobs import JobResultOf, ResultRow
-from strandline.store.rows import IndexBucketOf, ManifestWrite, Segment, SegmentsOf, ShardId
+from strandline.store.rows import IndexBucketOf, Lifetime, Segment, SegmentsOf, ShardId
 from strandline.store.sqlite import SqliteStore, open_sqlite_store
-from support.store_contract import LASTING, cut, fresh_shard, group_row, job, series_key, state_of, taken
+from support.store_contract import (
+    LASTING,
+    cut,
+    fresh_shard,
+    group_row,
+    job,
+    manifest_write,
+    series_key,
+    state_of,
+    taken,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -48,40 +59,116 @@ def segments(count: int, size: int = 10) -> list[Segment]:
     return [Segment(series_key(number), 0, bytes(size)) for number in range(count)]
 
 
-def test_a_row_is_seen_up_to_its_last_millisecond(store: SqliteStore, clock: ManualClock, shard: ShardId) -> None:
-    expires = clock.now_ms() + 1_000
-    ownership = taken(store, shard)
+def life(clock: ManualClock, length: int) -> Lifetime:
+    return Lifetime.from_present(clock.now_ms(), length)
+
+
+def let_expire(store: SqliteStore, clock: ManualClock) -> None:
+    """Let more than two minutes pass, with a look at the clock in each: from then on a write deletes."""
+    for _ in range(3):
+        clock.sleep(60)
+        store.remove_job(job(fresh_shard(), 1, life(clock, 1)))
+
+
+class JumpingClock(ManualClock):
+    """Wall time may be wrong; monotonic time goes on."""
+
+    offset = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.offset
+
+
+def test_rows_are_there_until_a_write_deletes_them(store: SqliteStore, clock: ManualClock, shard: ShardId) -> None:
+    ownership, short = taken(store, shard), life(clock, 1_000)
     where = SegmentsOf(shard, 1, 0, "attempt-1")
-    store.write_segments(where, segments(3), expires)
-    store.commit(ownership, ManifestWrite(cuts=(cut(1, expires),), groups=(group_row(1, 0, expires),)))
-    store.add_job(job(shard, 1, expires))
+    store.write_segments(where, segments(3), short)
+    store.commit(ownership, manifest_write(cuts=(cut(1, short),), groups=(group_row(1, 0, short),)))
+    store.add_job(job(shard, 1, short))
 
     def seen() -> tuple[int, int, int, int]:
         rows = store.manifest(shard)
         assert rows is not None
         return len(list(store.segments(where))), len(rows.cuts), len(rows.groups), len(store.jobs(shard))
 
-    clock.sleep(0.999)
-    assert seen() == (3, 1, 1, 1)
-    clock.sleep(0.001)
+    for _ in range(5):
+        clock.sleep(60)
+        assert seen() == (3, 1, 1, 1), "reading deletes nothing, and leaves nothing out"
+    let_expire(store, clock)
     assert seen() == (0, 0, 0, 0)
-    assert rows_on_disk(store) == 6, "reading deletes nothing"
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_one_wrong_reading_of_the_clock_deletes_nothing(tmp_path: Path, shard: ShardId, at: int) -> None:
+    """Rows that live for another hour are all there, whichever write saw a clock that was a year ahead."""
+    clock = JumpingClock()
+    with closing(open_sqlite_store(tmp_path / "store.sqlite", clock)) as store:
+        assert isinstance(store, SqliteStore)
+        owner = taken(store, shard)
+        store.write_segments(SegmentsOf(shard, 1, 0, "attempt-1"), segments(5), life(clock, LASTING))
+        for look in range(8):
+            clock.sleep(45)
+            clock.offset = 365 * 86_400_000 if look == at else 0
+            present = ManualClock.now_ms(clock)
+            lasting = Lifetime.from_present(present, LASTING)
+            store.commit(owner, manifest_write(cuts=(cut(look, lasting),), present=present))
+        assert rows_on_disk(store) == 5 + 8
+
+
+def test_a_cut_goes_before_its_groups_rows_and_the_oldest_bucket_first(
+    store: SqliteStore, clock: ManualClock, shard: ShardId
+) -> None:
+    """Each moment in between looks like a manifest whose oldest rows have expired, and never like a hole."""
+    owner, short = taken(store, shard), life(clock, 1_000)
+    buckets = range(20)
+    groups = [group_row(bucket, group, short) for bucket in buckets for group in range(4)]
+    store.commit(owner, manifest_write(cuts=[cut(bucket, short) for bucket in reversed(buckets)], groups=groups))
+    clock.sleep(130)
+    left = []
+    for _ in range(30):
+        clock.sleep(60)
+        store.remove_job(job(fresh_shard(), 1, short))
+        rows = store.manifest(shard)
+        assert rows is not None
+        stored = {(row.bucket, row.group) for row in rows.groups}
+        for row in rows.cuts:
+            assert {(row.bucket, group) for group in range(4)} <= stored
+        assert [row.bucket for row in rows.cuts] == list(range(19, 19 - len(rows.cuts), -1))
+        left.append(len(rows.cuts) + len(rows.groups))
+    assert left[-1] == 0
+    assert len(set(left)) > 5, "they went in one go, and nothing was seen of it"
+
+
+def test_a_job_has_its_whole_life_again_with_every_write(
+    store: SqliteStore, clock: ManualClock, shard: ShardId
+) -> None:
+    one = job(shard, 4, life(clock, LASTING))
+    store.add_job(one)
+    for epoch in range(1, 5):
+        clock.sleep(0.9 * LASTING / 1_000)
+        after = replace(one, epoch=epoch)
+        assert store.replace_job(one, after), "it is gone, though it was written less than its life ago"
+        one = after
+        let_expire(store, clock)
+    clock.sleep(LASTING / 1_000)
+    let_expire(store, clock)
+    assert not store.jobs(shard)
 
 
 def test_writes_delete_what_has_expired_of_every_kind(store: SqliteStore, clock: ManualClock, shard: ShardId) -> None:
     ownership = taken(store, shard)
-    expires = clock.now_ms() + 1_000
+    expires = life(clock, 1_000)
     store.write_segments(SegmentsOf(shard, 1, 0, "attempt-1"), segments(20), expires)
     store.write_index_bucket(IndexBucketOf(shard, 1, "attempt-1"), [b"x"] * 20, expires)
     results = [ResultRow("summary", seq, b"x") for seq in range(20)]
     store.write_result(JobResultOf(shard, 1, "plan-1/1"), results, expires)
     groups = tuple(group_row(1, group, expires) for group in range(20))
-    store.commit(ownership, ManifestWrite(cuts=(cut(1, expires),), groups=groups, next_part_id=70))
+    store.commit(ownership, manifest_write(cuts=(cut(1, expires),), groups=groups, next_part_id=70))
     store.add_job(job(shard, 1, expires))
-    clock.sleep(1)
+    let_expire(store, clock)
     before = state_of(store, shard)
     for bucket in range(2, 40):
-        store.commit(ownership, ManifestWrite(cuts=(cut(bucket, clock.now_ms() + LASTING),)))
+        store.commit(ownership, manifest_write(cuts=(cut(bucket, life(clock, LASTING)),), present=clock.now_ms()))
     assert rows_on_disk(store) == 38
     assert store.state(shard) == before
 
@@ -89,12 +176,12 @@ def test_writes_delete_what_has_expired_of_every_kind(store: SqliteStore, clock:
 def test_no_write_deletes_more_than_in_proportion_to_itself(
     store: SqliteStore, clock: ManualClock, shard: ShardId
 ) -> None:
-    store.write_segments(SegmentsOf(shard, 1, 0, "attempt-1"), segments(1_000), clock.now_ms() + 1_000)
-    clock.sleep(1)
-    left = 1_000
+    store.write_segments(SegmentsOf(shard, 1, 0, "attempt-1"), segments(1_000), life(clock, 1_000))
+    let_expire(store, clock)
+    left = rows_on_disk(store)
     for written, deleted in ((1, 8), (4, 8), (50, 100)):
         bucket = 10 + written
-        store.write_segments(SegmentsOf(shard, bucket, 0, "attempt-1"), segments(written), clock.now_ms() + LASTING)
+        store.write_segments(SegmentsOf(shard, bucket, 0, "attempt-1"), segments(written), life(clock, LASTING))
         left += written - deleted
         assert rows_on_disk(store) == left
 
@@ -105,8 +192,8 @@ def test_the_file_stops_growing_once_as_much_expires_as_is_written(
     sizes = []
     for bucket in range(30):
         where = SegmentsOf(shard, bucket, 0, "attempt-1")
-        store.write_segments(where, segments(20, size=65_536), clock.now_ms() + 5_000)
-        clock.sleep(1)
+        store.write_segments(where, segments(20, size=65_536), life(clock, 300_000))
+        clock.sleep(60)
         sizes.append((tmp_path / "store.sqlite").stat().st_size)
-    assert rows_on_disk(store) <= 20 * 7
+    assert rows_on_disk(store) <= 20 * 9
     assert sizes[-1] == sizes[15]

@@ -11,14 +11,14 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.store.protocol import StoreRefused, StoreUnavailable
-from strandline.store.rows import IndexBucketOf, ManifestWrite, Segment, SegmentsOf, ShardId
+from strandline.store.rows import IndexBucketOf, Lifetime, Segment, SegmentsOf, ShardId
 from strandline.store.sqlite import SqliteStore, open_sqlite_store
-from support.store_contract import LASTING, cut, fresh_shard, group_row, job, series_key, taken
+from support.store_contract import LASTING, cut, fresh_shard, group_row, job, manifest_write, series_key, taken
 
 pytestmark = pytest.mark.unit
 
 CLOCK = ManualClock()
-LATER = CLOCK.now_ms() + LASTING
+LATER = Lifetime.from_present(CLOCK.now_ms(), LASTING)
 
 
 def opened(path: Path, *, busy_timeout: float = 10.0) -> SqliteStore:
@@ -52,7 +52,7 @@ def limit_pages(store: SqliteStore, pages: int | None) -> None:
 
 def test_a_full_disk_is_a_failure_that_may_pass(store: SqliteStore, shard: ShardId) -> None:
     ownership = taken(store, shard)
-    store.commit(ownership, ManifestWrite(cuts=(cut(1, LATER),)))
+    store.commit(ownership, manifest_write(cuts=(cut(1, LATER),)))
     before = store.manifest(shard)
     limit_pages(store, 3)
     where = SegmentsOf(shard, 1, 0, "attempt-1")
@@ -60,7 +60,7 @@ def test_a_full_disk_is_a_failure_that_may_pass(store: SqliteStore, shard: Shard
     with pytest.raises(StoreUnavailable, match=r"no space left.*Free space"):
         store.write_segments(where, segments, LATER)
     with pytest.raises(StoreUnavailable, match=r"no space left.*Free space"):
-        store.commit(ownership, ManifestWrite(groups=tuple(group_row(9, group, LATER) for group in range(2_000))))
+        store.commit(ownership, manifest_write(groups=tuple(group_row(9, group, LATER) for group in range(2_000))))
     assert list(store.segments(where)) == []
     assert store.manifest(shard) == before
     limit_pages(store, None)
@@ -73,7 +73,7 @@ def test_a_file_that_may_not_be_written_can_still_be_read(store: SqliteStore, sh
     with store._connections.reading() as connection:
         connection.execute("PRAGMA query_only = ON")
     with pytest.raises(StoreRefused, match=r"may not be written.*read-only"):
-        store.commit(ownership, ManifestWrite(next_part_id=5))
+        store.commit(ownership, manifest_write(next_part_id=5))
     state = store.state(shard)
     assert state is not None
     assert state.next_part_id == 0
@@ -88,7 +88,7 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_of_its_commit_stays(
         replace(group_row(1, 1, LATER), samples=2**63),
         replace(group_row(1, 1, LATER), written_by="half of a pair: \ud800"),
     ):
-        write = ManifestWrite(cuts=(cut(1, LATER),), groups=(group_row(1, 0, LATER), wrong), next_part_id=8)
+        write = manifest_write(cuts=(cut(1, LATER),), groups=(group_row(1, 0, LATER), wrong), next_part_id=8)
         with pytest.raises(StoreRefused, match="can't be stored"):
             store.commit(ownership, write)
         assert store.manifest(shard) == before
@@ -101,7 +101,7 @@ def test_a_damaged_file_is_refused_with_its_name(path: Path, shard: ShardId) -> 
     page = 16_384
     data[page:] = b"\xff" * (len(data) - page)
     path.write_bytes(data)
-    with closing(opened(path)) as store, pytest.raises(StoreRefused, match=r"store\.sqlite is damaged"):
+    with pytest.raises(StoreRefused, match=r"store\.sqlite is damaged"), closing(opened(path)) as store:
         store.manifest(shard)
 
 
@@ -113,10 +113,10 @@ def test_whoever_waits_too_long_for_another_process_may_try_again(path: Path, sh
         ownership = taken(store, shard)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked"):
-            store.touch(ownership, 5_000)
+            store.touch(ownership, 5_000, 1)
         assert store.state(shard) is not None, "reading needs no turn"
         other.execute("ROLLBACK")
-        store.touch(ownership, 5_000)
+        store.touch(ownership, 5_000, 1)
 
 
 def test_whoever_waits_too_long_for_another_thread_may_try_again(path: Path, shard: ShardId) -> None:
@@ -133,10 +133,10 @@ def test_whoever_waits_too_long_for_another_thread_may_try_again(path: Path, sha
         thread.start()
         assert writing.wait(timeout=60)
         with pytest.raises(StoreUnavailable, match="locked by another writer"):
-            store.touch(ownership, 5_000)
+            store.touch(ownership, 5_000, 1)
         enough.set()
         thread.join()
-        store.touch(ownership, 5_000)
+        store.touch(ownership, 5_000, 1)
 
 
 def test_a_store_that_was_closed_says_so(path: Path, shard: ShardId) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.store.protocol import Store, StoreRefused
-from strandline.store.rows import IndexBucketOf, ManifestWrite
+from strandline.store.rows import IndexBucketOf, Lifetime
 from strandline.store.sqlite import SqliteStore, open_sqlite_store
-from strandline.store.sqlite.schema import APPLICATION_ID, VERSION
-from support.store_contract import LASTING, cut, fresh_shard, taken
+from strandline.store.sqlite.schema import APPLICATION_ID, LEAST_VERSION, VERSION, written_version
+from support.store_contract import LASTING, cut, fresh_shard, manifest_write, taken
 
 pytestmark = pytest.mark.unit
 
@@ -45,9 +45,9 @@ def test_what_is_acknowledged_is_on_disk(path: Path) -> None:
 
 def test_a_store_that_is_opened_again_has_all_that_was_written(path: Path) -> None:
     clock, shard = ManualClock(), fresh_shard()
-    rows = (cut(1, clock.now_ms() + LASTING),)
+    rows = (cut(1, Lifetime.from_present(clock.now_ms(), LASTING)),)
     with closing(open_sqlite_store(path, clock)) as store:
-        store.commit(taken(store, shard), ManifestWrite(cuts=rows, next_part_id=7))
+        store.commit(taken(store, shard), manifest_write(cuts=rows, next_part_id=7))
         before = store.manifest(shard)
     assert [entry.name for entry in path.parent.iterdir()] == [path.name], "the log was not carried over"
     with closing(open_sqlite_store(path, clock)) as store:
@@ -67,7 +67,7 @@ def test_a_reader_between_two_rows_does_not_hold_the_log(path: Path) -> None:
     """A log that somebody reads can't be carried over into the file, and grows as long as that lasts."""
     clock, where = ManualClock(), IndexBucketOf(fresh_shard(), 1, "attempt-1")
     with closing(open_sqlite_store(path, clock)) as store:
-        store.write_index_bucket(where, [bytes(2**20)] * 20, clock.now_ms() + LASTING)
+        store.write_index_bucket(where, [bytes(2**20)] * 20, Lifetime.from_present(clock.now_ms(), LASTING))
         rows = store.index_bucket(where)
         assert next(rows) == bytes(2**20)
         # Written after the reader began: a snapshot of the reader's would be of before.
@@ -89,10 +89,20 @@ def test_a_name_that_means_something_to_sqlite_is_a_file_too(tmp_path: Path, mon
     assert (tmp_path / ":memory:").stat().st_size > 0
 
 
-def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
+def test_a_file_that_a_newer_version_has_added_to_is_opened_and_stays_of_that_version(path: Path) -> None:
+    opened(path).close()
+    change(path, "ALTER TABLE cuts ADD COLUMN another TEXT", "UPDATE schema_version SET written_version = 4")
+    opened(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert written_version(connection) == 4 > VERSION
+
+
+def test_a_file_that_needs_a_newer_version_is_refused(path: Path) -> None:
     opened(path).close()
     change(path, f"PRAGMA user_version = {VERSION + 1}")
-    with pytest.raises(StoreRefused, match=f"version {VERSION + 1}.*newer"):
+    with pytest.raises(
+        StoreRefused, match=f"needs at least schema version {VERSION + 1}.*has version {VERSION}.*newer"
+    ):
         opened(path)
 
 
@@ -138,4 +148,5 @@ def test_the_file_says_whose_it_is(path: Path) -> None:
     opened(path).close()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-        assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (LEAST_VERSION,)
+        assert written_version(connection) == VERSION

@@ -38,18 +38,17 @@ COMMITTER = """
 import sys
 from pathlib import Path
 from strandline.clock import SystemClock
-from strandline.store.rows import CutRow, ManifestWrite, ShardId
+from strandline.store.rows import Lifetime, ShardId
 from strandline.store.sqlite import open_sqlite_store
-from support.store_contract import LASTING, group_row, taken
+from support.store_contract import LASTING, cut, group_row, manifest_write, taken
 
-clock = SystemClock()
-store = open_sqlite_store(Path(sys.argv[1]), clock)
+store = open_sqlite_store(Path(sys.argv[1]), SystemClock())
 ownership = taken(store, ShardId("dataset", 3))
-expires = clock.now_ms() + LASTING
+life = Lifetime.from_present(SystemClock().now_ms(), LASTING)
 bucket = 0
 while True:
-    groups = tuple(group_row(bucket, group, expires) for group in range(16))
-    store.commit(ownership, ManifestWrite((CutRow(bucket, 0, 1, expires),), groups, next_part_id=bucket + 1))
+    groups = tuple(group_row(bucket, group, life) for group in range(16))
+    store.commit(ownership, manifest_write([cut(bucket, life)], groups, bucket + 1))
     print(bucket, flush=True)
     bucket += 1
 """

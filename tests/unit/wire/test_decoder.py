@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strandline.wire import decode
 from strandline.wire.columns import Columns
-from strandline.wire.decode import Decoder, Limits, decode_batch
+from strandline.wire.decode import Decoder, Limits, decode_batch, pieces_within
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.decoding import rows_of
@@ -170,3 +170,27 @@ def test_a_sequence_of_batches_gives_the_same_as_each_by_itself(batches: list[li
         assert (together.faults, together.skipped) == (alone.faults, alone.skipped)
         for name in (*SERIES_COLUMNS, "first_sample"):
             assert np.array_equal(getattr(together, name), getattr(alone, name)), name
+
+
+@given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 100))
+def test_a_batch_is_divided_into_pieces_of_so_many_unpacked_bytes_or_of_one_record(
+    lengths: list[int], most: int
+) -> None:
+    # Zeros, so that the packed length says nothing.
+    bodies = [compress(bytes(length)) for length in lengths]
+    pieces = list(pieces_within(bodies, most, Limits(record_bytes=50)))
+    assert [place for first, behind in pieces for place in range(first, behind)] == list(range(len(bodies)))
+    # What is over the limit of a record is never unpacked.
+    sizes = [sum(length for length in lengths[first:behind] if length <= 50) for first, behind in pieces]
+    assert all(size <= most or behind - first == 1 for size, (first, behind) in zip(sizes, pieces, strict=True))
+    joined = zip(pieces, sizes, pieces[1:], strict=False)
+    assert all(size + _counted(lengths[after[0]]) > most for _, size, after in joined), "none is smaller than need be"
+
+
+def _counted(length: int) -> int:
+    return length if length <= 50 else 0
+
+
+def test_bodies_that_are_no_blocks_take_no_room_in_a_piece() -> None:
+    assert list(pieces_within([b"", b"\xff" * 9, compress(bytes(9))], 10, Limits())) == [(0, 3)]
+    assert list(pieces_within([], 10, Limits())) == []

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.node.client.moments import default_step, parse_length, parse_moment, shown_length, shown_moment
+from strandline.node.client.moments import (
+    DEFAULT_LOOKBACK_MS,
+    MAX_POINTS,
+    default_step,
+    parse_length,
+    parse_moment,
+    shown_length,
+    shown_moment,
+)
 from strandline.node.http.times import parse_duration
 
 pytestmark = pytest.mark.unit
@@ -91,9 +99,19 @@ def test_the_default_step_gives_few_points_and_is_whole_seconds(length: int, poi
     step = default_step(length, points)
     assert step >= 1000
     assert step % 1000 == 0
-    assert length // step <= points
+    assert length // step <= MAX_POINTS
+    assert length // step <= points or step <= DEFAULT_LOOKBACK_MS or length // MAX_POINTS >= DEFAULT_LOOKBACK_MS
 
 
 def test_the_default_step_is_one_that_people_like() -> None:
-    assert [default_step(length, 60) // 1000 for length in (0, HOUR, 6 * HOUR, DAY)] == [1, 60, 600, 1800]
-    assert default_step(1000 * DAY, 60) == 17 * DAY
+    assert [default_step(length, 60) // 1000 for length in (0, HOUR, 3 * HOUR)] == [1, 60, 300]
+
+
+@pytest.mark.parametrize("length", [6 * HOUR, 2 * DAY, 38 * DAY])
+def test_the_default_step_misses_no_sample_of_a_long_range(length: int) -> None:
+    assert default_step(length, 60) == DEFAULT_LOOKBACK_MS
+
+
+def test_the_default_step_is_longer_only_where_a_node_would_refuse_so_many_points() -> None:
+    assert default_step(39 * DAY, 60) == 2 * DEFAULT_LOOKBACK_MS
+    assert default_step(1000 * DAY, 60) == 3 * HOUR

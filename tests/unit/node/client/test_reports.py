@@ -13,6 +13,7 @@ from strandline.node.plain import plain
 pytestmark = pytest.mark.unit
 
 T = 1_763_290_800_000
+HOUR = 3_600_000
 STEPS = Steps(T, T + 60_000, 15_000)
 
 
@@ -108,4 +109,12 @@ def test_values_that_are_no_numbers_break_no_plot() -> None:
 def test_that_nothing_was_found_is_said() -> None:
     report = QueryReport.of(answered(), 10)
     assert list(report.blocks()) == []
-    assert list(report.notes()) == ["no series has a sample there"]
+    at_a_moment = "no series has a sample at that time, or up to query.lookback (5m by default) before it"
+    assert list(report.notes()) == [at_a_moment]
+    assert list(QueryReport.of(answered(), 10, steps=STEPS).notes()) == ["no series has a sample in that range"]
+
+
+def test_that_samples_between_long_steps_do_not_count_is_said() -> None:
+    [note] = QueryReport.of(answered(), 10, steps=Steps(T, T + 24 * HOUR, HOUR)).notes()
+    assert "samples between them do not count" in note
+    assert "the steps are 1h apart: choose a shorter --step" in note

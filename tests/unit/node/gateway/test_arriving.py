@@ -102,7 +102,9 @@ def test_a_body_that_finds_no_room_on_its_way_is_put_off_and_leaves_nothing() ->
                 assert (await reader.readline()).startswith(b"HTTP/1.1 503 ")
                 rest = await reader.read()
                 assert b"Retry-After: 1\r\n" in rest
-                assert b"gateway.max_in_flight" in rest
+                assert b"gateway.max_in_flight (20000 bytes) is reached" in rest
+                assert b"requests that are still arriving hold" in rest
+                assert b"Kafka is not the cause" in rest
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 10_000)
 
     assert run(test, options).gateway.figures().requests[Outcome.PUT_OFF] == 1

@@ -2,6 +2,7 @@
 
 import pytest
 
+from strandline.node.gateway.figures import Outcome
 from strandline.node.gateway.headers import check_headers
 from strandline.node.gateway.not_taken import NotTaken
 
@@ -42,16 +43,36 @@ def test_remote_write_1_is_understood(headers: dict[str, str]) -> None:
         (GOOD | {"Content-Encoding": "zstd"}, "snappy"),
         (GOOD | {"Content-Encoding": "snappy, gzip"}, "snappy"),
         (GOOD | {"Content-Type": "application/json"}, "application/x-protobuf"),
-        (GOOD | {"Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request"}, "remote write 1.0"),
-        (GOOD | {"X-Prometheus-Remote-Write-Version": "2.0.0"}, "0.1.0"),
+        (GOOD | {"Content-Type": "application/x-protobuf;proto=another.Request"}, "remote write 1.0"),
         (GOOD | {"X-Prometheus-Remote-Write-Version": "0.10.0"}, "0.1.0"),
     ],
 )
 def test_anything_else_is_unsupported_so_that_senders_fall_back(headers: dict[str, str], remedy: str) -> None:
     with pytest.raises(NotTaken) as refusal:
         check_headers(headers)
-    assert refusal.value.status == 415
+    assert (refusal.value.status, refusal.value.outcome) == (415, Outcome.UNSUPPORTED)
     assert remedy in refusal.value.remedy
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        # As Prometheus 3 sends it.
+        {
+            "Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request",
+            "Content-Encoding": "snappy",
+            "X-Prometheus-Remote-Write-Version": "2.0.0",
+        },
+        GOOD | {"Content-Type": 'application/x-protobuf; proto="io.prometheus.write.v2.Request"'},
+        GOOD | {"X-Prometheus-Remote-Write-Version": "2.0.0"},
+        GOOD | {"X-Prometheus-Remote-Write-Version": "2.0.0", "Content-Encoding": "zstd"},
+    ],
+)
+def test_remote_write_2_has_an_outcome_of_its_own_since_prometheus_does_not_fall_back(headers: dict[str, str]) -> None:
+    with pytest.raises(NotTaken) as refusal:
+        check_headers(headers)
+    assert (refusal.value.status, refusal.value.outcome) == (415, Outcome.REMOTE_WRITE_2)
+    assert "protobuf_message: prometheus.WriteRequest" in refusal.value.remedy
 
 
 def test_a_header_of_any_length_makes_a_short_answer() -> None:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException
 
+from strandline.clock import ManualClock
+from strandline.node.gateway.broker_clock import BrokerClock, Comparison
 from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
 from strandline.node.gateway.producer import NotDelivered, Record
 from strandline.node.shard.kafka_errors import KafkaFailed
@@ -32,10 +34,12 @@ class ScriptedClient:
     waiting: list[OnDelivery] = field(default_factory=list)
     events: list[Callable[[], None]] = field(default_factory=list)
     holding: bool = False
+    timestamp: tuple[int, int] = (TIMESTAMP_LOG_APPEND_TIME, 0)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def produce(self, topic: str, *, value: bytes, partition: int, on_delivery: OnDelivery) -> None:
+    def produce(self, topic: str, *, value: bytes, partition: int, headers: object, on_delivery: OnDelivery) -> None:
         assert (topic, value, partition) == ("topic", b"value", partition)
+        assert headers == [("strandline-times", b"checked")]
         if self.refuse_after <= 0 and self.refusal is not None:
             raise self.refusal
         self.refuse_after -= 1
@@ -50,7 +54,7 @@ class ScriptedClient:
         for event in events:
             event()
         for on_delivery in told:
-            on_delivery(self.outcome, None)
+            on_delivery(self.outcome, SimpleNamespace(timestamp=lambda: self.timestamp))
         threading.Event().wait(0.001)
         return len(told)
 
@@ -78,7 +82,9 @@ class Made:
         self.clients: list[ScriptedClient] = []
         self.troubles = 0
         self._script = script
-        self.producer = KafkaProducer(self._make, "topic", on_trouble=self._trouble)
+        self.clock = ManualClock(NOW)
+        self.broker_clock = BrokerClock(self.clock)
+        self.producer = KafkaProducer(self._make, "topic", self.broker_clock, on_trouble=self._trouble)
         self.deliveries = Deliveries()
 
     def _make(self, on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]) -> ScriptedClient:
@@ -97,6 +103,7 @@ class Made:
         return self.deliveries.wait(count)
 
 
+NOW = 1_790_000_000_000
 FATAL = KafkaError(KafkaError._FATAL, "out of sequence", fatal=True)
 
 
@@ -107,6 +114,35 @@ def test_a_batch_is_told_once_when_its_last_record_is_there() -> None:
     assert made.told() == [None]
     made.producer.close(1)
     assert made.told() == [None]
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "difference"),
+    [
+        ((TIMESTAMP_LOG_APPEND_TIME, NOW + 5_000), 0),
+        ((TIMESTAMP_LOG_APPEND_TIME, NOW + 910_000), 900_000),
+        ((TIMESTAMP_LOG_APPEND_TIME, NOW - 900_000), -900_000),
+        ((TIMESTAMP_CREATE_TIME, NOW - 900_000), None),
+    ],
+)
+def test_the_time_of_an_acknowledged_record_is_compared_with_the_own_clock(
+    timestamp: tuple[int, int], difference: int | None
+) -> None:
+    made = Made(holding=True, timestamp=timestamp)
+    made.send(1)
+    made.clock.sleep(10)
+    made.clients[0].holding = False
+    made.told()
+    assert made.broker_clock.newest == Comparison(difference, 10.0)
+    made.producer.close(1)
+
+
+def test_a_record_that_was_given_up_compares_nothing() -> None:
+    made = Made(outcome=KafkaError(KafkaError._MSG_TIMED_OUT))
+    made.send()
+    made.told()
+    assert made.broker_clock.newest is None
+    made.producer.close(1)
 
 
 def test_one_failed_record_fails_its_batch() -> None:
@@ -208,7 +244,7 @@ def test_partitions_that_the_client_does_not_know_can_t_be_learnt() -> None:
 def test_options_that_the_library_refuses_are_told_at_once() -> None:
     make = clients_of({"bootstrap.servers": "127.0.0.1:1", "no.such.property": 1}, Bounds(20, 1 << 20, 900_000))
     with pytest.raises(KafkaFailed, match=r"no\.such\.property"):
-        KafkaProducer(make, "topic")
+        KafkaProducer(make, "topic", BrokerClock(ManualClock()))
 
 
 def test_the_largest_bounds_are_within_what_the_library_takes() -> None:

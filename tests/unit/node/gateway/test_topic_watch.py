@@ -3,18 +3,19 @@
 from dataclasses import dataclass, field
 
 import pytest
+from structlog.testing import capture_logs
 
 from strandline.errors import StrandlineError
 from strandline.node.gateway.producer import NotDelivered
 from strandline.node.gateway.topic import TopicWatch, check_record_size
 from strandline.node.shard.kafka_admin import TopicIdentity
-from strandline.node.shard.log import LogUnreachable, TopicUnfit
+from strandline.node.shard.log import LogUnreachable, TopicMissing, TopicUnfit
 from support.gateways import FakeProducer
 from support.real_kafka import eventually
 
 pytestmark = pytest.mark.unit
 
-NO_TOPIC = TopicUnfit("there is no topic")
+NO_TOPIC = TopicMissing("there is no topic")
 
 
 @dataclass
@@ -90,12 +91,27 @@ def test_a_topic_made_again_gets_a_producer_that_knows_nothing_of_the_old_one() 
     assert (watched.producer.renewals, watched.watch.partitions) == (1, 2)
 
 
-def test_no_topic_is_a_start_error() -> None:
+def test_a_topic_with_unfit_settings_is_a_start_error() -> None:
     watched = Watched()
-    watched.look.answer = NO_TOPIC
+    watched.look.answer = TopicUnfit("records from the future")
     with pytest.raises(TopicUnfit):
         watched.watch.start()
     assert watched.look.closed
+
+
+def test_a_topic_that_is_not_there_yet_is_waited_for_with_one_log_line() -> None:
+    watched = Watched(every_s=0.001)
+    watched.look.answer = NO_TOPIC
+    with capture_logs() as lines:
+        watched.watch.start()
+        assert watched.watch.trouble is NO_TOPIC
+        eventually(lambda: watched.look.looks > 5)
+    assert [(line["event"], line["reason"]) for line in lines] == [("nothing can be written", "there is no topic")]
+    watched.look.answer = topic(4)
+    eventually(lambda: watched.watch.trouble is None)
+    assert watched.watch.partitions == 4
+    watched.watch.close()
+    eventually(lambda: watched.look.closed)
 
 
 def test_brokers_that_are_away_at_the_start_are_waited_for() -> None:

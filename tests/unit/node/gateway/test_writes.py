@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from strandline.clock import SystemClock
+from strandline.clock import ManualClock, SystemClock
 from strandline.errors import Fatal
 from strandline.node.gateway.figures import Outcome
 from strandline.node.gateway.options import GatewayOptions
@@ -14,7 +16,7 @@ from strandline.node.shard.log import LogUnreachable
 from strandline.wire.encoding import Series
 from strandline.wire.snappy import compress
 from support.gateways import HEADERS, GatewayOfATest, body_of, decoded, eventually_in_loop, serving, up
-from support.http_servers import in_loop
+from support.http_servers import in_loop, secret_file
 
 pytestmark = pytest.mark.unit
 
@@ -66,6 +68,23 @@ def test_nothing_to_write_is_a_success() -> None:
         assert (await gateway.write(body_of(Series([("a", "b")], [])))).status == 204
 
     assert outcomes(run(test)) == {Outcome.WRITTEN: 2}
+
+
+def test_requests_without_the_right_token_are_counted_by_code(tmp_path: Path) -> None:
+    write_token, read_token = "a-token-for-writes-0123", "a-token-for-reads-0123"
+    http = {
+        "write_token_file": secret_file(tmp_path / "write", write_token),
+        "read_token_file": secret_file(tmp_path / "read", read_token),
+    }
+
+    async def test() -> None:
+        async with serving(http=http) as gateway:
+            for token in ("", "unknown", "unknown", read_token, write_token):
+                await gateway.write(body_of(up(1)), {"Authorization": f"Bearer {token}"})
+            assert gateway.gateway.figures().unauthorized == {401: 3, 403: 1}
+            assert outcomes(gateway) == {Outcome.WRITTEN: 1}
+
+    in_loop(test())
 
 
 class TestSeriesThatAreNotTaken:
@@ -142,10 +161,26 @@ class TestWhatWillNeverBeTaken:
             assert answer.status == 415
             assert "snappy" in answer.text
             assert (await gateway.write(b"", {"Content-Encoding": None})).status == 415
-            v2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request"
-            assert (await gateway.write(b"", {"Content-Type": v2})).status == 415
 
-        assert outcomes(run(test)) == {Outcome.UNSUPPORTED: 3}
+        assert outcomes(run(test)) == {Outcome.UNSUPPORTED: 2}
+
+    def test_remote_write_2_is_counted_apart_and_logged_with_its_sender_once_a_minute(self) -> None:
+        clock = ManualClock(SystemClock().now_ms())
+        v2 = {"Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request"}
+
+        async def test() -> None:
+            async with serving(clock=clock) as gateway:
+                for seconds in (0, 1, 58, 1):
+                    clock.sleep(seconds)
+                    answer = await gateway.write(b"", v2)
+                    assert answer.status == 415
+                    assert "prometheus.WriteRequest" in answer.text
+                assert outcomes(gateway) == {Outcome.REMOTE_WRITE_2: 4}
+
+        with capture_logs() as logs:
+            in_loop(test())
+        told = [line for line in logs if "remote write 2.0" in line["event"]]
+        assert [(line["log_level"], line["sender"]) for line in told] == [("warning", "127.0.0.1")] * 2
 
     def test_a_body_over_the_limit_is_too_large_however_it_is_sent(self) -> None:
         async def endless() -> AsyncIterator[bytes]:
@@ -236,6 +271,9 @@ class TestBackPressure:
             await eventually_in_loop(lambda: len(gateway.producer.held) == 2)
             third = await gateway.write(body_of(up(3)))
             assert third.status == 503, "Prometheus drops what was answered with 429, unless it was told not to"
+            assert "Kafka does not acknowledge" in third.text
+            assert "look at Kafka's brokers" in third.text
+            assert gateway.gateway.figures().unacknowledged_seconds >= 0.2
             assert int(third.headers["Retry-After"]) > 0
             for batch in list(gateway.producer.held):
                 batch.deliver()

@@ -19,6 +19,7 @@ from support.http_servers import Reply, in_loop, secret_file, served
 pytestmark = pytest.mark.unit
 
 READ, WRITE, ADMIN = "read-token-0123456789", "write-token-012345678", "admin-token-012345678"
+NEW_READ, NEW_WRITE = "new-read-token-0123456789", "new-write-token-0123456789"
 
 
 async def handler(_request: Request) -> Response:
@@ -162,6 +163,32 @@ def test_tokens_are_replaced_by_a_reload(tmp_path: Path, all_three: HttpSettings
     assert in_loop(test()) == [401, 200, 401, 403]
 
 
+def test_a_token_is_replaced_without_a_moment_in_which_a_sender_is_refused(tmp_path: Path) -> None:
+    """Both are valid while senders change over, and a reload takes the old one away."""
+
+    async def test() -> list[list[int]]:
+        found = []
+        async with served(ROUTES, settings(tmp_path, write=WRITE)) as serving:
+            for lines in (f"{WRITE}", f"{WRITE}\n{NEW_WRITE}", f"\n{NEW_WRITE}\n\n{WRITE}\n", f"{NEW_WRITE}"):
+                serving.server.reload(settings(tmp_path, write=lines))
+                sent = ({"Authorization": bearer(token)} for token in (WRITE, NEW_WRITE, f"{WRITE}\n{NEW_WRITE}"[:8]))
+                found.append([(await serving.get("/write", headers=headers)).status for headers in sent])
+        return found
+
+    assert in_loop(test()) == [[200, 401, 401], [200, 200, 401], [200, 200, 401], [401, 200, 401]]
+
+
+def test_each_of_several_tokens_opens_what_its_file_is_for_and_nothing_else(tmp_path: Path) -> None:
+    both = settings(tmp_path, read=f"{READ}\n{NEW_READ}", write=f"{WRITE}\n{NEW_WRITE}")
+    for token in (READ, NEW_READ):
+        assert ask(both, "/read", bearer(token)).status == 200
+        assert ask(both, "/read", basic(token)).status == 200
+        assert ask(both, "/write", bearer(token)).status == 403
+    for token in (WRITE, NEW_WRITE):
+        assert ask(both, "/write", bearer(token)).status == 200
+        assert ask(both, "/read", bearer(token)).status == 403
+
+
 def test_with_a_token_any_name_of_the_host_is_answered(all_three: HttpSettings) -> None:
     assert ask(all_three, "/read", bearer(READ), Host="metrics.example").status == 200
     assert ask(all_three, "/open", Host="metrics.example").status == 200
@@ -169,8 +196,9 @@ def test_with_a_token_any_name_of_the_host_is_answered(all_three: HttpSettings) 
 
 
 def test_every_token_is_compared_by_the_function_that_takes_the_same_time(
-    all_three: HttpSettings, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    every = settings(tmp_path, read=f"{READ}\n{NEW_READ}", write=f"{WRITE}\n{NEW_WRITE}", admin=ADMIN)
     compared: list[tuple[bytes, bytes]] = []
     real = auth.hmac.compare_digest
 
@@ -179,10 +207,11 @@ def test_every_token_is_compared_by_the_function_that_takes_the_same_time(
         return real(left, right)
 
     monkeypatch.setattr(auth.hmac, "compare_digest", compare)
-    for token in (READ, WRITE, ADMIN, "none"):
+    for token in (READ, NEW_READ, WRITE, ADMIN, "none"):
         compared.clear()
-        ask(all_three, "/read", bearer(token))
-        assert sorted(right for _, right in compared) == sorted(known.encode() for known in (READ, WRITE, ADMIN))
+        ask(every, "/read", bearer(token))
+        known = (READ, NEW_READ, WRITE, NEW_WRITE, ADMIN)
+        assert sorted(right for _, right in compared) == sorted(token.encode() for token in known)
         assert {left for left, _ in compared} == {token.encode()}
 
 
@@ -198,7 +227,7 @@ def test_tokens_are_in_no_log_and_no_repr(all_three: HttpSettings) -> None:
 
 @given(st.text(st.characters(exclude_characters="\r\n\0"), max_size=40))
 def test_no_header_opens_anything_but_the_token(written: str) -> None:
-    known = {Access.READ: READ.encode(), Access.ADMIN: ADMIN.encode()}
+    known = {Access.READ: [READ.encode(), NEW_READ.encode()], Access.ADMIN: [ADMIN.encode()]}
     sent = written.encode(errors="surrogateescape") if not any("\ud800" <= c <= "\udfff" for c in written) else b""
     held = auth._kinds_of(sent, known)
-    assert held == {access for access, token in known.items() if token == sent}
+    assert held == {access for access, tokens in known.items() if sent in tokens}

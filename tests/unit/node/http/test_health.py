@@ -1,11 +1,14 @@
 """Alive and ready are different questions."""
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
 from strandline.node.http.health import health_routes
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
+from strandline.node.shard.store_health import StoreFigures
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
 from support.http_servers import Reply, in_loop, served
 
@@ -54,6 +57,22 @@ def test_one_shard_that_is_not_active_is_not_ready(other: ShardStanding) -> None
     assert get("/-/ready", ACTIVE, other).status == 503
 
 
+def test_an_active_shard_whose_store_does_not_answer_is_not_ready_until_it_does() -> None:
+    def with_store(unanswered_s: float) -> ShardStanding:
+        assert ACTIVE.report is not None
+        store = StoreFigures("Cassandra at db.example:9042", unanswered_s)
+        return replace(ACTIVE, report=replace(ACTIVE.report, store=store))
+
+    assert get("/-/ready", with_store(29.9)).status == 200
+    reply = get("/-/ready", with_store(42.3))
+    assert reply.status == 503
+    # Who the store is stands on the page, for those who may read.
+    assert reply.body.decode().splitlines()[1:] == ["shard 0: active, its store has not answered for 42 s"]
+    told = orjson.loads(get("/-/ready", with_store(42.3), Accept="application/json").body)
+    assert (told["ready"], told["shards"][0]["store_unanswered_seconds"]) == (False, 42.3)
+    assert get("/-/healthy", with_store(42.3)).status == 200
+
+
 def test_no_shard_is_not_ready() -> None:
     assert get("/-/ready").status == 503
 
@@ -80,4 +99,5 @@ def test_it_is_told_as_json_to_who_wants_that() -> None:
     assert told["ready"] is False
     assert told["shards"][1] == {
         "shard": 1, "active": False, "process": "running", "phase": "replaying", "percent": 42.1,
+        "store_unanswered_seconds": None,
     }  # fmt: skip

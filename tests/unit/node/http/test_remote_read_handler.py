@@ -170,7 +170,7 @@ def test_where_only_labels_are_wanted_no_sample_is_read(accepted: int) -> None:
 def test_more_labels_than_a_query_may_read_are_refused() -> None:
     got = read(ReadQueries(SERIES), one_query(hints=ReadHints(func="series")), max_series=1)
     assert got.status == 422
-    assert "series limit (1)" in got.text
+    assert "series limit (1): the selector matches 2 series" in got.text
     assert "query.max_series" in got.text
 
 

@@ -80,6 +80,13 @@ CASES: Mapping[str, Case] = {
             ]
         ],
     ),
+    "StrandlineShardWaiting": Case(
+        [shard("shard_process_state", always(1), state="waiting")],
+        [
+            [shard("shard_process_state", f"0x{MINUTES - 3} 1x3", state="waiting")],
+            [shard("shard_process_state", always(1), state="down")],
+        ],
+    ),
     "StrandlineShardRestarting": Case(
         [shard("shard_restarts_total", f"0x{MINUTES - 10} 1+1x10")],
         [[shard("shard_restarts_total", f"0x{MINUTES - 10} 1x10")], [shard("shard_restarts_total", always(50))]],
@@ -128,6 +135,13 @@ CASES: Mapping[str, Case] = {
         [shard("log_retries_total", rising())],
         [[shard("log_retries_total", always(7))], [shard("log_retries_total", f"7x{MINUTES - 3} 8x3")]],
     ),
+    "StrandlineClockWrong": Case(
+        [shard("clock_difference_seconds", always(-61), clock="node")],
+        [
+            [shard("clock_difference_seconds", always(-59), clock="node")],
+            [shard("clock_difference_seconds", always(59), clock="store")],
+        ],
+    ),
     "StrandlineDeadLetters": Case(
         [shard("dead_letters_total", f"4x{MINUTES - 5} 5x5")], [[shard("dead_letters_total", always(4))]]
     ),
@@ -153,6 +167,14 @@ CASES: Mapping[str, Case] = {
         [shard("dropped_samples_total", rising(), reason="too-old")],
         [[shard("dropped_samples_total", always(5), reason="too-old")]],
     ),
+    "StrandlineEntriesSkipped": Case(
+        [gateway("skipped_entries_total", rising(), kind="histogram")],
+        [
+            [gateway("skipped_entries_total", always(9), kind="histogram")],
+            [shard("skipped_entries_total", always(9), kind="metadata")],
+            [shard("skipped_entries_total", f"0x{MINUTES - 5} 0+1x5", kind="exemplar")],
+        ],
+    ),
     "StrandlineSeriesDropped": Case(
         [shard("dropped_series_total", rising(), reason="no-labels")],
         [[shard("dropped_series_total", always(5), reason="no-labels")]],
@@ -164,6 +186,10 @@ CASES: Mapping[str, Case] = {
     "StrandlineRetentionMarginLow": Case(
         [shard("retention_margin_seconds", always(43_000)), shard("kafka_retention_seconds", DAY)],
         [[shard("retention_margin_seconds", always(43_300)), shard("kafka_retention_seconds", DAY)]],
+    ),
+    "StrandlineStoreNotAnswering": Case(
+        [shard("store_unanswered_seconds", rising(60))],
+        [[shard("store_unanswered_seconds", always(29))], [shard("store_unanswered_seconds", f"0x{MINUTES - 1} 60x1")]],
     ),
     "StrandlineStoreFailing": Case(
         [shard("store_retries_total", rising())],
@@ -240,6 +266,14 @@ CASES: Mapping[str, Case] = {
             [of("strandline_http_requests_total", always(9), handler="/api/v1/query", code="500")],
         ],
     ),
+    "StrandlineUnauthorized": Case(
+        [of("strandline_http_requests_total", rising(2), handler="/api/v1/query", code="401")],
+        [
+            [of("strandline_http_requests_total", always(500), handler="/api/v1/query", code="401")],
+            [of("strandline_http_requests_total", rising(1), handler="/api/v1/query", code="403")],
+            [of("strandline_http_requests_total", rising(50), handler="/api/v1/query", code="404")],
+        ],
+    ),
     "StrandlineReadsRefused": Case(
         [
             of("strandline_http_requests_total", rising(6), handler="/api/v1/read", code="503"),
@@ -271,11 +305,34 @@ CASES: Mapping[str, Case] = {
             [gateway("requests_total", rising(5), outcome="refused")],
         ],
     ),
+    "StrandlineGatewayClockDiffers": Case(
+        [gateway("clock_difference_seconds", always(-61))],
+        [
+            [gateway("clock_difference_seconds", always(60))],
+            [gateway("clock_difference_seconds", f"900x{MINUTES - 20} 0x20")],
+        ],
+    ),
+    "StrandlineRemoteWrite2": Case(
+        # Within two minutes of the first request.
+        [gateway("requests_total", f"0x{MINUTES - 1} 1", outcome="remote-write-2")],
+        [
+            [gateway("requests_total", always(7), outcome="remote-write-2")],
+            [gateway("requests_total", rising(), outcome="unsupported")],
+        ],
+    ),
     "StrandlineGatewayRefusing": Case(
         [gateway("requests_total", rising(1), outcome="too-large")],
         [
             [gateway("requests_total", always(5), outcome="too-large")],
             [gateway("requests_total", rising(), outcome="put-off")],
+        ],
+    ),
+    "StrandlineGatewayUnauthorized": Case(
+        [gateway("unauthorized_requests_total", rising(2), code="401")],
+        [
+            [gateway("unauthorized_requests_total", always(500), code="401")],
+            # Somebody tries an address once.
+            [gateway("unauthorized_requests_total", f"0x{MINUTES - 4} 1x4", code="403")],
         ],
     ),
     "StrandlineGatewayNearlyFull": Case(

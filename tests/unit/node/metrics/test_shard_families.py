@@ -98,6 +98,7 @@ def with_status(status: Status) -> ShardStanding:
         ("strandline_stored_series_total", 119),
         ("strandline_stored_bytes_total", 120),
         ("strandline_store_retries_total", 125),
+        ("strandline_store_unanswered_seconds", 15.4),
         ("strandline_unstored_buckets", 2),
         ("strandline_oldest_unstored_bucket_age_seconds", 5_000),
         ("strandline_last_stored_timestamp_seconds", NOW / 1000 - 40),

@@ -62,6 +62,9 @@ def test_the_node_tells_what_it_serves_and_since_when() -> None:
     told = asking.data("shards")
     assert (told["dataset"], told["version"]) == ("metrics", strandline.__version__)
     assert (told["started_ms"], told["now_ms"]) == (begun, begun + 5000)
+    assert told["waits_for"] == ""
+    asking.standing.waiting = "there is no topic metrics"
+    assert asking.data("shards")["waits_for"] == "there is no topic metrics"
 
 
 def test_the_front_and_the_worker_are_told_with_the_reason_of_their_failures() -> None:
@@ -89,6 +92,17 @@ def test_an_active_shard_is_told_in_figures() -> None:
     report.status.counters.newest_record_at = asking.clock.now_ms() - 3_000
     asking.standing.told = (replace(active(0), report=report),)
     assert asking.data("shards")["shards"][0]["lag_s"] == 3
+
+
+def test_an_active_shard_tells_what_puts_its_records_at_risk_and_what_is_stuck() -> None:
+    asking = Asking()
+    report = active(0).report
+    assert report is not None
+    asking.standing.told = (replace(active(0), report=replace(report, topic_warning="unclean elections are allowed")),)
+    assert asking.data("shards")["shards"][0]["reason"] == "unclean elections are allowed"
+    stuck = replace(report, status=replace(report.status, stuck="its storing thread made no progress"))
+    asking.standing.told = (replace(active(0), report=stuck),)
+    assert asking.data("shards")["shards"][0]["reason"] == "its storing thread made no progress"
 
 
 def test_a_shard_that_recovers_tells_its_phase_progress_and_the_time_left() -> None:

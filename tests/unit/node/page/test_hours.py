@@ -71,7 +71,9 @@ def stored_up_to(last: int, *, late: int = 0) -> ManifestRows:
 
 
 def test_the_strip_tells_of_each_hour_what_is_asked_of_it_alone() -> None:
-    dataset = StoredDataset("metrics", Cutting(HOUR, 0), 1, (stored_up_to(99), stored_up_to(97, late=7)), 0)
+    dataset = StoredDataset(
+        "metrics", Cutting(HOUR, 0), 1, (stored_up_to(99), stored_up_to(97, late=7)), 0, 10_000 * HOUR
+    )
     strip = hours_between(dataset, 94, 99)
     assert [hour.start for hour in strip] == [hour * HOUR for hour in range(94, 100)]
     assert [hour.verdict for hour in strip] == [Verdict.READY] * 4 + [Verdict.NOT_READY] * 2
@@ -81,6 +83,6 @@ def test_the_strip_tells_of_each_hour_what_is_asked_of_it_alone() -> None:
 
 
 def test_an_hour_that_nobody_can_tell_of_says_why() -> None:
-    dataset = StoredDataset("metrics", Cutting(HOUR, 0), 1, (stored_up_to(99),), 0)
+    dataset = StoredDataset("metrics", Cutting(HOUR, 0), 1, (stored_up_to(99),), 0, 10_000 * HOUR)
     [hour] = hours_between(dataset, 80, 80)
     assert (hour.verdict, hour.reason) == (Verdict.UNKNOWN, NOBODY_READ_THEN)

@@ -22,8 +22,10 @@ from strandline.node.query.answers import (
     BucketsAnswer,
     CardinalityAnswer,
     KeyBytes,
+    LabelTerms,
     SamplesAnswer,
     SeriesAnswer,
+    SeriesHashesAnswer,
     TermsAnswer,
 )
 from strandline.node.query.asks import (
@@ -34,6 +36,7 @@ from strandline.node.query.asks import (
     LabelValuesAsk,
     SamplesAsk,
     SeriesAsk,
+    SeriesHashesAsk,
 )
 from strandline.node.query.frames import (
     PREFIX,
@@ -47,7 +50,7 @@ from strandline.node.query.frames import (
     lengths_of,
 )
 from strandline.node.query.messages import QueryFailed, answer_message, answer_of, ask_message, ask_of, error_message
-from strandline.node.query.queries import QueryTooLarge, QueryUnavailable
+from strandline.node.query.queries import QueryTooLarge, QueryUnavailable, TooManySamples, TooManySeries
 from strandline.store.protocol import StoreUnavailable
 from strandline.time_range import TimeRange
 
@@ -60,12 +63,14 @@ COUNTS = st.integers(0, 2**62)
 SELECTORS = st.lists(st.builds(Matcher, TEXTS, st.sampled_from(MatchOp), TEXTS), max_size=3).map(tuple)
 SEVERAL = st.lists(SELECTORS, max_size=3).map(tuple)
 MAYBE = st.none() | RANGES
+PART_IDS = st.lists(st.integers(0, 2**32 - 1), max_size=3).map(lambda ids: np.array(ids, dtype="<u4").tobytes())
 ASKS: st.SearchStrategy[Ask] = st.one_of(
     st.builds(SeriesAsk, SEVERAL, MAYBE, COUNTS),
     st.builds(LabelNamesAsk, SEVERAL, MAYBE, COUNTS),
     st.builds(LabelValuesAsk, TEXTS, SEVERAL, MAYBE, COUNTS),
     st.builds(SamplesAsk, SELECTORS, RANGES, COUNTS, COUNTS),
-    st.builds(CardinalityAsk, SEVERAL, MAYBE, COUNTS, st.none() | TEXTS),
+    st.builds(SeriesHashesAsk, SEVERAL, MAYBE, COUNTS),
+    st.builds(CardinalityAsk, SEVERAL, MAYBE, COUNTS, st.none() | TEXTS, COUNTS, PART_IDS),
     st.builds(BucketsAsk, MAYBE, COUNTS),
 )
 WARNINGS = st.lists(TEXTS, max_size=2).map(tuple)
@@ -88,6 +93,32 @@ def _samples(series: list[tuple[dict[str, str], list[float]]], warnings: tuple[s
     return SamplesAnswer(keys, first, np.arange(len(values), dtype=np.int64), values, warnings)
 
 
+def _hashes(rows: list[tuple[int, int, int]], more: int, warnings: tuple[str, ...]) -> SeriesHashesAnswer:
+    ids, low, high = ([row[place] for row in rows] for place in range(3))
+    words = np.array(low, dtype=np.uint64), np.array(high, dtype=np.uint64)
+    return SeriesHashesAnswer(len(rows) + more, np.array(ids, dtype=np.uint32), *words, warnings)
+
+
+def _cardinality(
+    labels: list[tuple[str, list[str], list[int]]],
+    values: tuple[ValueCardinality, ...],
+    listed: bool,
+    warnings: tuple[str, ...],
+) -> CardinalityAnswer:
+    figures = tuple(LabelCardinality(name, len(terms), 3, 4) for name, terms, _ in labels)
+    texts = [text.encode() for _, terms, _ in labels for text in terms]
+    words = [word for _, _, hashes in labels for word in hashes]
+    terms = LabelTerms(
+        np.cumsum([0, *(len(terms) for _, terms, _ in labels)], dtype=np.int64),
+        *_joined(texts),
+        np.arange(len(texts), dtype=np.int64),
+        np.cumsum([0, *(len(hashes) for *_, hashes in labels)], dtype=np.int64),
+        np.array(words, dtype=np.uint64),
+    )
+    return CardinalityAnswer(7, figures, values, values, values, terms if listed else None, warnings=warnings)
+
+
+WORDS = st.integers(0, 2**64 - 1)
 KEYS = st.lists(LABELS, max_size=4).map(lambda some: KeyBytes(*_joined([encode_part_key(one) for one in some])))
 VALUES = st.lists(st.builds(ValueCardinality, TEXTS, TEXTS, COUNTS), max_size=2).map(tuple)
 ANSWERS: st.SearchStrategy[Answer] = st.one_of(
@@ -95,11 +126,11 @@ ANSWERS: st.SearchStrategy[Answer] = st.one_of(
     st.builds(_terms, st.lists(TEXTS, max_size=4), more=st.booleans(), warnings=WARNINGS),
     st.builds(_samples, st.lists(st.tuples(LABELS, st.lists(st.floats(), max_size=3)), max_size=3), WARNINGS),
     st.builds(
-        CardinalityAnswer,
-        COUNTS,
-        st.lists(st.builds(LabelCardinality, TEXTS, COUNTS, COUNTS, COUNTS), max_size=2).map(tuple),
-        VALUES,
-        VALUES,
+        _hashes, st.lists(st.tuples(st.integers(0, 2**32 - 1), WORDS, WORDS), max_size=3), st.integers(0, 9), WARNINGS
+    ),
+    st.builds(
+        _cardinality,
+        st.lists(st.tuples(TEXTS, st.lists(TEXTS, max_size=3), st.lists(WORDS, max_size=3)), max_size=2),
         VALUES,
         st.booleans(),
         WARNINGS,
@@ -206,6 +237,8 @@ def test_a_frame_of_another_length_than_it_says_is_refused(change: int) -> None:
         MatcherTooCostly([Matcher("a", MatchOp.MATCH, ".*b")], RegexTooCostly("too many", 17, 23)),
         InvalidSelector("nothing", 4, remedy="Say something"),
         QueryTooLarge("many", remedy="Ask for less"),
+        TooManySeries(17, 3),
+        TooManySamples(17, 3, at_least=True),
         QueryUnavailable("nobody", remedy="Wait"),
     ],
     ids=lambda error: type(error).__name__,
@@ -216,7 +249,7 @@ def test_an_error_arrives_as_it_was_raised(error: StrandlineError) -> None:
     arrived = caught.value
     assert type(arrived) is type(error)
     assert (str(arrived), arrived.message, arrived.remedy) == (str(error), error.message, error.remedy)
-    for name in ("examined_terms", "elapsed_ms", "position"):
+    for name in ("examined_terms", "elapsed_ms", "position", "found"):
         assert getattr(arrived, name, None) == getattr(error, name, None)
 
 
@@ -275,7 +308,9 @@ def _with(**changes: object) -> Message:
         Message("terms", {"warnings": [], "more": False}, (np.array([0, 1]), np.zeros(1, "u1"), np.empty(0, "i8"))),
         Message("terms", {"warnings": [], "more": False}, (np.array([0, 2, 1]), np.zeros(1, "u1"), np.arange(2))),
         Message("buckets", {"warnings": [], "buckets": [{"shard": 1}]}),
-        Message("cardinality", {"warnings": [], "series": -1, "exact_values": True}),
+        Message("cardinality", {"warnings": [], "series": -1}),
+        Message("series-hashes", {"warnings": [], "series": 9}, (np.zeros(4, "u1"), np.arange(2), np.arange(2))),
+        Message("series-hashes", {"warnings": [], "series": 1}, (np.zeros(8, "u1"), np.arange(2), np.arange(2))),
     ],
     ids=lambda message: message.kind,
 )

@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.index.cardinality import LabelCardinality, ValueCardinality
 from strandline.index.documents import encode_part_key
 from strandline.node.query.answers import (
     BucketFigures,
     BucketsAnswer,
-    CardinalityAnswer,
     KeyBytes,
     SamplesAnswer,
     SeriesAnswer,
@@ -20,12 +18,10 @@ from strandline.node.query.answers import (
 )
 from strandline.node.query.merging import (
     merge_buckets,
-    merge_cardinality,
     merge_samples_answers,
     merge_series,
     merge_terms,
 )
-from strandline.node.query.queries import QueryTooLarge
 
 pytestmark = pytest.mark.unit
 
@@ -67,22 +63,18 @@ def test_samples_are_those_of_all_shards_and_the_higher_one_wins(shards: list[di
         for labels, samples in shard.items():
             expected[labels] = expected.get(labels, {}) | samples
     answers = [samples_answer(shard, number) for number, shard in enumerate(shards)]
-    whole, wanted = merge_samples_answers(answers, max_series=100, max_samples=1000), samples_answer(expected, 0)
+    whole, wanted = merge_samples_answers(answers), samples_answer(expected, 0)
     assert same_keys(whole.keys, wanted.keys)
     assert whole.first_sample.tolist() == wanted.first_sample.tolist()
     assert (whole.time.tolist(), whole.value.tolist()) == (wanted.time.tolist(), wanted.value.tolist())
     assert whole.warnings == tuple(f"warning {number}" for number in range(len(shards)))
-    for short in ({"max_series": len(expected) - 1}, {"max_samples": len(wanted.time) - 1}):
-        if expected:
-            with pytest.raises(QueryTooLarge):
-                merge_samples_answers(answers, **({"max_series": 100, "max_samples": 1000} | short))
 
 
 def test_the_bits_of_values_are_kept() -> None:
     stale = np.array([0x7FF0_0000_0000_0002, 0x7FF8_0000_0000_0001], dtype=np.uint64).view(np.float64)
     one = samples_answer({(("a", "b"),): {0: 1.0, 1: 1.0}}, 0)
     one = SamplesAnswer(one.keys, one.first_sample, one.time, stale)
-    whole = merge_samples_answers([one, samples_answer({(("a", "b"),): {2: 1.0}}, 1)], max_series=1, max_samples=9)
+    whole = merge_samples_answers([one, samples_answer({(("a", "b"),): {2: 1.0}}, 1)])
     assert whole.value.view(np.uint64).tolist()[:2] == stale.view(np.uint64).tolist()
 
 
@@ -119,26 +111,9 @@ def test_terms_are_cut_off_only_where_their_counts_are_whole(shards: list[dict[s
 def test_one_answer_alone_is_not_copied() -> None:
     samples, series = samples_answer({(("a", "b"),): {0: 1.0}}, 0), SeriesAnswer(keys_of([(("a", "b"),)]), more=False)
     terms = TermsAnswer(*_joined([b"a"]), np.array([1]), more=False)
-    assert merge_samples_answers([samples], max_series=1, max_samples=1) is samples
+    assert merge_samples_answers([samples]) is samples
     assert merge_series([series], 1) is series
     assert merge_terms([terms], 1) is terms
-
-
-def test_cardinality_adds_up_and_says_when_values_may_be_counted_twice() -> None:
-    def answer(number: int, label: str) -> CardinalityAnswer:
-        top = (ValueCardinality(label, "x", 2), ValueCardinality(label, f"only {number}", 3 - number))
-        return CardinalityAnswer(5, (LabelCardinality(label, 2, 5, 9),), top, top, top, warnings=(str(number),))
-
-    both = merge_cardinality([answer(0, "a"), answer(1, "a")], 2)
-    assert both.series == 10
-    assert both.labels == (LabelCardinality("a", 4, 10, 18),)
-    assert both.top_pairs_by_series == (ValueCardinality("a", "x", 4), ValueCardinality("a", "only 0", 3))
-    assert both.top_metrics_by_series == both.top_values_by_series == both.top_pairs_by_series
-    assert both.warnings == ("0", "1")
-    assert not both.exact_values
-    apart = merge_cardinality([answer(0, "b"), answer(1, "a")], 9)
-    assert apart.exact_values
-    assert [label.name for label in apart.labels] == ["a", "b"]
 
 
 def test_buckets_stand_by_time_and_shard_and_the_newest_are_kept() -> None:

@@ -1,20 +1,22 @@
 """What one shard answers, and refuses to answer."""
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
 
-from strandline.clock import SystemClock
+from strandline.clock import ManualClock, SystemClock
 from strandline.index import catalogue as catalogues
 from strandline.index.documents import decode_part_key
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.index.pylucene.queries import everything
 from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import BucketsAsk, LabelNamesAsk, LabelValuesAsk, SamplesAsk, SeriesAsk
-from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTooLarge, QueryUnavailable
+from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTimedOut, QueryTooLarge, QueryUnavailable
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Phase
+from strandline.node.shard.store_health import StoreHealth
 from strandline.store.protocol import StoreUnavailable
 from strandline.time_range import ALL_TIMES, TimeRange
 from support.query_worlds import LiveWorld, LuceneWorld, expected_samples, names_of, samples_of, selector
@@ -68,6 +70,27 @@ def test_an_owner_that_is_fenced_while_it_answers_says_nothing(stored: LuceneWor
     at_first_segment(stored, fence)
     with pytest.raises(QueryUnavailable, match=r"shard 0 belongs to another owner now \(another node took it\)"):
         read(answers)
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_query_that_ran_out_of_time_while_the_store_hung_names_the_store(stored: LuceneWorld, hangs: bool) -> None:
+    clock = ManualClock(0)
+    health = StoreHealth("Cassandra at db:9042", clock)
+
+    class Watched(LiveWorld):
+        @property
+        def parts(self) -> ShardParts:
+            return replace(super().parts, store_health=health)
+
+    at_first_segment(stored, lambda: clock.sleep(31))
+    with closing(ShardAnswers(Watched(stored))) as answers, ExitStack() as pending:
+        if hangs:
+            pending.enter_context(health.asking())
+        with pytest.raises((QueryUnavailable, QueryTimedOut)) as caught:
+            answers.answer(ALL_SAMPLES, Cancellation(clock, 30.0))
+    assert isinstance(caught.value, QueryUnavailable) is hangs
+    if hangs:
+        assert "its store (Cassandra at db:9042) has not answered for 31 s" in caught.value.message
 
 
 def test_an_answer_begun_before_the_shard_was_whole_has_its_warning(stored: LuceneWorld, answers: ShardAnswers) -> None:

@@ -9,20 +9,49 @@ from typing import Any
 import numpy as np
 import pytest
 
+from strandline.errors import StrandlineError
 from strandline.index.cardinality import ValueCardinality
 from strandline.index.documents import encode_part_key
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
 from strandline.node.query.answer_memory import AnswerMemory, AnswerMemoryFull, MemoryLease
-from strandline.node.query.answers import Answer, BucketsAnswer, CardinalityAnswer, KeyBytes, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import Ask, BucketsAsk, CardinalityAsk, LabelNamesAsk, SeriesAsk
+from strandline.node.query.answers import (
+    Answer,
+    BucketsAnswer,
+    CardinalityAnswer,
+    KeyBytes,
+    SeriesAnswer,
+    SeriesHashesAnswer,
+    TermsAnswer,
+)
+from strandline.node.query.asks import (
+    Ask,
+    BucketsAsk,
+    CardinalityAsk,
+    LabelNamesAsk,
+    SamplesAsk,
+    SeriesAsk,
+    SeriesHashesAsk,
+)
 from strandline.node.query.frames import decode_frame
 from strandline.node.query.index_version import IndexVersion
 from strandline.node.query.link_socket import SHORT
 from strandline.node.query.messages import QueryFailed, ask_of
-from strandline.node.query.queries import QueryScope, QueryTimedOut, QueryTooLarge, QueryUnavailable
+from strandline.node.query.queries import (
+    QueryScope,
+    QueryTimedOut,
+    QueryTooLarge,
+    QueryUnavailable,
+    TooManySamples,
+    TooManySeries,
+)
 from strandline.node.query.shard_queries import ShardQueries
+from strandline.node.query.store_trouble import store_trouble
+from strandline.node.shard.report import ProcessFigures, ShardReport
+from strandline.node.shard.status import Status
+from strandline.node.shard.store_health import StoreFigures
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
 from strandline.node.workers import Workers
+from strandline.time_range import TimeRange
 from support.links import Loop
 from support.lookup_questions import LookupQuestion
 from support.query_worlds import labels_of
@@ -58,6 +87,11 @@ def raising(error: Exception) -> Asked:
         raise error
 
     return asked
+
+
+def about(seconds: float) -> Any:
+    """A little of the time has passed when a shard is asked."""
+    return pytest.approx(seconds, abs=1)
 
 
 class Held:
@@ -127,7 +161,7 @@ def loop() -> Iterator[Loop]:
 def test_all_shards_are_asked_and_told_how_long_it_may_take(loop: Loop) -> None:
     node = Node(loop, Client(saying(series("a", "c"))), Client(saying(series("b"))))
     assert jobs(node.series(seconds=7.5)) == ["a", "b", "c"]
-    assert [client.asks for client in node.clients.values()] == [[(EVERY, 7.5)]] * 2
+    assert [client.asks for client in node.clients.values()] == [[(EVERY, about(7.5))]] * 2
     assert all(client.lookups == [] for client in node.clients.values())
 
 
@@ -135,7 +169,7 @@ def test_what_a_jvm_declines_is_asked_of_its_process_only(loop: Loop) -> None:
     looks, declines = Client(saying(series("never")), series("a")), Client(saying(series("b")))
     node = Node(loop, looks, declines)
     assert jobs(node.series(LOOKUP)) == ["a", "b"]
-    assert (looks.asks, declines.asks) == ([], [(LOOKUP, 30.0)])
+    assert (looks.asks, declines.asks) == ([], [(LOOKUP, about(30.0))])
     assert looks.lookups == declines.lookups == [LookupQuestion("series", [[("job", "a")]], limit=5)]
 
 
@@ -280,22 +314,127 @@ def test_shards_that_come_or_change_are_seen(loop: Loop) -> None:
     )
 
 
-def test_tops_of_several_shards_are_made_of_longer_ones(loop: Loop) -> None:
-    top = tuple(ValueCardinality("job", str(number), 10 - number) for number in range(3))
+class TestStoreThatDoesNotAnswer:
+    """A query that waits for a store is not told to ask for less."""
 
-    def ask(*clients: Client) -> CardinalityAnswer:
-        node = Node(loop, *clients)
+    def late(self, loop: Loop, unanswered_s: float, seconds: float) -> StrandlineError:
+        node = Node(loop, Client(saying(series("a"))), Client(Held(series("b"))))
+        store = StoreFigures("Cassandra at db:9042", unanswered_s)
+        report = ShardReport(Status(), ProcessFigures(1, 0.0, 0, 0), store=store)
+        node.standings = (node.standings[0], replace(node.standings[1], report=report))
+        with pytest.raises((QueryTimedOut, QueryUnavailable)) as caught:
+            node.series(seconds=seconds)
+        return caught.value
+
+    def test_the_error_names_shard_and_store(self, loop: Loop) -> None:
+        error = self.late(loop, 12.0, 0.02)
+        assert isinstance(error, QueryUnavailable)
+        assert error.message == (
+            "shard 1 had no answer within 0.02 s, because its store (Cassandra at db:9042) has not answered for 12 s"
+        )
+        assert "Ask for less" not in str(error)
+
+    def test_a_short_wait_for_the_store_does_not_explain_it(self, loop: Loop) -> None:
+        assert isinstance(self.late(loop, 0.9, 0.02), QueryTimedOut)
+
+    @pytest.mark.parametrize(("unanswered_s", "is_named"), [(15.0, True), (14.9, False)])
+    def test_the_store_has_to_have_kept_it_waiting_for_half_of_its_time(
+        self, unanswered_s: float, is_named: bool
+    ) -> None:
+        trouble = store_trouble(3, StoreFigures("SQLite", unanswered_s), 30.0)
+        assert (trouble is not None) is is_named
+
+
+def hashes(*words: int, of: int | None = None) -> SeriesHashesAnswer:
+    low = np.array(words, dtype=np.uint64)
+    return SeriesHashesAnswer(of or len(words), np.arange(len(words), dtype=np.uint32), low, low)
+
+
+class TestCardinality:
+    TOP = tuple(ValueCardinality("job", str(number), 10 - number) for number in range(3))
+
+    def client(self, found: SeriesHashesAnswer) -> Client:
+        async def asked(ask: Ask, _memory: MemoryLease) -> Answer:
+            return found if isinstance(ask, SeriesHashesAsk) else CardinalityAnswer(5, (), *(self.TOP,) * 3)
+
+        return Client(asked)
+
+    def ask(self, loop: Loop, *clients: Client, memory: int = 1 << 30) -> CardinalityAnswer:
+        node = Node(loop, *clients, memory=memory)
         return loop.run(node.queries.cardinality(CardinalityAsk((), None, 2), node.scope()))
 
-    def client() -> Client:
-        return Client(saying(CardinalityAnswer(5, (), top, top, top)))
+    def test_each_shard_leaves_out_the_series_that_a_higher_one_counts(self, loop: Loop) -> None:
+        one, two = self.client(hashes(7, 8, 9)), self.client(hashes(1, 8, 9))
+        assert self.ask(loop, one, two).top_pairs_by_series == (
+            ValueCardinality("job", "0", 20),
+            ValueCardinality("job", "1", 18),
+        )
+        asks = [[asked for asked, _ in client.asks] for client in (one, two)]
+        assert [kind for some in asks for kind in map(type, some)] == [SeriesHashesAsk, CardinalityAsk] * 2
+        left_out = [np.frombuffer(some[1].without, dtype="<u4").tolist() for some in asks]  # type: ignore[union-attr]
+        assert left_out == [[1, 2], []]
+        assert [some[1].limit for some in asks] == [20, 20]  # type: ignore[union-attr]
 
-    one, two = client(), client()
-    assert ask(one, two).top_pairs_by_series == (ValueCardinality("job", "0", 20), ValueCardinality("job", "1", 18))
-    assert [asked.limit for client in (one, two) for asked, _ in client.asks] == [20, 20]
-    alone = client()
-    ask(alone)
-    assert [asked.limit for asked, _ in alone.asks] == [2]
+    def test_a_shard_alone_is_asked_once_and_lists_nothing(self, loop: Loop) -> None:
+        alone = self.client(hashes())
+        self.ask(loop, alone)
+        assert [asked for asked, _ in alone.asks] == [CardinalityAsk((), None, 2)]
+
+    def test_shards_share_a_part_of_the_memory_for_what_they_list(self, loop: Loop) -> None:
+        one, two = self.client(hashes(7)), self.client(hashes(7))
+        self.ask(loop, one, two, memory=1600)
+        (first, _), (second, _) = one.asks
+        assert isinstance(first, SeriesHashesAsk)
+        assert isinstance(second, CardinalityAsk)
+        assert (first.limit, second.listed_bytes) == (5, 100)
+
+    def test_more_series_than_can_be_compared_are_estimated(self, loop: Loop) -> None:
+        answer = self.ask(loop, self.client(hashes(1, 2, of=50)), self.client(hashes(1, 3, of=40)))
+        assert (answer.series, answer.estimated_series) == (60, True)
+
+
+class TestRefusedSeries:
+    """A shard that has too many series of its own refuses, and the refusal names those of all shards."""
+
+    ASK = SamplesAsk(EVERY.selectors[0], TimeRange(0, 9), 3, 9)
+
+    def client(self, refusal: Exception, counted: Exception | Answer) -> Client:
+        async def asked(ask: Ask, _memory: MemoryLease) -> Answer:
+            outcome = counted if isinstance(ask, SeriesHashesAsk) else refusal
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        return Client(asked)
+
+    def refusal(self, loop: Loop, *clients: Client) -> str:
+        node = Node(loop, *clients)
+        with pytest.raises(QueryTooLarge) as caught:
+            loop.run(node.queries.samples(self.ASK, node.scope()))
+        return caught.value.message
+
+    def test_the_series_of_all_shards_are_counted_once(self, loop: Loop) -> None:
+        one = self.client(TooManySeries(4, 3), hashes(1, 2, 3, 4))
+        two = self.client(TooManySeries(5, 3), hashes(3, 4, 5, 6, 7))
+        assert "matches 7 series, and a query may read samples of 3" in self.refusal(loop, one, two)
+
+    def test_what_could_not_be_counted_is_at_least_what_the_shard_has(self, loop: Loop) -> None:
+        one, two = (self.client(TooManySeries(4, 3), QueryTimedOut("late")) for _ in range(2))
+        assert "matches at least 4 series" in self.refusal(loop, one, two)
+
+    def test_an_estimate_is_named_as_one(self, loop: Loop) -> None:
+        one, two = (self.client(TooManySeries(40, 3), hashes(*words, of=40)) for words in ((1, 2), (3, 4)))
+        assert "matches about 80 series" in self.refusal(loop, one, two)
+
+    def test_a_shard_alone_has_counted_already(self, loop: Loop) -> None:
+        alone = self.client(TooManySeries(4, 3), QueryTimedOut("late"))
+        assert "matches 4 series" in self.refusal(loop, alone)
+        assert len(alone.asks) == 1
+
+    def test_samples_of_one_shard_are_at_least_those_of_all(self, loop: Loop) -> None:
+        one, two = (self.client(TooManySamples(10, 9), hashes()) for _ in range(2))
+        assert "reads at least 10 samples, and 9 are allowed" in self.refusal(loop, one, two)
+        assert "reads 10 samples" in self.refusal(loop, self.client(TooManySamples(10, 9), hashes()))
 
 
 def long_terms(prefix: str) -> TermsAnswer:

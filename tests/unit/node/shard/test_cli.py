@@ -21,7 +21,7 @@ from strandline.node.replay.service import WorkerProcess
 from strandline.node.settings import load
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.documents_home import DictHome
-from strandline.node.shard.ownership import Taker, take_shard
+from strandline.node.shard.ownership import take_shard
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.replaying import ReplayService
 from support.shard_world import StoreCall, World, produce_everywhere
@@ -111,7 +111,7 @@ def test_the_help_tells_what_each_exit_code_of_a_shard_means(capsys: pytest.Capt
         (["zero"], "Invalid value for 'SHARD': 'zero' is not a valid integer range"),
         (["--", "-1"], "Invalid value for 'SHARD': -1 is not in the range x>=0"),
         (["0", "1"], "Got unexpected extra argument (1)"),
-        (["0", "--accept-loss", "0"], "Invalid value for '--accept-loss': 0 is not in the range x>=1"),
+        (["0", "--accept-loss", "-1"], "Invalid value for '--accept-loss': -1 is not in the range x>=0"),
         (["0", "--status-file", "."], "Invalid value for '--status-file': File '.' is a directory"),
     ],
 )
@@ -183,7 +183,7 @@ def test_a_shard_that_another_has_taken_ends_with_a_code_of_its_own(
 ) -> None:
     def overtake(call: StoreCall) -> None:
         if call.name == "manifest":
-            take_shard(world.sqlite, world.options.shard, Taker.NODE, "topic-1", world.clock)
+            take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, by_force=True)
 
     world.store.before = overtake
     path = tmp_path / "status.json"

@@ -1,9 +1,11 @@
+import errno
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from strandline.disk import DiskFull
 from strandline.node.shard.folder_lock import FolderInUse, locked
 
 pytestmark = pytest.mark.unit
@@ -32,3 +34,13 @@ def test_a_folder_has_one_process_and_is_free_when_that_is_killed(tmp_path: Path
         pass
     with locked(folder):
         pass
+
+
+def test_a_folder_on_a_full_disk_is_named_and_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    with pytest.raises(DiskFull, match=str(tmp_path)) as full, locked(tmp_path):
+        pytest.fail("it is not locked")
+    assert full.value.passing

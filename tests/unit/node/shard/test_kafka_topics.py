@@ -2,7 +2,7 @@
 
 import pytest
 
-from strandline.node.shard.kafka_topics import TopicRules, dead_topic, retention_of
+from strandline.node.shard.kafka_topics import TopicRules, dead_topic, retention_of, unclean_election_warning
 from strandline.node.shard.log import TopicUnfit
 
 pytestmark = pytest.mark.unit
@@ -48,6 +48,17 @@ def test_producers_times_that_may_be_further_ahead_are_refused(limits: dict[str,
     """Scenario 18: one record from far in the future."""
     with pytest.raises(TopicUnfit, match=r"metrics.*CreateTime.*from the future"):
         RULES.check("metrics", PRODUCERS_TIMES | limits)
+
+
+def test_unclean_elections_are_warned_of_with_the_command_that_ends_them_and_nothing_is_refused() -> None:
+    unclean = {**BROKERS_TIMES, "unclean.leader.election.enable": "true"}
+    RULES.check("metrics", unclean)
+    warning = unclean_election_warning("metrics", unclean)
+    assert warning.startswith("topic metrics has unclean.leader.election.enable=true")
+    command = "kafka-configs.sh --alter --entity-type topics --entity-name metrics --add-config "
+    assert f"`{command}unclean.leader.election.enable=false`" in warning
+    assert unclean_election_warning("metrics", {**unclean, "unclean.leader.election.enable": "false"}) == ""
+    assert unclean_election_warning("metrics", BROKERS_TIMES) == ""
 
 
 def test_the_remedy_is_a_command() -> None:

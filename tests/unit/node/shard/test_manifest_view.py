@@ -41,7 +41,7 @@ def test_rows_come_newest_bucket_first_and_groups_rising(stored: ManifestView) -
 
 
 def test_what_is_committed_is_there_beside_what_was(stored: ManifestView) -> None:
-    stored.committed(ManifestWrite(cuts=(cut(12, 200, 250),), groups=(row(11, 1),)))
+    stored.committed(ManifestWrite(present=0, cuts=(cut(12, 200, 250),), groups=(row(11, 1),)))
     rows = stored.rows()
     assert [one.bucket for one in rows.cuts] == [12, 11, 10, 9]
     assert places(list(rows.groups)) == [(11, 0), (11, 1), (10, 0), (10, 1)]
@@ -49,7 +49,7 @@ def test_what_is_committed_is_there_beside_what_was(stored: ManifestView) -> Non
 
 def test_a_row_that_is_written_again_takes_the_place_of_the_old_one(stored: ManifestView) -> None:
     lost = replace(cut(10, 0, 100), lost_to=50)
-    stored.committed(ManifestWrite(cuts=(lost,), groups=(row(10, 1, superseded=True),)))
+    stored.committed(ManifestWrite(present=0, cuts=(lost,), groups=(row(10, 1, superseded=True),)))
     rows = stored.rows()
     assert rows.cuts[1] == lost
     assert rows.groups[2] == row(10, 1, superseded=True)
@@ -57,9 +57,9 @@ def test_a_row_that_is_written_again_takes_the_place_of_the_old_one(stored: Mani
 
 
 def test_the_topic_changes_only_where_a_write_says_so(stored: ManifestView) -> None:
-    stored.committed(ManifestWrite(cuts=(cut(12, 200, 250),)))
+    stored.committed(ManifestWrite(present=0, cuts=(cut(12, 200, 250),)))
     assert stored.topic_id == "topic-1"
-    stored.committed(ManifestWrite(topic_id="topic-2"))
+    stored.committed(ManifestWrite(present=0, topic_id="topic-2"))
     assert stored.topic_id == "topic-2"
     assert stored.rows().state == replace(STATE, topic_id="topic-2")
 
@@ -71,16 +71,16 @@ def test_the_next_part_id_is_that_of_the_manifest() -> None:
 
 def test_rows_that_were_given_out_stay_as_they_were(stored: ManifestView) -> None:
     before = stored.rows()
-    stored.committed(ManifestWrite(groups=(row(11, 1),)))
+    stored.committed(ManifestWrite(present=0, groups=(row(11, 1),)))
     stored.expire(NEVER)
     assert len(before.groups) == 3
 
 
 def test_the_checkpoint_moves_with_what_is_committed(stored: ManifestView) -> None:
     assert stored.lowest_checkpoint == 100
-    stored.committed(ManifestWrite(groups=(row(11, 1),)))
+    stored.committed(ManifestWrite(present=0, groups=(row(11, 1),)))
     assert stored.lowest_checkpoint == 200
-    stored.committed(ManifestWrite(groups=(row(10, 0, superseded=True),)))
+    stored.committed(ManifestWrite(present=0, groups=(row(10, 0, superseded=True),)))
     assert stored.lowest_checkpoint == 0
 
 
@@ -88,7 +88,7 @@ def test_a_shard_that_was_never_read_has_no_progress_until_its_first_cut() -> No
     empty = view([], [])
     assert empty.progress() is None
     assert empty.lowest_checkpoint == -1
-    empty.committed(ManifestWrite(cuts=(beginning(9, 40),)))
+    empty.committed(ManifestWrite(present=0, cuts=(beginning(9, 40),)))
     assert empty.lowest_checkpoint == 40
 
 
@@ -118,7 +118,7 @@ def test_progress_is_made_out_once_for_all_who_ask(stored: ManifestView, compute
 
 def test_progress_is_made_out_again_after_each_change(stored: ManifestView, computed: Computed) -> None:
     stored.progress()
-    stored.committed(ManifestWrite(groups=(row(11, 1),)))
+    stored.committed(ManifestWrite(present=0, groups=(row(11, 1),)))
     assert stored.lowest_checkpoint == 200
     stored.expire(0)
     stored.progress()
@@ -132,7 +132,7 @@ def test_what_is_committed_while_progress_is_made_out_counts_for_the_next_who_as
 
     def interrupted(rows: ManifestRows, groups: int, shard: ShardId) -> Progress | None:
         monkeypatch.setattr(manifest_view, "progress", make_out)
-        stored.committed(ManifestWrite(groups=(row(11, 1),)))
+        stored.committed(ManifestWrite(present=0, groups=(row(11, 1),)))
         return make_out(rows, groups, shard)
 
     monkeypatch.setattr(manifest_view, "progress", interrupted)
@@ -152,7 +152,7 @@ def test_whoever_asks_while_another_commits_is_never_told_that_nothing_was_read(
     asking.start()
     try:
         for bucket in range(12, 200):
-            write = ManifestWrite(cuts=(cut(bucket, 200, 200),), groups=tuple(rows_of(bucket, [0, 1])))
+            write = ManifestWrite(present=0, cuts=(cut(bucket, 200, 200),), groups=tuple(rows_of(bucket, [0, 1])))
             stored.committed(write)
     finally:
         ended.set()
@@ -166,9 +166,9 @@ def test_a_row_expires_no_sooner_than_any_that_is_there() -> None:
     assert manifest_of.row_expiry(now) == 7_000
     assert manifest_of.row_expiry(6_999) == 7_000
     assert manifest_of.row_expiry(7_001) == 7_001
-    manifest_of.committed(ManifestWrite(cuts=(replace(cut(11, 100, 200), expires=9_000),)))
+    manifest_of.committed(ManifestWrite(present=0, cuts=(replace(cut(11, 100, 200), expires=9_000),)))
     assert manifest_of.row_expiry(now) == 9_000
-    manifest_of.committed(ManifestWrite(groups=(replace(row(11, 0), expires=8_000),)))
+    manifest_of.committed(ManifestWrite(present=0, groups=(replace(row(11, 0), expires=8_000),)))
     assert manifest_of.row_expiry(now) == 9_000, "it never moves back"
 
 

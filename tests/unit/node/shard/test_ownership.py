@@ -9,17 +9,18 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.node.shard.ownership import (
+    OWNER_TERM_S,
     AnotherShape,
     StillOwned,
     TakeFailed,
-    Taker,
     agree_on_shape,
-    check_may_take,
+    attempt_prefix,
     take_shard,
 )
 from strandline.store.protocol import Fenced
 from strandline.store.rows import DatasetShape, Ownership, ShardId, ShardState
 from strandline.store.sqlite import SqliteStore, open_sqlite_store
+from support.shard_world import FakeProcess
 
 pytestmark = pytest.mark.unit
 
@@ -28,8 +29,19 @@ NOW = 1_700_000_000_000
 SHAPE = DatasetShape("metrics", 3_600_000, 16, "xxh3-128", 8)
 
 
-def state(seen_at: int | None) -> ShardState:
-    return ShardState(epoch=7, owner="somebody", seen_at=seen_at, topic_id="topic-1", next_part_id=0)
+def known(name: str, *dead: str) -> FakeProcess:
+    """A process that knows some others to be dead."""
+    return FakeProcess(f"here/boot/namespace/{name}/0", {f"here/boot/namespace/{one}/0" for one in dead})
+
+
+class Elsewhere(FakeProcess):
+    """A process of a machine that knows nothing of others."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name}/boot/namespace/7/0", set())
+
+    def is_alive(self, worker: str) -> bool:
+        return worker == self.this_worker()
 
 
 @pytest.fixture
@@ -43,69 +55,116 @@ def store(tmp_path: Path, clock: ManualClock) -> Iterator[SqliteStore]:
         yield opened
 
 
-@pytest.mark.parametrize("seen_ago", [0, 1, 59_999, 10**9, -5_000])
-def test_a_node_that_starts_may_always_take_a_shard(seen_ago: int) -> None:
-    check_may_take(SHARD, state(NOW - seen_ago), Taker.NODE, NOW)
-
-
-@pytest.mark.parametrize("taker", Taker)
-def test_anybody_may_take_a_shard_that_nobody_has(taker: Taker) -> None:
-    check_may_take(SHARD, None, taker, NOW)
-    check_may_take(SHARD, state(None), taker, NOW)
-
-
-@pytest.mark.parametrize(("taker", "gone_after"), [(Taker.TOOL, 30_000), (Taker.FENCED_PROCESS, 60_000)])
-def test_others_wait_until_the_owner_was_not_seen_for_long_enough(taker: Taker, gone_after: int) -> None:
-    for seen_ago in (0, 1, gone_after - 1):
-        with pytest.raises(StillOwned):
-            check_may_take(SHARD, state(NOW - seen_ago), taker, NOW)
-    for seen_ago in (gone_after, gone_after + 1, 10**9):
-        check_may_take(SHARD, state(NOW - seen_ago), taker, NOW)
-
-
-@pytest.mark.parametrize("taker", [Taker.TOOL, Taker.FENCED_PROCESS])
-def test_an_owner_that_was_seen_later_than_now_is_not_taken_for_gone(taker: Taker) -> None:
-    with pytest.raises(StillOwned, match="seen 0 s ago"):
-        check_may_take(SHARD, state(NOW + 10**9), taker, NOW)
-
-
-def test_a_refusal_names_the_shard_its_owner_and_what_to_do() -> None:
-    with pytest.raises(StillOwned, match=r"shard metrics/3 has an owner \(somebody\) that was seen 12 s ago") as caught:
-        check_may_take(SHARD, state(NOW - 12_000), Taker.TOOL, NOW)
-    assert "Stop that node first" in caught.value.remedy
-
-
 def test_the_first_take_begins_with_the_topic_and_the_time(store: SqliteStore, clock: ManualClock) -> None:
-    taken = take_shard(store, SHARD, Taker.NODE, "topic-9", clock)
+    taken = take_shard(store, SHARD, "topic-9", clock)
     assert (taken.shard, taken.epoch) == (SHARD, 1)
     assert store.state(SHARD) == ShardState(1, taken.owner, NOW, "topic-9", 0)
 
 
-def test_whoever_had_the_shard_is_fenced_and_its_topic_stays(store: SqliteStore, clock: ManualClock) -> None:
-    first = take_shard(store, SHARD, Taker.NODE, "topic-1", clock)
+def test_an_owner_that_left_is_followed_at_once(store: SqliteStore, clock: ManualClock) -> None:
+    store.touch(take_shard(store, SHARD, "topic-1", clock, known("1")), None, 1)
+    assert take_shard(store, SHARD, "topic-1", clock, known("2")).epoch == 2
+    assert clock.now_ms() == NOW
+
+
+def test_an_owner_that_is_known_to_be_dead_is_followed_at_once(store: SqliteStore, clock: ManualClock) -> None:
+    take_shard(store, SHARD, "topic-1", clock, known("1"))
+    assert take_shard(store, SHARD, "topic-1", clock, known("2", "1")).epoch == 2
+    assert clock.now_ms() == NOW
+
+
+def test_a_process_follows_an_owner_that_it_was_itself(store: SqliteStore, clock: ManualClock) -> None:
+    take_shard(store, SHARD, "topic-1", clock, known("1"))
+    assert take_shard(store, SHARD, "topic-1", clock, known("1")).epoch == 2
+
+
+def test_a_live_owner_on_the_same_machine_is_left_alone_at_once(store: SqliteStore, clock: ManualClock) -> None:
+    take_shard(store, SHARD, "topic-1", clock, known("1"))
+    with pytest.raises(StillOwned) as caught:
+        take_shard(store, SHARD, "topic-1", clock, known("2"))
+    assert caught.value.message == (
+        "shard metrics/3 has a live owner: process 1 on here, seen at 2023-11-14T22:13:20Z by its clock"
+    )
+    assert clock.now_ms() == NOW
+
+
+def test_by_force_it_is_taken_from_a_live_owner_whose_topic_stays(store: SqliteStore, clock: ManualClock) -> None:
+    first = take_shard(store, SHARD, "topic-1", clock, known("1"))
     clock.sleep(5)
-    second = take_shard(store, SHARD, Taker.NODE, "topic-2", clock)
+    second = take_shard(store, SHARD, "topic-2", clock, known("2"), by_force=True)
     assert second.epoch == first.epoch + 1
     assert second.owner != first.owner
     assert store.state(SHARD) == ShardState(2, second.owner, NOW + 5_000, "topic-1", 0)
     with pytest.raises(Fenced):
-        store.touch(first, NOW)
-    store.touch(second, NOW)
+        store.touch(first, NOW, 1)
+    store.touch(second, NOW, 1)
 
 
-def test_a_tool_takes_nothing_from_an_owner_that_lives(store: SqliteStore, clock: ManualClock) -> None:
-    owner = take_shard(store, SHARD, Taker.NODE, "topic-1", clock)
-    clock.sleep(29.999)
-    with pytest.raises(StillOwned):
-        take_shard(store, SHARD, Taker.TOOL, "topic-1", clock)
-    store.touch(owner, clock.now_ms())
-    clock.sleep(30)
-    assert take_shard(store, SHARD, Taker.TOOL, "topic-1", clock).epoch == 2
+@pytest.mark.parametrize("wrong_by", [0, 10**9, -(10**9)])
+def test_an_owner_elsewhere_is_watched_for_a_term_whatever_its_clock_shows(
+    store: SqliteStore, clock: ManualClock, wrong_by: int
+) -> None:
+    owner = take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
+    store.touch(owner, NOW + wrong_by, 1)
+    said: list[str] = []
+    assert take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), waiting=said.append).epoch == 2
+    assert clock.now_ms() - NOW == OWNER_TERM_S * 1000
+    assert len(said) == OWNER_TERM_S
+    assert "whether the owner is gone: process 7 on a" in said[0]
 
 
-def test_an_owner_that_left_is_followed_at_once(store: SqliteStore, clock: ManualClock) -> None:
-    store.touch(take_shard(store, SHARD, Taker.NODE, "topic-1", clock), None)
-    assert take_shard(store, SHARD, Taker.FENCED_PROCESS, "topic-1", clock).epoch == 2
+def test_an_owner_elsewhere_that_counts_on_is_left_alone(store: SqliteStore, clock: ManualClock) -> None:
+    """Though its clock stands still."""
+    owner = take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
+    store.touch(owner, NOW, 1)
+
+    def beat(_reason: str) -> None:
+        if clock.now_ms() - NOW >= 9_000:
+            store.touch(owner, NOW, 2)
+
+    with pytest.raises(StillOwned, match="process 7 on a"):
+        take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), waiting=beat)
+    assert clock.now_ms() - NOW < 15_000, "it need not be watched any longer than that"
+
+
+def test_an_owner_of_the_version_before_that_does_not_count_is_seen_by_its_times(
+    store: SqliteStore, clock: ManualClock
+) -> None:
+    owner = store.take(SHARD, "5f0c", None, now=NOW, topic_id="topic-1")
+    assert owner is not None
+
+    def beat(_reason: str) -> None:
+        store.touch(owner, clock.now_ms() + 1, 0)
+
+    with pytest.raises(StillOwned, match="owner 5f0c, seen at"):
+        take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), waiting=beat)
+
+
+def test_an_owner_that_leaves_while_it_is_watched_is_followed(store: SqliteStore, clock: ManualClock) -> None:
+    owner = take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
+
+    def leave(_reason: str) -> None:
+        store.touch(owner, None, 1)
+
+    assert take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), waiting=leave).epoch == 2
+    assert clock.now_ms() - NOW == 1_000
+
+
+def test_a_start_that_is_not_wanted_any_more_ends_the_watch(store: SqliteStore, clock: ManualClock) -> None:
+    take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
+
+    def stop(_reason: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), waiting=stop)
+
+
+def test_attempts_are_named_by_what_no_other_owner_has(store: SqliteStore, clock: ManualClock) -> None:
+    first = take_shard(store, SHARD, "topic-1", clock, known("1"))
+    second = take_shard(store, SHARD, "topic-1", clock, known("1"))
+    assert attempt_prefix(first) != attempt_prefix(second)
+    assert "/" not in attempt_prefix(first)
 
 
 class Contested:
@@ -114,6 +173,14 @@ class Contested:
     def __init__(self, store: SqliteStore, times: int, *, others_stay: bool = False) -> None:
         self.store, self.times, self.others_stay = store, times, others_stay
         self.tried: list[tuple[str, ShardState | None]] = []
+        self.other: Ownership | None = None
+        self.beats = 0
+
+    def beat(self, _reason: str) -> None:
+        """The other one lives."""
+        assert self.other is not None
+        self.beats += 1
+        self.store.touch(self.other, NOW, self.beats)
 
     def state(self, shard: ShardId) -> ShardState | None:
         return self.store.state(shard)
@@ -125,14 +192,15 @@ class Contested:
         if len(self.tried) <= self.times:
             other = self.store.take(shard, f"other-{len(self.tried)}", after, now=now, topic_id=topic_id)
             assert other is not None
+            self.other = other
             if not self.others_stay:
-                self.store.touch(other, None)
+                self.store.touch(other, None, 1)
         return self.store.take(shard, owner, after, now=now, topic_id=topic_id)
 
 
 def test_a_race_that_was_lost_is_run_again_from_what_is_there_now(store: SqliteStore, clock: ManualClock) -> None:
     contested = Contested(store, 2)
-    taken = take_shard(contested, SHARD, Taker.NODE, "topic-1", clock)
+    taken = take_shard(contested, SHARD, "topic-1", clock)
     assert taken.epoch == 3
     assert [after.owner if after else None for _, after in contested.tried] == [None, "other-1", "other-2"]
     assert len({owner for owner, _ in contested.tried}) == 3, "no owner's name is used twice"
@@ -144,16 +212,16 @@ def test_a_race_that_was_lost_is_run_again_from_what_is_there_now(store: SqliteS
 def test_who_loses_every_race_says_so_and_owns_nothing(store: SqliteStore, clock: ManualClock) -> None:
     contested = Contested(store, 1_000)
     with pytest.raises(TakeFailed, match="shard metrics/3 was taken by others 5 times in a row"):
-        take_shard(contested, SHARD, Taker.NODE, "topic-1", clock)
+        take_shard(contested, SHARD, "topic-1", clock)
     held = store.state(SHARD)
     assert held is not None
     assert held.owner == f"other-{len(contested.tried)}"
 
 
-def test_a_tool_that_loses_a_race_does_not_take_the_shard_from_who_won(store: SqliteStore, clock: ManualClock) -> None:
+def test_who_loses_a_race_does_not_take_the_shard_from_who_won(store: SqliteStore, clock: ManualClock) -> None:
     contested = Contested(store, 1, others_stay=True)
     with pytest.raises(StillOwned, match="other-1"):
-        take_shard(contested, SHARD, Taker.TOOL, "topic-1", clock)
+        take_shard(contested, SHARD, "topic-1", clock, waiting=contested.beat)
     assert len(contested.tried) == 1
 
 

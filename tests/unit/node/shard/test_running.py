@@ -13,7 +13,8 @@ from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.flusher import HEARTBEAT_MS
 from strandline.node.shard.log import TopicUnfit
 from strandline.node.shard.options import FlushTiming
-from strandline.node.shard.ownership import Taker, take_shard
+from strandline.node.shard.ownership import take_shard
+from strandline.node.shard.parts import StoreProgress
 from strandline.node.shard.running import RunningShard, ShardFenced
 from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted
@@ -102,7 +103,7 @@ def state(world: World) -> ShardState:
 
 
 def taken_by_another(world: World) -> Ownership:
-    return take_shard(world.sqlite, world.options.shard, Taker.NODE, "topic-1", world.clock)
+    return take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, by_force=True)
 
 
 def refuses(name: str, message: str = "no such table") -> Callable[[StoreCall], None]:
@@ -329,10 +330,12 @@ def test_what_only_the_shard_still_has_is_stored_before_it_ends(world: World) ->
     check_all_let_go(run)
 
 
-def test_a_store_that_is_away_does_not_keep_a_shard_for_ever_that_must_end(
+def test_a_store_that_is_away_does_not_keep_a_shard_that_must_end_for_longer_than_its_last_work_may_take(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "_LAST_WORK_S", 0.05)
+    monkeypatch.setattr(running, "_LAST_WORK_S", 2.0)
+    # Each step of the last work takes half a second, as it does in a shard that waits for its store.
+    world.options = replace(world.options, poll_timeout_s=0.5)
     run = Run(wait_with_storing(world))
     produce_everywhere(world)
     run.start()
@@ -345,10 +348,56 @@ def test_a_store_that_is_away_does_not_keep_a_shard_for_ever_that_must_end(
     world.store.before = away
     world.pass_time(HOUR + GRACE)
     run.until(lambda: run.running.status.counters.cuts == 1)
+    begun: list[float] = []
+
+    def tell() -> None:
+        run.told.append(run.phase)
+        if run.phase is Phase.CATCHING_UP:
+            begun.append(world.clock.monotonic())
+
+    run.running.after_step = tell
     world.log.make_again()
     assert isinstance(run.end(), TopicUnfit)
+    assert world.clock.monotonic() - begun[0] <= running._LAST_WORK_S + 0.5
     assert world.manifest().groups == ()
     check_all_let_go(run)
+
+
+def test_a_storing_thread_that_hangs_is_reported_and_one_that_waits_for_its_store_is_not(world: World) -> None:
+    answers = [0]
+    progress = StoreProgress(lambda: answers[0], silence_s=50.0)
+    run = Run(world)
+    run.running = RunningShard(replace(world.parts(run.home), store_progress=progress), accepted=Accepted())
+    run.running.after_step = lambda: run.told.append(run.phase)
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def hang(call: StoreCall) -> None:
+        if call.name == "touch" and call.arguments[1] is not None:
+            hangs.set()
+            assert goes_on.wait(PATIENCE_S)
+
+    def stuck_after(milliseconds: int) -> str:
+        world.pass_time(milliseconds)
+        for _ in range(2):
+            # The thread is looked at behind each step, so it was by the end of the second.
+            run.until(lambda: True)
+        return run.running.status.stuck
+
+    world.store.before = hang
+    run.start()
+    world.pass_time(HEARTBEAT_MS)
+    assert hangs.wait(PATIENCE_S)
+    for _ in range(10):
+        # A call to the store goes on within its own time-outs: it is tried again and again.
+        assert stuck_after(40_000) == ""
+        answers[0] += 1
+        assert stuck_after(0) == ""
+    with capture_logs() as lines:
+        assert stuck_after(51_000) == stuck_after(1_000) == "its storing thread made no progress"
+    assert [line["event"] for line in lines].count("the storing thread makes no progress") == 1
+    goes_on.set()
+    run.until(lambda: not run.running.status.stuck)
+    assert run.stop() is None
 
 
 def test_an_error_at_the_start_surfaces_and_nothing_is_left_open(world: World, run: Run) -> None:

@@ -34,7 +34,6 @@ class FakeChild:
     name: Name
     pid: int
     born: float
-    after_fencing: bool = False
     code: int | None = None
     words: LastWords = field(default_factory=LastWords)
     deaf: bool = False
@@ -44,6 +43,7 @@ class FakeChild:
     serves: bool = False
     jobs: int = 0
     turning: bool = True
+    stuck: str = ""
     turns: int = 0
     cpu: float = 0.0
     terminated_at: float | None = None
@@ -78,7 +78,7 @@ class FakeChild:
         if self.phase is None:
             stage = Stage.STARTING if self.name == WORKER else Stage.STEADY
             return Heard(process, stage, (stage.value, self.turns))
-        status = Status(phase=self.phase, turns=self.turns)
+        status = Status(phase=self.phase, turns=self.turns, stuck=self.stuck)
         return heard_of(ShardReport(status, process, jobs={"pending": self.jobs, "done": 3}))
 
 
@@ -110,7 +110,7 @@ class World:
     def role(self, name: Name) -> Role:
         return Role(
             f"shard {name}" if isinstance(name, int) else name,
-            lambda after_fencing: self.launch(name, after_fencing),
+            lambda: self.launch(name),
             lambda timeout: self.hear(name, timeout),
         )
 
@@ -125,11 +125,11 @@ class World:
             real, launch=made.launch, hear=made.hear, close=made.close, may_start=lambda: not self.place_is_locked
         )
 
-    def launch(self, name: Name, after_fencing: bool) -> FakeChild:
+    def launch(self, name: Name) -> FakeChild:
         if self.no_launch:
             raise LaunchFailed("a process can't be started: Cannot allocate memory")
         now = self.clock.monotonic
-        child = FakeChild(name, 100 + len(self.launched), now(), after_fencing, now=now, serves=name == FRONT)
+        child = FakeChild(name, 100 + len(self.launched), now(), now=now, serves=name == FRONT)
         self.launched.append(child)
         return child
 

@@ -32,8 +32,8 @@ def ended(child: ProcessChild) -> int:
     return code
 
 
-def run(code: str, folder: Path, environ: dict[str, str] | None = None) -> ProcessChild:
-    return ProcessChild([*PYTHON, code], folder / "said", environ or {})
+def run(code: str) -> ProcessChild:
+    return ProcessChild([*PYTHON, code], {})
 
 
 def taken(command: list[str]) -> tuple[dict[str, object], cli.Context]:
@@ -49,13 +49,13 @@ def taken(command: list[str]) -> tuple[dict[str, object], cli.Context]:
     return found.make_context(found.name, arguments, obj=context).params, context
 
 
-@pytest.mark.parametrize("after_fencing", [False, True])
-def test_the_command_line_is_one_that_a_shard_takes(after_fencing: bool) -> None:
-    command = shard_command(3, Path("/run/s.sock"), Path("/etc/x.toml"), after_fencing=after_fencing)
+@pytest.mark.parametrize("take", [False, True])
+def test_the_command_line_is_one_that_a_shard_takes(take: bool) -> None:
+    command = shard_command(3, Path("/run/s.sock"), Path("/etc/x.toml"), take=take)
     given, context = taken(command)
     assert (given["shard"], given["socket"], given["shared_worker"]) == (3, Path("/run/s.sock"), True)
     assert (context.config, context.output_format) == (Path("/etc/x.toml"), "json")
-    assert given["after_fencing"] is after_fencing
+    assert given["take"] is take
 
 
 def test_the_command_line_is_one_that_the_front_takes() -> None:
@@ -76,6 +76,13 @@ def test_an_error_that_was_told_as_json_is_its_last_word() -> None:
     assert str(words_of(json.dumps(told).encode(), "")) == "it is lost. Accept it"
 
 
+def test_a_full_disk_is_named_in_its_last_words_though_no_disk_has_room_for_them() -> None:
+    told = {"error": {"message": "the disk of /data is full", "remedy": "", "retryable": True, "full_disk": "/data"}}
+    child = run(f"import sys; print({json.dumps(told)!r}); sys.exit(1)")
+    assert ended(child) == 1
+    assert child.last_words() == LastWords("the disk of /data is full", passing=True, full_disk="/data")
+
+
 @pytest.mark.parametrize("said", [b"", b"{", b"[]", b'{"error": 1}', b'{"error": {}}', b"# A fatal error"])
 def test_without_one_the_last_line_of_its_log_is(said: bytes) -> None:
     assert words_of(said, "MemoryError") == LastWords("MemoryError")
@@ -87,33 +94,31 @@ def test_a_line_that_tells_how_things_go_is_no_reason(level: str) -> None:
     assert words_of(b"", json.dumps({"event": "phase", "phase": "active", "level": level})) == LastWords()
 
 
-def test_exit_code_and_last_line_are_known_as_soon_as_it_has_ended(tmp_path: Path) -> None:
-    child = run("import sys; sys.stderr.write('one\\n\\nlast\\n\\n'); sys.exit(7)", tmp_path)
+def test_exit_code_and_last_line_are_known_as_soon_as_it_has_ended() -> None:
+    child = run("import sys; sys.stderr.write('one\\n\\nlast\\n\\n'); sys.exit(7)")
     assert ended(child) == 7
     assert child.last_words() == LastWords("last")
 
 
-def test_a_line_without_an_end_counts_too(tmp_path: Path) -> None:
-    child = run(
-        "import sys, os; sys.stderr.write('one\\nabort'); sys.stderr.flush(); os.kill(os.getpid(), 9)", tmp_path
-    )
+def test_a_line_without_an_end_counts_too() -> None:
+    child = run("import sys, os; sys.stderr.write('one\\nabort'); sys.stderr.flush(); os.kill(os.getpid(), 9)")
     assert ended(child) == -9
     assert child.last_words() == LastWords("abort")
 
 
 def test_a_process_that_can_t_be_run_says_so(tmp_path: Path) -> None:
-    child = ProcessChild([str(tmp_path / "missing")], tmp_path / "said", {})
+    child = ProcessChild([str(tmp_path / "missing")], {})
     assert ended(child) == 126
     assert "missing can't be run" in child.last_words().message
 
 
-def test_a_machine_without_room_for_another_process_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_room_for_another_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_room(*_: object, **__: object) -> None:
         raise OSError(12, "Cannot allocate memory")
 
     monkeypatch.setattr(child_module.subprocess, "Popen", no_room)
     with pytest.raises(LaunchFailed, match="Cannot allocate memory"):
-        run("", tmp_path)
+        run("")
 
 
 def test_what_systemd_told_the_node_is_not_handed_on(tmp_path: Path) -> None:
@@ -127,27 +132,27 @@ def test_a_path_in_its_last_words_that_is_no_text_can_be_told_on() -> None:
     assert words_of(said, "").message == "the folder /data/?"
 
 
-def test_a_descriptor_that_is_handed_on_is_there_under_its_number(tmp_path: Path) -> None:
+def test_a_descriptor_that_is_handed_on_is_there_under_its_number() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         number = listener.fileno()
         code = f"import socket, sys; sys.exit(socket.socket(fileno={number}).getsockname()[1] % 250)"
-        child = ProcessChild([*PYTHON, code], tmp_path / "said", {}, descriptors=(number,))
+        child = ProcessChild([*PYTHON, code], {}, descriptors=(number,))
         assert ended(child) == listener.getsockname()[1] % 250
 
 
-def test_asking_and_killing_end_it(tmp_path: Path) -> None:
-    polite = run("import time; time.sleep(300)", tmp_path)
+def test_asking_and_killing_end_it() -> None:
+    polite = run("import time; time.sleep(300)")
     polite.terminate()
     assert ended(polite) == -signal.SIGTERM
-    rude = run("import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(300)", tmp_path)
+    rude = run("import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(300)")
     rude.kill()
     assert ended(rude) == -signal.SIGKILL
     rude.kill()
     rude.terminate()
 
 
-def test_work_shows_in_its_cpu_time(tmp_path: Path) -> None:
-    child = run("while True: pass", tmp_path)
+def test_work_shows_in_its_cpu_time() -> None:
+    child = run("while True: pass")
     try:
         assert wait_until(lambda: (child.cpu_seconds() or 0) > 0.2, timeout=60, clock=SystemClock(), poll=0.05)
     finally:
@@ -156,10 +161,10 @@ def test_work_shows_in_its_cpu_time(tmp_path: Path) -> None:
     assert cpu_seconds(child.pid) is None, "it has been waited for"
 
 
-def test_it_is_killed_with_the_process_that_started_it(tmp_path: Path) -> None:
+def test_it_is_killed_with_the_process_that_started_it() -> None:
     script = (
-        "import sys, time; from pathlib import Path; from strandline.node.supervisor.child import ProcessChild;"
-        f"c = ProcessChild({[*PYTHON, 'import time; time.sleep(300)']!r}, Path({str(tmp_path / 'said')!r}), {{}});"
+        "import sys, time; from strandline.node.supervisor.child import ProcessChild;"
+        f"c = ProcessChild({[*PYTHON, 'import time; time.sleep(300)']!r}, {{}});"
         "print(c.pid, flush=True); time.sleep(300)"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:

@@ -1,9 +1,12 @@
 """One shard's process, kept: what becomes of it when it ends, hangs, or is asked to leave."""
 
+from pathlib import Path
+
 import pytest
 
 from strandline.errors import ExitCode
 from strandline.node.shard.status import Phase
+from strandline.node.supervisor import keeper
 from strandline.node.supervisor.child import LastWords
 from strandline.node.supervisor.standing import ProcessState
 
@@ -68,6 +71,41 @@ def test_what_passes_by_itself_is_tried_for_ever_within_the_limit(one) -> None:
     assert 6000 / 600 * 2 < len(starts) <= 6000 / 600 * 3 + 4
 
 
+def test_a_full_disk_is_waited_out_and_the_process_starts_by_itself_once_there_is_room(
+    one, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = {Path("/data/shard-0")}
+    monkeypatch.setattr(keeper, "lacks_room", lambda path: path in full)
+    remedy = "Free space on it"
+    words = LastWords("the disk of /data/shard-0 is full", remedy, passing=True, full_disk="/data/shard-0")
+    one.end(1, words=words)
+    one.pass_time(3600)
+    assert len(one.starts()) == 1, "no process that would end in the same way"
+    standing = one.standing()
+    assert standing.state is ProcessState.WAITING
+    assert standing.reason == "ended with exit code 1: the disk of /data/shard-0 is full. Free space on it"
+    full.clear()
+    one.pass_time(keeper.QUIET_PAUSE_S)
+    assert one.standing().state is ProcessState.STARTING
+
+
+def test_a_disk_that_is_full_again_and_again_never_leaves_a_process_down(one, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "lacks_room", lambda _: False)
+    for _ in range(600):
+        if one.standing().state is ProcessState.STARTING:
+            one.end(1, words=LastWords("the disk of /data is full", passing=True, full_disk="/data"))
+        one.pass_time(2.0, step=2.0)
+    assert one.standing().state is ProcessState.WAITING
+
+
+def test_a_person_s_restart_does_not_wait_for_room(one, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "lacks_room", lambda _: True)
+    one.end(1, words=LastWords("the disk of /data is full", passing=True, full_disk="/data"))
+    one.processes.restart(0)
+    one.look()
+    assert one.standing().state is ProcessState.STARTING
+
+
 def test_a_machine_that_starts_no_process_is_asked_again(one) -> None:
     one.no_launch = True
     one.end(1)
@@ -120,25 +158,13 @@ def test_reviving_starts_only_what_is_down(one) -> None:
 
 
 class TestFencing:
-    @pytest.mark.parametrize("code", [ExitCode.FENCED, 0])
-    def test_one_that_is_fenced_while_it_stops_for_a_restart_does_not_take_the_shard_back(self, one, code: int) -> None:
-        one.activate().deaf = True
-        one.processes.restart(0)
-        one.look()
-        if code == 0:
-            one.child().phase = Phase.FENCED
-            one.look()
-        one.end(code)
-        one.look()
-        assert one.child().after_fencing
-
-    def test_it_waits_a_minute_and_then_takes_only_what_nobody_has(self, one) -> None:
-        assert not one.activate().after_fencing
+    def test_it_waits_a_minute_before_it_looks_again(self, one) -> None:
+        one.activate()
         one.end(ExitCode.FENCED)
         one.pass_time(59.5)
         assert one.standing().state is ProcessState.WAITING
         one.pass_time(0.5)
-        assert one.child().after_fencing
+        assert len(one.starts()) == 2
 
     def test_while_the_owner_lives_it_tries_again_without_limit(self, one) -> None:
         for _ in range(50):
@@ -147,39 +173,12 @@ class TestFencing:
         assert len(one.starts()) == 51
         assert one.standing().state is ProcessState.STARTING
 
-    def test_another_failure_on_the_way_does_not_let_it_take_the_shard_by_force(self, one) -> None:
-        one.end(ExitCode.FENCED)
-        one.pass_time(60)
-        one.child().phase = Phase.ACQUIRING
-        one.pass_time(2)
-        one.end(1)
-        one.pass_time(2)
-        assert len(one.starts()) == 3
-        assert one.child().after_fencing
-
-    def test_nor_does_a_person(self, one) -> None:
-        one.end(ExitCode.FENCED)
-        one.processes.restart(0)
-        one.look()
-        assert one.child().after_fencing
-
-    def test_once_it_owns_the_shard_again_it_is_as_any_other(self, one) -> None:
-        one.end(ExitCode.FENCED)
-        one.pass_time(60)
-        one.child().phase = Phase.RECOVERING_INDEX
-        one.pass_time(1)
-        one.end(-9)
-        one.pass_time(2)
-        assert not one.child().after_fencing
-
     def test_one_that_was_fenced_and_hangs_on_its_way_out_counts_as_fenced(self, one) -> None:
         child = one.activate()
         child.phase, child.turning = Phase.FENCED, False
         one.pass_time(61)
         assert child.killed_at is not None
         assert 0 < one.standing().starts_in_s <= 60
-        one.pass_time(61)
-        assert one.child().after_fencing
 
 
 class TestHanging:
@@ -207,6 +206,29 @@ class TestHanging:
             child.mute = True
             one.pass_time(50)
             child.mute = False
+            one.pass_time(5)
+        assert child.killed_at is None
+
+    @pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.CATCHING_UP, Phase.REPLAYING])
+    def test_a_storing_thread_that_hangs_ends_the_shard_though_its_loop_turns_and_works(self, one, phase) -> None:
+        child = one.activate()
+        child.phase, child.busy = phase, True
+        one.pass_time(600)
+        assert child.killed_at is None
+        child.stuck, stuck_since = "its storing thread made no progress", one.clock.monotonic()
+        one.pass_time(59)
+        assert child.killed_at is None
+        one.pass_time(2)
+        assert child.killed_at is not None
+        assert child.killed_at - stuck_since >= 60
+        assert "its storing thread made no progress for 60 s, see node.hang_after" in one.standing().reason
+
+    def test_a_storing_thread_that_goes_on_again_is_no_hang(self, one) -> None:
+        child = one.activate()
+        for _ in range(5):
+            child.stuck = "its storing thread made no progress"
+            one.pass_time(50)
+            child.stuck = ""
             one.pass_time(5)
         assert child.killed_at is None
 

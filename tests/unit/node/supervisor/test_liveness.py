@@ -76,8 +76,6 @@ def test_every_phase_of_a_shard_has_its_stage() -> None:
     assert [phase for phase, stage in stages.items() if stage is Stage.BEHIND] == [Phase.REPLAYING, Phase.CATCHING_UP]
     assert [phase for phase, stage in stages.items() if stage is Stage.STEADY] == [Phase.ACTIVE]
     assert [phase for phase in Phase if heard(phase).fenced] == [Phase.FENCED]
-    assert not heard(Phase.ACQUIRING).owns_shard
-    assert heard(Phase.RECOVERING_INDEX).owns_shard
 
 
 def test_the_front_and_the_worker_report_what_a_keeper_needs() -> None:

@@ -1,9 +1,12 @@
 """How far a shard's start is, in words."""
 
+from dataclasses import replace
+
 import pytest
 
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
+from strandline.node.shard.store_health import StoreFigures
 from strandline.node.supervisor.progress import describe
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
 
@@ -38,3 +41,12 @@ def test_one_without_a_process_by_why_it_has_none() -> None:
     assert describe(ShardStanding(0, ProcessState.STOPPED), NOW) == "stopped"
     assert describe(ShardStanding(0, ProcessState.WAITING, starts_in_s=3.6), NOW) == "starts again in 4 s"
     assert describe(ShardStanding(0, ProcessState.DOWN, reason="no"), NOW) == "down: no"
+
+
+def test_a_store_that_does_not_answer_is_named_beside_the_phase() -> None:
+    report = ShardReport(Status(phase=Phase.ACTIVE), ProcessFigures(1, 0.0, 0, 0), store=StoreFigures("a", 90.0, 3))
+    standing = ShardStanding(0, ProcessState.RUNNING, report=report)
+    assert describe(standing, NOW) == "active, its store has not answered for 2 min"
+    assert (standing.is_active, standing.is_ready) == (True, False)
+    ended = replace(standing, state=ProcessState.WAITING, reason="killed")
+    assert (ended.store_unanswered_s, ended.is_ready) == (None, False)

@@ -114,11 +114,11 @@ def test_no_restarts_allowed_is_none_at_all(passing: bool) -> None:
 def test_a_fencing_counts_neither_in_the_window_nor_in_the_row() -> None:
     history = RestartHistory((10.0, 20.0, 30.0), 3)
     decision = again(POLICY, history, ProcessEnd(31.0, ExitCode.FENCED))
-    assert decision == StartAgain(91.0, history, after_fencing=True)
+    assert decision == StartAgain(91.0, history)
 
 
 def test_one_that_said_it_was_fenced_is_treated_so_whatever_ended_it() -> None:
-    assert again(POLICY, NEW, ProcessEnd(0.0, -9, fenced=True)).after_fencing
+    assert again(POLICY, NEW, ProcessEnd(0.0, -9, fenced=True)) == StartAgain(60.0, NEW)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,22 @@
 """The folder of the shards' sockets: private, alone, and never left over."""
 
+import errno
 import socket
 import stat
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from strandline.node.supervisor.socket_folder import SocketFolderUnusable, socket_folder, socket_path
+from strandline.clock import ManualClock
+from strandline.disk import DiskFull
+from strandline.node.supervisor import socket_folder as socket_folder_module
+from strandline.node.supervisor.socket_folder import (
+    SocketFolderUnusable,
+    awaited_socket_folder,
+    socket_folder,
+    socket_path,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -79,3 +89,20 @@ def test_a_place_that_is_not_there_is_told_with_a_remedy(base: Path) -> None:
     with pytest.raises(SocketFolderUnusable, match="No such file") as told, socket_folder({}, missing):
         pass
     assert "TMPDIR" in told.value.remedy
+
+
+def test_a_full_disk_is_waited_out(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, real = ManualClock(), socket_folder_module._made
+
+    def made(folder: Path) -> Path:
+        if clock.monotonic() < 3600:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(folder)
+
+    monkeypatch.setattr(socket_folder_module, "_made", made)
+    with pytest.raises(DiskFull, match=f"the disk of {base} is full"), socket_folder({}, base):
+        pass
+    with capture_logs() as logged, awaited_socket_folder({}, clock, base) as folder:
+        assert folder.is_dir()
+    assert len(logged) == 60, "a line a minute"
+    assert f"the disk of {base} is full. Free space on it" in logged[0]["error"]

@@ -4,10 +4,12 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import ExitCode, Fatal
 from strandline.node.settings import Settings
+from strandline.node.shard.kafka_errors import no_such_topic
 from strandline.node.shard.log import LogUnreachable
 from strandline.node.shard.status import Phase
 from strandline.node.supervisor import supervisor as supervisor_module
@@ -26,9 +28,10 @@ class Kafka:
     """How many partitions there are, or why nobody knows."""
 
     def __init__(self) -> None:
-        self.partitions, self.error = 2, None
+        self.partitions, self.error, self.asked = 2, None, 0
 
     def count(self, _settings: Settings) -> int:
+        self.asked += 1
         if self.error is not None:
             raise self.error
         return self.partitions
@@ -136,15 +139,36 @@ def test_while_kafka_is_out_of_reach_it_waits_with_a_front_and_then_starts(made:
     assert made.waits_for == ""
 
 
+def test_a_node_started_before_its_topic_exists_waits_for_it_and_says_so(made: Supervisor, kafka: Kafka) -> None:
+    kafka.error = no_such_topic("metrics")
+    with capture_logs() as lines:
+        made.start()
+        soon(lambda: "there is no topic metrics" in made.waits_for)
+        soon(lambda: kafka.asked > 5)
+        assert not made.has_ended
+        warned = [line for line in lines if "can't be counted" in line["event"]]
+        assert len(warned) == 1, "and once a minute from then on"
+        assert "kafka-topics.sh --create --topic metrics" in warned[0]["error"]
+    kafka.error = None
+    soon(lambda: len(active(made)) == 2)
+    assert made.waits_for == ""
+
+
+def test_a_reload_without_the_topic_goes_by_the_partitions_that_were_known(running: Supervisor, kafka: Kafka) -> None:
+    kafka.error = no_such_topic("metrics")
+    running.reload(Settings(node=NODE))
+    assert active(running) == [0, 1]
+
+
 def test_what_is_wrong_and_found_only_then_ends_it(made: Supervisor, kafka: Kafka) -> None:
     kafka.error = LogUnreachable("no broker answers")
     made.start()
     soon(lambda: made.waits_for != "")
-    kafka.error = Fatal("there is no such topic")
+    kafka.error = Fatal("the password is wrong")
     soon(lambda: made.has_ended)
-    with pytest.raises(Fatal, match="no such topic"):
+    with pytest.raises(Fatal, match="password"):
         made.raise_failure()
-    with pytest.raises(Fatal, match="no such topic"):
+    with pytest.raises(Fatal, match="password"):
         made.stop()
     made._failure = None
 

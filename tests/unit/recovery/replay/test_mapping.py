@@ -1,6 +1,5 @@
 """Records to blocks."""
 
-import numpy as np
 import pytest
 
 from strandline.recovery.replay import mapping
@@ -9,7 +8,7 @@ from strandline.recovery.replay.mapping import Mapper
 from strandline.recovery.replay.replay_input import ReplayInput, SeriesBound
 from strandline.store.jobs import Job
 from support import replays
-from support.replays import LogRecord, key_of, labels, leased_job
+from support.replays import LogRecord, batch_of, key_of, labels, leased_job
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +25,7 @@ def mapped(
     given = ReplayInput.of(jobs, replays.settings(), now=0, bounds=bounds.get("bounds", {}))
     mapper = Mapper(given, most_samples=most_samples)
     for one in records:
-        mapper.take(shard, np.array([one.offset]), np.array([one.time]), [one.value])
+        mapper.take(shard, batch_of([one]))
     return mapper.blocks()
 
 
@@ -44,8 +43,7 @@ def test_a_batch_is_divided_where_a_bucket_ends() -> None:
     jobs = [leased_job(0, 5, bucket=1, wants_keys=False), leased_job(5, 9, bucket=2, wants_keys=False)]
     given = ReplayInput.of(jobs, replays.settings(), now=0, bounds={})
     mapper = Mapper(given)
-    values = [record(offset, "a").value for offset in (3, 4, 5)]
-    mapper.take(0, np.array([3, 4, 5]), np.zeros(3, dtype=np.int64), values)
+    mapper.take(0, batch_of([record(offset, "a") for offset in (3, 4, 5)]))
     assert kinds(mapper.blocks()) == [
         (0, BlockKind.SAMPLES, 3),
         (0, BlockKind.COUNTS, 3),
@@ -65,7 +63,7 @@ def test_a_task_with_too_many_bytes_of_faults_gives_blocks_before_its_end(monkey
     given = ReplayInput.of([leased_job(0, 9)], replays.settings(), now=0, bounds={})
     mapper, made = Mapper(given), []
     for offset in range(5):
-        mapper.take(0, np.array([offset]), np.array([0]), [replays.POISON])
+        mapper.take(0, batch_of([LogRecord(offset, 0, None)]))
         made.append([one.first_offset for one in mapper.made_blocks() if one.kind is BlockKind.FAULTS])
     assert made == [[], [], [0], [], [2]]
     last = mapper.blocks()

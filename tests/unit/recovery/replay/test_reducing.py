@@ -22,7 +22,7 @@ from strandline.store.rows import SegmentsOf
 from strandline.store.segment_codec import runs_checksum
 from strandline.store.series_run import SeriesRun
 from support import replays
-from support.replays import HOUR, DictStore, LogRecord, key_of, labels, leased_job
+from support.replays import HOUR, DictStore, LogRecord, batch_of, key_of, labels, leased_job
 
 pytestmark = pytest.mark.unit
 
@@ -46,7 +46,7 @@ def replayed(
     blocks: list[Block] = []
     for one in some:
         mapper = Mapper(given)
-        mapper.take(0, np.array([one.offset]), np.array([one.time]), [one.value])
+        mapper.take(0, batch_of([one]))
         blocks += mapper.blocks()
     if backwards:
         blocks.reverse()

@@ -51,9 +51,11 @@ def cases(draw: st.DrawFn) -> Case:
     # Transactions leave holes between records.
     steps = draw(st.lists(st.integers(1, 3), min_size=len(contents), max_size=len(contents)))
     offsets = np.cumsum([5, *steps])[1:].tolist()
+    times = draw(st.lists(st.sampled_from([START, START + 1, START + 2, -1]), min_size=len(contents), max_size=12))
+    checked = draw(st.lists(st.booleans(), min_size=len(contents), max_size=12))
     records = [
-        LogRecord(offset, START + number % 3, content)
-        for number, (offset, content) in enumerate(zip(offsets, contents, strict=True))
+        LogRecord(offset, time, content, times_checked)
+        for offset, content, time, times_checked in zip(offsets, contents, times, checked, strict=False)
     ]
     cuts = sorted(draw(st.lists(st.integers(5, 45), min_size=2, max_size=4)))
     jobs = [

@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from strandline.recovery.replay.replay_input import ReplayInput, SeriesBound, waves_of
+from strandline.store.rows import Lifetime
 from support import replays
 from support.replays import HOUR, leased_job
 
@@ -36,11 +37,18 @@ def test_units_are_numbered_throughout_the_wave() -> None:
 
 
 def test_segments_live_from_now_on_and_results_longer_than_their_jobs() -> None:
-    job = leased_job(0, 5, expires=50 * HOUR)
+    job = leased_job(0, 5, bucket=6, life=50 * HOUR)
     told = ReplayInput.of([job], replays.settings(), now=7 * HOUR, bounds={}).jobs[0]
-    assert told.data_expires == 12 * HOUR
-    assert told.results_expire == 51 * HOUR
+    assert told.data_life == Lifetime(5 * HOUR, expires=12 * HOUR)
+    assert told.result_life == Lifetime(51 * HOUR, expires=58 * HOUR)
     assert told.attempt == "plan.1"
+
+
+def test_segments_of_a_worker_whose_clock_is_behind_live_as_long_as_they_should() -> None:
+    """Scenario 38: what a bucket holds lives from the end of the bucket's time on at least."""
+    job = leased_job(0, 5, bucket=1000)
+    told = ReplayInput.of([job], replays.settings(), now=700 * HOUR, bounds={}).jobs[0]
+    assert told.data_life == Lifetime(306 * HOUR, expires=1006 * HOUR)
 
 
 def test_a_wave_travels() -> None:

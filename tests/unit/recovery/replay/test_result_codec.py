@@ -1,8 +1,10 @@
 """What a job leaves, read back; and what becomes of it when bytes are not those that were written."""
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 
+import cramjam
 import numpy as np
 import pytest
 
@@ -41,7 +43,7 @@ from strandline.recovery.replay.result_codec import (
 )
 from strandline.recovery.replay.sections import ResultDamaged, pack_sections, unpack_sections
 from strandline.store.jobs import JobResultOf
-from strandline.store.rows import LateSamples
+from strandline.store.rows import LateSamples, Lifetime
 from support import replays
 from support.replays import HOUR, DictStore, LogRecord, labels, leased_job, source_of
 
@@ -73,13 +75,26 @@ def test_a_result_comes_back_as_it_was() -> None:
     assert decode_result(encode_result(result), named="a job") == result
 
 
+def test_counts_over_many_hours_come_back_and_others_are_as_a_node_of_the_version_before_reads_them() -> None:
+    late = (LateSamples(-4_096, 3, hours=2_048), LateSamples(5, 1))
+    group = StoredGroup(3, 2, 5, 7, -4, 9, bytes(range(16)), 1, late)
+    row = encode_result(JobResult((group,), RecordCounts(), 77))
+    assert decode_result(row, named="a job").groups == (group,)
+    (packed,) = unpack_sections(row.data, named="a job", count=1)
+    assert json.loads(bytes(cramjam.zstd.decompress(packed)))["groups"][0]["late"] == [
+        {"hour": -4_096, "samples": 3, "hours": 2_048},
+        {"hour": 5, "samples": 1},
+    ]
+
+
 def test_the_row_that_says_that_a_job_is_done_is_written_last(store: DictStore) -> None:
     assert store.kinds_in_order[-1] == RESULT
     assert {SUMMARY, KEYS, FAULTS, RESULT} == set(store.kinds_in_order)
 
 
 def test_rows_live_as_long_as_they_should(store: DictStore) -> None:
-    assert set(store.expiry.values()) == {JOB.expires + RESULT_MARGIN_MS, ManualClock().now_ms() + 5 * HOUR}
+    lengths = (JOB.life + RESULT_MARGIN_MS, 5 * HOUR)
+    assert set(store.lives.values()) == {Lifetime.from_present(ManualClock().now_ms(), length) for length in lengths}
 
 
 def test_another_lease_of_a_job_has_no_result(store: DictStore) -> None:

@@ -10,7 +10,7 @@ from strandline.clock import ManualClock
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.ingesting import Ingest, Reading
-from strandline.node.shard.log import Records
+from strandline.node.shard.log import NO_TIME, Records
 from strandline.node.shard.series_numbers import SamplesOnly
 from strandline.node.shard.stages import Stages
 from strandline.node.shard.status import Counters
@@ -35,7 +35,9 @@ RECORD_LIMITS = Limits(record_bytes=100_000, labels=3)
 
 
 def records() -> list[LogRecord]:
-    """Doubles, late and future samples, series without one, labels that are none, and a record that is none."""
+    """Doubles, late and future samples, series without one, labels that are none, and a record that is none. Some
+    records are marked as checked, and some have no time.
+    """
     chance = np.random.default_rng(5)
     made = []
     for offset in range(100, 160):
@@ -47,7 +49,14 @@ def records() -> list[LogRecord]:
             series.append((labels(metric, name), tuple((int(at), float(chance.integers(0, 99))) for at in times)))
         series.append((((("__name__", "bad"), ("", "empty"))), ((time, 1.0),)))
         series.append((tuple((f"l{number}", "x") for number in range(5)), ((time, 1.0),)))
-        made.append(LogRecord(offset + offset // 130, time, tuple(series) if offset % 17 else None))
+        made.append(
+            LogRecord(
+                offset + offset // 130,
+                NO_TIME if offset % 7 == 3 else time,
+                tuple(series) if offset % 17 else None,
+                times_checked=offset % 5 == 0,
+            )
+        )
     return made
 
 
@@ -65,7 +74,8 @@ def by_shard(tmp_path: Path) -> tuple[list[GroupWrite], Counters, list[tuple[int
         for first in range(0, len(some), 7):
             part = some[first : first + 7]
             offsets, times = np.array([one.offset for one in part]), np.array([one.time for one in part])
-            ingest.take(Records(offsets, times, [one.value for one in part], int(offsets[-1]) + 1))
+            checked = np.array([one.times_checked for one in part])
+            ingest.take(Records(offsets, times, checked, [one.value for one in part], int(offsets[-1]) + 1))
         frozen = buffer.freeze()
         groups = [encode_group(frozen.run(group), BUCKET, group, "plan.1", HOUR) for group in range(GROUPS)]
         letters = [(one.offset, one.time, one.value) for one in world.dead_letters.letters]

@@ -9,6 +9,8 @@ import pytest
 
 from strandline.node.http.connection_limits import ConnectionLimits
 from strandline.node.query.answer_memory import AnswerMemory
+from strandline.node.query.asks import Ask
+from strandline.node.query.queries import QueryScope
 from support.fake_queries import FakeQueries
 from support.http_servers import Served, api_served, eventually, in_loop
 
@@ -116,6 +118,41 @@ def test_an_answer_of_many_blocks_comes_whole_and_holds_little_on_its_way(encodi
     assert orjson.loads(in_loop(test()))["data"] == [labels for labels, _ in MANY]
 
 
+def test_an_answer_for_whose_text_there_is_no_room_is_refused_before_it_begins() -> None:
+    """Its columns find room, and a block of text beside them does not."""
+    memory = AnswerMemory(2 << 20)
+    told = refused(PATHS[0], memory, 422, FakeQueries(MANY, size=1 << 20))
+    assert "query.answer_memory" in told["error"]
+    assert memory.used == 0
+
+
+def test_slow_clients_never_take_more_than_the_limit() -> None:
+    """Each answer is 1 MB of columns, and two blocks of text that wait for the client."""
+    memory = AnswerMemory(10 << 20)
+    most = 0
+
+    class Watched(FakeQueries):
+        async def _begin(self, ask: Ask, scope: QueryScope) -> None:
+            nonlocal most
+            most = max(most, memory.used)
+            await super()._begin(ask, scope)
+
+    async def test() -> list[int]:
+        async with api_served(Watched(MANY, size=1 << 20), memory=memory) as serving:
+            clients = [await open_to(serving, PATHS[0]) for _ in range(8)]
+            heads = [await reader.readline() for reader, _ in clients]
+            await eventually(lambda: memory.used > 0)
+            assert max(most, memory.used) <= memory.limit
+            for _, writer in clients:
+                writer.transport.abort()
+            await eventually(lambda: memory.used == 0)
+            return [int(head.split()[1]) for head in heads]
+
+    statuses = in_loop(test())
+    assert sorted(set(statuses)) == [200, 503]
+    assert statuses.count(200) == 3
+
+
 def test_of_a_large_answer_that_nobody_takes_one_block_counts_beside_what_it_is_made_of() -> None:
     memory, columns = AnswerMemory(1 << 30), 1000
 
@@ -147,12 +184,12 @@ def test_a_client_that_takes_nothing_of_a_large_answer_is_cut_off_and_its_memory
 
 
 def test_the_answers_of_slow_clients_fill_memory_and_others_are_told_so() -> None:
-    memory = AnswerMemory(100_000)
+    memory = AnswerMemory(10 << 20)
 
     async def test() -> None:
-        async with api_served(FakeQueries(MANY, size=60_000), memory=memory) as serving:
+        async with api_served(FakeQueries(MANY, size=6 << 20), memory=memory) as serving:
             _, writer = await open_to(serving, PATHS[0])
-            await eventually(lambda: memory.used > 60_000)
+            await eventually(lambda: memory.used > 6 << 20)
             assert (await serving.get("/api/v1/labels")).status == 503
             writer.transport.abort()
             await eventually(lambda: memory.used == 0)

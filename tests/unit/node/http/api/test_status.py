@@ -53,12 +53,15 @@ def test_cardinality_has_prometheus_names() -> None:
     }
 
 
-def test_figures_that_are_upper_bounds_are_called_so() -> None:
+def test_figures_that_are_estimates_are_marked() -> None:
     queries = FakeQueries(SERIES)
     assert "warnings" not in orjson.loads(get("status/tsdb", queries).body)
-    queries.exact_values = False
-    [warning] = orjson.loads(get("status/tsdb", queries).body)["warnings"]
-    assert "upper bounds" in warning
+    queries.estimated_labels = tuple(f"label_{number:02}" for number in range(12))
+    queries.estimated_series = True
+    series, labels = orjson.loads(get("status/tsdb", queries).body)["warnings"]
+    assert "number of series is an estimate" in series
+    assert "label_00, label_01" in labels
+    assert "label_09 and 2 more are estimates" in labels
 
 
 def test_tops_have_as_many_entries_as_are_asked_for() -> None:

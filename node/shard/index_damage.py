@@ -1,0 +1,121 @@
+"""An index bucket that can't be read whole: what becomes of a start that needs it.
+
+Whatever is sound is used. If Kafka still has the bucket's records they are read again, by a rewind to it. If not, a
+person has to accept what is lost; then what is left is stored in its place, so that the next start finds it whole.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from strandline.errors import ExitCode, Fatal
+from strandline.index.bucket_codec import BucketDamaged, Salvaged, StoredBucket, decode_bucket, salvage_bucket
+from strandline.node.shard.manifest_view import ManifestView
+from strandline.node.shard.ownership import attempt_prefix
+from strandline.node.shard.parts import ShardParts
+from strandline.recovery.cutting import Cutting
+from strandline.recovery.offset_policy import Accepted, LogNow
+from strandline.recovery.rewinding import ToBucket, mark_superseded, plan_rewind
+from strandline.store.rows import GroupRow, IndexBucketOf, IndexBucketRows, Lifetime, ManifestWrite, Ownership
+
+_LOG = structlog.get_logger(__name__)
+
+
+class IndexBucketLost(Fatal):
+    """An index bucket is damaged, and neither Kafka nor another bucket has all of its keys."""
+
+    exit_code = ExitCode.DATA_LOST
+
+
+class ReadAgain(Exception):  # noqa: N818 - no failure: the start goes on from an earlier bucket
+    """A start has to begin again from a bucket whose index is damaged."""
+
+    def __init__(self, bucket: int) -> None:
+        super().__init__(f"bucket {bucket} is to be read again")
+        self.bucket = bucket
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRepair:
+    """Decides what to do about damaged index buckets of one shard, and does it."""
+
+    parts: ShardParts
+    ownership: Ownership
+    view: ManifestView
+    accepted: Accepted
+
+    def read(self, row: GroupRow, index: IndexBucketRows, data: Sequence[bytes]) -> StoredBucket:
+        """The bucket that a row names. Raises `ReadAgain` if Kafka has what it takes to write a damaged one again, and
+        `IndexBucketLost` if a person has to decide.
+        """
+        try:
+            return decode_bucket(row.bucket, data, index.rows, index.checksum)
+        except BucketDamaged as error:
+            salvaged = salvage_bucket(row.bucket, data)
+            if row.superseded:
+                # It is about to be written again; what is left of it still names keys and ids.
+                _LOG.warning("a superseded index bucket is damaged", shard=self._shard, error=str(error))
+                return salvaged.bucket
+            if self._is_in_log(row.bucket):
+                raise ReadAgain(row.bucket) from error
+            if not self.accepted.index_loss:
+                raise self._lost(salvaged, error) from error
+            self._store_again(row, salvaged)
+            return salvaged.bucket
+
+    def rewind_to(self, bucket: int) -> None:
+        """Have the shard read again from a bucket on."""
+        options = self.parts.options
+        cutting = Cutting(options.policy.flush_interval, options.grace)
+        plan = plan_rewind(
+            options.shard, self.view.rows(), ToBucket(bucket), self._log(), groups=options.groups, cutting=cutting
+        )
+        _LOG.warning(
+            "an index bucket is damaged; its records are read again",
+            shard=self._shard,
+            bucket=bucket,
+            offset=plan.offset,
+            records=plan.records,
+        )
+        mark_superseded(self.parts.store, self.ownership, plan, self.parts.clock, self.parts.present)
+
+    def _is_in_log(self, bucket: int) -> bool:
+        done = self.view.progress()
+        cut = next((one for one in done.cuts if one.bucket == bucket), None) if done is not None else None
+        return cut is not None and not cut.reset and cut.start >= self._log().start
+
+    def _log(self) -> LogNow:
+        ends = self.parts.log.ends()
+        return LogNow(self.parts.log.topic_id(), ends.start, ends.last_stable)
+
+    def _lost(self, salvaged: Salvaged, error: BucketDamaged) -> IndexBucketLost:
+        lost = salvaged.lost_records
+        keys = "an unknown number of keys" if lost is None else f"the records of {lost} keys"
+        return IndexBucketLost(
+            f"shard {self._shard}: {error.message}, and Kafka no longer has its records. Of this bucket {keys} can't be"
+            " read; those that another bucket or a later sample names are not lost",
+            remedy="Restore the table index_buckets from a backup, or start the shard with --accept-index-loss",
+        )
+
+    def _store_again(self, row: GroupRow, salvaged: Salvaged) -> None:
+        options, present = self.parts.options, self.parts.present.now_ms()
+        attempt = f"{attempt_prefix(self.ownership)}.salvaged-{row.bucket}"
+        # It lives as long as the row says, as counted by the present.
+        lifetime = Lifetime(max(1_000, row.data_expires - present), row.data_expires)
+        where = IndexBucketOf(options.shard, row.bucket, attempt)
+        self.parts.store.write_index_bucket(where, salvaged.encoded.rows, lifetime)
+        index = IndexBucketRows(len(salvaged.encoded.rows), salvaged.encoded.checksum, attempt)
+        write = ManifestWrite(groups=(replace(row, index=index),), present=present)
+        self.parts.store.commit(self.ownership, write)
+        self.view.committed(write)
+        _LOG.warning(
+            "the loss of an index bucket was accepted",
+            shard=self._shard,
+            bucket=row.bucket,
+            lost_records=salvaged.lost_records,
+        )
+
+    @property
+    def _shard(self) -> str:
+        return str(self.parts.options.shard)

@@ -1,0 +1,46 @@
+"""Whether the log still holds the records that were read from it.
+
+A log that was cut short and filled again, as after an unclean leader election, can't be told by its offsets. So a cut
+keeps what identifies the last record below it, and a start compares.
+"""
+
+from collections.abc import Sequence
+
+from strandline.digest import digest
+from strandline.node.shard.log import LogEnds, LogUnreachable, PartitionLog, Records
+from strandline.store.rows import CutRow, RecordMark
+
+_WAIT_S, _WAITS = 5.0, 12
+_63_BITS = (1 << 63) - 1
+
+
+def mark_of_last(records: Records) -> RecordMark:
+    """What identifies the last of some records."""
+    checksum = digest(records.values[-1]) & _63_BITS
+    return RecordMark(int(records.offsets[-1]), int(records.times[-1]), None, checksum)
+
+
+def find_refilled(log: PartitionLog, cuts: Sequence[CutRow], ends: LogEnds) -> int | None:
+    """The offset of a record that is another one than was read, as far as the newest cut that tells of one knows; None
+    if it is the same, or the log no longer has it. Moves the log's position.
+    """
+    marks = [cut.last for cut in cuts if cut.last is not None]
+    if not marks or not ends.start <= marks[-1].offset < ends.last_stable:
+        return None
+    log.seek(marks[-1].offset)
+    for _ in range(_WAITS):
+        records = log.poll(1, _WAIT_S)
+        if len(records):
+            found = mark_of_last(records.part(0, 1))
+            same = (found.offset, found.time, found.checksum) == (
+                marks[-1].offset,
+                marks[-1].time,
+                marks[-1].checksum,
+            )
+            return None if same else marks[-1].offset
+        if records.position > marks[-1].offset:
+            return marks[-1].offset
+    raise LogUnreachable(
+        f"offset {marks[-1].offset} is in the log and could not be read in {_WAITS * _WAIT_S:.0f} s",
+        remedy="Check that the brokers are healthy",
+    )

@@ -1,0 +1,34 @@
+"""The times of a log's records: by Kafka's look-up, and read one by one where that is misled."""
+
+from collections.abc import Iterator
+
+from strandline.arrays import I64s
+from strandline.node.shard.log import LogUnreachable, PartitionLog
+from strandline.node.shard.status import Status
+from strandline.recovery.cut_planning import LogTimes
+
+_RECORDS_AT_ONCE = 10_000
+_WAIT_S, _WAITS = 5.0, 12
+
+
+def log_times(log: PartitionLog, status: Status | None = None) -> LogTimes:
+    """What `planned_cuts` asks of a log. Reading moves the log's position. `status` is kept alive meanwhile."""
+
+    def read(start: int, end: int) -> Iterator[tuple[I64s, I64s]]:
+        log.seek(start)
+        position, waits = start, 0
+        while position < end:
+            records = log.poll(_RECORDS_AT_ONCE, _WAIT_S)
+            waits = waits + 1 if records.position == position else 0
+            if waits == _WAITS:
+                raise LogUnreachable(
+                    f"offset {position} is in the log and could not be read in {_WAITS * _WAIT_S:.0f} s",
+                    remedy="Check that the brokers are healthy",
+                )
+            position = records.position
+            if status is not None:
+                status.turns += 1
+            wanted = records.offsets < end
+            yield records.offsets[wanted], records.times[wanted]
+
+    return LogTimes(log.offset_at, read)

@@ -1,0 +1,129 @@
+"""Which whole buckets lie behind the newest cut, up to the end of the log as it was pinned: pure functions over values.
+
+The owner makes these cuts and commits them before anything is replayed, so that workers, direct reading and the next
+owner agree on them whatever the clocks show later.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from strandline.arrays import I64s
+from strandline.recovery.cutting import NO_TIME, Cutting
+from strandline.recovery.log_ends import LogEnds
+from strandline.store.rows import CutRow
+
+MOST_BUCKETS = 10_000
+"""So many buckets one plan takes: more than a year of hours, and no more than a manifest holds of them anyway."""
+
+OffsetAt = Callable[[int], int | None]
+
+
+class PlannedCut(NamedTuple):
+    """A whole bucket that has no cut row yet: the offsets from `start` up to, not including, `end`."""
+
+    bucket: int
+    start: int
+    end: int
+
+    def row(self, expires: int, lost_to: int | None = None) -> CutRow:
+        """The row to be committed. Up to `lost_to` the log has nothing any more, and a person has accepted that."""
+        lost = min(lost_to, self.end) if lost_to is not None and lost_to > self.start else None
+        return CutRow(self.bucket, self.start, self.end, expires, lost_to=lost)
+
+
+@dataclass(frozen=True, slots=True)
+class LogTimes:
+    """What the log knows of its records' times. `offset_at` is Kafka's look-up: the first offset whose record time is
+    at least this one, None if there is none. `read` gives offsets and times of the records in a range, in batches.
+    """
+
+    offset_at: OffsetAt
+    read: Callable[[int, int], Iterable[tuple[I64s, I64s]]]
+
+
+def planned_cuts(
+    known: CutRow,
+    ends: LogEnds,
+    present: int,
+    times: LogTimes,
+    cutting: Cutting,
+    *,
+    read_to: int | None = None,
+    most: int = MOST_BUCKETS,
+) -> list[PlannedCut]:
+    """The whole buckets behind the newest cut, up to the end of the log.
+
+    `present` was read before `ends` were asked for, and `times` are asked after that. Up to `read_to` records were put
+    into the first bucket already, so that it does not end before that. The plan stops in front of a bucket that is not
+    whole: its deadline has not come, or what closes it lies in an open transaction. A bucket that no record closes ends
+    at the end of the log, once it is overdue.
+
+    Kafka's look-up finds the first record with some time. If a broker's clock was ahead for a while, that is not where
+    the bucket's records end. It shows: the look-up answers with an offset below the bucket's start, or one record would
+    close several buckets. Then the times are read, and a bucket ends behind the last record below its deadline.
+    """
+    cuts: list[PlannedCut] = []
+    bucket, start = known.bucket + 1, known.end
+    least = start if read_to is None else max(start, read_to)
+    closing: OffsetAt = cache(times.offset_at)
+    is_exact = False
+    while len(cuts) < most and present >= cutting.deadline(bucket):
+        found = closing(cutting.deadline(bucket))
+        is_strange = found is not None and (found < least or _closes_several(found, bucket, present, cutting, closing))
+        if is_strange and not is_exact:
+            closing, is_exact = (
+                _exact_times(times, (max(least, ends.start), ends.last_stable), bucket, present, cutting),
+                True,
+            )
+            continue
+        if found is not None and found > ends.last_stable:
+            break
+        if found is None:
+            # No later deadline has a record either.
+            closing = _no_record
+            # Behind an open transaction nothing can be read yet, and what it brings may belong to the bucket.
+            if not cutting.is_overdue(bucket, present) or ends.high > ends.last_stable:
+                break
+            found = ends.high
+        end = max(least, found)
+        cuts.append(PlannedCut(bucket, start, end))
+        bucket, start, least = bucket + 1, end, end
+    return cuts
+
+
+def _no_record(_time: int) -> int | None:
+    return None
+
+
+def _closes_several(found: int, bucket: int, present: int, cutting: Cutting, offset_at: OffsetAt) -> bool:
+    following = cutting.deadline(bucket + 1)
+    return present >= following and offset_at(following) == found
+
+
+def _exact_times(times: LogTimes, where: tuple[int, int], bucket: int, present: int, cutting: Cutting) -> OffsetAt:
+    """A look-up by time over the records in a range, for deadlines from that of `bucket` on, in which a record counts
+    with the least time from it on: the offset behind the last record below the deadline, None if no record follows it.
+    Records without a time do not count.
+    """
+    start, end = where
+    # Those up to the present: of others nobody asks.
+    deadlines = np.arange(cutting.deadline(bucket), present + 1, cutting.flush_interval, dtype=np.int64)
+    # The last offset of a record that is below a deadline and not below the one before.
+    last_below = np.full(len(deadlines) + 1, start - 1, dtype=np.int64)
+    newest = start - 1
+    for offsets, record_times in times.read(start, end):
+        timed = record_times != NO_TIME
+        if timed.any():
+            below = np.searchsorted(deadlines, record_times[timed], side="right")
+            np.maximum.at(last_below, below, offsets[timed])
+            newest = int(offsets[timed][-1])
+    behind = dict(zip(deadlines.tolist(), (np.maximum.accumulate(last_below[:-1]) + 1).tolist(), strict=True))
+
+    def offset_at(deadline: int) -> int | None:
+        return behind[deadline] if behind[deadline] <= newest else None
+
+    return offset_at

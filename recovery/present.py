@@ -1,0 +1,176 @@
+"""The present: the greatest time that at least two independent clocks have reached.
+
+There are three: the node's own, that of a server of the store, and the brokers'. One of them may be wrong by any
+amount: a clock that runs ahead is alone with its time, and one that is behind only delays what waits for the present.
+Nothing that can't be undone (closing a bucket, calling an hour ready, dropping what expired) follows from one alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from strandline.clock import Clock
+
+ASK_STORE_S = 30.0
+"""How often the store is asked for its time. In between its clock is taken to run as fast as the monotonic one."""
+
+SETTLED_AFTER_S = 60.0
+"""What expires counts as expired once the present has passed its date in two looks so far apart."""
+
+DISAGREEMENT_MS = 60_000
+"""Clocks that differ by more than this are reported."""
+
+_LEAP_MS = 60_000
+_LEAP_BELIEVED_AFTER_S = 600.0
+_LOG = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReadings:
+    """What the clocks show at one moment, in milliseconds. `store` is None for a store without a server, and `broker`
+    until a record with a time was read.
+    """
+
+    own: int
+    store: int | None = None
+    broker: int | None = None
+
+    @property
+    def present(self) -> int:
+        """The greatest time that two of the clocks have reached; the own clock's where the store has none."""
+        if self.store is None:
+            return self.own
+        known = [one for one in (self.own, self.store, self.broker) if one is not None]
+        return sorted(known)[-2]
+
+    @property
+    def differences(self) -> dict[str, int]:
+        """By how much each clock is ahead of the present. The brokers' is never behind: their newest record may be
+        old.
+        """
+        present, found = self.present, {"node": self.own - self.present}
+        if self.store is not None:
+            found["store"] = self.store - present
+        if self.broker is not None:
+            found["broker"] = max(0, self.broker - present)
+        return found
+
+    @property
+    def disagreement(self) -> int:
+        """The difference of the clock that is furthest off."""
+        return max(self.differences.values(), key=abs)
+
+
+class SteadyClock:
+    """The own clock without its leaps: after a leap of more than a minute it goes on from where it was, until the leap
+    has lasted for ten minutes.
+
+    A machine that was suspended looks the same, and is late for ten minutes.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset = self._seen = self._current()
+        self._leapt_at: float | None = None
+
+    def now_ms(self) -> int:
+        """The time, in milliseconds since the epoch."""
+        current, now = self._current(), self._clock.monotonic()
+        if abs(current - self._seen) > _LEAP_MS:
+            _LOG.warning("the wall clock has leapt; it is not believed for ten minutes", by_ms=current - self._seen)
+            self._leapt_at = now
+        self._seen = current
+        if self._leapt_at is not None and now - self._leapt_at >= _LEAP_BELIEVED_AFTER_S:
+            self._leapt_at = None
+        # A leap and one back again leave nothing to wait for.
+        if self._leapt_at is None or abs(current - self._offset) <= _LEAP_MS:
+            self._leapt_at, self._offset = None, current
+        return self._offset + self._elapsed_ms()
+
+    def _current(self) -> int:
+        return self._clock.now_ms() - self._elapsed_ms()
+
+    def _elapsed_ms(self) -> int:
+        return int(self._clock.monotonic() * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A clock's time, and what the monotonic clock showed then."""
+
+    time: int
+    at: float
+
+    def at_moment(self, now: float) -> int:
+        return self.time + int((now - self.at) * 1000)
+
+
+class Present:
+    """The present of one process. One thread may ask the store and another report records; any may read the time."""
+
+    def __init__(self, clock: Clock, server_time: Callable[[], int | None]) -> None:
+        """`server_time` asks a server of the store for its time; None from a store without servers. It may wait, and
+        raises what the store raises.
+        """
+        self._clock, self._server_time = clock, server_time
+        self._own = SteadyClock(clock)
+        self._store: _Heard | None = None
+        self._broker: _Heard | None = None
+        self._asked: float | None = None
+        self._first_look: _Heard | None = None
+        self._settled = 0
+        self._complained = False
+
+    def ask_store(self) -> None:
+        """Ask the store for its time, if that was not done lately."""
+        before = self._clock.monotonic()
+        if self._asked is not None and before - self._asked < ASK_STORE_S:
+            return
+        time = self._server_time()
+        after = self._clock.monotonic()
+        self._asked = after
+        # Taken somewhere between the two. The earlier time is the careful choice.
+        self._store = _Heard(time, after) if time is not None else None
+
+    def read_records(self, newest_time: int) -> None:
+        """Records with this newest time were read: the brokers' clock had reached it."""
+        if newest_time > 0:
+            self._broker = _Heard(newest_time, self._clock.monotonic())
+
+    def readings(self) -> ClockReadings:
+        """What the clocks show now."""
+        now, store, broker = self._clock.monotonic(), self._store, self._broker
+        return ClockReadings(
+            self._own.now_ms(),
+            store.at_moment(now) if store is not None else None,
+            broker.at_moment(now) if broker is not None else None,
+        )
+
+    def now_ms(self) -> int:
+        """The present, in milliseconds since the epoch."""
+        readings = self.readings()
+        self._look(readings)
+        return readings.present
+
+    def settled_ms(self) -> int:
+        """The latest time that the present had passed in two looks a minute apart; 0 before the second."""
+        self.now_ms()
+        return self._settled
+
+    def _look(self, readings: ClockReadings) -> None:
+        now, present = self._clock.monotonic(), readings.present
+        first = self._first_look
+        if first is None:
+            self._first_look = _Heard(present, now)
+        elif now - first.at >= SETTLED_AFTER_S:
+            self._settled = min(first.time, present)
+            self._first_look = _Heard(present, now)
+        disagrees = abs(readings.disagreement) > DISAGREEMENT_MS
+        if disagrees and not self._complained:
+            _LOG.warning(
+                "clocks disagree",
+                ahead_ms=readings.differences,
+                remedy="Check time synchronisation of this machine, of Cassandra and of the brokers",
+            )
+        self._complained = disagrees

@@ -1,0 +1,20 @@
+"""A store with servers tells their time; one without has none to tell."""
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.store.protocol import Store
+from strandline.store.sqlite import SqliteStore
+from support.store_contract import PRESENT
+
+pytestmark = pytest.mark.contract
+
+
+def test_a_server_tells_its_own_time_whatever_the_client_takes_for_the_present(store: Store) -> None:
+    time = store.server_time()
+    if isinstance(store, SqliteStore):
+        assert time is None
+        return
+    assert time is not None
+    # The test's own server: far from the present that tests write by, and near to the machine's.
+    assert abs(time - SystemClock().now_ms()) < 600_000 < abs(time - PRESENT)

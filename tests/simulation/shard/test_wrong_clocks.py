@@ -1,0 +1,305 @@
+"""No single clock, however wrong, ends keys, closes buckets early, loses data or keeps a shard from starting.
+
+Each machine has a clock of its own. Scenarios 36 to 40.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strandline.node.shard.options import ReplayMode
+from strandline.recovery.cutting import NO_TIME
+from strandline.recovery.periods import Period
+from strandline.recovery.readiness import StoredDataset, Verdict, newest_ready_hour, readiness
+from support.clock_worlds import ClocksWorld
+from support.rewound_worlds import cutting_of
+from support.shard_world import GRACE, HOUR, MINUTE, START
+
+pytestmark = pytest.mark.simulation
+
+DAY = 24 * HOUR
+FIRST = START // HOUR
+MakeWorld = Callable[..., ClocksWorld]
+
+
+@pytest.fixture
+def make(folder: Path) -> Iterator[MakeWorld]:
+    with ExitStack() as opened:
+
+        def made(name: str = "world", **changes: object) -> ClocksWorld:
+            (folder / name).mkdir()
+            return opened.enter_context(closing(ClocksWorld(folder / name, **changes)))
+
+        yield made
+
+
+@pytest.fixture
+def world(make: MakeWorld) -> ClocksWorld:
+    return make()
+
+
+def cuts_of(world: ClocksWorld) -> list[tuple[int, int, int]]:
+    return sorted((cut.bucket, cut.start, cut.end) for cut in world.manifest().cuts)
+
+
+def newest_ready(world: ClocksWorld) -> int | None:
+    """The newest hour that is ready for one whose own clock is right."""
+    stored = StoredDataset("metrics", cutting_of(world), world.options.groups, [world.manifest()], 0, world.true_ms)
+    return newest_ready_hour(stored)
+
+
+def check_sound(world: ClocksWorld) -> None:
+    """All that was produced is found once, all keys live, and no bucket of the future is closed."""
+    world.check_all_found()
+    assert all(end is None for _, _, end in world.keys().values()), "a key has ended that still gets samples"
+    assert max(cut.bucket for cut in world.manifest().cuts) <= world.true_ms // HOUR - 1
+
+
+def restarted(world: ClocksWorld, mode: ReplayMode = ReplayMode.DIRECT) -> None:
+    world.crash()
+    world.replay_by(mode)
+    world.start()
+    for _ in range(4):
+        world.work()
+        world.pass_time(1_000)
+        world.settle()
+
+
+# Scenario 36: one record of a broker whose clock is ahead.
+
+
+def test_a_record_eight_hours_ahead_closes_nothing_early(world: ClocksWorld) -> None:
+    world.start()
+    world.live_through(60)
+    before = cuts_of(world)
+    world.brokers_ahead = 8 * HOUR
+    world.scrape()
+    world.settle()
+    world.brokers_ahead = 0
+    assert cuts_of(world) == before
+    world.live_through(180)
+    check_sound(world)
+    assert [bucket for bucket, _, _ in cuts_of(world)] == list(range(FIRST - 1, world.true_ms // HOUR))
+    assert newest_ready(world) == world.true_ms // HOUR - 1
+
+
+@pytest.mark.parametrize("mode", [ReplayMode.DIRECT, ReplayMode.SPARK])
+def test_a_record_eight_hours_ahead_closes_nothing_early_in_a_replay_either(
+    world: ClocksWorld, mode: ReplayMode
+) -> None:
+    """The present is past its time by then: the other records say where the buckets end."""
+    world.start()
+    world.live_through(60)
+    world.crash()
+    for minutes in range(0, 600, 10):
+        world.pass_time(10 * MINUTE)
+        world.brokers_ahead = 8 * HOUR if minutes == 30 else 0
+        world.scrape()
+    world.brokers_ahead = 0
+    world.replay_by(mode)
+    world.start()
+    for _ in range(12):
+        world.work()
+        world.pass_time(1_000)
+        world.settle()
+    assert world.is_active()
+    check_sound(world)
+    records = [end - start for bucket, start, end in cuts_of(world) if bucket > FIRST + 1]
+    assert len(records) >= 8
+    assert all(count == 6 for count in records), f"records a bucket: {records}"
+
+
+def test_a_shard_that_falls_behind_is_not_misled_by_a_record_ahead(world: ClocksWorld) -> None:
+    """It has lived through an outage of the brokers, and reads hours of records, one of them from the future."""
+    world.start()
+    world.live_through(60)
+    world.log.reachable = False
+    for minutes in range(0, 360, 10):
+        world.pass_time(10 * MINUTE)
+        world.brokers_ahead = 4 * HOUR if minutes == 30 else 0
+        world.scrape()
+        world.running.step()
+    world.brokers_ahead = 0
+    world.log.reachable = True
+    world.settle()
+    world.live_through(30)
+    check_sound(world)
+    records = [end - start for bucket, start, end in cuts_of(world) if FIRST + 1 < bucket < world.true_ms // HOUR - 1]
+    assert all(count == 6 for count in records), f"records a bucket: {records}"
+
+
+def test_a_broker_that_stays_ahead_for_hours_closes_buckets_when_the_present_has_come(world: ClocksWorld) -> None:
+    world.brokers_ahead = 5 * HOUR
+    world.start()
+    world.live_through(300)
+    check_sound(world)
+    world.brokers_ahead = 0
+    world.live_through(120)
+    check_sound(world)
+    assert [bucket for bucket, _, _ in cuts_of(world)] == list(range(FIRST - 1, world.true_ms // HOUR))
+    restarted(world)
+    check_sound(world)
+
+
+def test_a_first_start_at_a_record_from_the_future_begins_with_the_present(world: ClocksWorld) -> None:
+    world.brokers_ahead = 30 * DAY
+    world.scrape()
+    world.brokers_ahead = 0
+    world.start()
+    world.live_through(120)
+    check_sound(world)
+    assert cuts_of(world)[0][0] == FIRST - 1
+
+
+# Scenario 37: a start with a wrong clock.
+
+
+@pytest.mark.parametrize("ahead", [3 * HOUR, 5 * DAY, 200 * DAY], ids=["hours", "days", "months"])
+@pytest.mark.parametrize("idle", [False, True], ids=["busy", "idle"])
+def test_a_start_with_the_node_s_clock_ahead_changes_nothing(world: ClocksWorld, ahead: int, idle: bool) -> None:
+    world.start()
+    world.live_through(180)
+    before, keys = cuts_of(world), world.keys()
+    world.set_node_ahead(ahead)
+    restarted(world)
+    assert cuts_of(world) == before
+    if not idle:
+        world.live_through(60)
+    assert set(world.keys()) == set(keys)
+    world.crash()
+    world.set_node_ahead(0)
+    world.start()
+    world.live_through(60)
+    check_sound(world)
+    assert [bucket for bucket, _, _ in cuts_of(world)] == list(range(FIRST - 1, world.true_ms // HOUR))
+
+
+@pytest.mark.parametrize("ahead", [3 * HOUR, 200 * DAY], ids=["hours", "months"])
+def test_a_start_while_the_store_s_clock_is_ahead_changes_nothing(world: ClocksWorld, ahead: int) -> None:
+    """What the store's server deletes by its own clock is another matter: here it deletes nothing meanwhile."""
+    world.start()
+    world.live_through(180)
+    before = cuts_of(world)
+    world.set_store_ahead(ahead)
+    restarted(world)
+    assert cuts_of(world) == before
+    world.set_store_ahead(0)
+    restarted(world)
+    world.live_through(60)
+    check_sound(world)
+
+
+# Scenario 38: clocks that are behind while buckets are stored.
+
+
+def test_what_is_stored_while_the_node_s_clock_is_behind_lives_as_long_as_it_should(make: MakeWorld) -> None:
+    wrong, right = make("wrong"), make("right")
+    for one in (wrong, right):
+        one.start()
+        one.live_through(60)
+    wrong.set_node_ahead(-7 * DAY)
+    for one in (wrong, right):
+        one.live_through(120)
+    wrong.crash()
+    wrong.start()
+    for one in (wrong, right):
+        one.live_through(60)
+    lives = [
+        {(row.bucket, row.group): (row.expires, row.data_expires) for row in one.manifest().groups}
+        for one in (wrong, right)
+    ]
+    assert lives[0].keys() == lives[1].keys()
+    for place, (expires, data_expires) in lives[1].items():
+        assert abs(lives[0][place][0] - expires) <= HOUR, place
+        assert abs(lives[0][place][1] - data_expires) <= HOUR, place
+
+
+# Scenario 39: one wrong reading.
+
+
+@pytest.mark.parametrize("ahead", [8 * HOUR, 300 * DAY, -300 * DAY])
+@pytest.mark.parametrize("whose", ["node", "store"])
+def test_one_wrong_reading_while_running_changes_nothing(world: ClocksWorld, ahead: int, whose: str) -> None:
+    world.start()
+    world.live_through(300)
+    rows = len(world.manifest().groups)
+    for _ in range(4):
+        (world.set_node_ahead if whose == "node" else world.set_store_ahead)(ahead)
+        world.running.step()
+        world.running.flusher.step()
+        world.set_node_ahead(0)
+        world.set_store_ahead(0)
+        world.pass_time(MINUTE)
+        world.settle()
+    assert len(world.manifest().groups) >= rows, "a row is gone"
+    world.live_through(60)
+    check_sound(world)
+    restarted(world)
+    check_sound(world)
+
+
+# Scenario 40: a leader whose clock is slow, and records without a time.
+
+
+def test_buckets_close_though_the_brokers_clock_is_slow(world: ClocksWorld) -> None:
+    world.brokers_ahead = -15 * MINUTE
+    world.start()
+    world.live_through(240)
+    check_sound(world)
+    # A bucket is overdue a grace after its deadline, and records come every ten minutes.
+    assert max(bucket for bucket, _, _ in cuts_of(world)) == world.true_ms // HOUR - 1
+    restarted(world)
+    check_sound(world)
+
+
+def test_buckets_close_though_records_have_no_time(world: ClocksWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.start()
+    append = world.log.append
+    monkeypatch.setattr(world.log, "append", lambda value, _time, **options: append(value, NO_TIME, **options))
+    world.live_through(240)
+    check_sound(world)
+    assert max(bucket for bucket, _, _ in cuts_of(world)) == world.true_ms // HOUR - 1
+    restarted(world)
+    check_sound(world)
+
+
+def test_a_busy_log_does_not_keep_an_overdue_bucket_open(world: ClocksWorld) -> None:
+    """Records come faster than they can be read to the end: the bucket ends where the log ended when it was asked."""
+    world.options = replace(world.options, poll_records=1)
+    world.brokers_ahead = -3 * HOUR
+    world.start()
+    world.live_through(30)
+    world.pass_time(40 * MINUTE)
+    for _ in range(200):
+        world.scrape()
+        world.running.step()
+        world.pass_time(1_000)
+    assert cuts_of(world)[-1][0] >= FIRST - 1
+    world.settle()
+    check_sound(world)
+    assert max(bucket for bucket, _, _ in cuts_of(world)) == FIRST
+
+
+def test_no_hour_is_ready_before_it_is_over_though_a_clock_had_its_buckets_cut(world: ClocksWorld) -> None:
+    """As a version before may have left it."""
+    world.start()
+    world.live_through(180)
+    stored = StoredDataset("metrics", cutting_of(world), world.options.groups, [world.manifest()], 0, world.true_ms)
+    early = replace(stored, present=(FIRST + 1) * HOUR - 1)
+    assert readiness(early, Period(FIRST)).verdict is Verdict.NOT_READY
+    assert readiness(stored, Period(FIRST)).verdict is Verdict.READY
+
+
+def test_clocks_that_disagree_are_seen(world: ClocksWorld) -> None:
+    world.start()
+    world.live_through(10)
+    present = world.running.parts.present
+    assert abs(present.readings().disagreement) < GRACE
+    world.set_node_ahead(-2 * HOUR)
+    world.pass_time(11 * MINUTE)
+    present.now_ms()
+    world.pass_time(11 * MINUTE)
+    assert present.readings().differences["node"] == pytest.approx(-2 * HOUR, abs=MINUTE)

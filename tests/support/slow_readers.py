@@ -1,0 +1,75 @@
+"""Clients that ask for a long answer and take it in sips."""
+
+import socket
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+SIP = 1 << 10
+# Above http.min_rate for each client, so that only the time of the query ends it.
+_PAUSE_S = 0.1
+
+
+@dataclass
+class SlowReader:
+    """One of them: what it has got so far, and whether the server has ended the connection."""
+
+    connection: socket.socket
+    received: bytearray = field(default_factory=bytearray)
+    is_ended: bool = False
+
+    @property
+    def status(self) -> int | None:
+        """None before the answer has begun."""
+        return int(self.received.split(b" ", 2)[1]) if self.received.count(b" ") > 1 else None
+
+    def sip(self) -> None:
+        try:
+            data = self.connection.recv(SIP, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        self.received += data
+        self.is_ended |= not data
+
+
+class SlowReaders:
+    """So many clients of one path, for as long as it is entered. One thread drinks for all of them."""
+
+    def __init__(self, address: str, target: str, count: int) -> None:
+        host, _, port = address.rpartition(":")
+        self._place, self._target, self._count = (host, int(port)), target, count
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._drink, daemon=True)
+        self.clients: list[SlowReader] = []
+
+    def __enter__(self) -> "SlowReaders":
+        for _ in range(self._count):
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(self._place)
+            head = f"GET {self._target} HTTP/1.1\r\nHost: {self._place[0]}\r\nConnection: close\r\n\r\n"
+            connection.sendall(head.encode())
+            self.clients.append(SlowReader(connection))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+        self._thread.join()
+        for client in self.clients:
+            with suppress(OSError):
+                client.connection.close()
+
+    def all_have_an_answer(self) -> bool:
+        return all(client.status is not None for client in self.clients)
+
+    def having(self, status: int) -> list[SlowReader]:
+        return [client for client in self.clients if client.status == status]
+
+    def _drink(self) -> None:
+        while not self._left.wait(_PAUSE_S):
+            for client in self.clients:
+                if not client.is_ended:
+                    client.sip()

@@ -1,0 +1,124 @@
+"""Clients that hold a real gateway's connections and room, and a well-behaved sender beside them."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from urllib.parse import urlsplit
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.node.bench.gateway_process import GatewayProcess
+from strandline.node.settings.writing import write_settings
+from strandline.node.stack import Stack
+from support.gateway_requests import Reply, ask, write
+from support.gateway_topics import TopicOfAGateway
+from support.gateways import HEADERS, body_of, up
+from support.real_kafka import TIMEOUT, eventually
+
+pytestmark = pytest.mark.system
+
+TOKEN = "a-token-of-a-well-behaved-sender"
+SLOW, ANNOUNCED = 16, 16 << 20
+ROOM, CONNECTIONS = 1 << 20, 20
+"""Far less than what the slow clients announce, and far fewer than there are idle ones."""
+
+
+@pytest.fixture(scope="module")
+def gateway(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """One with little room, few connections and little patience."""
+    folder = tmp_path_factory.mktemp("gateway")
+    token = folder / "token"
+    token.write_text(f"{TOKEN}\n")
+    token.chmod(0o600)
+    settings = {
+        "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
+        "dataset": {"name": TopicOfAGateway(stack.kafka_bootstrap).name, "kafka_retention": "7d"},
+        "http": {
+            "gateway_address": "127.0.0.1:0",
+            "write_token_file": str(token),
+            "connections": CONNECTIONS,
+            "request_timeout": "3s",
+        },
+        # Who finds no room is put off after a second: before the slow clients are cut off.
+        "gateway": {"max_in_flight": "1m", "timeout": "4s"},
+    }
+    process = GatewayProcess(write_settings(folder / "settings.toml", settings), folder, SystemClock())
+    try:
+        process.listening()
+        yield process
+    finally:
+        process.kill()
+
+
+@contextmanager
+def connections(gateway: GatewayProcess, count: int) -> Iterator[list[socket.socket]]:
+    where = urlsplit(gateway.listening())
+    with ExitStack() as opened:
+        address = (where.hostname, where.port)
+        yield [opened.enter_context(socket.create_connection(address, TIMEOUT)) for _ in range(count)]
+
+
+def announce(client: socket.socket, first: bytes) -> None:
+    """Begin a large request, as one that may be made."""
+    fields = {**HEADERS, "Host": "gateway", "Authorization": f"Bearer {TOKEN}", "Content-Length": str(ANNOUNCED)}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    client.sendall(f"POST /api/v1/write HTTP/1.1\r\n{head}\r\n".encode() + first)
+
+
+def send_well(gateway: GatewayProcess, number: int) -> Reply:
+    return write(gateway.listening(), body_of(up(number)), Authorization=f"Bearer {TOKEN}")
+
+
+def rest_of(client: socket.socket) -> bytes:
+    """What is answered until the connection ends."""
+    answer = b""
+    with suppress(ConnectionError):
+        while more := client.recv(1 << 16):
+            answer += more
+    return answer
+
+
+def arriving(gateway: GatewayProcess, least: int) -> None:
+    gateway.wait_for("bytes of slow clients are there", lambda one: one["figures"]["arriving_bytes"] >= least)
+
+
+def test_clients_that_announce_much_and_send_a_byte_now_and_then_do_not_stop_a_well_behaved_one(
+    gateway: GatewayProcess,
+) -> None:
+    with connections(gateway, SLOW) as slow:
+        for client in slow:
+            announce(client, b"\x00")
+        arriving(gateway, SLOW)
+        for number in range(20):
+            assert send_well(gateway, number).status == 204
+            with suppress(ConnectionError):
+                slow[number % SLOW].sendall(b"\x00")
+        # They are cut off, and answered that they may try again, unless they had just sent something.
+        assert {rest_of(client)[:13] for client in slow} <= {b"HTTP/1.1 503 ", b""}
+    gateway.wait_for("nothing of them is left", lambda one: one["figures"]["in_flight_bytes"] == 0)
+
+
+def test_clients_that_fill_the_room_and_then_stop_are_named_as_the_cause_until_they_are_cut_off(
+    gateway: GatewayProcess,
+) -> None:
+    with connections(gateway, SLOW) as slow:
+        for client in slow:
+            announce(client, bytes(ROOM // SLOW - (2 << 10)))
+        arriving(gateway, ROOM - SLOW * (4 << 10))
+        large = body_of(*(up(number) for number in range(20_000)))
+        replies = [write(gateway.listening(), large, Authorization=f"Bearer {TOKEN}")]
+        eventually(lambda: replies.append(send_well(gateway, 1)) or replies[-1].status == 204)
+    put_off = replies[:-1]
+    assert put_off
+    assert all("requests that are still arriving hold" in reply.text for reply in put_off)
+    assert all(reply.status == 503 and "Kafka is not the cause" in reply.text for reply in put_off)
+
+
+def test_idle_clients_without_a_token_do_not_shut_out_health_checks_and_later_nobody(gateway: GatewayProcess) -> None:
+    url = gateway.listening()
+    with connections(gateway, 300):
+        for _ in range(5):
+            assert ask(f"{url}/-/healthy").status == 200
+            assert ask(f"{url}/-/ready").status == 200
+        eventually(lambda: send_well(gateway, 1).status == 204)

@@ -1,0 +1,210 @@
+"""Heavy queries, slow clients and a store that hangs, against a node of real processes: the front keeps to its memory,
+and the shards go on with their work.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.node.stack import Stack
+from strandline.node.stack.ports import LOOPBACK
+from strandline.store.cassandra.store import open_cassandra_store
+from strandline.store.protocol import Store
+from strandline.store.rows import ShardId
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+from support.cassandra_store import connection_to
+from support.service import Service, eventually, service
+from support.slow_readers import SlowReaders
+from support.stalling_proxy import StallingProxy
+
+pytestmark = pytest.mark.system
+
+CLOCK = SystemClock()
+SHARDS = "/api/v1/strandline/shards"
+MEMORY_MB = 128
+SERIES, SERIES_A_REQUEST = 4000, 1000
+PADDING = "x" * 200
+
+
+@dataclass
+class Loaded:
+    """A service with series in its node, and the proxy before its store."""
+
+    running: Service
+    cassandra: StallingProxy
+    store: Store
+    shards: list[ShardId]
+    written_at: int
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric over its samples with these labels."""
+        text = self.running.node.ask("/metrics")[1].decode()
+        found = re.findall(rf"^{name}(\{{[^}}]*\}})? (\S+)$", text, re.MULTILINE)
+        wanted = [f'{label}="{value}"' for label, value in labels.items()]
+        return sum(float(value) for given, value in found if all(one in given for one in wanted))
+
+    def front_bytes(self) -> int:
+        (front,) = [one for one in self.running.node.data(SHARDS)["processes"] if one["name"] == "front"]
+        return int(front["memory_bytes"])
+
+    def seen_at(self) -> list[int]:
+        """When the owner of each shard last wrote its heartbeat."""
+        return [state.seen_at or 0 for state in map(self.store.state, self.shards) if state is not None]
+
+    def points(self, step: str = "1s") -> str:
+        """A query of all series: each has one sample, which counts for 300 steps of a second."""
+        start = self.written_at // 1000
+        return f"/api/v1/query_range?query=heavy&start={start}&end={start + 299}&step={step}"
+
+
+@pytest.fixture(scope="module")
+def loaded(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loaded]:
+    folder: Path = tmp_path_factory.mktemp("load")
+    with ExitStack() as opened:
+        cassandra = opened.enter_context(closing(StallingProxy(stack.cassandra_port)))
+        running = opened.enter_context(
+            service(
+                stack,
+                folder,
+                dataset={"flush_interval": "5s"},
+                cassandra={"port": cassandra.port},
+                query={"answer_memory": f"{MEMORY_MB}m"},
+                replay={"mode": "direct"},
+            )
+        )
+        store = opened.enter_context(closing(open_cassandra_store(connection_to(stack, "service"), CLOCK)))
+        name = running.node.data(SHARDS)["dataset"]
+        made = Loaded(running, cassandra, store, [ShardId(name, number) for number in range(2)], CLOCK.now_ms())
+        write(running, "heavy", SERIES, made.written_at)
+        eventually(lambda: count(running, "heavy") == SERIES, "all series are found")
+        yield made
+
+
+def write(running: Service, name: str, series: int, time: int) -> None:
+    """A sample of each series."""
+    for first in range(0, series, SERIES_A_REQUEST):
+        numbers = range(first, min(series, first + SERIES_A_REQUEST))
+        labels = ([("__name__", name), ("n", f"{number:06}"), ("padding", PADDING)] for number in numbers)
+        body = compress(encode_request([Series(one, [(time, 1.0)]) for one in labels]))
+        running.gateway.post("/api/v1/write", body)
+
+
+def count(running: Service, name: str) -> int:
+    return int(running.node.data("/api/v1/strandline/cardinality", match=name)["series"])
+
+
+def error_of(received: bytes) -> str:
+    return str(json.loads(received.partition(b"\r\n\r\n")[2])["error"])
+
+
+# Eight ask for some 20 MB of points each, which is 60 MB of JSON; 130 for lists of a megabyte.
+@pytest.mark.parametrize(("clients", "kind"), [(8, "points"), (130, "series")])
+def test_slow_readers_of_long_answers_take_no_more_memory_than_they_may_and_give_it_back(
+    loaded: Loaded, clients: int, kind: str
+) -> None:
+    node = loaded.running.node
+    target = loaded.points() if kind == "points" else "/api/v1/series?match[]=heavy"
+    before = loaded.front_bytes()
+    with SlowReaders(node.address, target, clients) as readers:
+        eventually(readers.all_have_an_answer, "each client is answered or refused")
+        accepted, refused = readers.having(200), readers.having(503)
+        assert len(accepted) + len(refused) == clients
+        assert accepted
+        assert refused
+        eventually(lambda: all(b'"error"' in one.received for one in refused), "refusals are whole")
+        assert all("query.answer_memory" in error_of(one.received) for one in refused)
+        assert 0 < loaded.metric("strandline_answer_memory_bytes") <= MEMORY_MB << 20
+        assert loaded.front_bytes() < before + (MEMORY_MB + 100 << 20)
+        # Others are served meanwhile.
+        assert node.data("/api/v1/labels") == ["__name__", "n", "padding"]
+        assert len(node.data("/api/v1/query", query='heavy{n="000001"}', time=loaded.written_at / 1000)["result"]) == 1
+        assert node.is_ready()
+    eventually(lambda: loaded.metric("strandline_answer_memory_bytes") == 0, "nothing is held for clients that left")
+    eventually(lambda: loaded.front_bytes() < before + (48 << 20), "the front gives the memory back")
+
+
+class Repeated:
+    """Does something again and again in threads of its own, until it is left, and keeps what went wrong."""
+
+    def __init__(self, work: Callable[[], object], threads: int = 1) -> None:
+        self.done, self.failures = 0, list[str]()
+        self._work, self._leave = work, threading.Event()
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(threads)]
+
+    def __enter__(self) -> "Repeated":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def _run(self) -> None:
+        while not self._leave.is_set():
+            try:
+                self._work()
+                self.done += 1
+            except Exception as error:  # noqa: BLE001 - the test looks at it
+                self.failures.append(repr(error)[:300])
+
+
+def test_heavy_queries_and_slow_clients_delay_no_heartbeat_no_cut_and_no_flush_of_a_shard(loaded: Loaded) -> None:
+    """Heartbeats are due every ten seconds, and cuts every five."""
+    running, node = loaded.running, loaded.running.node
+
+    def all_samples() -> None:
+        status, body = node.ask("/api/v1/query", query='{n=~".+"}[1h]', time=CLOCK.now_ms() // 1000, limit=1)
+        assert status == 200, body[:300]
+
+    def costly_expressions() -> None:
+        # Each is tried on all values, and few series are sent: it is the shards that are busy.
+        status, body = node.ask("/api/v1/series", match=[f'{{n=~".*(0|1)*{n}[0-9]*x"}}' for n in range(25)])
+        assert status == 200, body[:300]
+
+    def figures() -> Mapping[str, float]:
+        return {name: loaded.metric(f"strandline_{name}_total") for name in ("cuts", "stored_samples")}
+
+    with ExitStack() as load:
+        ingested = load.enter_context(Repeated(lambda: write(running, "live", 500, CLOCK.now_ms())))
+        queried = load.enter_context(Repeated(all_samples, threads=2))
+        searched = load.enter_context(Repeated(costly_expressions, threads=5))
+        slow = load.enter_context(SlowReaders(node.address, loaded.points(), 3))
+        eventually(
+            lambda: queried.done and searched.done and slow.having(200) and ingested.done > 0, "the load is there"
+        )
+        seen, before = loaded.seen_at(), figures()
+        eventually(
+            lambda: (
+                all(now > then for now, then in zip(loaded.seen_at(), seen, strict=True))
+                and figures()["cuts"] >= before["cuts"] + 4
+                and figures()["stored_samples"] > before["stored_samples"]
+            ),
+            "both shards wrote heartbeats, cut two buckets each, and stored",
+            timeout=30,
+        )
+    assert not queried.failures + searched.failures
+    assert not ingested.failures
+
+
+def test_a_query_that_waits_for_a_store_that_hangs_names_the_store(loaded: Loaded) -> None:
+    node, query = loaded.running.node, {"query": "heavy", "time": loaded.written_at / 1000}
+    eventually(lambda: loaded.metric("strandline_stored_samples_total") >= SERIES, "the samples are stored")
+    name = f"Cassandra at {LOOPBACK}:{loaded.cassandra.port}"
+    assert [shard["store"] for shard in node.data(SHARDS)["shards"]] == [name, name]
+    with loaded.cassandra.stalled():
+        status, body = node.ask("/api/v1/query", **query, timeout="2s")
+        assert (status, json.loads(body)["errorType"]) == (503, "unavailable")
+        assert f"its store ({name}) has not answered for" in json.loads(body)["error"]
+        assert loaded.metric("strandline_store_unanswered_seconds") >= 1
+    eventually(lambda: node.ask("/api/v1/query", **query)[0] == 200, "queries are answered again")
+    eventually(lambda: loaded.metric("strandline_store_unanswered_seconds") < 1, "the store answers again")

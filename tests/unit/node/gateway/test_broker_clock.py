@@ -1,0 +1,165 @@
+"""The gateway's clock beside the brokers', and what is answered while they disagree."""
+
+import pytest
+
+from strandline.clock import ManualClock, SystemClock
+from strandline.index.sample_limits import SampleLimits
+from strandline.node.gateway.broker_clock import TOLERANCE_MS, BrokerClock, Comparison, described, difference_ms
+from strandline.node.gateway.figures import Outcome
+from strandline.node.gateway.options import GatewayOptions
+from strandline.wire.encoding import Series
+from support.gateways import GatewayOfATest, body_of, serving, up
+from support.http_servers import in_loop
+
+pytestmark = pytest.mark.unit
+
+MINUTE = 60_000
+NOW = 1_790_000_000_000
+LIMITED = GatewayOptions(sample_limits=SampleLimits(behind=30 * MINUTE, ahead=10 * MINUTE))
+
+
+@pytest.mark.parametrize(
+    ("at_broker", "difference"),
+    [(NOW, 0), (NOW + 500_000, 0), (NOW + 250_000, 0), (NOW - 1, -1), (NOW + 500_001, 1), (0, -NOW)],
+)
+def test_a_broker_agrees_as_long_as_its_time_lies_between_sending_and_acknowledgement(
+    at_broker: int, difference: int
+) -> None:
+    """Which takes minutes here: a delayed delivery is no wrong clock."""
+    assert difference_ms(NOW, at_broker, NOW + 500_000) == difference
+
+
+def test_clocks_disagree_past_the_tolerance_and_agree_again_with_the_next_comparison() -> None:
+    clock = ManualClock(NOW)
+    compared = BrokerClock(clock)
+    assert compared.newest is None
+    for difference in (TOLERANCE_MS, -TOLERANCE_MS):
+        compared.acknowledged(NOW, NOW + difference)
+        assert compared.newest == Comparison(difference, 0.0)
+        assert not compared.newest.disagrees
+    for difference in (TOLERANCE_MS + 1, -TOLERANCE_MS - 1):
+        compared.acknowledged(NOW, NOW + difference)
+        assert compared.newest.disagrees
+    compared.acknowledged(NOW, NOW)
+    assert not compared.newest.disagrees
+
+
+def test_a_comparison_is_fresh_for_a_minute() -> None:
+    clock = ManualClock(NOW)
+    compared = BrokerClock(clock)
+    assert not compared.is_fresh
+    compared.acknowledged(NOW, None)
+    clock.sleep(59)
+    assert compared.is_fresh
+    clock.sleep(1)
+    assert not compared.is_fresh
+
+
+def test_a_clock_that_was_set_back_meanwhile_compares_nothing() -> None:
+    compared = BrokerClock(ManualClock(NOW))
+    compared.acknowledged(NOW + 3_600_000, NOW)
+    assert compared.newest is None
+
+
+def test_a_topic_with_producers_times_leaves_nothing_to_compare() -> None:
+    compared = BrokerClock(ManualClock(NOW))
+    compared.acknowledged(NOW, None)
+    assert compared.newest == Comparison(None, 0.0)
+    assert not compared.newest.disagrees
+
+
+def test_it_is_described_which_clock_is_ahead() -> None:
+    assert described(Comparison(900_500, 0.0)) == "the gateway's clock is 900 s behind Kafka's"
+    assert described(Comparison(-61_000, 0.0)) == "the gateway's clock is 61 s ahead of Kafka's"
+
+
+class WrongClock(SystemClock):
+    """By so many milliseconds."""
+
+    def __init__(self, wrong_by: int) -> None:
+        self.wrong_by = wrong_by
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.wrong_by
+
+
+def outcomes(gateway: GatewayOfATest) -> dict[Outcome, int]:
+    return {outcome: count for outcome, count in gateway.gateway.figures().requests.items() if count}
+
+
+@pytest.mark.parametrize(("wrong_by", "words"), [(-15 * MINUTE, "behind"), (3 * 60 * MINUTE, "ahead of")])
+def test_samples_that_are_out_of_time_by_a_wrong_clock_are_put_off_and_taken_once_it_is_right(
+    wrong_by: int, words: str
+) -> None:
+    async def test() -> None:
+        clock = WrongClock(wrong_by)
+        async with serving(LIMITED, clock=clock) as gateway:
+            body = body_of(up(1, time=SystemClock().now_ms()))
+            # The very first request: nothing was compared before.
+            answer = await gateway.write(body)
+            assert answer.status == 503
+            assert words in answer.text
+            assert "time synchronisation" in answer.text
+            assert int(answer.headers["Retry-After"]) > 0
+            assert gateway.written() == []
+            figures = gateway.gateway.figures()
+            assert figures.dropped_series == {}, "nothing is lost"
+            assert abs(figures.clock_difference_ms + wrong_by) < 10_000
+            clock.wrong_by = 0
+            assert (await gateway.write(body)).status == 204
+            assert len(gateway.written()) == 1
+            assert gateway.gateway.figures().clock_difference_ms == 0
+            assert outcomes(gateway) == {Outcome.CLOCKS_DISAGREE: 1, Outcome.WRITTEN: 1}
+
+    in_loop(test())
+
+
+def test_a_request_that_is_out_of_time_by_a_right_clock_is_refused_once_the_clocks_were_compared() -> None:
+    async def test() -> None:
+        async with serving(LIMITED) as gateway:
+            old = body_of(up(1, time=SystemClock().now_ms() - 60 * MINUTE))
+            for _ in range(3):
+                assert (await gateway.write(old)).status == 400
+            assert gateway.written() == []
+            records = [value for values in gateway.producer.log.values() for value in values]
+            assert records == [b"\x00"], "one empty record, for the time that Kafka gives it"
+            figures = gateway.gateway.figures()
+            assert figures.dropped_series == {"too-old": 3}
+            assert (figures.records, figures.in_flight_bytes) == (0, 0)
+
+    in_loop(test())
+
+
+def test_what_is_in_time_by_a_wrong_clock_is_written_and_the_whole_request_put_off() -> None:
+    async def test() -> None:
+        async with serving(LIMITED, clock=WrongClock(-15 * MINUTE)) as gateway:
+            now = SystemClock().now_ms()
+            answer = await gateway.write(body_of(up(1, time=now), up(2, time=now - 10 * MINUTE)))
+            assert answer.status == 503
+            assert "the other 1 are written" in answer.text
+            assert len(gateway.written()) == 1
+
+    in_loop(test())
+
+
+def test_series_that_can_never_be_taken_are_refused_whatever_the_clocks_say() -> None:
+    async def test() -> None:
+        async with serving(LIMITED, clock=WrongClock(-15 * MINUTE)) as gateway:
+            timely = SystemClock().now_ms() - 10 * MINUTE
+            answer = await gateway.write(body_of(up(1, time=timely), Series([("", "x")], [(timely, 1.0)])))
+            assert answer.status == 400
+            assert outcomes(gateway) == {Outcome.PARTLY_WRITTEN: 1}
+
+    in_loop(test())
+
+
+def test_it_is_kafka_that_is_unavailable_if_the_clocks_can_not_be_compared() -> None:
+    async def test() -> None:
+        async with serving(GatewayOptions(sample_limits=LIMITED.sample_limits, timeout_s=0.2)) as gateway:
+            gateway.producer.holding = True
+            answer = await gateway.write(body_of(up(1, time=1)))
+            assert answer.status == 503
+            assert outcomes(gateway) == {Outcome.KAFKA_UNAVAILABLE: 1}
+            gateway.producer.held[0].deliver()
+
+    in_loop(test())

@@ -1,0 +1,40 @@
+"""From records to the buffer, however large they are."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from strandline.node.shard import ingesting
+from strandline.wire.decode import Decoder, Unpacked
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.snappy import compress
+from support.shard_world import START, World
+
+pytestmark = pytest.mark.unit
+
+
+def test_records_of_one_poll_are_unpacked_within_a_bound_of_bytes_and_all_are_taken(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpacked: list[tuple[int, int]] = []
+    unpack = Decoder.unpack
+
+    def noted(decoder: Decoder, bodies: Sequence[bytes]) -> Unpacked:
+        made = unpack(decoder, bodies)
+        unpacked.append((len(bodies), len(made.data)))
+        return made
+
+    monkeypatch.setattr(Decoder, "unpack", noted)
+    large = encode_request([Series([("__name__", "m"), ("text", "x" * 4_000)], [(START, 1.0)])])
+    small = encode_request([Series([("__name__", "m"), ("text", "x")], [(START, 2.0)])])
+    monkeypatch.setattr(ingesting, "MOST_UNPACKED", len(large) + len(small))
+    world.start()
+    for body in (large, small, small, large, large, b"no remote write", small):
+        world.log.append(compress(body), START)
+    world.log.append(b"nothing that can be decoded", START)
+    world.read_all()
+    assert all(size <= ingesting.MOST_UNPACKED for _, size in unpacked)
+    assert sum(count for count, _ in unpacked) == 8
+    counters = world.status.counters
+    assert (counters.records, counters.samples, counters.dead_letters) == (8, 6, 2)
+    assert [letter.offset for letter in world.dead_letters.letters] == [5, 7]

@@ -1,0 +1,50 @@
+"""Disks that are full, and those that have room again."""
+
+import errno
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from strandline import disk
+from strandline.disk import ROOM_TO_START, DiskFull, full_disk_named, lacks_room
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_an_error_that_names_the_path_and_passes(number: int) -> None:
+    with (
+        pytest.raises(DiskFull, match=r"the disk of /data is full\. Free space") as full,
+        full_disk_named(Path("/data")),
+    ):
+        raise OSError(number, os.strerror(number))
+    assert full.value.passing
+    assert full.value.details() == {"full_disk": "/data"}
+
+
+def test_other_errors_stay_what_they_are() -> None:
+    with pytest.raises(PermissionError), full_disk_named(Path("/data")):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "files", "free_files", "full"),
+    [
+        (ROOM_TO_START - 4096, 100, 50, True),
+        (ROOM_TO_START, 100, 50, False),
+        (ROOM_TO_START, 100, 0, True),
+        (ROOM_TO_START, 0, 0, False),
+    ],
+)
+def test_a_disk_lacks_room_without_bytes_or_files(
+    monkeypatch: pytest.MonkeyPatch, free_bytes: int, files: int, free_files: int, full: bool
+) -> None:
+    found = SimpleNamespace(f_bavail=free_bytes // 4096, f_frsize=4096, f_files=files, f_favail=free_files)
+    monkeypatch.setattr(disk.os, "statvfs", lambda _: found)
+    assert lacks_room(Path("/data")) is full
+
+
+def test_a_folder_that_does_not_exist_lies_on_the_disk_of_the_nearest_one_above(tmp_path: Path) -> None:
+    assert lacks_room(tmp_path / "not" / "there") is lacks_room(tmp_path)

@@ -1,0 +1,78 @@
+"""Late samples are counted by hour, and past 64 hours in ranges that do not depend on how the counting was divided."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.store.late_samples import HOUR, MOST_COUNTS, late_samples, merged_late
+from strandline.store.rows import LateSamples
+
+pytestmark = pytest.mark.unit
+
+BUCKET = 500_000
+TEN_YEARS = 10 * 8_766
+
+hours = st.one_of(
+    st.integers(BUCKET - 100, BUCKET + 3), st.integers(BUCKET - TEN_YEARS, BUCKET), st.integers(-(2**41), 2**41)
+)
+
+
+def late(times: list[int]) -> tuple[LateSamples, ...]:
+    return late_samples(np.array(times, dtype=np.int64), BUCKET, HOUR)
+
+
+def by_hours(some: list[int]) -> tuple[LateSamples, ...]:
+    return late([hour * HOUR + 5 for hour in some])
+
+
+def test_up_to_64_hours_are_told_apart() -> None:
+    some = list(range(BUCKET - 640, BUCKET, 10))
+    assert len(some) == MOST_COUNTS
+    assert by_hours(some) == tuple(LateSamples(hour, 1) for hour in some)
+
+
+def test_past_64_hours_the_newest_32_are_told_apart_and_the_others_counted_in_ranges() -> None:
+    some = list(range(BUCKET - 65, BUCKET))
+    found = by_hours(some)
+    assert found[-32:] == tuple(LateSamples(hour, 1) for hour in some[-32:])
+    assert all(one.hours == 2 and one.hour % 2 == 0 for one in found[:-32])
+    assert sum(one.samples for one in found) == 65
+
+
+def test_ten_years_of_hours_are_64_counts() -> None:
+    found = by_hours(list(range(BUCKET - TEN_YEARS, BUCKET)))
+    assert len(found) <= MOST_COUNTS
+    assert sum(one.samples for one in found) == TEN_YEARS
+    assert found[0].hours == 4_096
+
+
+@given(st.lists(hours, max_size=300))
+def test_counts_are_few_cover_every_late_hour_and_lose_no_sample(some: list[int]) -> None:
+    found, were_late = by_hours(some), [hour for hour in some if hour < BUCKET]
+    assert len(found) <= MOST_COUNTS
+    assert sum(one.samples for one in found) == len(were_late)
+    for hour in were_late:
+        assert any(one.hour <= hour < one.hour + one.hours for one in found)
+    assert list(found) == sorted(found, key=lambda one: one.hour)
+    for one in found:
+        count = sum(one.hour <= hour < one.hour + one.hours for hour in were_late)
+        assert one.samples <= count if one.hours > 1 else one.samples == count
+
+
+@given(st.lists(st.lists(hours, max_size=150), max_size=6), st.randoms(use_true_random=False))
+def test_parts_that_were_counted_apart_come_to_the_same_as_all_at_once(parts: list[list[int]], chance: object) -> None:
+    whole = by_hours([hour for part in parts for hour in part])
+    counted = [by_hours(part) for part in parts]
+    assert merged_late(one for part in counted for one in part) == whole
+    chance.shuffle(counted)  # type: ignore[attr-defined]
+    folded: tuple[LateSamples, ...] = ()
+    for part in counted:
+        folded = merged_late((*folded, *part))
+    assert folded == whole
+
+
+def test_what_was_merged_stays_as_it_is() -> None:
+    found = by_hours(list(range(BUCKET - TEN_YEARS, BUCKET, 7)))
+    assert merged_late(found) == found
+    assert merged_late(()) == ()

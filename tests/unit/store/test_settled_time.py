@@ -1,0 +1,55 @@
+"""A wall clock is believed once all of its readings had passed a time for a minute."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.store.settled_time import APART_S, SettledTime
+
+pytestmark = pytest.mark.unit
+
+NOW = 1_700_000_000_000
+YEAR = 365 * 86_400_000
+
+
+def test_nothing_is_settled_before_two_looks_a_minute_apart() -> None:
+    time = SettledTime()
+    assert time.look(NOW, 0.0) is None
+    assert time.look(NOW + 59_999, 59.999) is None
+    assert time.look(NOW + 60_000, 60.0) == NOW
+
+
+def test_one_wrong_reading_settles_nothing() -> None:
+    for wrong_at in range(1, 8):
+        time = SettledTime()
+        for look in range(10):
+            ahead = YEAR if look == wrong_at else 0
+            settled = time.look(NOW + look * 30_000 + ahead, look * 30.0)
+            assert settled is None or settled <= NOW + look * 30_000, f"the look {wrong_at} was believed"
+
+
+def test_the_first_reading_may_be_the_wrong_one() -> None:
+    time = SettledTime()
+    time.look(NOW + YEAR, 0.0)
+    assert time.look(NOW + 60_000, 60.0) == NOW + 60_000
+
+
+def test_a_clock_that_was_set_back_is_believed_at_once() -> None:
+    time = SettledTime()
+    time.look(NOW, 0.0)
+    time.look(NOW + 60_000, 60.0)
+    assert time.look(NOW - YEAR, 61.0) == NOW - YEAR
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.floats(0, 100)), min_size=1, max_size=30))
+def test_what_is_settled_was_passed_by_every_reading_of_a_minute(steps: list[tuple[int, float]]) -> None:
+    time, monotonic = SettledTime(), 0.0
+    readings: list[tuple[float, int]] = []
+    for reading, passed in steps:
+        monotonic += passed
+        readings.append((monotonic, reading))
+        settled = time.look(reading, monotonic)
+        if settled is not None:
+            latest = [one for at, one in readings if at > monotonic - APART_S]
+            assert all(one >= settled for one in latest), "a look within the last minute had not passed it"
+            assert any(at <= monotonic - APART_S and one >= settled for at, one in readings)
