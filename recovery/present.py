@@ -29,12 +29,14 @@ _LOG = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class ClockReadings:
     """What the clocks show at one moment, in milliseconds. `store` is None for a store without a server, and `broker`
-    until a record with a time was read.
+    until a record with a time was read. `written` is the newest time in the manifest, when that was read: it was the
+    present of an owner before, and decides nothing, but the present must not lie before it.
     """
 
     own: int
     store: int | None = None
     broker: int | None = None
+    written: int | None = None
 
     @property
     def present(self) -> int:
@@ -46,14 +48,16 @@ class ClockReadings:
 
     @property
     def differences(self) -> dict[str, int]:
-        """By how much each clock is ahead of the present. The brokers' is never behind: their newest record may be
-        old.
+        """By how much each clock is ahead of the present. Those of the brokers and of the manifest are never behind:
+        the newest record, or row, may be old.
         """
         present, found = self.present, {"node": self.own - self.present}
         if self.store is not None:
             found["store"] = self.store - present
         if self.broker is not None:
             found["broker"] = max(0, self.broker - present)
+        if self.written is not None:
+            found["manifest"] = max(0, self.written - present)
         return found
 
     @property
@@ -117,6 +121,7 @@ class Present:
         self._own = SteadyClock(clock)
         self._store: _Heard | None = None
         self._broker: _Heard | None = None
+        self._written: _Heard | None = None
         self._asked: float | None = None
         self._first_look: _Heard | None = None
         self._settled = 0
@@ -138,13 +143,18 @@ class Present:
         if newest_time > 0:
             self._broker = _Heard(newest_time, self._clock.monotonic())
 
+    def read_manifest(self, newest_written: int) -> None:
+        """A manifest with this newest time of writing was read: an owner's present had reached it."""
+        self._written = _Heard(newest_written, self._clock.monotonic())
+
     def readings(self) -> ClockReadings:
         """What the clocks show now."""
-        now, store, broker = self._clock.monotonic(), self._store, self._broker
+        now, store, broker, written = self._clock.monotonic(), self._store, self._broker, self._written
         return ClockReadings(
             self._own.now_ms(),
             store.at_moment(now) if store is not None else None,
             broker.at_moment(now) if broker is not None else None,
+            written.at_moment(now) if written is not None else None,
         )
 
     def now_ms(self) -> int:

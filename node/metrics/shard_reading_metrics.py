@@ -155,7 +155,8 @@ NEWEST_RECORD = gauge(
 )
 CLOCK_DIFFERENCE = gauge(
     "strandline_clock_difference_seconds",
-    "How far a clock is ahead of the present, the time that at least two of node, store and broker agree on.",
+    "How far a clock is ahead of the present, the time that at least two of node, store and broker have reached;"
+    " manifest is the newest time that an owner before has written.",
     "Fix time synchronisation there. Nothing is lost meanwhile; a clock that is behind may delay cuts.",
     labels=(*SHARD, "clock"),
 )

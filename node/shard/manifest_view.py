@@ -32,6 +32,12 @@ class ManifestView:
         return self._state.next_part_id
 
     @property
+    def newest_written(self) -> int:
+        """When the newest row was written, by the present of its owner; 0 without a row."""
+        with self._lock:
+            return max((row.written_at for row in self._rows.values()), default=0)
+
+    @property
     def row_count(self) -> int:
         """How many rows there are, cuts and groups."""
         return len(self._cuts) + len(self._rows)

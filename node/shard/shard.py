@@ -152,6 +152,7 @@ class Shard:
         try:
             while True:
                 view = read_manifest(parts.store, ownership, options.groups)
+                parts.present.read_manifest(view.newest_written)
                 plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
                 plan, replay = plan_replay(parts, ownership, view, plan, status)
                 status.enter(Phase.RECOVERING_INDEX, parts.clock.now_ms(), 0.0)

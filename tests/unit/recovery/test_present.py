@@ -56,6 +56,17 @@ def test_old_records_are_no_disagreement() -> None:
     assert ClockReadings(NOW, NOW, NOW - DAY).disagreement == 0
 
 
+def test_a_manifest_that_was_written_later_than_now_is_reported_and_decides_nothing() -> None:
+    clock = ManualClock(NOW)
+    present = Present(clock, clock.now_ms)
+    present.ask_store()
+    present.read_manifest(NOW - DAY)
+    assert present.readings().differences["manifest"] == 0
+    present.read_manifest(NOW + DAY)
+    assert present.readings().disagreement == DAY
+    assert present.now_ms() == NOW
+
+
 def test_between_two_questions_the_store_s_clock_goes_on() -> None:
     clock, asked = ManualClock(NOW), 0
 
