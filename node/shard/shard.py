@@ -315,6 +315,8 @@ class Shard:
         self._offer_copy()
         self._current.take(records)
         self._last_record = records.part(len(records) - 1, len(records))
+        # With each part of a batch: what follows may ask the brokers, and fail.
+        self.position = records.position
 
     def _offer_copy(self) -> None:
         """Before the next sample changes something, keep what the index knew at the last cut; not for each of many
