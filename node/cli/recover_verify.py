@@ -11,19 +11,22 @@ from pathlib import Path
 import click
 
 from strandline.clock import Clock
-from strandline.errors import ExitCode, Fatal
+from strandline.errors import ExitCode, Fatal, StrandlineError
 from strandline.index.vm import start_vm
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.output import Block, Table
+from strandline.node.query.coverage import ranges
 from strandline.node.settings.sections import Settings
 from strandline.node.settings.shards import shard_options
+from strandline.node.settings.units import Duration
 from strandline.node.shard.assembling import open_store
 from strandline.node.shard.folder_lock import FolderInUse, locked
 from strandline.node.shard.options import ShardOptions
 from strandline.node.shard.ownership import agree_on_shape
 from strandline.node.steps import Step
+from strandline.node.supervisor.partitions import count_partitions
 from strandline.recovery.verification.findings import Counts, Finding, Note, Remark, counted
 from strandline.recovery.verification.layout import ShardLayout
 from strandline.recovery.verification.shard import Scope, Verification, verify_shard
@@ -32,6 +35,7 @@ from strandline.store.rows import DatasetShape, ShardId
 
 # Partitions that came after the dataset was made are looked for until so many in a row have no state.
 _GAP = 8
+_COUNT_WITHIN = Duration.parse("5s")
 
 
 class NothingToVerify(Fatal):
@@ -53,12 +57,16 @@ class VerifiedShard:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was found in a dataset."""
+    """What was found in a dataset. `unread` are partitions that no node has ever read: nothing is stored of them, and
+    answers lack their series. `uncounted` says why the topic's partitions are not known.
+    """
 
     dataset: str
     flush_interval: int
     sound: bool
     shards: tuple[VerifiedShard, ...]
+    unread: tuple[int, ...] = ()
+    uncounted: str = ""
 
     def blocks(self) -> Iterator[Block]:
         """Counts, then all that is wrong, then what is worth knowing."""
@@ -68,7 +76,7 @@ class VerifyReport:
         )
         yield ""
         number = sum(len(one.findings) for one in self.shards)
-        yield f"{counted(number, 'thing')} wrong:" if number else "Nothing is wrong."
+        yield self._headline(number)
         for one in self.shards:
             for finding in one.findings:
                 yield f"  {self._where(one.shard, finding.bucket)}: {finding.what} [{finding.kind}]"
@@ -76,6 +84,17 @@ class VerifyReport:
         for one in self.shards:
             for note in one.notes:
                 yield f"note: {self._where(one.shard, note.bucket)}: {note.what}"
+        if self.uncounted:
+            yield f"note: whether the topic has partitions that no node reads is not known: {self.uncounted}"
+
+    def _headline(self, number: int) -> str:
+        unread = ""
+        if self.unread:
+            noun, have = ("partition", "has") if len(self.unread) == 1 else ("partitions", "have")
+            unread = f"{noun} {ranges(self.unread)} {have} never been read by a node: nothing of them is stored"
+        if number:
+            return f"{counted(number, 'thing')} wrong{f', and {unread}' if unread else ''}:"
+        return f"Nothing that is stored is wrong, but {unread}." if unread else "Nothing is wrong."
 
     def _where(self, shard: int, bucket: int | None) -> str:
         if bucket is None:
@@ -91,7 +110,7 @@ class VerifyReport:
         "Prove that what is stored is whole. The manifest has no holes; every segment that it names is there and is"
         " what was written; index buckets, Lucene, bitmaps and segments agree; no key is without an id, and no id has"
         " two keys. Nothing is written and no shard is taken, so nodes may run meanwhile. What is wrong is listed, and"
-        " the exit code is 4.",
+        " the exit code is 4. Partitions of the topic that no node has ever read are named, too.",
         "strandline recover verify",
         "strandline recover verify --shard 0 --shard 3",
         "strandline recover verify --no-samples --output json",
@@ -120,7 +139,8 @@ def command(context: Context, *, shards: tuple[int, ...], no_samples: bool) -> E
                 f"the store has no dataset {name!r}", remedy="Check dataset.name, and that this is the right store"
             )
         agree_on_shape(store, _wanted_shape(settings, shape, data_folder))
-        chosen = _chosen(store, shape, shards)
+        partitions, uncounted = (None, "") if shards else _counted_partitions(settings)
+        chosen = _chosen(store, shape, shards, partitions)
         start_vm(settings.shard.java_heap.bytes >> 20)
         verified = []
         with context.output.steps(f"Verifying {counted(len(chosen), 'shard')} of dataset {name}") as steps:
@@ -130,7 +150,9 @@ def command(context: Context, *, shards: tuple[int, ...], no_samples: bool) -> E
                     found = _verify(store, options, context.clock, samples=not no_samples, heard=_heard_by(step))
                     step.note = counted(len(found.findings), "finding") if found.findings else "sound"
                 verified.append(VerifiedShard(shard, not found.findings, found.counts, found.findings, found.notes))
-    report = VerifyReport(name, shape.flush_interval, all(one.sound for one in verified), tuple(verified))
+        unread = tuple(shard for shard in chosen if store.state(ShardId(name, shard)) is None)
+    is_sound = all(one.sound for one in verified)
+    report = VerifyReport(name, shape.flush_interval, is_sound, tuple(verified), unread, uncounted)
     context.output.result(report)
     return ExitCode.OK if report.sound else ExitCode.VERIFY_FAILED
 
@@ -183,9 +205,20 @@ def _copied(shard_folder: Path, target: Path) -> tuple[Path | None, Sequence[Not
     return None, (Note(Remark.COPY_NOT_CHECKED, None, None, f"the local copy in {source} was not looked at: {why}"),)
 
 
-def _chosen(store: Store, shape: DatasetShape, wanted: Sequence[int]) -> Sequence[int]:
+def _counted_partitions(settings: Settings) -> tuple[int | None, str]:
+    """How many partitions the topic has now, or None and why Kafka does not say. Nothing else here needs Kafka."""
+    shortly = min(settings.kafka.request_timeout, _COUNT_WITHIN)
+    kafka = settings.kafka.model_copy(update={"request_timeout": shortly})
+    try:
+        return count_partitions(settings.model_copy(update={"kafka": kafka})), ""
+    except StrandlineError as error:
+        return None, error.message
+
+
+def _chosen(store: Store, shape: DatasetShape, wanted: Sequence[int], partitions: int | None) -> Sequence[int]:
     if not wanted:
-        return [*range(shape.partitions), *_later(store, shape)]
+        known = max(shape.partitions, partitions or 0)
+        return [*range(known), *_later(store, shape, known)]
     for shard in wanted:
         if store.state(ShardId(shape.dataset, shard)) is None:
             raise NothingToVerify(
@@ -195,9 +228,9 @@ def _chosen(store: Store, shape: DatasetShape, wanted: Sequence[int]) -> Sequenc
     return sorted(set(wanted))
 
 
-def _later(store: Store, shape: DatasetShape) -> Iterator[int]:
-    """Partitions that were added since the dataset was made, and read."""
-    shard, missing = shape.partitions, 0
+def _later(store: Store, shape: DatasetShape, known: int) -> Iterator[int]:
+    """Partitions behind those that are known which were read."""
+    shard, missing = known, 0
     while missing < _GAP:
         if store.state(ShardId(shape.dataset, shard)) is not None:
             yield shard

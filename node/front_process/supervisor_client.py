@@ -106,6 +106,10 @@ class SupervisorClient(Generic[L]):
         """The shards, in the order of their numbers."""
         return self._state.shards
 
+    def partitions(self) -> int | None:
+        """How many partitions the topic has."""
+        return self._state.partitions
+
     def processes(self) -> tuple[ProcessStanding, ...]:
         """The front and the worker."""
         return self._state.processes

@@ -5,6 +5,7 @@ import orjson
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
+from strandline.node.query.coverage import unserved, unserved_in_words
 from strandline.node.supervisor.standing import NodeStanding, ShardStanding
 
 
@@ -17,14 +18,17 @@ def health_routes(standing: NodeStanding) -> tuple[Route, ...]:
         return Response.text("Strandline is healthy.\n")
 
     async def ready(request: Request) -> Response:
-        shards = standing.shards()
+        shards, partitions = standing.shards(), standing.partitions()
         is_ready = bool(shards) and all(shard.is_ready for shard in shards)
-        status = 200 if is_ready else 503
+        status, missing = 200 if is_ready else 503, unserved(partitions, [shard.shard for shard in shards])
         if "application/json" in request.headers.get("Accept", ""):
-            body = orjson.dumps({"ready": is_ready, "shards": [_record(shard) for shard in shards]})
-            return Response(body, status)
+            told = {"ready": is_ready, "shards": [_record(shard) for shard in shards], "unserved": missing}
+            return Response(orjson.dumps(told), status)
         headline = "Strandline is ready." if is_ready else "Strandline is not ready."
         lines = [headline, *map(_line, shards)] if shards else [headline, "It has no shards yet."]
+        if missing:
+            words = unserved_in_words(missing, partitions)
+            lines.append(f"{words[0].upper()}{words[1:]}.")
         return Response.text("\n".join(lines) + "\n", status=status)
 
     return (
@@ -51,7 +55,16 @@ def _line(shard: ShardStanding) -> str:
         told += f", starts in {shard.starts_in_s:.0f} s"
     if shard.store_unanswered_s is not None:
         told += f", its store has not answered for {shard.store_unanswered_s:.0f} s"
-    return told
+    behind = _behind_s(shard)
+    return f"{told}, {behind:,.0f} s behind" if behind is not None and shard.is_active else told
+
+
+def _behind_s(shard: ShardStanding) -> float | None:
+    """By how much an active shard is behind if it adds warnings to answers for it."""
+    report = shard.report
+    if report is None or report.behind_s is None or report.behind_s <= report.limits.warn_behind_s:
+        return None
+    return round(report.behind_s, 1)
 
 
 def _record(shard: ShardStanding) -> dict[str, object]:
@@ -62,4 +75,5 @@ def _record(shard: ShardStanding) -> dict[str, object]:
         "phase": _phase(shard),
         "percent": _percent(shard),
         "store_unanswered_seconds": shard.store_unanswered_s,
+        "behind_s": _behind_s(shard),
     }

@@ -87,6 +87,9 @@ class CountedQueries:
     def index_version(self) -> IndexVersion | None:
         return self._queries.index_version()
 
+    def unserved(self) -> tuple[str, ...]:
+        return self._queries.unserved()
+
     def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
         self._queries.kept(ask)
         self._figures.asked(LABEL_NAMES if isinstance(ask, LabelNamesAsk) else LABEL_VALUES, KEPT)
@@ -99,5 +102,7 @@ class CountedQueries:
             raise
         series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer) else 0
         samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
-        self._figures.asked(ask, WARNED if answer.warnings else ANSWERED, series=series, samples=samples)
+        # Partitions of other nodes are no trouble of this one.
+        is_warned = answer.warnings and answer.warnings != self._queries.unserved()
+        self._figures.asked(ask, WARNED if is_warned else ANSWERED, series=series, samples=samples)
         return answer

@@ -24,6 +24,7 @@ def node_families(
     families = Families(NODE_METRICS)
     put_build(families)
     families.put(node.SHARDS, len(state.shards))
+    families.put(node.PARTITIONS, state.partitions)
     families.put(node.ACTIVE_SHARDS, sum(shard.is_active for shard in state.shards))
     _put_supervisor(families, state, state_age_s)
     _put_front(families, front)

@@ -14,6 +14,11 @@ SHARDS = gauge(
     "Shards that this node serves.",
     "Each partition of the topic has to be served by one node; see node.shards.",
 )
+PARTITIONS = gauge(
+    "strandline_topic_partitions",
+    "Partitions of the topic, as the supervisor counted them last. Missing before that is known.",
+    "More than the strandline_shards of all nodes together: some partition is served by no node; see node.shards.",
+)
 ACTIVE_SHARDS = gauge(
     "strandline_active_shards",
     "Shards of this node that are active: they answer for all that they should know.",
@@ -176,6 +181,7 @@ NODE: tuple[Section, ...] = (
         (
             BUILD,
             SHARDS,
+            PARTITIONS,
             ACTIVE_SHARDS,
             STARTED,
             SUPERVISOR_CPU,

@@ -39,7 +39,12 @@ def _put_times(families: Families, report: ShardReport, shard: str, now: int) ->
     """What depends on the time of the scrape."""
     status, unstored = report.status, report.unstored_since
     families.put(reading.REPORT_AGE, max(0, now - report.told_at) / 1000, shard)
-    families.put(reading.LAG_SECONDS, lag_seconds(status, now), shard)
+    families.put(reading.LAG_SECONDS, lag_seconds(report, now), shard)
+    if status.lag is not None:
+        transaction = report.transaction
+        families.put(reading.HELD_BACK, transaction.records if transaction is not None else 0, shard)
+        open_for = max(0, now - transaction.since) / 1000 if transaction is not None else 0
+        families.put(reading.TRANSACTION_SECONDS, open_for, shard)
     if report.epoch is not None:
         families.put(storing.UNSTORED_AGE, max(0, now - unstored) / 1000 if unstored is not None else 0, shard)
     families.put(storing.TIME_LEFT, seconds_left(status, now), shard)

@@ -143,8 +143,21 @@ LAG_OFFSETS = gauge(
 )
 LAG_SECONDS = gauge(
     "strandline_lag_seconds",
-    "Age of the newest record that was read while newer ones wait, 0 when all are read. Missing while nobody can tell.",
-    "Queries lack what is younger than this. See strandline_lag_offsets.",
+    "For how long records may have waited in Kafka that are not read; 0 when all are read. Missing while unknown.",
+    "Queries lack what is younger than this, and say so above shard.warn_behind. See strandline_lag_offsets and "
+    "strandline_open_transaction_seconds.",
+    labels=SHARD,
+)
+HELD_BACK = gauge(
+    "strandline_held_back_offsets",
+    "Offsets between the last stable one and the high watermark, which an open transaction keeps from being read.",
+    "Find the producer that does not end its transaction: `kafka-transactions.sh describe-producers`.",
+    labels=SHARD,
+)
+TRANSACTION_SECONDS = gauge(
+    "strandline_open_transaction_seconds",
+    "For how long the same open transaction has held back records of the partition. 0 if none does.",
+    "Above a few seconds answers lack what lies behind it, and say so. End it: `kafka-transactions.sh abort`.",
     labels=SHARD,
 )
 NEWEST_RECORD = gauge(
@@ -220,7 +233,7 @@ READING: tuple[Section, ...] = (
         DEAD_LETTERS, LOST_DEAD_LETTERS, LOG_RETRIES,
     )),
     Section("Shards: lag", (
-        POSITION, LAG_OFFSETS, LAG_SECONDS, NEWEST_RECORD, CLOCK_DIFFERENCE,
+        POSITION, LAG_OFFSETS, LAG_SECONDS, HELD_BACK, TRANSACTION_SECONDS, NEWEST_RECORD, CLOCK_DIFFERENCE,
     )),
     Section("Shards: the write buffer", (
         BUFFER_SERIES, BUFFER_SAMPLES, BUFFER_REPLACED, BUFFER_BYTES, BUDGET_USED, BUDGET_LIMIT, SPILLED,

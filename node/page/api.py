@@ -84,7 +84,10 @@ class PageApi:
         shards = tuple(figures_of(one, now) for one in self._standing.shards())
         processes = tuple(map(shown, self._standing.processes()))
         started, waits_for = self._standing.started_ms(), self._standing.waits_for()
-        return _answer(NodeFigures(self._dataset, strandline.__version__, started, now, shards, processes, waits_for))
+        partitions = self._standing.partitions()
+        return _answer(
+            NodeFigures(self._dataset, strandline.__version__, started, now, shards, processes, waits_for, partitions)
+        )
 
     async def buckets(self, request: Request) -> Response:
         """`start`, `end`, `limit`: the newest buckets of a time, with how many series had a sample in each."""

@@ -22,7 +22,8 @@ class ShardFigures:
     """One shard. What its process has to tell is None while that says nothing.
 
     `progress` is the part of the phase that is done, `time_left_s` an estimate for the rest of that phase. `lag` counts
-    records, and `lag_s` is how old the newest one is that was read. `kafka_keeps_ms` is for how long Kafka surely keeps
+    records, and `lag_s` is for how long some may have waited. `held_back` counts those that an open transaction keeps
+    from being read. `kafka_keeps_ms` is for how long Kafka surely keeps
     what is not stored; None where that is for ever, or not known. `samples` and `dead_letters` count from the start of
     the process. `store_unanswered_s` is for how long the store has not answered, None while it does. `start_s` has the
     seconds that each phase of its start took, and `replay_jobs` how many jobs of a replay there are in each state while
@@ -42,6 +43,7 @@ class ShardFigures:
     time_left_s: float | None = None
     lag: int | None = None
     lag_s: float | None = None
+    held_back: int | None = None
     kafka_keeps_ms: int | None = None
     keys: int | None = None
     unstored_buckets: int | None = None
@@ -74,7 +76,7 @@ class ProcessShown:
 @dataclass(frozen=True, slots=True)
 class NodeFigures:
     """A node: what it serves, since when, its shards and its other processes. Times are milliseconds. `waits_for` says
-    why it has no shards yet.
+    why it has no shards yet. `partitions` is how many the topic has, of which the node may serve some.
     """
 
     dataset: str
@@ -84,6 +86,7 @@ class NodeFigures:
     shards: tuple[ShardFigures, ...]
     processes: tuple[ProcessShown, ...] = ()
     waits_for: str = ""
+    partitions: int | None = None
 
 
 def shown(standing: ProcessStanding) -> ProcessShown:
@@ -129,7 +132,8 @@ def figures_of(standing: ShardStanding, now_ms: int) -> ShardFigures:
         progress=status.fraction,
         time_left_s=seconds_left(status, now_ms),
         lag=status.lag,
-        lag_s=lag_seconds(status, now_ms),
+        lag_s=lag_seconds(report, now_ms),
+        held_back=report.transaction.records if report.transaction is not None else None,
         kafka_keeps_ms=status.time_left,
         keys=report.keys,
         unstored_buckets=report.unstored_buckets,

@@ -4,12 +4,15 @@ A shard that is not ACTIVE never answers as though it were whole: either it refu
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import isfinite
 from typing import Protocol
 
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.node.query.queries import QueryUnavailable
 from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.read_horizon import Horizon
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase, Status
 from strandline.time_range import TimeRange
@@ -66,22 +69,37 @@ def answering(live: LiveShard, within: TimeRange | None = None) -> Answering:
     if shard is None or lucene is None or phase not in _ANSWERING:
         words = words or phase_in_words(status, number_of(live))
         raise QueryUnavailable(f"{words}: it can't answer", remedy=_remedy(phase))
-    lag = status.lag
-    is_behind = lag is None or lag > _FAR_BEHIND * live.parts.options.active_lag
-    if phase is Phase.ACTIVE and is_behind and (within is None or within.last >= _known_until(live, shard)):
-        # It stays ACTIVE, but for now it does not know all that it should. What is older than that it knows as ever.
-        words = f"shard {number_of(live)} " + ("can't reach Kafka" if lag is None else f"is {lag:,} records behind")
-        phase = Phase.CATCHING_UP
-    warnings = (f"{words}: the answer may lack recent samples",) if phase is not Phase.ACTIVE else ()
+    lacks_from = shard.stored_before
+    if phase is Phase.ACTIVE:
+        # It stays ACTIVE, but may not know all that it should now. What is older than that it knows as ever.
+        horizon = shard.horizon.now()
+        lag, options = status.lag, live.parts.options
+        if lag is None or lag > _FAR_BEHIND * options.active_lag or horizon.age_s > options.warn_behind_s:
+            begun = shard.index.open.bucket * options.policy.flush_interval
+            # Samples that were not late are in records that had reached Kafka a grace later.
+            lacks_from = max(begun, horizon.complete_at - options.grace)
+            if within is None or within.last >= lacks_from:
+                words = f"shard {number_of(live)} {_behind_in_words(lag, horizon, shard.position)}"
+    warnings = (f"{words}: the answer may lack samples since {_written(lacks_from)}",) if words else ()
     return Answering(shard, lucene, warnings)
 
 
-def _known_until(live: LiveShard, shard: Shard) -> int:
-    """The time from which on samples may be missing that were not late: those of records that are not read yet."""
-    options, status = live.parts.options, live.status
-    begun = shard.index.open.bucket * options.policy.flush_interval
-    # Where producers give the times, a record may be of a time that has not come yet.
-    return min(max(begun, status.counters.newest_record_at - options.grace), status.caught_up_at - options.grace)
+def _behind_in_words(lag: int | None, horizon: Horizon, position: int) -> str:
+    """Why an active shard lacks records that reached Kafka a while ago."""
+    age = f"{horizon.age_s:,.0f} s" if isfinite(horizon.age_s) else "since its start"
+    transaction = horizon.transaction
+    if lag is None:
+        return f"can't reach Kafka ({age})"
+    if transaction is not None and position >= transaction.offset:
+        return (
+            f"can't read past offset {transaction.offset}, where an open transaction holds back "
+            f"{transaction.records:,} records since {_written(transaction.since)}"
+        )
+    return f"is {lag:,} records behind ({age})"
+
+
+def _written(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def still_answers(live: LiveShard) -> None:

@@ -128,7 +128,7 @@ class NodeQueries(Protocol):
 
     Each raises `QueryTooLarge`, `QueryTimedOut`, `QueryUnavailable` (no shard answers), `AnswerMemoryFull`,
     `AnswerTooLarge`, and the errors of `strandline.index.matchers` for an expression that is refused. A shard that
-    can't answer while others can is a warning in the answer.
+    can't answer while others can is a warning in the answer, and so are partitions that the node does not serve.
     """
 
     async def series(self, ask: SeriesAsk, scope: QueryScope) -> SeriesAnswer: ...
@@ -152,6 +152,12 @@ class NodeQueries(Protocol):
     def index_version(self) -> IndexVersion | None:
         """The version of the lists of all label names and values that the shards would give now; None if it is not
         known, or such lists should not be kept.
+        """
+        ...
+
+    def unserved(self) -> tuple[str, ...]:
+        """The warning that all answers carry because other nodes, or none, serve some partitions; empty if this node
+        serves all.
         """
         ...
 

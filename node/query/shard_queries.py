@@ -29,6 +29,7 @@ from strandline.node.query.asks import (
     SeriesHashesAsk,
 )
 from strandline.node.query.cardinality_merging import merge_cardinality
+from strandline.node.query.coverage import unserved, unserved_in_words
 from strandline.node.query.frames import encode_joined
 from strandline.node.query.index_version import IndexVersion, joined
 from strandline.node.query.link_socket import SHORT
@@ -88,7 +89,7 @@ class ShardQueries:
         """
         self._clients, self._standing, self._workers = clients, standing, workers
         self._turns = asyncio.Semaphore(concurrency)
-        self._known = _LineUp({}, ())
+        self._known = _LineUp({}, (), None)
 
     def reload(self, *, concurrency: int) -> None:
         """Queries from now on are held to this limit; those before are not counted."""
@@ -149,17 +150,24 @@ class ShardQueries:
         # All of them are looked at, so that the page of a process that has ended is let go of.
         versions = [client.index_version() for _, client in line_up.able]
         known = [version for version in versions if version is not None]
-        return joined(known) if len(known) == len(versions) else None
+        if len(known) < len(versions):
+            return None
+        version = joined(known)
+        # What the node does not serve stands in the list's warning.
+        return replace(version, numbers=(*version.numbers, line_up.partitions or 0)) if line_up.unserved else version
+
+    def unserved(self) -> tuple[str, ...]:
+        return self._line_up().unserved
 
     def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
         """Nothing is counted here."""
 
     def _line_up(self) -> "_LineUp":
         """Which shards can be asked now. It changes far less often than it is needed."""
-        clients, standings = self._clients(), self._standing.shards()
+        clients, standings, partitions = self._clients(), self._standing.shards(), self._standing.partitions()
         known = self._known
-        if known.clients is not clients or known.standings is not standings:
-            self._known = known = _LineUp(clients, standings)
+        if known.clients is not clients or known.standings is not standings or known.partitions != partitions:
+            self._known = known = _LineUp(clients, standings, partitions)
         return known
 
     async def _distinct(
@@ -248,21 +256,25 @@ class ShardQueries:
             else:
                 trouble[shard] = f"shard {shard} answered something else than was asked"
         if answers and not trouble:
-            return answers, ()
+            return answers, line_up.unserved
         reasons = [trouble[shard] for shard in sorted(trouble)]
         if not answers:
             raise QueryUnavailable(
                 "; ".join(reasons) or "this node has no shards",
                 remedy="Ask again in a while; the status page shows how the shards are",
             )
-        return answers, tuple(f"{reason}: the answer lacks its series" for reason in reasons)
+        return answers, (*(f"{reason}: the answer lacks its series" for reason in reasons), *line_up.unserved)
 
 
 class _LineUp:
-    """The shards of a node at one moment, in the order of their numbers: which to ask, and why others can't be."""
+    """The shards of a node at one moment, in the order of their numbers: which to ask, and why others can't be.
+    `unserved` is the warning about partitions that are not this node's, if there are any.
+    """
 
-    def __init__(self, clients: Mapping[int, ShardClient], standings: Sequence[ShardStanding]) -> None:
-        self.clients, self.standings = clients, standings
+    def __init__(
+        self, clients: Mapping[int, ShardClient], standings: Sequence[ShardStanding], partitions: int | None
+    ) -> None:
+        self.clients, self.standings, self.partitions = clients, standings, partitions
         self.able: list[tuple[int, ShardClient]] = []
         self.trouble: dict[int, str] = {}
         by_shard = {one.shard: one for one in standings}
@@ -272,6 +284,9 @@ class _LineUp:
                 self.able.append((shard, clients[shard]))
             else:
                 self.trouble[shard] = reason
+        missing = unserved(partitions, {*clients, *by_shard})
+        told = f"{unserved_in_words(missing, partitions)}: the answer lacks the series there"
+        self.unserved: tuple[str, ...] = (told,) if missing else ()
 
 
 async def _of_each(

@@ -17,7 +17,7 @@ ERROR_TYPE = "findings"
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What is wrong and what would be right. `at` leads from the value that was validated down to the wrong one;
-    `because` names the other settings of the section that make it wrong.
+    `because` names the other settings that make it wrong: by their names alone those of the same section.
     """
 
     what: str

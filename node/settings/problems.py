@@ -68,10 +68,15 @@ class Located:
     def setting(self) -> str:
         return ".".join(self.path)
 
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """The other settings that make it wrong."""
+        return tuple(name if "." in name else f"{self.section}.{name}" for name in self.finding.because)
+
     def touches(self, paths: Iterable[tuple[str, ...]]) -> bool:
         """Whether it is about one of these settings, or comes from one of them."""
-        about = {self.path[:2], *((self.section, name) for name in self.finding.because)}
-        return any(path[:2] in about for path in paths)
+        about = {".".join(self.path[:2]), *self.causes}
+        return any(".".join(path[:2]) in about for path in paths)
 
 
 def located(error: ValidationError) -> Iterator[Located]:
@@ -111,8 +116,8 @@ def _unknown(path: tuple[str, ...]) -> Finding:
 def problem(found: Located, origins: Mapping[str, Origin]) -> Problem:
     """A finding with its value, if that may be shown, and its place in the file or the environment."""
     own = origins.get(found.setting)
-    causes = (f"{found.section}.{name}" for name in found.finding.because)
-    placed = own or next((origins[cause] for cause in causes if cause in origins), None) or origins.get(found.section)
+    causes = (origins[cause] for cause in found.causes if cause in origins)
+    placed = own or next(causes, None) or origins.get(found.section)
     return Problem(
         setting=found.setting,
         value_shown=_shown(found, own),

@@ -1,22 +1,22 @@
 """Every setting: its name, its default, what it is for and what makes sense for it. Those of the dataset and its shards
 stand in `dataset` and `shard_sections`.
 
-A model that exists is a valid one: each value has been checked alone and together with the others of its section, and
-the files that it names have been read. `conf/strandline.toml` documents the same settings for operators, and a test
-holds the two together.
+A model that exists is a valid one: each value has been checked alone, with the others of its section and with those of
+other sections, and the files that it names have been read. `conf/strandline.toml` documents the same settings for
+operators, and a test holds the two together.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from strandline.node.settings import fields, files, security
 from strandline.node.settings.dataset import DatasetSettings
 from strandline.node.settings.files import CertificateFile, CredentialsFile, PathSetting, SecretFile
-from strandline.node.settings.findings import Finding
+from strandline.node.settings.findings import Finding, raised
 from strandline.node.settings.http_sections import GatewaySettings, HttpSettings, NodeSettings, QuerySettings
 from strandline.node.settings.properties import kafka_properties, spark_properties
 from strandline.node.settings.section import AS_LIST, AS_WRITTEN, Section
@@ -250,6 +250,20 @@ class Settings(BaseSettings):
         back: pydantic-settings would look into the environment by itself.
         """
         super().__init__(_build_sources=(sources or (InitSettingsSource(type(self), sections),), {}))
+
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong between sections that are right one by one."""
+        longest = self.kafka.request_timeout
+        if self.node.hang_after <= longest:
+            what = f"is not above kafka.request_timeout, {longest}: a shard that waits for a broker would be killed"
+            remedy = f"More than {longest}, or a shorter kafka.request_timeout"
+            yield Finding(what, remedy, ("node", "hang_after"), ("kafka.request_timeout",))
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if found := tuple(self.findings()):
+            raise raised(found)
+        return self
 
     def secrets(self) -> Iterator[str]:
         """Every secret that the settings' files held, for whoever must keep them out of what is written."""

@@ -63,6 +63,10 @@ class ShardSettings(Section):
     active_lag: Annotated[int, fields.whole_number(1, 100_000_000)] = Field(
         default=1000, description="A shard that is fewer records behind has caught up."
     )
+    warn_behind: Annotated[Duration, fields.between(Duration, "10s", "1h"), AS_WRITTEN] = Field(
+        default=Duration.parse("15s"),
+        description="Answers carry a warning if records have waited in Kafka for longer than this.",
+    )
     index_refresh: Annotated[Duration, fields.between(Duration, "10ms", "1m"), AS_WRITTEN] = Field(
         default=Duration.parse("1s"), description="How old the index that queries see may be."
     )

@@ -24,13 +24,16 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
+from strandline.clock import Clock
 from strandline.node.shard.kafka_clients import ClientOptions, made
-from strandline.node.shard.kafka_errors import NO_LEADER, OLD_EPOCH, error_of, meaning
-from strandline.node.shard.log import LogUnreachable, TopicUnfit
+from strandline.node.shard.kafka_errors import NO_LEADER, NO_SUCH_TOPIC, OLD_EPOCH, error_of, meaning
+from strandline.node.shard.log import LogEnds, LogUnreachable, TopicUnfit
 
 _DEFAULT_TIMEOUT_MS = 30_000
 _SLACK_S = 0.5
 _LAST_COMMIT_S = 1.0
+# For a look at who leads the partition, right after a broker has answered.
+_LEADER_S = 1.0
 _NONE = -1
 """Kafka's answer if no record has such a time."""
 
@@ -107,6 +110,21 @@ class KafkaAdmin:
         """The offset behind the last record that such a reader may see."""
         return self._offset(partition, _SPEC.latest(), isolation)
 
+    def ask_ends(self, partition: int, clock: Clock) -> "AskedEnds":
+        """Ask for all three ends without waiting."""
+        return AskedEnds(
+            self,
+            partition,
+            # A broker answers the requests of one connection in their order, so the offsets rise.
+            (
+                self._ask_offset(partition, _SPEC.earliest(), IsolationLevel.READ_UNCOMMITTED),
+                self._ask_offset(partition, _SPEC.latest(), IsolationLevel.READ_COMMITTED),
+                self._ask_offset(partition, _SPEC.latest(), IsolationLevel.READ_UNCOMMITTED),
+            ),
+            clock,
+            clock.monotonic() + self._patience,
+        )
+
     def at(self, partition: int, time: int) -> int | None:
         """The first stable offset with this time or a later one."""
         # Kafka takes a time below zero for a name: -1 is the end, -2 the start.
@@ -151,8 +169,26 @@ class KafkaAdmin:
         """Take what the library has to tell; otherwise that piles up while the brokers are away."""
         self._client.poll(0)
 
+    def offset_in(self, answer: "Future[Any]", partition: int) -> int:
+        """The offset in an answer that has come. Whatever is wrong with it, the same request may be answered later."""
+        what = _unread(partition, self.topic)
+        with self._explained(what):
+            try:
+                offset = int(answer.result(0).offset)
+            except KafkaException as failure:
+                code = error_of(failure).code()
+                if code == NO_LEADER or code in NO_SUCH_TOPIC:
+                    raise LogUnreachable(
+                        f"{what}: no broker leads it", remedy="Check that its replicas run"
+                    ) from failure
+                if code in OLD_EPOCH:
+                    # See `_told_offset`.
+                    self._client.list_topics(self.topic, timeout=min(self._timeout, _LEADER_S))
+                raise
+        return _answered(offset, what)
+
     def _offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel, *, least: int = 0) -> int:
-        what = f"the offsets of partition {partition} of topic {self.topic} can't be read"
+        what = _unread(partition, self.topic)
         with self._explained(what):
             try:
                 offset = self._told_offset(partition, wanted, isolation)
@@ -161,10 +197,7 @@ class KafkaAdmin:
                     raise
                 self.identity().require(partition)
                 raise LogUnreachable(f"{what}: no broker leads it", remedy="Check that its replicas run") from failure
-        if offset < least:
-            # For a broker that hangs past the time-out the library gives no error, but an answer with offset -1001.
-            raise LogUnreachable(f"{what}: no broker has answered", remedy="Check that the brokers run")
-        return offset
+        return _answered(offset, what, least)
 
     def _told_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
         try:
@@ -178,9 +211,13 @@ class KafkaAdmin:
         return self._asked_offset(partition, wanted, isolation)
 
     def _asked_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
+        return int(self._ask_offset(partition, wanted, isolation).result(self._patience).offset)
+
+    def _ask_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> "Future[Any]":
         place = TopicPartition(self.topic, partition)
-        answers = self._client.list_offsets({place: wanted}, isolation_level=isolation, request_timeout=self._timeout)
-        return int(answers[place].result(self._patience).offset)
+        return self._client.list_offsets({place: wanted}, isolation_level=isolation, request_timeout=self._timeout)[
+            place
+        ]
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:
@@ -192,3 +229,49 @@ class KafkaAdmin:
             raise LogUnreachable(
                 f"{what}: the brokers have not answered for {self._timeout:g} s", remedy="Check that they run"
             ) from failure
+
+
+class AskedEnds:
+    """The `EndsQuestion` of a partition."""
+
+    def __init__(
+        self,
+        admin: KafkaAdmin,
+        partition: int,
+        answers: "tuple[Future[Any], Future[Any], Future[Any]]",
+        clock: Clock,
+        deadline: float,
+    ) -> None:
+        """For `KafkaAdmin.ask_ends` only. `answers` have the start, the last stable offset and the high watermark."""
+        self._admin, self._partition, self._answers = admin, partition, answers
+        self._clock, self._deadline = clock, deadline
+
+    def answer(self) -> LogEnds | None:
+        found: list[int] = []
+        for one in self._answers:
+            if not one.done():
+                self._require_time()
+                return None
+            found.append(self._admin.offset_in(one, self._partition))
+        start, last_stable, high = found
+        # Two of the answers may be of different leaders.
+        last_stable = max(start, last_stable)
+        return LogEnds(start, last_stable, max(last_stable, high))
+
+    def _require_time(self) -> None:
+        if self._clock.monotonic() >= self._deadline:
+            raise LogUnreachable(
+                f"{_unread(self._partition, self._admin.topic)}: the brokers have not answered",
+                remedy="Check that they run",
+            )
+
+
+def _unread(partition: int, topic: str) -> str:
+    return f"the offsets of partition {partition} of topic {topic} can't be read"
+
+
+def _answered(offset: int, what: str, least: int = 0) -> int:
+    if offset < least:
+        # For a broker that hangs past the time-out the library gives no error, but an answer with offset -1001.
+        raise LogUnreachable(f"{what}: no broker has answered", remedy="Check that the brokers run")
+    return offset

@@ -40,13 +40,14 @@ _AWAY = frozenset({
     KafkaError.UNKNOWN,
 })  # fmt: skip
 _HANDSHAKE_LATE = "handshake failed: Local: Timed out"
-_NO_SUCH_TOPIC = frozenset({
+NO_SUCH_TOPIC = frozenset({
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.UNKNOWN_TOPIC_ID,
     KafkaError.TOPIC_EXCEPTION,
 })  # fmt: skip
+"""The broker that was asked knows no such topic or partition, be it only for now."""
 
 _IMPOSSIBLE = frozenset({
     KafkaError.INVALID_PARTITIONS,
@@ -83,7 +84,7 @@ def meaning(error: KafkaError, what: str, topic: str) -> StrandlineError:
         code = KafkaError._TIMED_OUT
     if code in _REFUSED:
         return KafkaRefused(told, remedy=_remedy(code, topic))
-    if code in _NO_SUCH_TOPIC:
+    if code in NO_SUCH_TOPIC:
         return no_such_topic(topic)
     if code in _IMPOSSIBLE:
         return TopicUnfit(told, remedy="Choose partitions, replicas and settings that the cluster allows")

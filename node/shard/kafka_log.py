@@ -28,12 +28,12 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from strandline.clock import SystemClock
-from strandline.node.shard.kafka_admin import KafkaAdmin
+from strandline.clock import SystemClock, wait_until
+from strandline.node.shard.kafka_admin import AskedEnds, KafkaAdmin
 from strandline.node.shard.kafka_clients import ClientOptions, made
 from strandline.node.shard.kafka_errors import DAMAGED, END_REACHED, GROUP_REFUSED, OUT_OF_RANGE, LogDamaged, meaning
 from strandline.node.shard.kafka_watch import EVERY_S, TopicWatch
-from strandline.node.shard.log import NO_TIME, LogEnds, OffsetGone, Records
+from strandline.node.shard.log import NO_TIME, LogEnds, LogUnreachable, OffsetGone, Records
 from strandline.wire.record_headers import are_times_checked
 
 _LOG = logging.getLogger(__name__)
@@ -56,6 +56,9 @@ _TUNING: ClientOptions = {
     # A flipped bit on a broker's disk would otherwise end up as samples. What it costs could not be measured.
     "check.crcs": True,
 }
+
+# The thread that reads waits for it, so it is short.
+_WHY_GONE_S = 3.0
 
 _OWN: ClientOptions = {
     "isolation.level": "read_committed",
@@ -111,6 +114,9 @@ class KafkaLog:
         last_stable = self._admin.end(self._partition, IsolationLevel.READ_COMMITTED)
         high = self._admin.end(self._partition, IsolationLevel.READ_UNCOMMITTED)
         return LogEnds(start, last_stable, high)
+
+    def ask_ends(self) -> AskedEnds:
+        return self._admin.ask_ends(self._partition, self._clock)
 
     def offset_at(self, time: int) -> int | None:
         return self._admin.at(self._partition, time)
@@ -186,15 +192,34 @@ class KafkaLog:
             return
         where = f"partition {self._partition} of topic {self._topic}"
         if error.code() in OUT_OF_RANGE:
-            # A topic that was made again is the likeliest cause, and says more than two offsets.
-            self._watch.compare(self._admin.identity())
-            raise _gone(where, self._position or 0, self.ends(), error)
+            raise self._why_gone(where, error)
         if error.code() in DAMAGED:
             raise LogDamaged(
                 f"{where} can't be read at offset {self._position}: {error.str()}",
                 remedy="The broker's disk or network damages data: let another replica lead the partition",
             )
         raise meaning(error, f"{where} can't be read at offset {self._position}", self._topic)
+
+    def _why_gone(self, where: str, error: KafkaError) -> OffsetGone:
+        """The error for a position that the log does not have. Raises `TopicUnfit` if the topic was made again, and
+        `LogUnreachable` if the brokers don't answer soon: the next poll meets the same error.
+        """
+        identity, ends = self._admin.ask_identity(), self.ask_ends()
+        found: LogEnds | None = None
+
+        def is_answered() -> bool:
+            nonlocal found
+            found = found or ends.answer()
+            return found is not None and identity.done()
+
+        if not wait_until(is_answered, timeout=_WHY_GONE_S, clock=self._clock, poll=0.005) or found is None:
+            raise LogUnreachable(
+                f"{where} can't be read at offset {self._position}, and the brokers don't say where it begins and ends",
+                remedy="Check that they run",
+            )
+        # A topic that was made again is the likeliest cause, and says more than two offsets.
+        self._watch.compare(self._admin.identity_in(identity))
+        return _gone(where, self._position or 0, found, error)
 
 
 def _records(messages: Sequence[Message], position: int) -> Records:

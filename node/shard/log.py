@@ -19,6 +19,7 @@ __all__ = [
     "NO_TIME",
     "DeadLetterCounts",
     "DeadLetters",
+    "EndsQuestion",
     "LogEnds",
     "LogUnreachable",
     "OffsetGone",
@@ -79,6 +80,16 @@ class Records:
         return cls(empty, empty, np.empty(0, dtype=np.bool_), (), position)
 
 
+class EndsQuestion(Protocol):
+    """A request for the ends of a log that was sent to the brokers."""
+
+    def answer(self) -> LogEnds | None:
+        """The ends, or None while the brokers have not answered. Never waits. Raises `LogUnreachable` if they did not
+        answer in time, or could not.
+        """
+        ...
+
+
 class PartitionLog(Protocol):
     """One partition, read by one thread. Only committed records are seen."""
 
@@ -88,6 +99,12 @@ class PartitionLog(Protocol):
 
     def ends(self) -> LogEnds:
         """Where the log begins and ends now, asked of the brokers. Raises `LogUnreachable`."""
+        ...
+
+    def ask_ends(self) -> EndsQuestion:
+        """The same without waiting: the request is sent now, so the answer covers whatever reached the log before. A
+        topic or partition that the brokers don't know counts as unreachable here: `poll` finds out whether it is gone.
+        """
         ...
 
     def offset_at(self, time: int) -> int | None:

@@ -31,4 +31,9 @@ def log_times(log: PartitionLog, status: Status | None = None) -> LogTimes:
             wanted = records.offsets < end
             yield records.offsets[wanted], records.times[wanted]
 
-    return LogTimes(log.offset_at, read)
+    def offset_at(time: int) -> int | None:
+        if status is not None:
+            status.turns += 1
+        return log.offset_at(time)
+
+    return LogTimes(offset_at, read)

@@ -80,6 +80,20 @@ class MemoryTransaction:
         self._entries = []
 
 
+class MemoryEndsQuestion:
+    """An `EndsQuestion`. Its answer is as of the moment when it was asked, and is there at once unless the brokers
+    hang.
+    """
+
+    def __init__(self, log: "MemoryLog", ends: LogEnds) -> None:
+        """For `MemoryLog.ask_ends` only."""
+        self._log, self._ends = log, ends
+
+    def answer(self) -> LogEnds | None:
+        self._log.require_reachable()
+        return None if self._log.hangs else self._ends
+
+
 class MemoryLog:
     """The `PartitionLog` of a partition that lies in this object. It outlives its reader: after `close`, `seek` begins
     anew.
@@ -89,6 +103,8 @@ class MemoryLog:
         """A poll that finds nothing waits on `clock`; without one it returns at once."""
         self.reachable = True
         """While False, every question raises `LogUnreachable`."""
+        self.hangs = False
+        """While True, no question is answered, as by a broker that is frozen. What was fetched ahead is read."""
         self.mirrored: int | None = None
         """The offset that was mirrored last."""
         self._clock = clock
@@ -134,13 +150,16 @@ class MemoryLog:
     # What a reader does.
 
     def topic_id(self) -> str:
-        self._require_reachable()
+        self._require_answers()
         self._expected = self._topic_id()
         return self._expected
 
     def ends(self) -> LogEnds:
-        self._require_reachable()
+        self._require_answers()
         return self._partition.ends()
+
+    def ask_ends(self) -> MemoryEndsQuestion:
+        return MemoryEndsQuestion(self, self._partition.ends())
 
     def offset_at(self, time: int) -> int | None:
         ends = self.ends()
@@ -187,16 +206,23 @@ class MemoryLog:
     def _readable_position(self) -> int:
         if self._position is None:
             raise RuntimeError("seek comes before the first poll")
-        ends = self.ends()
+        self.require_reachable()
+        ends = self._partition.ends()
         if self._topic_id() != self._expected:
             raise TopicUnfit(f"the topic was deleted and made again: {self._expected} is now {self._topic_id()}")
         if not ends.start <= self._position <= ends.high:
             raise OffsetGone(f"offset {self._position} is not in the log, which has [{ends.start}, {ends.high})")
         return self._position
 
-    def _require_reachable(self) -> None:
+    def require_reachable(self) -> None:
+        """Raises `LogUnreachable` while the brokers are away."""
         if not self.reachable:
             raise LogUnreachable("the log in memory was made unreachable")
+
+    def _require_answers(self) -> None:
+        self.require_reachable()
+        if self.hangs:
+            raise LogUnreachable("the log in memory was made to hang")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from strandline.node.shard.report import ShardReport
 from strandline.node.shard.status import Phase, Status
 
 STARTING = (Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.CATCHING_UP)
@@ -27,15 +28,14 @@ def phase_seconds(status: Status, now: int) -> dict[Phase, float]:
     }
 
 
-def lag_seconds(status: Status, now: int) -> float | None:
-    """How old the newest record is that was read, while there are newer ones; 0 once all are read. None while nobody
-    can tell: the brokers don't answer, or nothing was read yet.
+def lag_seconds(report: ShardReport, now: int) -> float | None:
+    """For how long records may have waited that are not read; 0 once all are read. None while this is unknown: the
+    brokers don't answer, or nothing was read yet.
     """
-    if status.lag is None:
-        return None
-    if status.lag == 0:
-        return 0.0
-    newest = status.counters.newest_record_at
+    status, newest = report.status, report.status.counters.newest_record_at
+    if status.lag is None or report.behind_s is not None:
+        return None if status.lag is None else report.behind_s
+    # Everything of one moment has not been read since the start: what is left is the age of the newest record.
     return max(0, now - newest) / 1000 if newest else None
 
 

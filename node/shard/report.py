@@ -8,12 +8,14 @@ import os
 import resource
 import time
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from strandline.node.query.answers import BucketFigures
+from strandline.node.shard.read_horizon import Horizon, OpenTransaction
 from strandline.node.shard.status import Counters, Phase, Status
 from strandline.node.shard.store_health import StoreFigures
 from strandline.store.jobs import JobState
@@ -82,6 +84,7 @@ class LimitFigures:
     buffer_bytes: int = 0
     spill_bytes: int = 0
     kafka_retention: int | None = None
+    warn_behind_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,9 @@ class ShardReport:
     lowest one that is not stored, -1 if it was never read. `unstored_since` is the end of the oldest closed bucket that
     is not stored. `jobs` counts the jobs of a replay by their state, and `stages` has CPU seconds by stage. `clocks`
     is by how many milliseconds each clock is ahead of the present, on which at least two agree. `topic_warning` names
-    what in the topic's settings puts records at risk, and `store` says whether the store answers.
+    what in the topic's settings puts records at risk, and `store` says whether the store answers. `behind_s` is for how
+    long records may have waited in the log that are not read: 0 if none are known, None if that is not known.
+    `transaction` is one that a producer holds open.
     """
 
     status: Status
@@ -113,6 +118,8 @@ class ShardReport:
     clocks: dict[str, int] = field(default_factory=dict)
     topic_warning: str = ""
     store: StoreFigures = field(default_factory=StoreFigures)
+    behind_s: float | None = None
+    transaction: OpenTransaction | None = None
 
     @property
     def open_jobs(self) -> int:
@@ -131,7 +138,7 @@ class ShardReport:
     @classmethod
     def from_fields(cls, told: dict[str, Any]) -> "ShardReport":
         """The same, of a document that has been parsed; it is used up."""
-        status, opened = told.pop("status"), told.pop("open_bucket")
+        status, opened, transaction = told.pop("status"), told.pop("open_bucket"), told.pop("transaction")
         counters, phase = Counters(**status.pop("counters")), Phase(status.pop("phase"))
         return cls(
             Status(phase=phase, counters=counters, **status),
@@ -141,6 +148,7 @@ class ShardReport:
             limits=LimitFigures(**told.pop("limits")),
             open_bucket=BucketFigures(**opened) if opened is not None else None,
             store=StoreFigures(**told.pop("store")),
+            transaction=OpenTransaction(**transaction) if transaction is not None else None,
             **told,
         )
 
@@ -164,7 +172,7 @@ def report_of(running: "RunningShard") -> ShardReport:
             store=store,
         )
     closed, merge = shard.flusher.closed_buckets(), shard.merge
-    interval = parts.options.policy.flush_interval
+    interval, horizon = parts.options.policy.flush_interval, shard.horizon.now()
     return ShardReport(
         status,
         process,
@@ -191,7 +199,15 @@ def report_of(running: "RunningShard") -> ShardReport:
         clocks=parts.present.readings().differences,
         topic_warning=parts.options.topic_warning,
         store=store,
+        behind_s=_behind_s(status, horizon),
+        transaction=horizon.transaction,
     )
+
+
+def _behind_s(status: Status, horizon: Horizon) -> float | None:
+    if status.lag is None or (horizon.is_behind and not isfinite(horizon.age_s)):
+        return None
+    return horizon.age_s if horizon.is_behind else 0.0
 
 
 def _limits(options: "ShardOptions") -> LimitFigures:
@@ -201,6 +217,7 @@ def _limits(options: "ShardOptions") -> LimitFigures:
         buffer_bytes=options.buffer_bytes,
         spill_bytes=options.spill_bytes,
         kafka_retention=options.kafka_retention,
+        warn_behind_s=options.warn_behind_s,
     )
 
 

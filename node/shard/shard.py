@@ -7,7 +7,6 @@ What was missed is read by the shard itself, bucket by bucket (direct), or by wo
 the tail behind it meanwhile, and `Merge` puts the two together.
 """
 
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -16,19 +15,21 @@ import structlog
 
 from strandline.errors import Retryable, StrandlineError
 from strandline.index.shard_index import ShardIndex
+from strandline.node.shard.bucket_ends import BucketEnds
 from strandline.node.shard.checkpoint_telling import CheckpointTelling
 from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
 from strandline.node.shard.complaint import Complaint
+from strandline.node.shard.ends_watch import EndsWatch
 from strandline.node.shard.flusher import Flusher
 from strandline.node.shard.index_damage import IndexRepair, ReadAgain
 from strandline.node.shard.ingesting import Ingest, Reading
 from strandline.node.shard.log import LogUnreachable, Records
 from strandline.node.shard.log_identity import mark_of_last
-from strandline.node.shard.log_times import log_times
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.merging import Merge, TailBucket
 from strandline.node.shard.ownership import agree_on_shape, take_shard
 from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.read_horizon import ReadHorizon
 from strandline.node.shard.replay_planning import plan_replay
 from strandline.node.shard.replaying import Replay
 from strandline.node.shard.series_numbers import LiveNumbers, SamplesOnly, SeriesNumbers, TailNumbers
@@ -42,8 +43,6 @@ from strandline.node.shard.starting import (
     settle_offsets,
 )
 from strandline.node.shard.status import Phase, Status
-from strandline.recovery.cut_planning import PlannedCut, planned_cuts
-from strandline.recovery.cutting import Cutting, PinnedEnd
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.buffer.memory import MemoryBudget
@@ -57,7 +56,7 @@ _LOG = structlog.get_logger(__name__)
 _NOTHING = Accepted()
 # How often the brokers are asked where the log ends: while something waits for the answer, and otherwise.
 _ASK_AGAIN_S, _ASK_ACTIVE_S = 1.0, 5.0
-_HASTY_POLL_S = 0.05
+_HASTY_POLL_S = 0.02
 # So many closed buckets may wait for the store in a replay before reading waits for it.
 _MOST_WAITING = 8
 
@@ -93,19 +92,19 @@ class Shard:
         self._reading = Reading(status.counters, self.stages, Decoder(options.record_limits))
         self.position = plan.position
         self._plan = plan
-        self._cutting = Cutting(options.policy.flush_interval, options.grace)
-        # Those that are committed, and those that were decided ahead and are committed as their buckets are closed.
-        self._known_cuts = deque(plan.known_cuts)
-        self._planned_cuts: deque[PlannedCut] = deque()
-        self._pinned: PinnedEnd | None = None
         self._last_record = Records.none(plan.position)
         self._reads_tail = reads_tail
         self.merge = self._merge_with(replay) if replay is not None else None
-        self._asked = float("-inf")
+        self._ends = EndsWatch(parts.log, parts.present, parts.clock)
+        self.horizon = ReadHorizon(parts.clock)
         self._no_log = Complaint("the log is out of reach", str(options.shard), parts.clock)
+        self._bucket_ends = BucketEnds(parts, status, plan.known_cuts, self._ends, self._no_log)
         self._no_results = Complaint("the replay's results are out of reach", str(options.shard), parts.clock)
         self._is_copy_due = False
         self._telling = CheckpointTelling(parts, view, status)
+        done = view.progress()
+        self.stored_before = (min(done.stored_up_to) + 1 if done is not None else 0) * options.policy.flush_interval
+        """Samples before this time were stored when the shard was started, unless they come late."""
         self._current = self._open(plan.bucket)
         self._bucket_start = plan.bucket_start
         replays = plan.known_cuts or self.merge is not None
@@ -196,7 +195,7 @@ class Shard:
     @property
     def is_whole(self) -> bool:
         """Whether all that is cut is stored, and none of it is left to read."""
-        return not self._known_cuts and self.merge is None and not self.flusher.closed_buckets()
+        return not self._bucket_ends.known and self.merge is None and not self.flusher.closed_buckets()
 
     def step(self) -> int:
         """Read once, and do what follows from it; how many records came.
@@ -210,7 +209,7 @@ class Shard:
         hasty = not self._is_active() and not self.status.lag  # A start where nothing may be left to read.
         if self.merge is not None:
             self._step_merge(self.merge)
-        reads, waits = self._reads_tail or bool(self._known_cuts), self.waits_for_store()
+        reads, waits = self._reads_tail or bool(self._bucket_ends.known), self.waits_for_store()
         if waits or not reads:
             self.flusher.hurry()
             self.parts.clock.sleep(options.poll_timeout_s)
@@ -239,9 +238,9 @@ class Shard:
         there is in no log any more. What is left of its time falls into the next bucket, as late samples do. Steps go
         on without reading from then on: a replay by workers may still have to be merged before that can be stored.
         """
-        if not self._known_cuts and self.position > self._bucket_start:
+        if not self._bucket_ends.known and self.position > self._bucket_start:
             self._close_bucket(self.position)
-        self._known_cuts.clear()
+        self._bucket_ends.known.clear()
         self._reads_tail = False
         self.status.enter(Phase.CATCHING_UP, self.parts.clock.now_ms())
         self.flusher.hurry()
@@ -299,7 +298,7 @@ class Shard:
         if len(records):
             self.parts.present.read_records(int(records.times.max()))
         rest = records
-        while (cut := self._next_cut(rest)) is not None:
+        while (cut := self._bucket_ends.next_cut(self.bucket, self._bucket_start, rest)) is not None:
             place, offset = cut
             if place:
                 self._take(rest.part(0, place))
@@ -309,6 +308,7 @@ class Shard:
         if len(rest):
             self._take(rest)
         self.position = records.position
+        self.horizon.read_to(self.position)
 
     def _take(self, records: Records) -> None:
         """Take records of the open bucket."""
@@ -326,64 +326,25 @@ class Shard:
             self._is_copy_due = False
             self.flusher.offer_copy(self.index.snapshot())
 
-    def _next_cut(self, records: Records) -> tuple[int, int] | None:
-        """The place in a batch where the open bucket ends, and the offset; None if it goes on behind the batch.
-
-        A cut that was decided counts, whatever the records' times would say now.
-        """
-        decided = self._known_cuts or self._planned_cuts
-        if decided:
-            return _place_of(decided[0].end, records)
-        present, pinned = self.parts.present.now_ms(), self._pinned
-        if pinned is not None and not self._cutting.ends_at(self.bucket, pinned):
-            pinned = None
-        place = self._cutting.place_of_cut(self.bucket, records.times, present)
-        if place is None or (pinned is not None and records.offsets[place] >= pinned.offset):
-            return _place_of(pinned.offset, records) if pinned is not None else None
-        offset = int(records.offsets[place])
-        if self._cutting.closes_several(self.bucket, int(records.times[place]), present):
-            return self._next_cut(records) if self._plan_cuts(offset, records.position) else None
-        return place, offset
-
-    def _plan_cuts(self, read_to: int, fetched_to: int) -> bool:
-        """Decide where the buckets up to the present end, by the times of all records that the log has; whether there
-        are some. Up to `read_to` records lie in the open bucket, up to `fetched_to` they were fetched.
-        """
-        log, known = self.parts.log, CutRow(self.bucket - 1, self._bucket_start, self._bucket_start, expires=0)
-        present = self.parts.present.now_ms()
-        try:
-            times = log_times(log, self.status)
-            planned = planned_cuts(known, log.ends(), present, times, self._cutting, read_to=read_to)
-        except LogUnreachable as error:
-            # The bucket goes on meanwhile: nothing is lost, and the next record asks again.
-            self._no_log.about(error)
-            planned = []
-        finally:
-            log.seek(fetched_to)
-        self._planned_cuts.extend(planned)
-        return bool(planned)
-
     def _look_at_log(self, *, idle: bool) -> int | None:
         """Ask the brokers where the log ends, now and then, and more often where something depends on it: the lag, and
-        whether a bucket is overdue that no record has closed. The lag, if it was asked for.
+        whether a bucket is overdue that no record has closed. The lag, if they have just answered.
         """
-        clock, present = self.parts.clock, self.parts.present.now_ms()
-        undecided = not self._known_cuts and not self._planned_cuts
-        overdue = undecided and self._cutting.is_overdue(self.bucket, present)
-        unpinned = overdue and (self._pinned is None or not self._cutting.ends_at(self.bucket, self._pinned))
-        matters = unpinned or not self._is_active()
-        pause = _ASK_ACTIVE_S if not matters else 0.0 if idle else _ASK_AGAIN_S
-        if clock.monotonic() - self._asked < pause:
+        overdue = self._bucket_ends.lacks_end(self.bucket, self.parts.present.now_ms())
+        matters = overdue or not self._is_active()
+        self._ends.ask(self.position, _ASK_ACTIVE_S if not matters else 0.0 if idle else _ASK_AGAIN_S)
+        look = self._ends.take()
+        if look is None:
+            if self._ends.waiting_s > self.parts.options.warn_behind_s:
+                self.status.lag = None  # The last one is too old to mean anything.
             return None
-        self._asked = clock.monotonic()
-        asked_at = clock.now_ms()
-        ends = self.parts.log.ends()
-        self.status.hear_of_lag(max(0, ends.last_stable - self.position), asked_at, self.parts.options.active_lag)
-        # A log that ends before the position is another one than was read: nothing follows from it.
-        if unpinned and ends.high >= self.position:
-            self._pinned = PinnedEnd(ends.high, present)
+        ends = look.ends
+        self.status.lag = max(0, ends.last_stable - self.position)
+        self.horizon.looked(look, self.position)
+        if self._bucket_ends.pin(self.bucket, look, self.position):
             self._ingest(Records.none(self.position))
-        return self.status.lag
+        is_recent = self.parts.clock.monotonic() - look.asked <= _ASK_ACTIVE_S
+        return self.status.lag if is_recent else None
 
     def _merge_with(self, replay: Replay) -> Merge:
         memory, counters = self.memory, self.status.counters
@@ -399,9 +360,7 @@ class Shard:
     def _close_bucket(self, end: int) -> None:
         with self.stages.timing(Stage.CUT):
             bucket, numbers = self.bucket, self._current.numbers
-            known = self._known_cuts.popleft() if self._known_cuts else None
-            if known is None and self._planned_cuts:
-                self._planned_cuts.popleft()
+            known = self._bucket_ends.take()
             # When it expires is settled as it is committed.
             last = mark_of_last(self._last_record) if len(self._last_record) else None
             cut = known or self._with_loss(CutRow(bucket, self._bucket_start, end, expires=0, last=last))
@@ -473,7 +432,7 @@ class Shard:
         if self.merge is not None and self._is_merging():
             status.fraction = self.merge.replay.fraction
             return
-        if self._known_cuts:
+        if self._bucket_ends.known:
             first, behind = self._plan.position, self._plan.known_cuts[-1].end
             status.fraction = min(1.0, (self.position - first) / max(1, behind - first))
             return
@@ -483,8 +442,3 @@ class Shard:
         if self._reads_tail and lag is not None and lag <= self.parts.options.active_lag and not unstored:
             self.parts.home.show_all()  # Those keys, too, that it has only just got.
             status.enter(Phase.ACTIVE, self.parts.clock.now_ms())
-
-
-def _place_of(end: int, records: Records) -> tuple[int, int] | None:
-    """The place in a batch where a bucket that ends at this offset ends; None if that lies behind the batch."""
-    return (int(records.offsets.searchsorted(end)), end) if records.position >= end else None

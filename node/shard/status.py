@@ -63,9 +63,9 @@ class Counters:
 
 @dataclass(slots=True)
 class Status:
-    """Where a shard stands. `fraction` is how much of the phase is done, None where that has no meaning. `most_lag` is
-    the highest lag of the phase in which it catches up, and `caught_up_at` when it was last as low as that of an active
-    shard, 0 if never. `entered` has the time at which each phase of the start began.
+    """Where a shard stands. `fraction` is how much of the phase is done, None where that has no meaning. `lag` is how
+    many offsets up to the last stable one are not read, None while the brokers don't answer, and `most_lag` the highest
+    of the phase in which it catches up. `entered` has the time at which each phase of the start began.
     `time_left` is for how many milliseconds Kafka surely keeps what is not stored yet, None if it keeps it for ever.
     `turns` rises with every turn of the shard's loop and every piece that a start brings in: whoever watches knows by
     it that the shard is not stuck. `stuck` names what makes no progress though the loop turns; empty if all does.
@@ -76,7 +76,6 @@ class Status:
     reason: str = ""
     lag: int | None = None
     most_lag: int = 0
-    caught_up_at: int = 0
     bucket: int | None = None
     time_left: int | None = None
     turns: int = 0
@@ -95,14 +94,6 @@ class Status:
         if self.phase.value not in self.entered or phase is not self.phase:
             self.entered = self.entered | {phase.value: now}
         self.phase, self.fraction = phase, fraction
-
-    def hear_of_lag(self, lag: int, asked_at: int, most: int) -> None:
-        """Brokers that were asked at this time say how many records are left to read. `most` is what an active shard
-        may lack.
-        """
-        self.lag = lag
-        if lag <= most:
-            self.caught_up_at = asked_at
 
     def catch_up(self, lag: int | None, now: int) -> None:
         """Read on towards the log's end, so many records behind it if that was just asked for. What is done of that is

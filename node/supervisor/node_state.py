@@ -13,7 +13,8 @@ from strandline.node.supervisor.standing import ProcessStanding, ProcessState, S
 class NodeState:
     """A node at one moment. `version` rises with each state that is published, and `settings` with each reload.
     `waits_for` says why the shards are not known yet. `supervisor` has the figures of the supervisor's own process, and
-    `started_at` is when that was started. `watchdog_feeds` counts how often systemd's watchdog was fed.
+    `started_at` is when that was started. `watchdog_feeds` counts how often systemd's watchdog was fed. `partitions` is
+    how many the topic has, None before that is known.
     """
 
     version: int = 0
@@ -24,6 +25,7 @@ class NodeState:
     started_at: int = 0
     watchdog_feeds: int = 0
     supervisor: ProcessFigures | None = None
+    partitions: int | None = None
 
     def to_fields(self) -> Mapping[str, Any]:
         """What goes into a frame's header, for `from_fields`: values that orjson writes as they are."""
@@ -33,7 +35,7 @@ class NodeState:
     def from_fields(cls, fields: Mapping[str, Any]) -> "NodeState":
         """What `to_fields` of the same version made. Raises `ValueError` for anything else."""
         try:
-            supervisor = fields["supervisor"]
+            supervisor, partitions = fields["supervisor"], fields["partitions"]
             return cls(
                 int(fields["version"]),
                 int(fields["settings"]),
@@ -43,6 +45,7 @@ class NodeState:
                 int(fields["started_at"]),
                 int(fields["watchdog_feeds"]),
                 ProcessFigures(**supervisor) if supervisor is not None else None,
+                int(partitions) if partitions is not None else None,
             )
         except (LookupError, TypeError, AttributeError) as error:
             raise ValueError(f"this is not the state of a node: {type(error).__name__}: {error}") from error

@@ -59,7 +59,11 @@ def reloaded(running: Settings, read: Settings) -> Reload:
     if next(sections["http"].findings(), None) is not None:
         # The tokens don't fit the address that is still listened on: it would stand open.
         sections["http"] = running.http
-        changes = tuple(_delayed(change) for change in changes)
+        changes = tuple(_delayed(change, tuple(f"http.{name}" for name in (*_TOKENS, *_TLS))) for change in changes)
+    if next(running.model_copy(update=sections).findings(), None) is not None:
+        # Shards wait for as long as before until they are started again, and must not be killed for it.
+        sections["node"] = sections["node"].model_copy(update={"hang_after": running.node.hang_after})
+        changes = tuple(_delayed(change, ("node.hang_after",)) for change in changes)
     return Reload(running.model_copy(update=sections), changes)
 
 
@@ -90,6 +94,5 @@ def _takes_effect(section: str) -> TakesEffect:
     return TakesEffect.ELSEWHERE if section in _ELSEWHERE else TakesEffect.WITH_SHARD
 
 
-def _delayed(change: Change) -> Change:
-    kept = tuple(f"http.{name}" for name in (*_TOKENS, *_TLS))
+def _delayed(change: Change, kept: Collection[str]) -> Change:
     return Change(change.name, TakesEffect.WITH_NODE) if change.name in kept else change

@@ -42,6 +42,8 @@ class Supervised(Watched, Protocol):
     @property
     def has_ended(self) -> bool: ...
 
+    def partitions(self) -> int | None: ...
+
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
@@ -116,6 +118,7 @@ class NodeService:
             self._started_at,
             self._notices.feeds,
             ProcessFigures.now(),
+            self._supervisor.partitions(),
         )
 
     def restart_shard(self, shard: int) -> None:

@@ -84,6 +84,10 @@ class NodeStanding(Protocol):
         """In the order of their numbers."""
         ...
 
+    def partitions(self) -> int | None:
+        """How many partitions the topic has, as far as is known: the node may serve some of them only."""
+        ...
+
 
 class WholeStanding(NodeStanding, Protocol):
     """The same, with the processes that are no shards."""

@@ -15,6 +15,7 @@ import structlog
 from strandline.clock import Clock
 from strandline.errors import Fatal, StrandlineError
 from strandline.node.settings.sections import Settings
+from strandline.node.shard.complaint import Complaint
 from strandline.node.supervisor.keeper import KeepingRules
 from strandline.node.supervisor.partitions import CountPartitions, count_partitions, served_shards, serves_all
 from strandline.node.supervisor.processes import NodeProcesses, ProcessVital
@@ -23,8 +24,9 @@ from strandline.node.supervisor.standing import ProcessStanding, ShardStanding
 
 _LOG = structlog.get_logger(__name__)
 _TURN_S, _STOPPING_TURN_S = 0.5, 0.05
-# How often the topic's partitions are counted again, and how soon if Kafka was out of reach when the node started.
-_COUNT_AGAIN_S, _COUNT_SOON_S = 300.0, 5.0
+# How often the topic's partitions are counted again: series are written to new ones at once, and answers lack those
+# until the node knows. And how soon if Kafka was out of reach when the node started.
+_COUNT_AGAIN_S, _COUNT_SOON_S = 15.0, 5.0
 _WARN_AGAIN_S = 60.0
 
 
@@ -75,11 +77,12 @@ class Supervisor:
         self._settings, self._clock, self._count = settings, clock, count
         self.on_publish = on_publish
         self._processes = processes(KeepingRules.of(settings.node))
+        self._uncounted = Complaint("the topic's partitions can't be counted", "all", clock)
         self._served: tuple[int, ...] = ()
         self._partitions: int | None = None
         self._waits_for, self._warned = "", float("-inf")
         # What was asked of the thread, and what it knows: the first under the lock, the second replaced as a whole.
-        self._lock, self._wake = threading.Lock(), threading.Event()
+        self._lock, self._wake, self._serving = threading.Lock(), threading.Event(), threading.Lock()
         self._asked: deque[Callable[[], None]] = deque()
         self._published = Published()
         self._stopping = threading.Event()
@@ -171,6 +174,10 @@ class Supervisor:
         """How they stand, in the order of their numbers."""
         return self._published.shards
 
+    def partitions(self) -> int | None:
+        """How many partitions the topic has; None before that is known."""
+        return self._partitions
+
     def processes(self) -> tuple[ProcessStanding, ...]:
         """How the front and the worker stand."""
         return self._published.others
@@ -186,9 +193,11 @@ class Supervisor:
 
     def _serve(self, partitions: int) -> None:
         """Serve what the settings list."""
-        shards = served_shards(self._settings, partitions)
-        self._served, self._partitions, self._waits_for = shards, partitions, ""
-        self._ask(lambda: self._processes.serve(shards))
+        # A reload and a count may come to it at the same time: whichever is the later one goes by the newest settings.
+        with self._serving:
+            shards = served_shards(self._settings, partitions)
+            self._served, self._partitions, self._waits_for = shards, partitions, ""
+            self._ask(lambda: self._processes.serve(shards))
 
     def _run(self) -> None:
         try:
@@ -240,8 +249,10 @@ class Supervisor:
             found = self._count(self._settings)
             if self._partitions is None:
                 self._serve(found)
-            elif found > self._partitions and serves_all(self._settings):
-                _LOG.warning("the topic has new partitions, which are served after a reload", partitions=found)
+            elif found > self._partitions:
+                _LOG.warning("the topic has new partitions", partitions=found, served=serves_all(self._settings))
+                self._serve(found)
+            self._uncounted.is_over()
         except StrandlineError as error:
             if error.passing:
                 self._wait_for(str(error))
@@ -249,7 +260,7 @@ class Supervisor:
                 self._failure = error
                 self._ended.set()
             else:
-                _LOG.exception("the topic can't be served")
+                self._uncounted.about(error)
 
     def _wait_for(self, what: str) -> None:
         """Kafka can't say how many partitions there are, which passes."""

@@ -64,6 +64,7 @@ class FakeQueries:
         self.size, self.version = size, version
         self.estimated_labels: tuple[str, ...] = ()
         self.estimated_series = False
+        self.unserved_partitions: tuple[str, ...] = ()
         self.asked: list[Ask] = []
         self.timeouts: list[float] = []
         self.answered_from_kept: list[Ask] = []
@@ -140,6 +141,9 @@ class FakeQueries:
 
     def index_version(self) -> IndexVersion | None:
         return self.version
+
+    def unserved(self) -> tuple[str, ...]:
+        return self.unserved_partitions
 
     def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
         self.answered_from_kept.append(ask)

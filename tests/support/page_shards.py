@@ -53,6 +53,9 @@ class TellingStanding:
     def waits_for(self) -> str:
         return self.waiting
 
+    def partitions(self) -> int | None:
+        return len(self.told)
+
     def shards(self) -> tuple[ShardStanding, ...]:
         return self.told
 

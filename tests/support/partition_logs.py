@@ -6,7 +6,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 
 from strandline.clock import ManualClock
 from strandline.node.shard.kafka_log import KafkaLog
-from strandline.node.shard.log import PartitionLog, Records
+from strandline.node.shard.log import EndsQuestion, LogEnds, PartitionLog, Records
 from strandline.node.shard.memory_log import MemoryLog
 from support.real_kafka import TopicOfATest, eventually, nobody
 
@@ -106,6 +106,14 @@ def read_on(log: PartitionLog, *, most: int = 100, polls: int = 100) -> list[Rec
         if records.position >= target:
             return read
     raise AssertionError(f"the position is still {records.position}, and should be {target}")
+
+
+def answered(question: EndsQuestion) -> LogEnds:
+    """The answer, once it has come."""
+    eventually(lambda: question.answer() is not None)
+    ends = question.answer()
+    assert ends is not None
+    return ends
 
 
 def values(batches: list[Records]) -> list[bytes]:

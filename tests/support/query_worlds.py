@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,10 @@ class FixedStanding:
     """A `NodeStanding` that says what it was told."""
 
     standings: dict[int, ShardStanding] = field(default_factory=dict)
+    topic_partitions: int | None = None
+
+    def partitions(self) -> int | None:
+        return self.topic_partitions
 
     def shards(self) -> tuple[ShardStanding, ...]:
         return tuple(self.standings[shard] for shard in sorted(self.standings))
@@ -236,6 +241,11 @@ def node_world(
 
 async def _closed(link: ShardLink) -> None:
     link.close()
+
+
+def written(milliseconds: int) -> str:
+    """A time as warnings have it."""
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def selector(text: str) -> tuple[Matcher, ...]:

@@ -17,8 +17,12 @@ class ReadQueries:
 
     def __init__(self, series: Mapping[Labels, Samples], warnings: tuple[str, ...] = ()) -> None:
         self.series_held, self.warnings = dict(sorted(series.items())), warnings
+        self.unserved_partitions: tuple[str, ...] = ()
         self.asks: list[SamplesAsk | SeriesAsk] = []
         self.before: Callable[[QueryScope], Awaitable[None]] = _nothing
+
+    def unserved(self) -> tuple[str, ...]:
+        return self.unserved_partitions
 
     async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer:
         await self._asked(ask, scope)

@@ -17,6 +17,7 @@ from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.metrics.readiness_watch import ReadinessFigures
 from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.query.answers import BucketFigures
+from strandline.node.shard.read_horizon import OpenTransaction
 from strandline.node.shard.report import BufferFigures, IndexFigures, LimitFigures, ProcessFigures, ShardReport
 from strandline.node.shard.stages import Stage
 from strandline.node.shard.status import Counters, Phase, Status
@@ -98,13 +99,20 @@ def full_report() -> ShardReport:
         ),
         index=IndexFigures(live_keys=143, next_part_id=144, refresh_lag=1.45, disk_bytes=146),
         limits=LimitFigures(
-            flush_interval=HOUR, series=147, buffer_bytes=148, spill_bytes=149, kafka_retention=86_400_000
+            flush_interval=HOUR,
+            series=147,
+            buffer_bytes=148,
+            spill_bytes=149,
+            kafka_retention=86_400_000,
+            warn_behind_s=15.5,
         ),
         open_bucket=BucketFigures(0, 498_555, 498_555 * HOUR, 498_556 * HOUR, 150, 151, 152, 153, "open"),
         jobs={"pending": 3, "leased": 2, "done": 4, "failed": 1},
         stages={stage.value: place / 8 for place, stage in enumerate(Stage, 1)},
         topic_warning="topic metrics puts records at risk",
         store=StoreFigures("a store", 15.4, 155),
+        behind_s=30.5,
+        transaction=OpenTransaction(offset=154, records=155, since=NOW - 156_000),
     )
 
 
@@ -116,7 +124,15 @@ def full_standing(shard: int = 0) -> ShardStanding:
 def active_standing(shard: int = 0) -> ShardStanding:
     """A shard that has nothing to complain about."""
     status = replace(full_status(), phase=Phase.ACTIVE, fraction=None, lag=0)
-    report = replace(full_report(), status=status, unstored_since=None, unstored_buckets=0, jobs={})
+    report = replace(
+        full_report(),
+        status=status,
+        unstored_since=None,
+        unstored_buckets=0,
+        jobs={},
+        behind_s=0.0,
+        transaction=None,
+    )
     return replace(full_standing(shard), report=report)
 
 
@@ -129,6 +145,7 @@ def full_state(shards: Sequence[ShardStanding] | None = None) -> NodeState:
             ProcessStanding(FRONT, ProcessState.RUNNING, pid=4712, restarts=211, process=PROCESS),
             ProcessStanding(WORKER, ProcessState.DOWN, restarts=212, exit_code=1, reason="no Java was found"),
         ),
+        partitions=215,
         started_at=NOW - 213_000,
         watchdog_feeds=214,
         supervisor=ProcessFigures(pid=4710, cpu_seconds=215.5, resident_bytes=216_000, peak_resident_bytes=217_000),

@@ -83,8 +83,10 @@ class NamesApi:
             found = await self._queries.label_values(ask, scope)
         warnings, size = _warnings(found, ask.limit), len(found.data) + 2 * found.offsets.nbytes
         response = await respond(request, self._workers, Answer(terms_json(found), size, warnings))
-        # An empty list is as quick to ask for again, and there are as many of them as clients think up.
-        if keep is not None and isinstance(response, Response) and found.of_all and len(found) and not warnings:
+        # An empty list is as quick to ask for again, and there are as many of them as clients think up. What the node
+        # does not serve belongs to the version.
+        is_whole = found.of_all and (not warnings or warnings == self._queries.unserved())
+        if keep is not None and isinstance(response, Response) and is_whole and len(found):
             self._kept.keep(*keep, response)
         return response
 

@@ -60,13 +60,18 @@ async def ask(request: ReadRequest, queries: NodeQueries, settings: QuerySetting
     return ReadAnswer(tuple(columns), tuple(warnings))
 
 
-def require_whole(answer: ReadAnswer) -> None:
-    """Raises `PartialAnswer` for an answer with a warning."""
-    if answer.warnings:
-        raise PartialAnswer(
-            f"the answer may be partial: {'; '.join(answer.warnings)}",
-            remedy="Try again when the node is ready, or ask for what there is with ?partial=allow",
-        )
+def require_whole(answer: ReadAnswer, unserved: tuple[str, ...], *, of_dataset: bool) -> None:
+    """Raises `PartialAnswer` for an answer with a warning. `unserved` is the one about other nodes' partitions, which
+    is left out of account for a client that does not ask for the whole dataset.
+    """
+    lacking = [warning for warning in answer.warnings if of_dataset or warning not in unserved]
+    if not lacking:
+        return
+    if all(warning in unserved for warning in lacking):
+        remedy = "Read from every node of the dataset, each with ?partial=node"
+    else:
+        remedy = "Try again when the node is ready, or ask for what there is with ?partial=allow"
+    raise PartialAnswer(f"the answer may be partial: {'; '.join(lacking)}", remedy=remedy)
 
 
 async def _answer(query: ReadQuery, queries: NodeQueries, limits: _Limits, scope: QueryScope) -> SamplesAnswer:

@@ -5,7 +5,8 @@ not answer, is refused with 503 and the reason, rather than sent as though it we
 storage for secondary: on a 503 it answers the query from what else it has, with our text among the warnings of its
 answer, which Grafana shows. A client that would rather have what there is says so in the URL,
 `/api/v1/read?partial=allow`: every client can be given a URL, while not every Prometheus sends the headers that it is
-told to. Answers then carry the warnings in the header `X-Strandline-Warnings`.
+told to. Answers then carry the warnings in the header `X-Strandline-Warnings`. A client that reads from all nodes of a
+dataset says `?partial=node`: partitions that the node does not serve are no reason to refuse then.
 
 Staleness markers are samples as all others here: what they mean is PromQL's to say.
 
@@ -15,6 +16,7 @@ closed before the end of the body, which a client of HTTP/1.1 can tell from a sh
 """
 
 from collections.abc import AsyncGenerator
+from enum import StrEnum
 
 from strandline.errors import StrandlineError
 from strandline.node.http.api.names import limited_scope
@@ -54,6 +56,14 @@ def read_routes(
     return (Route(("POST",), "/api/v1/read", reader.read, Access.READ),)
 
 
+class _Partial(StrEnum):
+    """Which answers a client accepts: only those of the whole dataset, all that this node should have, or any."""
+
+    DENY = "deny"
+    NODE = "node"
+    ALLOW = "allow"
+
+
 class _Reader:
     def __init__(self, queries: NodeQueries, workers: Workers, settings: QuerySettings, mask: SecretMask) -> None:
         self._queries, self._workers, self._settings, self._mask = queries, workers, settings, mask
@@ -61,12 +71,12 @@ class _Reader:
     async def read(self, request: Request) -> AnyResponse:
         """Answer a request."""
         try:
-            allow_partial = _allows_partial(request)
+            partial = _partial(request)
             asked = decode_request(await _body(request))
             scope = limited_scope(request, self._settings.timeout.seconds)
             answer = await ask(asked, self._queries, self._settings, scope)
-            if not allow_partial:
-                require_whole(answer)
+            if partial is not _Partial.ALLOW:
+                require_whole(answer, self._queries.unserved(), of_dataset=partial is _Partial.DENY)
             make = sampled_parts if asked.response_type is ResponseType.SAMPLES else streamed_parts
             reserved = min(PART_BYTES, request.memory.held)
             request.memory.grow(reserved)
@@ -85,12 +95,14 @@ class _Reader:
         return StreamedResponse(blocks(), _TYPES[asked.response_type], headers, reserved=reserved)
 
 
-def _allows_partial(request: Request) -> bool:
-    """Whether the client accepts a part for the answer. Raises `BadParameter` for a value that says neither."""
-    said = parameters_of_url(request).text(PARTIAL_PARAMETER) or "deny"
-    if said not in ("allow", "deny"):
-        raise BadParameter(f"{PARTIAL_PARAMETER}={said:.50} means nothing here", remedy="Write allow or deny")
-    return said == "allow"
+def _partial(request: Request) -> "_Partial":
+    """Which part the client accepts for the answer. Raises `BadParameter` for a value that says none."""
+    given = parameters_of_url(request).text(PARTIAL_PARAMETER) or _Partial.DENY.value
+    try:
+        return _Partial(given)
+    except ValueError:
+        remedy = "Write allow, deny or node"
+        raise BadParameter(f"{PARTIAL_PARAMETER}={given:.50} means nothing here", remedy=remedy) from None
 
 
 async def _body(request: Request) -> bytes:

@@ -109,7 +109,8 @@ function tellSummary(data, active, rate) {
     const keys = sum(shard => shard.keys);
     const lag = sum(shard => shard.lag);
     const memory = sum(shard => shard.buffer?.memory_bytes ?? null);
-    figure("Active shards", `${active} of ${data.shards.length}`, "");
+    const others = (data.partitions ?? 0) > data.shards.length;
+    figure("Active shards", `${active} of ${data.shards.length}`, others ? `The topic has ${data.partitions} partitions: this node does not serve all of them` : "");
     figure("Series", count(keys), `${exact(keys)}, summed over shards`);
     figure("Samples/s", count(rate), "Since the answer before this one");
     figure("Lag (records)", count(lag), exact(lag));

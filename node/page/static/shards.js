@@ -34,8 +34,15 @@ export function inWords(shard) {
     return words.join(", ");
 }
 
+function lagInWords(shard) {
+    const words = [exact(shard.lag)];
+    if (shard.lag_s) words.push(`records may have waited for ${duration(shard.lag_s)}`);
+    if (shard.held_back) words.push(`an open transaction holds back ${exact(shard.held_back)}`);
+    return words.join("; ");
+}
+
 const FIGURES = [
-    ["Lag (records)", shard => count(shard.lag) + (shard.lag_s ? ` \u00b7 ${duration(shard.lag_s)}` : ""), shard => exact(shard.lag) + (shard.lag_s ? `; the newest record that was read is ${duration(shard.lag_s)} old` : "")],
+    ["Lag (records)", shard => count(shard.lag) + (shard.lag_s ? ` \u00b7 ${duration(shard.lag_s)}` : ""), lagInWords],
     ["Series", shard => count(shard.keys), shard => exact(shard.keys)],
     ["Samples/s", (shard, rate) => count(rate), () => "Since the answer before this one"],
     ["Buffer", shard => bytes(shard.buffer?.memory_bytes), shard => buffered(shard.buffer)],

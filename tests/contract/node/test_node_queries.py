@@ -33,6 +33,7 @@ from support.query_worlds import (
     node_world,
     samples_of,
     selector,
+    written,
 )
 from support.shard_world import HOUR, MINUTE
 
@@ -219,11 +220,12 @@ def test_a_shard_that_recovers_is_named_in_a_warning(filled: NodeWorld) -> None:
     status = filled.worlds[1].status
     status.phase, status.fraction = Phase.REPLAYING, 0.45
     answer = filled.ask(SeriesAsk((EVERY,), None, 100))
-    assert answer.warnings == ("shard 1 is replaying (45 %): the answer may lack recent samples",)
+    since = f"the answer may lack samples since {written(filled.worlds[1].running.stored_before)}"
+    assert answer.warnings == (f"shard 1 is replaying (45 %): {since}",)
     assert len(answer.keys) == 6
     status.phase, status.lag = Phase.CATCHING_UP, 1200
     names = filled.ask(LabelNamesAsk((), None, 100))
-    assert names.warnings == ("shard 1 is catching up (1,200 records behind): the answer may lack recent samples",)
+    assert names.warnings == (f"shard 1 is catching up (1,200 records behind): {since}",)
 
 
 @pytest.mark.parametrize("phase", [Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.FENCED, Phase.FAILED, Phase.STOPPED])

@@ -3,7 +3,7 @@
 import pytest
 
 from strandline.node.shard.log import NO_TIME, LogEnds, LogUnreachable, OffsetGone, PartitionLog, TopicUnfit
-from support.partition_logs import Partition, offsets, read_on, values
+from support.partition_logs import Partition, answered, offsets, read_on, values
 
 pytestmark = pytest.mark.contract
 
@@ -217,6 +217,28 @@ class TestTransactions:
         assert values(read_on(log)) == [b"later"]
 
 
+class TestEndsWithoutWaiting:
+    def test_the_answer_covers_what_was_there_when_it_was_asked_for(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        fill(partition, 3)
+        transaction = partition.begin()
+        transaction.append(b"open", NOON)
+        partition.append(b"behind", NOON)
+        partition.delete_before(1)
+        assert answered(log.ask_ends()) == log.ends() == LogEnds(1, 3, 5)
+        transaction.abort()
+        assert answered(log.ask_ends()) == LogEnds(1, 6, 6)
+
+    def test_records_are_read_while_the_answer_is_on_its_way(self, partition: Partition, log: PartitionLog) -> None:
+        fill(partition, 2)
+        log.seek(0)
+        question = log.ask_ends()
+        assert offsets(read_on(log)) == [0, 1]
+        assert answered(question) == LogEnds(0, 2, 2)
+        assert question.answer() == LogEnds(0, 2, 2), "it stays the same"
+
+
 class TestOffsetsThatAreGone:
     def test_a_log_begins_where_its_records_do(self, partition: Partition, log: PartitionLog) -> None:
         fill(partition, 5)
@@ -345,6 +367,8 @@ class TestBrokersOutOfReach:
             log.ends()
         with pytest.raises(LogUnreachable):
             log.offset_at(NOON)
+        with pytest.raises(LogUnreachable):
+            answered(log.ask_ends())
 
     def test_reading_says_so_and_may_be_tried_again(self, partition: Partition) -> None:
         log = partition.gone()

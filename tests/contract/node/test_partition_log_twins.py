@@ -7,7 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.node.stack import Stack
-from support.partition_logs import KafkaPartition, MemoryPartition, Partition, Transaction, offsets, read_on, values
+from support.partition_logs import (
+    KafkaPartition,
+    MemoryPartition,
+    Partition,
+    Transaction,
+    answered,
+    offsets,
+    read_on,
+    values,
+)
 
 pytestmark = pytest.mark.contract
 
@@ -42,7 +51,9 @@ def seen(partition: Partition, script: list[tuple[str, int]]) -> list[object]:
             case "read":
                 read = read_on(log, most=which)
                 position = log.poll(1, 0).position
-                turns.append((offsets(read), values(read), position, log.ends()))
+                ends = answered(log.ask_ends())
+                assert ends == log.ends()
+                turns.append((offsets(read), values(read), position, ends))
     return turns
 
 

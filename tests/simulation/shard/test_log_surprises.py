@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from strandline.node.shard.log import LogEnds, OffsetGone, Records, TopicUnfit
+from strandline.node.shard.memory_log import MemoryEndsQuestion
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase
@@ -40,7 +41,8 @@ def test_a_log_that_ends_before_the_position_is_no_reason_to_cut(world: World, m
     produce_everywhere(world)
     world.pass_hours(1)  # A bucket [0, 2) is stored.
     world.pass_time(HOUR)
-    monkeypatch.setattr(world.log, "ends", lambda: LogEnds(0, 0, 0))  # The new topic, between two answers of the watch.
+    # The new topic, between two answers of the watch.
+    monkeypatch.setattr(MemoryEndsQuestion, "answer", lambda _: LogEnds(0, 0, 0))
     monkeypatch.setattr(world.log, "poll", lambda *_: Records.none(2))  # The library has nothing to tell yet.
     world.running.step()
     while world.running.flusher.step() == 0:

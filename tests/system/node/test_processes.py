@@ -46,7 +46,8 @@ def running(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     token.write_text(ADMIN_TOKEN + "\n", encoding="utf-8")
     token.chmod(0o600)
     http, node = {"admin_token_file": str(token)}, {"hang_after": f"{HANG_AFTER_S}s"}
-    with service(stack, folder / "service", replay={"mode": "direct"}, node=node, http=http) as made:
+    kafka = {"request_timeout": "4s"}
+    with service(stack, folder / "service", replay={"mode": "direct"}, node=node, http=http, kafka=kafka) as made:
         yield made
 
 

@@ -35,6 +35,7 @@ def deployment(stack: Stack, tmp_path: Path) -> Iterator[Deployment]:
         partitions=2,
         replay={"mode": "direct"},
         node={"hang_after": "10s", "stop_timeout": "20s"},
+        kafka={"request_timeout": "9s"},
         http={"node_address": "127.0.0.1:0"},
     )
     with closing(deployed.store):

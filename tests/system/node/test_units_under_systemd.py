@@ -41,6 +41,7 @@ def deployment(stack: Stack, tmp_path: Path, units: Units, addresses: list[str])
         tmp_path,
         partitions=2,
         node={"hang_after": f"{HANG_AFTER_S}s"},
+        kafka={"request_timeout": "4s"},
         http={"node_address": node, "gateway_address": gateway},
     )
     lines = deployed.settings.read_text().splitlines(keepends=True)

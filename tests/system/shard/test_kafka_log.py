@@ -13,7 +13,7 @@ from strandline.node.shard.kafka_errors import LogDamaged
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 from strandline.node.stack import Stack
-from support.partition_logs import offsets, read_on, values
+from support.partition_logs import answered, offsets, read_on, values
 from support.real_kafka import TIMEOUT, TopicOfATest, eventually, fresh_topic
 
 pytestmark = pytest.mark.system
@@ -122,6 +122,8 @@ def test_the_id_is_the_one_that_kafka_writes_down(stack: Stack, topic: TopicOfAT
 def test_a_missing_topic_is_named(open_log: OpenLog) -> None:
     name = fresh_topic()
     log = open_log(name)
+    with pytest.raises(LogUnreachable, match="no broker leads it"):
+        answered(log.ask_ends())
     for ask in (log.topic_id, log.ends, lambda: log.offset_at(0)):
         with pytest.raises(TopicUnfit, match=f"no topic {name}"):
             ask()
@@ -129,6 +131,8 @@ def test_a_missing_topic_is_named(open_log: OpenLog) -> None:
 
 def test_a_missing_partition_is_named(topic: TopicOfATest, open_log: OpenLog) -> None:
     log = open_log(topic.name, 7)
+    with pytest.raises(LogUnreachable, match="no broker leads it"):
+        answered(log.ask_ends())
     for ask in (log.topic_id, log.ends, lambda: log.offset_at(0)):
         with pytest.raises(TopicUnfit, match=f"{topic.name} has no partition 7, only 1"):
             ask()

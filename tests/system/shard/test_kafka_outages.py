@@ -12,9 +12,9 @@ from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
 from strandline.node.shard.kafka_errors import KafkaRefused
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.kafka_topics import check_topic
-from strandline.node.shard.log import LogUnreachable
+from strandline.node.shard.log import LogEnds, LogUnreachable
 from support.guarded_kafka import GUEST, ROOT, GuardedKafka
-from support.partition_logs import offsets, read_on, values
+from support.partition_logs import answered, offsets, read_on, values
 from support.real_kafka import TIMEOUT, TopicOfATest, eventually
 
 pytestmark = pytest.mark.system
@@ -92,6 +92,20 @@ def test_no_answer_is_never_taken_for_one(
     ask(log)
     with guarded_kafka.hanging(), pytest.raises(LogUnreachable):
         ask(log)
+
+
+def test_a_request_for_the_ends_that_a_hung_broker_does_not_answer_keeps_nobody_waiting(
+    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog
+) -> None:
+    """Its answer is None until `kafka.request_timeout` is over, and an error then: never an offset."""
+    topic.append(b"value")
+    log = open_log(timeout_ms=3_000)
+    assert answered(log.ask_ends()) == LogEnds(0, 1, 1)
+    with guarded_kafka.hanging():
+        question = log.ask_ends()
+        assert question.answer() is None
+        with pytest.raises(LogUnreachable):
+            answered(question)
 
 
 def test_leaving_takes_no_time_though_a_broker_hangs_over_a_mirrored_offset(

@@ -15,10 +15,11 @@ from strandline.errors import ExitCode
 from strandline.node.cli import main as cli
 from strandline.node.cli import recover_verify as module
 from strandline.node.cli.exit_codes import EXIT_CODES
-from strandline.node.settings import load
+from strandline.node.settings import Settings, load
 from strandline.node.settings.writing import write_settings
 from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.folder_lock import locked
+from strandline.node.shard.log import LogUnreachable
 from strandline.node.shard.shard import Shard
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ShardId
@@ -59,6 +60,7 @@ def world(sound: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     handlers, level = root.handlers[:], root.level
     with closing(copy_of(sound, tmp_path / "data")) as copied:
         monkeypatch.setattr(cli, "SystemClock", lambda: copied.clock)
+        monkeypatch.setattr(module, "count_partitions", lambda _settings: 1)
         yield copied
     root.handlers[:] = handlers
     root.setLevel(level)
@@ -183,6 +185,43 @@ def test_partitions_that_were_added_later_are_verified_and_those_never_read_are_
     report = document(capsys)
     assert [one["shard"] for one in report["shards"]] == [0, 1, 4]
     assert [note["kind"] for one in report["shards"] for note in one["notes"]] == ["never-read"]
+
+
+def test_partitions_of_the_topic_that_no_node_reads_are_named(
+    world: World, settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scenario 47: what is stored is sound, and yet not all that was acknowledged is found."""
+    monkeypatch.setattr(module, "count_partitions", lambda _settings: 3)
+    assert verify(settings) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert "Nothing is wrong." not in out
+    assert "Nothing that is stored is wrong, but partitions 1-2 have never been read by a node" in out
+    assert "note: shard 2: no node has ever taken it" in out
+    assert verify(settings, "--output", "json") == ExitCode.OK
+    assert (report := document(capsys))["unread"] == [1, 2]
+    assert report["sound"] is True
+    Damage(world).execute("DELETE FROM segments WHERE bucket = ?", FIRST + 1)
+    assert verify(settings) == ExitCode.VERIFY_FAILED
+    assert "wrong, and partitions 1-2 have never been read by a node: nothing of them is stored:" in (
+        capsys.readouterr().out
+    )
+
+
+def test_without_kafka_what_is_stored_is_verified_all_the_same(
+    settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+
+    def away(given: Settings) -> int:
+        waited.append(given.kafka.request_timeout.seconds)
+        raise LogUnreachable("no broker has answered")
+
+    monkeypatch.setattr(module, "count_partitions", away)
+    assert verify(settings) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert "Nothing is wrong." in out
+    assert "whether the topic has partitions that no node reads is not known: no broker has answered" in out
+    assert waited == [5.0]
 
 
 def test_only_the_shards_that_were_asked_for(world: World, settings: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,6 +39,9 @@ class Supervised:
     def __init__(self) -> None:
         self.restarted: list[int] = []
 
+    def partitions(self) -> int | None:
+        return 2
+
     def shards(self) -> tuple[ShardStanding, ...]:
         return active(0), ShardStanding(1, ProcessState.DOWN, reason="its disk is full")
 

@@ -182,6 +182,18 @@ kafka_heap = "1m"
     ]
 
 
+def test_a_shard_may_not_be_killed_while_it_waits_for_a_broker(file: Path) -> None:
+    (found,) = problems(file, '[node]\nhang_after = "30s"\n')
+    assert (found.setting, found.value_shown, found.where) == ("node.hang_after", '"30s"', "strandline.toml line 2")
+    assert found.what == "is not above kafka.request_timeout, 30s: a shard that waits for a broker would be killed"
+    assert found.remedy == "More than 30s, or a shorter kafka.request_timeout"
+    (found,) = problems(file, '[kafka]\nrequest_timeout = "1m"\n')
+    assert (found.setting, found.value_shown, found.where) == ("node.hang_after", "", "strandline.toml line 2")
+    (found,) = problems(file, '[kafka]\nrequest_timeout = "soon"\n[node]\nhang_after = "30s"\n')
+    assert found.setting == "kafka.request_timeout", "its default makes no second problem"
+    assert found.what == "is not a duration"
+
+
 def test_the_error_is_fatal_counts_as_wrong_usage_and_tells_all_in_its_text(file: Path) -> None:
     file.write_text("[log]\nlevel = 1\nformat = 2\n", encoding="utf-8")
     with pytest.raises(Fatal) as raised:

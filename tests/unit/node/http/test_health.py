@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from strandline.node.http.health import health_routes
-from strandline.node.shard.report import ProcessFigures, ShardReport
+from strandline.node.shard.report import LimitFigures, ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
 from strandline.node.shard.store_health import StoreFigures
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
@@ -16,8 +16,11 @@ pytestmark = pytest.mark.unit
 
 
 class Standing:
-    def __init__(self, *shards: ShardStanding) -> None:
-        self._shards = shards
+    def __init__(self, *shards: ShardStanding, partitions: int | None = None) -> None:
+        self._shards, self._partitions = shards, partitions
+
+    def partitions(self) -> int | None:
+        return self._partitions
 
     def shards(self) -> tuple[ShardStanding, ...]:
         return self._shards
@@ -28,9 +31,9 @@ def shard(number: int, phase: Phase, fraction: float | None = None, reason: str 
     return ShardStanding(number, ProcessState.RUNNING, report=report)
 
 
-def get(path: str, *shards: ShardStanding, **headers: str) -> Reply:
+def get(path: str, *shards: ShardStanding, partitions: int | None = None, **headers: str) -> Reply:
     async def test() -> Reply:
-        async with served(health_routes(Standing(*shards))) as serving:
+        async with served(health_routes(Standing(*shards, partitions=partitions))) as serving:
             return await serving.get(path, headers=headers)
 
     return in_loop(test())
@@ -99,5 +102,28 @@ def test_it_is_told_as_json_to_who_wants_that() -> None:
     assert told["ready"] is False
     assert told["shards"][1] == {
         "shard": 1, "active": False, "process": "running", "phase": "replaying", "percent": 42.1,
-        "store_unanswered_seconds": None,
+        "store_unanswered_seconds": None, "behind_s": None,
     }  # fmt: skip
+    assert told["unserved"] == []
+
+
+def test_partitions_that_the_node_does_not_serve_are_named() -> None:
+    reply = get("/-/ready", ACTIVE, partitions=4)
+    assert reply.status == 200, "they may be another node's"
+    assert reply.body.decode().splitlines()[-1] == "This node does not serve partitions 1-3 of 4."
+    assert orjson.loads(get("/-/ready", ACTIVE, partitions=4, Accept="application/json").body)["unserved"] == [1, 2, 3]
+    assert get("/-/ready", partitions=4).body == b"Strandline is not ready.\nIt has no shards yet.\n"
+
+
+def test_an_active_shard_that_warns_of_its_age_says_so() -> None:
+    def behind(seconds: float | None) -> ShardStanding:
+        assert ACTIVE.report is not None
+        return replace(ACTIVE, report=replace(ACTIVE.report, behind_s=seconds, limits=LimitFigures(warn_behind_s=15)))
+
+    for seconds, told in (
+        (72.34, "shard 0: active, 72 s behind"),
+        (14.9, "shard 0: active"),
+        (None, "shard 0: active"),
+    ):
+        assert get("/-/ready", behind(seconds)).body.decode().splitlines()[1] == told
+    assert orjson.loads(get("/-/ready", behind(72.34), Accept="application/json").body)["shards"][0]["behind_s"] == 72.3

@@ -209,9 +209,24 @@ def test_a_client_may_ask_for_what_there_is() -> None:
     assert got.headers["X-Strandline-Warnings"] == "shard 1 is recovering; a list ?was? cut off"
 
 
+def test_a_node_of_several_is_read_by_clients_that_read_from_all() -> None:
+    elsewhere = "this node does not serve partition 1 of 2: the answer lacks the series there"
+    held = ReadQueries(SERIES, (elsewhere,))
+    held.unserved_partitions = (elsewhere,)
+    refused = read(held, one_query())
+    assert (refused.status, elsewhere in refused.text) == (503, True)
+    assert refused.text.endswith("Read from every node of the dataset, each with ?partial=node\n")
+    got = read(held, one_query(), parameters="?partial=node")
+    assert (got.status, got.headers["X-Strandline-Warnings"]) == (200, elsewhere)
+    held.warnings = ("shard 0 is recovering", elsewhere)
+    refused = read(held, one_query(), parameters="?partial=node")
+    assert refused.status == 503, "what the node itself should have is still whole or refused"
+    assert refused.text.startswith("the answer may be partial: shard 0 is recovering. Try again")
+
+
 def test_a_word_that_says_neither_is_refused() -> None:
     got = read(ReadQueries(SERIES), one_query(), parameters="?partial=yes")
-    assert (got.status, got.text) == (400, "partial=yes means nothing here. Write allow or deny\n")
+    assert (got.status, got.text) == (400, "partial=yes means nothing here. Write allow, deny or node\n")
 
 
 def test_a_warning_of_each_query_is_told_once() -> None:

@@ -131,6 +131,10 @@ CASES: Mapping[str, Case] = {
         [shard("lag_seconds", always(301))],
         [[shard("lag_seconds", always(299))], [shard("lag_seconds", f"0x{MINUTES - 5} 900x5")]],
     ),
+    "StrandlineTransactionOpen": Case(
+        [shard("open_transaction_seconds", always(31))],
+        [[shard("open_transaction_seconds", always(2))], [shard("open_transaction_seconds", always(0))]],
+    ),
     "StrandlineKafkaUnreachable": Case(
         [shard("log_retries_total", rising())],
         [[shard("log_retries_total", always(7))], [shard("log_retries_total", f"7x{MINUTES - 3} 8x3")]],

@@ -212,6 +212,9 @@ class Answering:
         self._answer = answer
 
     def __getattr__(self, name: str) -> Callable[[Any, QueryScope], Any]:
+        if name == "unserved":
+            return tuple
+
         async def answered(_ask: Any, _scope: QueryScope) -> Any:
             if isinstance(self._answer, BaseException):
                 raise self._answer
@@ -256,6 +259,20 @@ def test_an_answer_with_a_warning_is_counted_apart(figures: FrontFigures) -> Non
     terms = TermsAnswer(nothing, np.empty(0, dtype=np.uint8), nothing, more=False, warnings=("shard 1 recovers",))
     ask_once(figures, terms, "label_names")
     assert figures.counts().queries == {("label-names", "warned"): 1}
+
+
+def test_partitions_of_other_nodes_are_no_warning_of_this_one(figures: FrontFigures) -> None:
+    elsewhere = ("this node does not serve partition 1 of 2",)
+    queries = FakeQueries(warnings=elsewhere)
+    queries.unserved_partitions = elsewhere
+    counted = CountedQueries(queries, figures)
+    scope, ask = QueryScope(1, AnswerMemory(0).lease()), LabelNamesAsk((), None, 10)
+    in_loop(counted.label_names(ask, scope))
+    assert figures.counts().queries == {("label-names", "answered"): 1}
+    assert counted.unserved() == elsewhere
+    queries.warnings = ("shard 0 recovers", *elsewhere)
+    in_loop(counted.label_names(ask, scope))
+    assert figures.counts().queries == {("label-names", "answered"): 1, ("label-names", "warned"): 1}
 
 
 @pytest.mark.parametrize(

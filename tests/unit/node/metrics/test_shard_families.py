@@ -83,7 +83,9 @@ def with_status(status: Status) -> ShardStanding:
         ("strandline_log_retries_total", 126),
         ("strandline_position_offset", 130),
         ("strandline_lag_offsets", 101),
-        ("strandline_lag_seconds", 30),
+        ("strandline_lag_seconds", 30.5),
+        ("strandline_held_back_offsets", 155),
+        ("strandline_open_transaction_seconds", 156),
         ("strandline_newest_record_timestamp_seconds", NOW / 1000 - 30),
         ("strandline_buffer_series", 136),
         ("strandline_buffer_samples", 137),
@@ -193,6 +195,8 @@ def test_what_nobody_knows_is_missing_and_never_zero() -> None:
     for name in (
         "lag_offsets",
         "lag_seconds",
+        "held_back_offsets",
+        "open_transaction_seconds",
         "newest_record_timestamp_seconds",
         "last_stored_timestamp_seconds",
         "last_index_bucket_bytes",
@@ -211,6 +215,8 @@ def test_a_shard_with_all_stored_has_no_unstored_age_and_no_jobs() -> None:
     assert told.of_shard("strandline_oldest_unstored_bucket_age_seconds") == 0
     assert set(told.by("strandline_replay_jobs", "state").values()) == {0}
     assert told.of_shard("strandline_lag_seconds") == 0
+    assert told.of_shard("strandline_held_back_offsets") == 0
+    assert told.of_shard("strandline_open_transaction_seconds") == 0
     assert told.value("strandline_active_shards") == 1
 
 
@@ -228,16 +234,18 @@ def test_each_shard_has_its_own_series() -> None:
 # Lag in seconds.
 
 
-def test_the_lag_in_seconds_is_the_age_of_what_was_read_last_while_there_is_more() -> None:
-    status = Status(lag=5, counters=Counters(newest_record_at=NOW - 90_000))
-    assert lag_seconds(status, NOW) == 90
-    status.lag = 0
-    assert lag_seconds(status, NOW) == 0, "an idle partition has no lag, however old its newest record"
-    status.lag = None
-    assert lag_seconds(status, NOW) is None, "while Kafka does not answer nobody knows"
-    assert lag_seconds(Status(lag=5), NOW) is None, "nothing was read yet"
+def test_the_lag_in_seconds_is_for_how_long_records_have_waited() -> None:
+    def told(status: Status, behind_s: float | None) -> float | None:
+        return lag_seconds(ShardReport(status, PROCESS, behind_s=behind_s), NOW)
+
+    newest = Counters(newest_record_at=NOW - 90_000)
+    assert told(Status(lag=0, counters=newest), 0.0) == 0, "an idle partition has no lag, however old its newest record"
+    assert told(Status(lag=0, counters=newest), 72.5) == 72.5, "records behind an open transaction count"
+    assert told(Status(lag=None, counters=newest), None) is None, "while Kafka does not answer it is unknown"
+    assert told(Status(lag=5, counters=newest), None) == 90, "a start that reads: the newest record counts"
+    assert told(Status(lag=5), None) is None, "nothing was read yet"
     ahead = Status(lag=5, counters=Counters(newest_record_at=NOW + 5_000))
-    assert lag_seconds(ahead, NOW) == 0, "a producer's clock may be fast"
+    assert told(ahead, None) == 0, "a producer's clock may be fast"
 
 
 # How long a start took.

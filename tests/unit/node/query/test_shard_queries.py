@@ -137,7 +137,11 @@ class Node:
         self.loop, self.memory, self.workers = loop, AnswerMemory(memory), Workers(1)
         self.clients = dict(enumerate(clients))
         self.standings = tuple(ShardStanding(shard, ProcessState.RUNNING) for shard in self.clients)
+        self.topic_partitions: int | None = len(clients)
         self.queries = ShardQueries(lambda: self.clients, self, self.workers, concurrency=concurrency)
+
+    def partitions(self) -> int | None:
+        return self.topic_partitions
 
     def shards(self) -> tuple[ShardStanding, ...]:
         return self.standings
@@ -312,6 +316,19 @@ def test_shards_that_come_or_change_are_seen(loop: Loop) -> None:
         ["b"],
         ("shard 0 is down (its disk is full): the answer lacks its series",),
     )
+
+
+def test_a_node_that_serves_a_part_of_the_dataset_says_so_in_every_answer(loop: Loop) -> None:
+    """Scenario 47: also for partitions that were only just added."""
+    node = Node(loop, Client(saying(series("a"))), Client(saying(series("b"))))
+    assert (node.series().warnings, node.queries.unserved()) == ((), ())
+    node.topic_partitions = 6
+    elsewhere = "this node does not serve partitions 2-5 of 6: the answer lacks the series there"
+    assert (node.series().warnings, node.queries.unserved()) == ((elsewhere,), (elsewhere,))
+    node.clients[1].asked = raising(QueryUnavailable("shard 1 is on fire"))
+    assert node.series().warnings == ("shard 1 is on fire: the answer lacks its series", elsewhere)
+    node.topic_partitions = None
+    assert node.queries.unserved() == (), "nobody knows yet"
 
 
 class TestStoreThatDoesNotAnswer:
@@ -503,6 +520,13 @@ class TestIndexVersion:
     def test_it_is_that_of_all_shards_together(self, loop: Loop) -> None:
         clients = [Client(saying(series()), version=version) for version in (self.ONE, self.TWO)]
         assert Node(loop, *clients).queries.index_version() == IndexVersion((1, 2), 15, 20)
+
+    def test_it_is_another_one_once_the_topic_has_partitions_that_the_node_does_not_serve(self, loop: Loop) -> None:
+        """What is kept has the warning in it."""
+        node = Node(loop, *[Client(saying(series()), version=version) for version in (self.ONE, self.TWO)])
+        for partitions, numbers in ((2, (1, 2)), (3, (1, 2, 3)), (4, (1, 2, 4))):
+            node.topic_partitions = partitions
+            assert node.queries.index_version() == IndexVersion(numbers, 15, 20)
 
     def test_one_that_is_not_known_or_a_shard_that_can_not_answer_leaves_none(self, loop: Loop) -> None:
         clients = [Client(saying(series()), version=version) for version in (self.ONE, self.TWO)]

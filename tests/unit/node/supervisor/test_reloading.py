@@ -69,6 +69,18 @@ def test_these_are_named_and_not_taken_over(section: str, name: str, value: obje
     assert outcome.names(when) == (f"{section}.{name}",)
 
 
+def test_shards_that_still_wait_for_longer_are_not_killed_by_a_shorter_limit() -> None:
+    """They have the new `kafka.request_timeout` once they are started again."""
+    read = Settings(node={"hang_after": "10s", "restarts": 9}, kafka={"request_timeout": "5s"})
+    outcome = reloaded(Settings(), read)
+    assert names(outcome) == {
+        "node.restarts": TakesEffect.AT_ONCE,
+        "node.hang_after": TakesEffect.WITH_NODE,
+        "kafka.request_timeout": TakesEffect.WITH_SHARD,
+    }
+    assert (outcome.settings.node.restarts, outcome.settings.node.hang_after) == (9, Settings().node.hang_after)
+
+
 def test_another_token_in_the_same_file_is_taken_over(tmp_path: Path) -> None:
     before = Settings(http={"read_token_file": token(tmp_path, "read", "a" * 20)})
     after = Settings(http={"read_token_file": token(tmp_path, "read", "b" * 20)})

@@ -70,6 +70,9 @@ class Supervised:
         if self.failure is not None:
             raise self.failure
 
+    def partitions(self) -> int | None:
+        return 2
+
     def shards(self) -> tuple[ShardStanding, ...]:
         return (
             ShardStanding(0, ProcessState.RUNNING, 4, report=full_report()),

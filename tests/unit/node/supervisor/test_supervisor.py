@@ -21,17 +21,17 @@ from strandline.node.supervisor.supervisor import NoSuchShard, Supervisor
 
 pytestmark = pytest.mark.unit
 
-NODE = {"stop_timeout": "1s", "hang_after": "5s"}
+NODE = {"stop_timeout": "1s", "hang_after": "31s"}
 
 
 class Kafka:
     """How many partitions there are, or why nobody knows."""
 
     def __init__(self) -> None:
-        self.partitions, self.error, self.asked = 2, None, 0
+        self.partitions, self.error, self.counted = 2, None, 0
 
     def count(self, _settings: Settings) -> int:
-        self.asked += 1
+        self.counted += 1
         if self.error is not None:
             raise self.error
         return self.partitions
@@ -40,6 +40,7 @@ class Kafka:
 @pytest.fixture
 def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
     monkeypatch.setattr(supervisor_module, "_COUNT_SOON_S", 0.01)
+    monkeypatch.setattr(supervisor_module, "_COUNT_AGAIN_S", 0.02)
     monkeypatch.setattr(supervisor_module, "_TURN_S", 0.01)
     return Kafka()
 
@@ -144,7 +145,7 @@ def test_a_node_started_before_its_topic_exists_waits_for_it_and_says_so(made: S
     with capture_logs() as lines:
         made.start()
         soon(lambda: "there is no topic metrics" in made.waits_for)
-        soon(lambda: kafka.asked > 5)
+        soon(lambda: kafka.counted > 5)
         assert not made.has_ended
         warned = [line for line in lines if "can't be counted" in line["event"]]
         assert len(warned) == 1, "and once a minute from then on"
@@ -171,6 +172,31 @@ def test_what_is_wrong_and_found_only_then_ends_it(made: Supervisor, kafka: Kafk
     with pytest.raises(Fatal, match="password"):
         made.stop()
     made._failure = None
+
+
+def test_partitions_that_are_added_are_served_without_a_reload(running: Supervisor, kafka: Kafka, world) -> None:
+    """Scenario 47: until they are active the node is not ready, and answers name them."""
+    kafka.partitions = 4
+    soon(lambda: running.partitions() == 4)
+    soon(lambda: active(running) == [0, 1, 2, 3])
+    assert len(world.launched) == 5, "a front and four shards, of which none was started twice"
+
+
+def test_a_node_with_a_list_knows_of_partitions_that_are_added_and_does_not_serve_them(
+    running: Supervisor, kafka: Kafka, world
+) -> None:
+    running.reload(Settings(node={**NODE, "shards": "0-1"}))
+    kafka.partitions = 4
+    soon(lambda: running.partitions() == 4)
+    assert active(running) == [0, 1]
+    assert len(world.launched) == 3
+
+
+def test_an_answer_that_counts_fewer_partitions_ends_no_shard(running: Supervisor, kafka: Kafka) -> None:
+    kafka.partitions = 1
+    counted = kafka.counted
+    soon(lambda: kafka.counted > counted + 1)
+    assert (running.partitions(), active(running)) == (2, [0, 1])
 
 
 def test_a_reload_finds_new_partitions_and_leaves_running_shards_alone(

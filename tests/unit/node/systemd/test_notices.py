@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from strandline.clock import ManualClock
-from strandline.node.settings import Settings
+from strandline.node.settings.http_sections import NodeSettings
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
 from strandline.node.supervisor.standing import FRONT, ProcessStanding, ProcessState, ShardStanding
@@ -113,7 +113,7 @@ def test_a_watchdog_that_is_quicker_than_the_supervisor_is_told(
     notices: NodeNotices, hang_after: str, warned: bool
 ) -> None:
     with structlog.testing.capture_logs() as logs:
-        notices.check(Settings(node={"hang_after": hang_after}).node)
+        notices.check(NodeSettings(hang_after=hang_after))
     assert bool(logs) is warned
 
 

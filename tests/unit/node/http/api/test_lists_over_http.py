@@ -130,6 +130,16 @@ def test_a_list_with_a_warning_an_empty_one_and_one_that_is_not_of_all_are_not_k
         assert queries.answered_from_kept == []
 
 
+def test_the_list_of_a_node_that_serves_a_part_is_kept_with_its_warning() -> None:
+    elsewhere = ("this node does not serve partition 1 of 2: the answer lacks the series there",)
+    queries = FakeQueries(SERIES, version=VERSION, warnings=elsewhere)
+    queries.unserved_partitions = elsewhere
+    first, second = asked(queries, LABELS, LABELS)
+    assert first.body == second.body
+    assert b"does not serve partition 1" in first.body
+    assert (len(queries.asked), len(queries.answered_from_kept)) == (1, 1)
+
+
 def test_a_head_is_answered_from_a_list_that_was_kept() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
 

@@ -1,0 +1,221 @@
+"""An answer that may lack acknowledged samples says so, with what and since when, whatever the reason (scenario 47)."""
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.node.query.asks import LabelNamesAsk, SamplesAsk
+from strandline.node.query.index_version import IndexVersionPage
+from strandline.node.query.lookup_gate import LookupGate
+from strandline.node.query.queries import Cancellation
+from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.shard.report import report_of
+from strandline.node.shard.status import Phase
+from strandline.time_range import ALL_TIMES, TimeRange
+from support.query_worlds import LiveWorld, LuceneWorld, selector, written
+from support.shard_world import HOUR, MINUTE, produce_everywhere
+
+pytestmark = pytest.mark.unit
+
+ALL_SAMPLES = SamplesAsk(selector('{__name__=~".+"}'), ALL_TIMES, 1000, 100_000)
+
+
+@pytest.fixture
+def active(world: LuceneWorld) -> LuceneWorld:
+    """A shard that has read all, and closed a bucket."""
+    produce_everywhere(world)
+    world.settle()
+    world.pass_hours(1)
+    assert world.is_active()
+    world.options = replace(world.options, active_lag=1000)
+    return world
+
+
+def warnings(answers: ShardAnswers, within: TimeRange = ALL_TIMES) -> tuple[str, ...]:
+    ask = replace(ALL_SAMPLES, within=within)
+    return answers.answer(ask, Cancellation(SystemClock(), 60.0)).warnings
+
+
+def since(world: LuceneWorld, complete_at: int) -> str:
+    return f"the answer may lack samples since {written(complete_at - world.options.grace)}"
+
+
+def turn(world: LuceneWorld, seconds: float) -> None:
+    world.pass_time(int(seconds * 1000))
+    world.running.step()
+
+
+def test_a_shard_that_keeps_up_under_load_never_warns(active: LuceneWorld, answers: ShardAnswers) -> None:
+    for _ in range(300):
+        produce_everywhere(active)
+        turn(active, 0.5)
+        assert warnings(answers) == ()
+
+
+def test_a_shard_that_reads_slowly_warns_by_age_however_few_the_records_are(
+    active: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll, begun = active.log.poll, active.clock.now_ms()
+    monkeypatch.setattr(active.log, "poll", lambda _most, timeout: poll(1, timeout))
+    for _ in range(72):
+        for _ in range(4):
+            produce_everywhere(active)
+        turn(active, 1)
+    (warning,) = warnings(answers)
+    assert active.status.phase is Phase.ACTIVE
+    assert active.status.lag is not None
+    assert 200 < active.status.lag < 288, "far less than would be told of by its number"
+    assert warning.startswith(f"shard 0 is {active.status.lag} records behind (5")
+    complete_at = active.running.horizon.now().complete_at
+    assert begun < complete_at < begun + 20_000, "what has been read is some 18 s of 72"
+    assert warning.endswith(since(active, complete_at))
+    monkeypatch.undo()
+    active.read_all()
+    turn(active, 5)
+    assert warnings(answers) == ()
+
+
+def test_an_open_transaction_of_another_producer_is_named_with_what_it_holds_back(
+    active: LuceneWorld, answers: ShardAnswers
+) -> None:
+    transaction = active.log.begin()
+    offset = transaction.append(b"of a foreign producer", active.clock.now_ms())
+    begun = active.clock.now_ms()
+    for second in range(70):
+        produce_everywhere(active, str(second))
+        turn(active, 1)
+    assert (active.status.phase, active.status.lag) == (Phase.ACTIVE, 0), "all that can be read is read"
+    held = active.running.horizon.now().transaction
+    assert held is not None
+    assert (held.offset, held.since) == (offset, begun + 5_000)
+    assert 60 < held.records <= 71
+    told = f"where an open transaction holds back {held.records} records since {written(held.since)}"
+    rest = since(active, active.running.horizon.now().complete_at)
+    assert warnings(answers) == (f"shard 0 can't read past offset {offset}, {told}: {rest}",)
+    assert active.running.horizon.now().complete_at <= begun
+    transaction.abort()
+    turn(active, 5)
+    active.read_all()
+    turn(active, 5)
+    assert warnings(answers) == ()
+    assert active.running.horizon.now().transaction is None
+
+
+def test_transactions_that_follow_each_other_and_end_are_nothing_to_warn_of(
+    active: LuceneWorld, answers: ShardAnswers
+) -> None:
+    """At no moment is there none open."""
+    opened = active.log.begin()
+    for number in range(60):
+        opened.append(b"?", active.clock.now_ms())
+        turn(active, 1)
+        if number % 3 == 2:
+            following = active.log.begin()
+            following.append(b"?", active.clock.now_ms())
+            opened.commit()
+            opened = following
+        assert warnings(answers) == ()
+
+
+def test_a_frozen_broker_makes_the_lag_unknown(active: LuceneWorld, answers: ShardAnswers) -> None:
+    turn(active, 5)
+    complete_at = active.running.horizon.now().complete_at
+    active.log.hangs = True
+    for _ in range(14):
+        turn(active, 1)
+        assert warnings(answers) == ()
+    for _ in range(10):
+        turn(active, 1)
+    assert active.status.lag is None
+    assert warnings(answers) == (f"shard 0 can't reach Kafka (24 s): {since(active, complete_at)}",)
+    active.log.hangs = False
+    turn(active, 1)  # The answer to a question of 20 s ago.
+    turn(active, 1)
+    assert (active.status.lag, warnings(answers)) == (0, ())
+
+
+def test_a_shard_whose_loop_stands_still_warns_all_the_same(active: LuceneWorld, answers: ShardAnswers) -> None:
+    active.running.step()
+    active.pass_time(16_000)
+    (warning,) = warnings(answers)
+    assert warning.startswith("shard 0 is 0 records behind (16 s): ")
+
+
+def test_kafka_out_of_reach_or_very_many_records_are_told_at_once(active: LuceneWorld, answers: ShardAnswers) -> None:
+    active.running.step()
+    age = active.running.horizon.now().age_s
+    rest = since(active, active.running.horizon.now().complete_at)
+    active.options = replace(active.options, active_lag=100)
+    for lag, told in (
+        (1000, ()),
+        (1001, (f"shard 0 is 1,001 records behind ({age:.0f} s): {rest}",)),
+        (None, (f"shard 0 can't reach Kafka ({age:.0f} s): {rest}",)),
+    ):
+        active.status.lag = lag
+        assert warnings(answers) == told
+
+
+def test_what_was_read_before_is_answered_as_ever(active: LuceneWorld, answers: ShardAnswers) -> None:
+    turn(active, 30 * 60)
+    active.status.lag = None
+    known = active.running.horizon.now().complete_at - active.options.grace
+    assert warnings(answers, TimeRange(0, known - 1)) == ()
+    assert warnings(answers, TimeRange(0, known)) != ()
+    active.status.phase = Phase.CATCHING_UP
+    assert warnings(answers, TimeRange(0, 0)) != ()
+
+
+def test_a_record_from_the_future_makes_nothing_known_that_is_not_read(
+    active: LuceneWorld, answers: ShardAnswers
+) -> None:
+    """Where producers give the times, one may be fast by nearly a flush interval."""
+    active.produce(("m", "fast", active.clock.now_ms(), 1.0), late=-50 * MINUTE)
+    turn(active, 5)
+    active.status.lag = None
+    assert warnings(answers, TimeRange(0, active.running.horizon.now().complete_at)) != ()
+
+
+def test_a_shard_that_was_never_complete_since_its_start_knows_what_lies_before_its_open_bucket(
+    world: LuceneWorld, answers: ShardAnswers
+) -> None:
+    """A transaction was open before it started, so that it has not read all of any moment."""
+    produce_everywhere(world)
+    world.settle()
+    world.pass_hours(1)
+    world.crash()
+    world.log.begin().append(b"of a foreign producer", world.clock.now_ms())
+    world.start()
+    world.settle()
+    assert world.is_active()
+    begun = world.running.index.open.bucket * HOUR
+    (warning,) = warnings(answers)
+    assert warning.endswith(f"the answer may lack samples since {written(begun)}")
+    assert warnings(answers, TimeRange(0, begun - 1)) == ()
+    report = report_of(LiveWorld(world))  # type: ignore[arg-type]
+    assert (report.behind_s, report.status.lag) == (None, 0)
+    assert report.transaction == world.running.horizon.now().transaction is not None
+
+
+def test_look_ups_beside_the_link_are_declined_while_there_is_something_to_warn_of(
+    active: LuceneWorld, answers: ShardAnswers, tmp_path: Path
+) -> None:
+    """The JVM's threads know nothing of the log."""
+    answers.answer(LabelNamesAsk((), None, 10), Cancellation(SystemClock(), 60.0))
+    opened: list[bool] = []
+
+    class Gate(LookupGate):
+        def open(self, *_: object) -> None:
+            opened.append(True)
+
+        def shut(self) -> None:
+            opened.append(False)
+
+    with closing(IndexVersionPage(tmp_path / "page")) as page:
+        active.running.step()
+        answers.publish(page, Gate(None))
+        active.pass_time(16_000)
+        answers.publish(page, Gate(None))
+    assert opened == [True, False]
