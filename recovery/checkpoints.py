@@ -81,6 +81,23 @@ def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | 
     return Progress(cuts, checkpoints, stored_up_to, missing)
 
 
+def without_remains(manifest: ManifestRows, present: int) -> ManifestRows:
+    """A manifest without old cuts that no newer one joins, if their time has come: rows whose lives end together leave
+    the store in any order, within some seconds. A gap in front of rows that should be there is left for `progress` to
+    report.
+    """
+    cuts = _since_reset(sorted(manifest.cuts, key=lambda cut: cut.bucket))
+    gap = max((place for place, (old, new) in enumerate(pairwise(cuts)) if not _joins(old, new)), default=None)
+    if gap is None or any(cut.expires > present for cut in cuts[: gap + 1]):
+        return manifest
+    newest = cuts[gap].bucket
+    return ManifestRows(
+        manifest.state,
+        tuple(cut for cut in manifest.cuts if cut.bucket > newest),
+        tuple(row for row in manifest.groups if row.bucket > newest),
+    )
+
+
 def check_joins(cuts: Sequence[CutRow], shard: ShardId) -> None:
     """Raise `ManifestTorn` unless each bucket begins where the one before ended, and ends no sooner than that."""
     remedy = "Restore the manifest from a copy: Strandline itself neither removes nor changes such rows"
@@ -91,7 +108,7 @@ def check_joins(cuts: Sequence[CutRow], shard: ShardId) -> None:
                 remedy=remedy,
             )
     for before, after in pairwise(cuts):
-        if after.bucket != before.bucket + 1 or after.start != before.end:
+        if not _joins(before, after):
             raise ManifestTorn(
                 f"the manifest of {shard} has bucket {before.bucket} up to offset {before.end}, and then bucket"
                 f" {after.bucket} from offset {after.start}",
@@ -107,6 +124,10 @@ def index_rows(manifest: ManifestRows, designated: int, now: int) -> Sequence[Gr
         row for row in manifest.groups if row.group == designated and row.index is not None and row.data_expires > now
     ]
     return sorted(rows, key=lambda row: row.bucket, reverse=True)
+
+
+def _joins(before: CutRow, after: CutRow) -> bool:
+    return after.bucket == before.bucket + 1 and after.start == before.end
 
 
 def _since_reset(cuts: Sequence[CutRow]) -> Sequence[CutRow]:

@@ -150,7 +150,7 @@ class Shard:
         status.reason = ""
         try:
             while True:
-                view = read_manifest(parts.store, ownership, options.groups)
+                view = read_manifest(parts.store, ownership, options.groups, parts.present.now_ms())
                 parts.present.read_manifest(view.newest_written)
                 plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
                 plan, replay = plan_replay(parts, ownership, view, plan, status)

@@ -19,7 +19,7 @@ from strandline.node.shard.log_identity import find_refilled
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Status
-from strandline.recovery.checkpoints import Progress, designated_group, index_rows
+from strandline.recovery.checkpoints import Progress, designated_group, index_rows, without_remains
 from strandline.recovery.covering import covered_up_to
 from strandline.recovery.cutting import NO_TIME, Cutting
 from strandline.recovery.offset_policy import (
@@ -79,12 +79,12 @@ class ReadingPlan:
         return ReadingPlan(last.bucket + 1, last.end, position, (), {}, last.bucket, self.lost_to)
 
 
-def read_manifest(store: Store, ownership: Ownership, groups: int) -> ManifestView:
+def read_manifest(store: Store, ownership: Ownership, groups: int, present: int) -> ManifestView:
     """The manifest of a shard that we own."""
     rows = store.manifest(ownership.shard)
     if rows is None:
         raise ManifestUnread(f"the manifest of {ownership.shard} is gone, though the shard was just taken")
-    return ManifestView(ownership.shard, groups, rows)
+    return ManifestView(ownership.shard, groups, without_remains(rows, present))
 
 
 def settle_offsets(

@@ -14,6 +14,7 @@ from strandline.recovery.checkpoints import (
     designated_group,
     index_rows,
     progress,
+    without_remains,
 )
 from strandline.recovery.offset_policy import Accepted, FirstStart, GoOn, LogNow, StartAt, decide
 from strandline.store.rows import CutRow, ManifestRows, ShardId
@@ -276,3 +277,16 @@ def test_scenario_25_the_index_is_stored_no_further_than_the_designated_group_s_
 def test_an_index_bucket_that_has_expired_is_not_named_though_its_row_is_there() -> None:
     rows = tuple(replace(row(bucket, 0, index=True), data_expires=bucket * 10) for bucket in (5, 6, 7))
     assert [one.bucket for one in index_rows(ManifestRows(STATE, (), rows), 0, now=60)] == [7]
+
+
+def test_remains_of_rows_that_leave_the_store_together_are_left_out() -> None:
+    """Retention was made shorter: rows of several buckets have one date, and the store removes them in any order."""
+    cuts = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=1_000) for bucket in (1, 3)]
+    kept = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=9_000) for bucket in (4, 5)]
+    # Bucket 2 is gone already.
+    torn = manifest([*cuts[:1], *kept], [*rows_of(1, (0,)), *rows_of(4, (0,))])
+    assert {one.bucket for one in without_remains(torn, 1_000).cuts} == {4, 5}
+    assert [row.bucket for row in without_remains(torn, 1_000).groups] == [4]
+    assert without_remains(torn, 999) == torn, "its time has not come: the manifest is torn"
+    whole = manifest([cuts[1], *kept], [])
+    assert without_remains(whole, 10_000) == whole
