@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from strandline.node.shard.complaint import Complaint
 from strandline.node.shard.ends_watch import EndsWatch, LogLook
-from strandline.node.shard.log import LogUnreachable, Records
+from strandline.node.shard.log import LogUnreachable, Records, TopicUnfit
 from strandline.node.shard.log_times import log_times
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Status
@@ -84,9 +84,9 @@ class BucketEnds:
         try:
             times = log_times(self._log, self._status)
             planned = planned_cuts(known, self._log.ends(), present, times, self._cutting, read_to=read_to)
-        except LogUnreachable as error:
+        except (LogUnreachable, TopicUnfit) as error:
             # The bucket goes on meanwhile, and nothing is lost. Each look-up waits for its answer, so the brokers are
-            # not asked again before they have answered something else.
+            # not asked again before they have answered something else. Whether a topic is gone is for `poll` to tell.
             self._unplanned_at = self._clock.monotonic()
             self._no_log.about(error)
             planned = []

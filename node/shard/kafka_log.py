@@ -32,8 +32,8 @@ from strandline.clock import SystemClock, wait_until
 from strandline.node.shard.kafka_admin import AskedEnds, KafkaAdmin
 from strandline.node.shard.kafka_clients import ClientOptions, made
 from strandline.node.shard.kafka_errors import DAMAGED, END_REACHED, GROUP_REFUSED, OUT_OF_RANGE, LogDamaged, meaning
-from strandline.node.shard.kafka_watch import EVERY_S, TopicWatch
-from strandline.node.shard.log import NO_TIME, LogEnds, LogUnreachable, OffsetGone, Records
+from strandline.node.shard.kafka_watch import EVERY_S, GONE_AFTER_S, TopicWatch
+from strandline.node.shard.log import NO_TIME, LogEnds, LogUnreachable, OffsetGone, Records, TopicUnfit
 from strandline.wire.record_headers import are_times_checked
 
 _LOG = logging.getLogger(__name__)
@@ -73,8 +73,8 @@ _OWN: ClientOptions = {
 class KafkaLog:
     """The `PartitionLog` of one partition. Nothing is asked of the brokers before the first call.
 
-    `seek` comes before the first `poll`. While it reads, it also finds out, within seconds, if the topic was deleted,
-    or made again since `topic_id` was last called: `poll` then raises `TopicUnfit`.
+    `seek` comes before the first `poll`. While it reads, it also finds out within seconds if the topic was made again
+    since `topic_id` was last called, and within a minute or so if it was deleted: `poll` then raises `TopicUnfit`.
     """
 
     def __init__(
@@ -85,13 +85,14 @@ class KafkaLog:
         topic: str,
         partition: int,
         watch_every: float = EVERY_S,
+        gone_after: float = GONE_AFTER_S,
     ) -> None:
         """`options` are those of `librdkafka_options`. Raises `KafkaFailed` if the library won't have them."""
         self._topic, self._partition = topic, partition
         self._group = f"strandline-{dataset}"
         self._clock = SystemClock()
         self._admin = KafkaAdmin(options, topic)
-        self._watch = TopicWatch(self._admin, partition, self._clock, watch_every)
+        self._watch = TopicWatch(self._admin, partition, self._clock, watch_every, gone_after)
         own = {**_OWN, "group.id": self._group, "client.id": f"{self._group}-{partition}"}
         self._consumer = made(Consumer, {**_TUNING, **options, **own, "error_cb": self._watch.heard})
         self._position: int | None = None
@@ -168,8 +169,6 @@ class KafkaLog:
 
     def _taken(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The records among them, up to the first failure; the position moves behind them."""
-        if messages:
-            self._watch.alive()
         records: list[Message] = []
         for message in messages:
             error = message.error()
@@ -177,6 +176,7 @@ class KafkaLog:
                 records.append(message)
                 self._position = _offset(message) + 1
             elif error.code() == END_REACHED:
+                self._watch.alive()
                 self._position = _offset(message)
             elif error.code() == GROUP_REFUSED:
                 self._watch.heard(error)
@@ -184,6 +184,8 @@ class KafkaLog:
                 # Whatever follows is fetched again, once somebody has heard of this.
                 self._failure, self._astray = error, True
                 break
+        if records:
+            self._watch.alive()
         return records
 
     def _raise_failure(self) -> None:
@@ -198,7 +200,8 @@ class KafkaLog:
                 f"{where} can't be read at offset {self._position}: {error.str()}",
                 remedy="The broker's disk or network damages data: let another replica lead the partition",
             )
-        raise meaning(error, f"{where} can't be read at offset {self._position}", self._topic)
+        cause = meaning(error, f"{where} can't be read at offset {self._position}", self._topic)
+        raise self._watch.missed(cause) if isinstance(cause, TopicUnfit) else cause
 
     def _why_gone(self, where: str, error: KafkaError) -> OffsetGone:
         """The error for a position that the log does not have. Raises `TopicUnfit` if the topic was made again, and
@@ -217,8 +220,12 @@ class KafkaLog:
                 f"{where} can't be read at offset {self._position}, and the brokers don't say where it begins and ends",
                 remedy="Check that they run",
             )
+        try:
+            topic = self._admin.identity_in(identity)
+        except TopicUnfit as unfit:
+            raise self._watch.missed(unfit) from unfit
         # A topic that was made again is the likeliest cause, and says more than two offsets.
-        self._watch.compare(self._admin.identity_in(identity))
+        self._watch.compare(topic)
         return _gone(where, self._position or 0, found, error)
 
 

@@ -3,6 +3,10 @@
 A reader hears nothing when its topic is deleted, and reads on in one that was made again under the same name; and after
 brokers were away it hears nothing of their return until a record comes. So they are asked, now and then, without
 waiting for the answer.
+
+A broker that has only just started, or lags behind its controller, may not know a topic that is there. A shard that
+believes it closes its open bucket for good. So a topic counts as gone only if the brokers have answered nothing else
+for a minute; until then it counts as out of reach.
 """
 
 import logging
@@ -16,12 +20,11 @@ from strandline.errors import Fatal, Retryable, StrandlineError
 from strandline.node.shard.kafka_admin import TopicIdentity
 from strandline.node.shard.kafka_clients import BrokerErrors
 from strandline.node.shard.kafka_errors import ALL_DOWN, GROUP_REFUSED, KafkaRefused, meaning
-from strandline.node.shard.log import TopicUnfit
+from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 EVERY_S = 5.0
+GONE_AFTER_S = 60.0
 _SOON_S = 1.0
-# A broker that has only just started may not know of a topic yet.
-_ANSWERS_TO_BELIEVE = 2
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,12 +42,23 @@ class AsksIdentity(Protocol):
 class TopicWatch:
     """Used by the thread that reads, which calls `look` each time. Nothing here waits."""
 
-    def __init__(self, admin: AsksIdentity, partition: int, clock: Clock, every: float = EVERY_S) -> None:
-        self._admin, self._partition, self._clock, self._every = admin, partition, clock, every
+    def __init__(
+        self,
+        admin: AsksIdentity,
+        partition: int,
+        clock: Clock,
+        every: float = EVERY_S,
+        gone_after: float = GONE_AFTER_S,
+    ) -> None:
+        """The brokers are asked every so many seconds. A topic or partition that they have not known for `gone_after`
+        seconds is gone.
+        """
+        self._admin, self._partition, self._clock = admin, partition, clock
+        self._every, self._gone_after = every, gone_after
         self._topic_id = ""
         self._asked: Future[Any] | None = None
         self._ask_at = clock.monotonic() + every
-        self._missed = 0
+        self._missing_since: float | None = None
         self._trouble: StrandlineError | None = None
         self._errors = BrokerErrors(admin.topic, clock)
 
@@ -53,8 +67,8 @@ class TopicWatch:
         self._topic_id, self._asked = topic_id, None
 
     def look(self) -> None:
-        """Take in an answer that has come, ask again when it is time. Raises `TopicUnfit` if the topic is gone, is
-        another one, or lacks the partition.
+        """Take in an answer that has come, ask again when it is time. Raises `TopicUnfit` if the topic is another one,
+        or is gone for good, or the partition is.
         """
         now = self._clock.monotonic()
         if self._asked is not None and self._asked.done():
@@ -65,7 +79,8 @@ class TopicWatch:
             self._asked = self._admin.ask_identity()
 
     def alive(self) -> None:
-        """A broker has sent something."""
+        """A broker has sent something of the partition."""
+        self._missing_since = None
         if self._trouble is not None:
             _LOG.info("topic %s: the brokers answer again", self._admin.topic)
             self._trouble = None
@@ -74,6 +89,7 @@ class TopicWatch:
         """The library tells of an error that belongs to no request. It goes on trying by itself."""
         told = meaning(error, f"topic {self._admin.topic} can't be read", self._admin.topic)
         if error.code() == ALL_DOWN or (isinstance(told, KafkaRefused) and error.code() != GROUP_REFUSED):
+            self._missing_since = None
             self._troubled(told)
         self._errors.heard(error)
 
@@ -82,8 +98,26 @@ class TopicWatch:
         if self._trouble is not None:
             raise _afresh(self._trouble)
 
+    def missed(self, error: TopicUnfit) -> LogUnreachable:
+        """A broker does not know the topic or the partition: what that means for now. Raises the error itself once the
+        brokers have known nothing of it for long enough.
+        """
+        now = self._clock.monotonic()
+        if self._missing_since is None:
+            self._missing_since = now
+        missing_s = now - self._missing_since
+        if missing_s >= self._gone_after:
+            raise error
+        unknown = LogUnreachable(
+            f"the brokers have not known partition {self._partition} of topic {self._admin.topic} for "
+            f"{missing_s:.0f} s",
+            remedy=f"After {self._gone_after:.0f} s it counts as deleted",
+        )
+        self._troubled(unknown)
+        return unknown
+
     def compare(self, identity: TopicIdentity) -> None:
-        """Raises `TopicUnfit` if this is another topic than the one expected, or lacks the partition."""
+        """Raises `TopicUnfit` if this is another topic than the one expected."""
         self._topic_id = self._topic_id or identity.topic_id
         if identity.topic_id != self._topic_id:
             raise TopicUnfit(
@@ -91,22 +125,24 @@ class TopicWatch:
                 f"{identity.topic_id}",
                 remedy="Start the node again: it says what a reset would mean before it reads the new topic",
             )
-        identity.require(self._partition)
 
     def _take(self, answer: "Future[Any]") -> None:
         try:
             identity = self._admin.identity_in(answer)
-        except TopicUnfit:
-            self._missed += 1
-            self._ask_soon()
-            if self._missed >= _ANSWERS_TO_BELIEVE:
-                raise
+        except TopicUnfit as error:
+            self.missed(error)
+            return
         except (Retryable, Fatal) as error:
+            self._missing_since = None
             self._troubled(error)
+            return
+        self.compare(identity)
+        try:
+            identity.require(self._partition)
+        except TopicUnfit as error:
+            self.missed(error)
         else:
-            self._missed = 0
             self.alive()
-            self.compare(identity)
 
     def _troubled(self, error: StrandlineError) -> None:
         # A refusal says more than the silence of all brokers that follows it.

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from strandline.node.shard.log import LogUnreachable
+from strandline.errors import StrandlineError
+from strandline.node.shard.log import LogUnreachable, TopicUnfit
 from strandline.node.shard.status import Phase
 from support.shard_world import GRACE, HOUR, MINUTE, START, World, produce_everywhere
 
@@ -98,16 +99,19 @@ def test_an_answer_that_is_old_makes_nobody_active(active: World) -> None:
     assert active.is_active()
 
 
+@pytest.mark.parametrize("error", [LogUnreachable("no answer"), TopicUnfit("there is no topic metrics")])
 def test_cuts_that_could_not_be_planned_are_not_looked_up_again_before_the_brokers_answer(
-    active: World, monkeypatch: pytest.MonkeyPatch
+    active: World, monkeypatch: pytest.MonkeyPatch, error: StrandlineError
 ) -> None:
-    """Each look-up waits for its answer, for as long as `kafka.request_timeout`."""
+    """Each look-up waits for its answer, for as long as `kafka.request_timeout`. A broker that does not know the topic
+    may have only just started.
+    """
     looked_up, ends = 0, active.log.ends
 
     def count() -> None:
         nonlocal looked_up
         looked_up += 1
-        raise LogUnreachable("no answer")
+        raise error
 
     active.log.hangs = True
     monkeypatch.setattr(active.log, "ends", count)

@@ -30,9 +30,13 @@ def topic(stack: Stack) -> TopicOfATest:
 def open_log(stack: Stack) -> Iterator[OpenLog]:
     with ExitStack() as opened:
 
-        def open_one(topic: str, partition: int = 0, **options: str | int | bool) -> KafkaLog:
+        def open_one(
+            topic: str, partition: int = 0, *, gone_after: float = 60.0, **options: str | int | bool
+        ) -> KafkaLog:
             client = {"bootstrap.servers": stack.kafka_bootstrap, "socket.timeout.ms": 10_000, **options}
-            log = KafkaLog(client, dataset="system", topic=topic, partition=partition, watch_every=0.2)
+            log = KafkaLog(
+                client, dataset="system", topic=topic, partition=partition, watch_every=0.2, gone_after=gone_after
+            )
             return opened.enter_context(closing(log))
 
         yield open_one
@@ -142,12 +146,23 @@ def test_a_topic_that_is_deleted_while_it_is_read_does_not_just_fall_silent(
     topic: TopicOfATest, open_log: OpenLog
 ) -> None:
     topic.append(b"value")
-    log = open_log(topic.name)
+    log = open_log(topic.name, gone_after=1.5)
     log.seek(0)
     assert offsets(read_on(log)) == [0]
     topic.admin.delete_topics([topic.name])[topic.name].result(TIMEOUT)
+    unreachable = 0
+
+    def ends() -> bool:
+        nonlocal unreachable
+        try:
+            log.poll(1, 0.1)
+        except LogUnreachable:
+            unreachable += 1
+        return False
+
     with pytest.raises(TopicUnfit, match=f"no topic {topic.name}"):
-        eventually(lambda: len(log.poll(1, 0.1)) > 0)
+        eventually(ends)
+    assert unreachable, "until it counts as gone it is out of reach"
 
 
 def test_several_shards_mirror_into_one_group(topic: TopicOfATest, open_log: OpenLog) -> None:

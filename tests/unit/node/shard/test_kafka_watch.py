@@ -111,18 +111,66 @@ def test_an_answer_to_a_question_from_before_the_expectation_does_not_count(
     watch.look()
 
 
-def test_a_topic_that_lost_the_partition_is_an_error(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
-    with pytest.raises(TopicUnfit, match="has no partition 3, only 2"):
-        hear(watch, brokers, clock, TopicIdentity("metrics", "id-1", 2))
+def missing_for(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock, seconds: int, answer: TopicIdentity | StrandlineError
+) -> None:
+    """The first answer of this kind, and one a second up to so many seconds later. Each is told as out of reach."""
+    hear(watch, brokers, clock, answer)
+    for _ in range(seconds):
+        clock.sleep(1)
+        watch.look()
+        brokers.answer(answer)
+        watch.look()
+        with pytest.raises(LogUnreachable, match=r"not known partition 3 of topic metrics for \d+ s. After 60 s"):
+            watch.require_alive()
 
 
-def test_a_missing_topic_is_believed_the_second_time(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
-    missing = no_such_topic("metrics")
-    hear(watch, brokers, clock, missing)
+def test_two_answers_a_second_apart_that_know_no_topic_end_nothing(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock
+) -> None:
+    """A broker that has only just started knows none: the open bucket would be closed for good."""
+    missing_for(watch, brokers, clock, 1, no_such_topic("metrics"))
     hear(watch, brokers, clock, SAME)
-    hear(watch, brokers, clock, missing)
-    with pytest.raises(TopicUnfit, match="no topic metrics"):
-        hear(watch, brokers, clock, missing)
+    watch.require_alive()
+
+
+def test_a_topic_is_gone_once_nobody_has_known_it_for_a_minute(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock
+) -> None:
+    missing_for(watch, brokers, clock, 59, no_such_topic("metrics"))
+    clock.sleep(1)
+    watch.look()
+    brokers.answer(no_such_topic("metrics"))
+    with pytest.raises(TopicUnfit, match="there is no topic metrics"):
+        watch.look()
+
+
+@pytest.mark.parametrize("between", [SAME, AWAY, ALL_DOWN, "records"])
+def test_the_minute_begins_anew_with_any_other_sign(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock, between: object
+) -> None:
+    """That of a broker that knows it, and of brokers that answer nothing at all."""
+    missing_for(watch, brokers, clock, 50, no_such_topic("metrics"))
+    if isinstance(between, KafkaError):
+        watch.heard(between)
+    elif between == "records":
+        watch.alive()
+    else:
+        clock.sleep(1)
+        watch.look()
+        brokers.answer(between)  # type: ignore[arg-type]
+        watch.look()
+    missing_for(watch, brokers, clock, 59, no_such_topic("metrics"))
+
+
+def test_a_partition_that_nobody_knows_is_gone_after_a_minute_too(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock
+) -> None:
+    """A broker that lags behind its controller may not know one that was only just added."""
+    fewer = TopicIdentity("metrics", "id-1", 2)
+    missing_for(watch, brokers, clock, 59, fewer)
+    with pytest.raises(TopicUnfit, match="has no partition 3, only 2"):
+        hear(watch, brokers, clock, fewer)
 
 
 def test_brokers_that_are_all_down_are_known_to_be_out_of_reach_until_one_sends_something(
