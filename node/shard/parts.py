@@ -25,7 +25,7 @@ class StoreProgress:
     """
 
     answers: Callable[[], int] = _no_answers
-    silence_s: float = 0.0
+    silence_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

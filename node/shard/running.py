@@ -1,7 +1,7 @@
 """A shard that runs: one thread reads, another stores and merges, until it is told to stop or must.
 
 Stopping stores nothing that is not due. What is not stored lies in Kafka and is read again, so a stop takes as long as
-one poll and one piece of storing at the most, and nothing is lost by it, nor by being killed.
+one poll and one piece of storing, and ten seconds where the store hangs. Nothing is lost by it, nor by being killed.
 """
 
 import threading
@@ -24,6 +24,8 @@ from strandline.store.protocol import Fenced
 _LOG = structlog.get_logger(__name__)
 # The storing thread looks for work at least this often.
 _LOOK_S = 0.2
+# How long a stop waits for the storing thread and for the store.
+_STOP_S = 10.0
 # How long a shard that must end goes on storing what only it has, and how often it looks meanwhile.
 _LAST_WORK_S = 60.0
 _LAST_STEP_S = 0.05
@@ -96,7 +98,8 @@ class RunningShard:
         self.after_step()
 
     def _read(self, shard: Shard) -> None:
-        storing = threading.Thread(target=self._store, args=(shard,), name="storing")
+        # As a daemon: one that hangs must not keep the process from ending.
+        storing = threading.Thread(target=self._store, args=(shard,), name="storing", daemon=True)
         storing.start()
         try:
             self._step_until_stopped(shard)
@@ -110,15 +113,41 @@ class RunningShard:
             raise
         finally:
             self._stopping.set()
-            storing.join()
             try:
-                # Whoever was fenced must not say that it left: it is another's shard.
-                if not isinstance(self._failure, Fenced):
-                    shard.close()
+                self._leave(shard, storing)
             finally:
                 # It tells why the shard ends, whatever else has failed by then.
                 if self._failure is not None:
                     raise self._failure
+
+    def _leave(self, shard: Shard, storing: threading.Thread) -> None:
+        """Wait for the storing thread, and leave the shard. A call to a store that hangs is left behind after a while,
+        as by a kill: what it may still do is what any owner that lost its process may.
+        """
+        clock, shard_id = self._parts.clock, str(self._parts.options.shard)
+        give_up_at = clock.monotonic() + _STOP_S
+        storing.join(_STOP_S)
+        if storing.is_alive():
+            _LOG.warning("the storing thread did not end in time; the shard is left without a word", shard=shard_id)
+            return
+        # Whoever was fenced must not say that it left: it is another's shard.
+        if isinstance(self._failure, Fenced):
+            return
+        failures: list[BaseException] = []
+
+        def close() -> None:
+            try:
+                shard.close()
+            except BaseException as error:  # noqa: BLE001 - raised again below
+                failures.append(error)
+
+        leaving = threading.Thread(target=close, name="leaving", daemon=True)
+        leaving.start()
+        leaving.join(max(0.0, give_up_at - clock.monotonic()))
+        if leaving.is_alive():
+            _LOG.warning("the store did not answer in time; the shard is left without a word", shard=shard_id)
+        elif failures:
+            raise failures[0]
 
     def _step_until_stored(self, shard: Shard, storing: threading.Thread) -> None:
         """Go on until all that is closed is stored, or until it has taken too long. The last call to the store may

@@ -32,14 +32,14 @@ class WatchedHome(DictHome):
     """Tells of each time that records were read, and of its closing."""
 
     def __init__(self) -> None:
-        self.looks: Callable[[], bool] = lambda: True
-        self.seen = threading.Event()
+        self.awaited: tuple[Callable[[], bool], threading.Event] = (lambda: True, threading.Event())
         self.closed = 0
 
     def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
         del changed, may_merge
-        if self.looks():
-            self.seen.set()
+        condition, seen = self.awaited
+        if condition():
+            seen.set()
 
     def close(self) -> None:
         self.closed += 1
@@ -63,9 +63,10 @@ class Run:
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Return once a condition has held behind a look at the log."""
-        self.home.seen.clear()
-        self.home.looks = condition
-        assert self.home.seen.wait(PATIENCE_S), f"it did not come to that: {self.error!r}"
+        # An event of its own: the shard's thread may be about to set that of the condition before.
+        seen = threading.Event()
+        self.home.awaited = (condition, seen)
+        assert seen.wait(PATIENCE_S), f"it did not come to that: {self.error!r}"
 
     def end(self) -> BaseException | None:
         """Wait for its end; what it raised."""
@@ -398,6 +399,33 @@ def test_a_storing_thread_that_hangs_is_reported_and_one_that_waits_for_its_stor
     goes_on.set()
     run.until(lambda: not run.running.status.stuck)
     assert run.stop() is None
+
+
+@pytest.mark.parametrize("in_leaving", [False, True])
+def test_a_stop_does_not_wait_for_a_store_that_hangs(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch, in_leaving: bool
+) -> None:
+    monkeypatch.setattr(running, "_STOP_S", 0.05)
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def hang(call: StoreCall) -> None:
+        if call.name == "touch" and (call.arguments[1] is None) is in_leaving:
+            hangs.set()
+            assert goes_on.wait(PATIENCE_S)
+
+    world.store.before = hang
+    run.start()
+    if not in_leaving:
+        world.pass_time(HEARTBEAT_MS)
+        assert hangs.wait(PATIENCE_S)
+    with capture_logs() as lines:
+        assert run.stop() is None
+    assert run.phase is Phase.STOPPED
+    assert "the shard is left without a word" in " ".join(line["event"] for line in lines)
+    goes_on.set()
+    for thread in threading.enumerate():
+        if thread.name in ("storing", "leaving"):
+            thread.join(PATIENCE_S)
 
 
 def test_an_error_at_the_start_surfaces_and_nothing_is_left_open(world: World, run: Run) -> None:
