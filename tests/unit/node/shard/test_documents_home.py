@@ -162,12 +162,17 @@ def test_a_copy_that_was_purged_by_a_shorter_retention_is_not_used(folder: Path)
 
 
 @pytest.mark.parametrize("which", ["columns-*", "lucene/*.si"])
-def test_a_damaged_copy_is_not_used(home: LuceneHome, which: str) -> None:
-    (path,) = home.folder.glob(which)
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_a_damaged_copy_is_not_used(folder: Path, which: str, is_prepared: bool) -> None:
+    (path,) = folder.glob(which)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0x01
     path.write_bytes(content)
-    why_loaded(home, TOPIC, [index_row()])
+    with closing(home_in(folder)) as home:
+        # Not before the damage: a thread reads the copy from now on.
+        if is_prepared:
+            home.prepare()
+        why_loaded(home, TOPIC, [index_row()])
     assert not path.exists(), "what can't be used is discarded"
 
 
