@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -162,13 +163,14 @@ def test_a_shard_is_restarted_and_settings_are_reloaded_through_the_front(runnin
         running.settings.write_text(text)
 
 
-def test_an_address_that_another_process_has_is_told_at_once(tmp_path: Path) -> None:
-    with socket.create_server((LOOPBACK, 0)) as taken:
+def test_an_address_that_another_process_has_is_told_at_once() -> None:
+    # A short path: the node's sockets lie in it.
+    with tempfile.TemporaryDirectory() as folder, socket.create_server((LOOPBACK, 0)) as taken:
         environ = {**os.environ, "STRANDLINE_HTTP__NODE_ADDRESS": f"{LOOPBACK}:{taken.getsockname()[1]}"}
         script = Path(sys.executable).with_name("strandline")
         ended = subprocess.run(
             [sys.executable, str(script), "node", "--output", "json"],
-            env={**environ, "TMPDIR": str(tmp_path)},
+            env={**environ, "TMPDIR": folder},
             capture_output=True,
             text=True,
             check=False,

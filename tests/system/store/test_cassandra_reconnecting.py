@@ -38,13 +38,13 @@ def test_a_call_works_within_seconds_of_cassandra_s_return(
 
             def works() -> bool:
                 try:
-                    store.touch(owner, 7)
+                    store.touch(owner, 7, 2)
                 except StoreUnavailable:
                     return False
                 return True
 
             with cassandra.away():
                 with pytest.raises(StoreUnavailable, match=f"Cassandra at 127.0.0.1:{cassandra.port} did not answer"):
-                    store.touch(owner, 6)
+                    store.touch(owner, 6, 1)
                 assert wait_until(lambda: failed_attempts() >= FAILED_ATTEMPTS, timeout=60, clock=clock)
             assert wait_until(works, timeout=30, clock=clock)
