@@ -3,13 +3,15 @@ PYTHON ?= /usr/bin/python3
 VENV := .venv/bin
 SETUP = PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m strandline.setup
 
-.PHONY: help run test setup setup-test setup-python lint format unit lock clean
+.PHONY: help run test setup setup-test setup-python lint format unit simulate mutants lock clean
 
 help:
 	@echo 'make run     set up, start the real stack, show a node killed and recovered, serve until Ctrl-C'
 	@echo 'make test    set up, then every check: ruff, mypy, import-linter, all tests (JOBS=1: in one process)'
 	@echo 'make setup   set up only: packages, jars, PyLucene, .venv'
 	@echo 'make unit    the tests that need no server'
+	@echo 'make simulate  seeded histories of crashes, stalls and wrong clocks (SEEDS=10000 FROM=0)'
+	@echo 'make mutants   put deliberate faults into copies of the checkout: each must make a test fail (ONLY=name: one)'
 	@echo 'make lint    ruff, mypy and import-linter'
 	@echo 'make format  let ruff put the code into shape'
 	@echo 'make lock    write the Python locks again, after a change of a pin'
@@ -19,9 +21,10 @@ run: setup
 	$(VENV)/strandline demo
 
 # Each process runs one file of tests after the other. Those that take longest come first (tests/file_times.json), so
-# that all processes end at about the same time.
-JOBS ?= 2
-PYTEST = $(VENV)/pytest --durations=25 \
+# that all processes end at about the same time. Three on two cores: tests with real servers wait for half of their time.
+JOBS ?= 3
+# With bytecode even where it is switched off: without, each process compiles every test anew, for ten seconds.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(VENV)/pytest --durations=25 \
 	$(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
 test: setup-test lint
 	$(PYTEST)
@@ -29,6 +32,14 @@ test: setup-test lint
 
 unit: setup-test
 	$(PYTEST) tests/unit
+
+SEEDS ?= 10000
+FROM ?= 0
+simulate: setup-test
+	$(VENV)/python tests/strandline-sim --seeds $(SEEDS) --from $(FROM)
+
+mutants: setup-test
+	PYTHONPATH=tests $(VENV)/python -m mutants --jobs $(JOBS) $(addprefix --only ,$(ONLY))
 
 setup:
 	@setup/debian.sh run

@@ -2,7 +2,8 @@
 
 A local copy stands for all buckets up to the one that it belongs to. It is loaded behind the buckets that are newer, as
 though it were one more, older bucket. Buckets that a rewind has superseded come last of all, for keys that nothing else
-names: whatever was written again since then counts more.
+names: whatever was written again since then counts more. They lie behind the bucket as of which the index is loaded. A
+key that was purged there and came back has two ids in them, and of these the older one is the key's at the cut.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from strandline.arrays import I64s, U32s
+from strandline.arrays import I64s, Rows, U32s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.bucket_codec import StoredBucket, StoredRecords
 from strandline.index.cut_snapshot import CutSnapshot
+from strandline.index.documents import PartKeyBatch
 from strandline.index.kernels.part_keys import hash_metrics
 from strandline.index.kernels.rows import rows_of_ids
 from strandline.index.key_documents import KeyDocuments
@@ -49,8 +51,9 @@ def load_index(
         load.bucket(stored)
     if copy is not None:
         load.copy(copy, copy_table)
+    named = load.length
     for stored in superseded:
-        load.keys_of(stored)
+        load.superseded(stored, named)
     table, columns = load.finish()
     index = ShardIndex(policy, documents, open_bucket=open_bucket, next_part_id=next_part_id, series_limit=series_limit)
     index.restore(table, columns, load.active, dict(expiry))
@@ -77,10 +80,20 @@ class _Load:
         newest = np.full(len(stored.active_ids), stored.bucket, dtype=np.int32)
         self._activity.add(self.active[stored.bucket], stored.active_ids, stored.last, newest)
 
-    def keys_of(self, stored: StoredBucket) -> None:
-        """Take keys that nothing has named yet, and not who was active: its samples will be read again."""
+    def superseded(self, stored: StoredBucket, named: int) -> None:
+        """Take keys that nothing has named yet, and not who was active: its samples will be read again. The first
+        `named` keys are those that buckets which count, or the copy, have named.
+
+        A key that a newer superseded bucket has named under another id gets the id that it has here: buckets up to
+        the cut name it as active, and the newer one is given when the key is purged and comes back again.
+        """
+        given = np.concatenate([np.empty(0, dtype=np.uint32), *(part.part_id for part in self._keys)])
         for records in stored.records:
-            self._records(stored.bucket, records)
+            rows = self._records(stored.bucket, records)
+            met = np.flatnonzero((rows >= named) & (rows < len(given)))
+            earlier = met[given[rows[met]] != records.keys.part_ids[met]]
+            if len(earlier):
+                self._replace(rows[earlier], stored.bucket, records, earlier)
 
     def copy(self, copy: CutSnapshot, table: KeyTable | None) -> None:
         """Take what the copy knows and no bucket has said. A key that has another id by now loses its document."""
@@ -90,7 +103,7 @@ class _Load:
             self._keys.append(keys.take(slice(None)))
             self._named_by(copy)
             return
-        assigned = self._table.assign(keys.key_low, keys.key_high, next_row=self._length(), most=MISSING)
+        assigned = self._table.assign(keys.key_low, keys.key_high, next_row=self.length, most=MISSING)
         old = np.ones(len(keys), dtype=np.bool_)
         old[assigned.new] = False
         if self._keys and old.any():
@@ -122,17 +135,20 @@ class _Load:
         self._activity.apply(keys)
         return self._table, PartColumns(keys)
 
-    def _length(self) -> int:
+    @property
+    def length(self) -> int:
+        """How many keys there are."""
         return sum(len(part) for part in self._keys)
 
-    def _records(self, bucket: int, records: StoredRecords) -> None:
+    def _records(self, bucket: int, records: StoredRecords) -> U32s:
+        """Take the keys that nothing has named yet; the row of each key."""
         hashes = records.keys.key_hashes
         # By key, not by id: a key that was purged and came back has another id, and only its newer one counts.
-        assigned = self._table.assign(hashes[:, 0].copy(), hashes[:, 1].copy(), next_row=self._length(), most=MISSING)
+        assigned = self._table.assign(hashes[:, 0].copy(), hashes[:, 1].copy(), next_row=self.length, most=MISSING)
         new = assigned.new
         keys = records.keys.take(new)
         if len(keys) == 0:
-            return
+            return assigned.rows
         metric = np.empty(len(keys), dtype=np.uint64)
         hash_metrics(keys.keys, keys.offsets, metric)
         rows = PartRows.begun(keys.part_ids, hashes[new, 0], hashes[new, 1], metric)
@@ -140,6 +156,21 @@ class _Load:
         rows.end[:] = records.end[new]
         rows.newest[:] = bucket
         self._keys.append(rows)
+        self._document(keys)
+        return assigned.rows
+
+    def _replace(self, rows: U32s, bucket: int, records: StoredRecords, places: Rows) -> None:
+        """Let keys go by other records, under other ids."""
+        keys = PartRows.concatenated(self._keys)
+        self._keys = [keys]
+        self._documents.delete(to_bitmap(keys.part_id[rows]))
+        keys.part_id[rows] = records.keys.part_ids[places]
+        keys.start[rows] = records.start[places]
+        keys.end[rows] = records.end[places]
+        keys.newest[rows] = bucket
+        self._document(records.keys.take(places))
+
+    def _document(self, keys: PartKeyBatch) -> None:
         if self._documented:
             undocumented = to_bitmap(keys.part_ids) - self._documented
             keys = keys.take(np.flatnonzero(np.isin(keys.part_ids, to_ids(undocumented))))

@@ -93,6 +93,12 @@ class NodeFront:
         self._queries = CountedQueries(self._shards, self.figures)
         self._watch = ReadinessWatch(opener, clock)
         self._server: HttpServer | None = None
+        self._loading: asyncio.Future[None] | None = None
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether no query has to wait for a kernel that is still being compiled."""
+        return self._loading is not None and self._loading.done()
 
     async def start(self) -> None:
         """Listen. Raises `CannotListen`."""

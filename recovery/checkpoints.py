@@ -12,6 +12,10 @@ from strandline.digest import digest
 from strandline.errors import Fatal
 from strandline.store.rows import CutRow, GroupRow, ManifestRows, ShardId
 
+LEAVING_MS = 60_000
+"""Rows whose date lies less than this ahead may be gone at the next look: the clock of the process that compares dates
+and those of the servers that remove rows may differ by as much."""
+
 
 class ManifestTorn(Fatal):
     """The cut rows of a shard do not join: one is missing, two overlap, or one ends before it begins."""
@@ -82,13 +86,13 @@ def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | 
 
 
 def without_remains(manifest: ManifestRows, present: int) -> ManifestRows:
-    """A manifest without old cuts that no newer one joins, if their time has come: rows whose lives end together leave
-    the store in any order, within some seconds. A gap in front of rows that should be there is left for `progress` to
-    report.
+    """A manifest without old cuts that no newer one joins, if their time has come, or nearly: rows whose lives end
+    together leave the store in any order, within some seconds. A gap in front of rows that should be there is left for
+    `progress` to report.
     """
     cuts = _since_reset(sorted(manifest.cuts, key=lambda cut: cut.bucket))
     gap = max((place for place, (old, new) in enumerate(pairwise(cuts)) if not _joins(old, new)), default=None)
-    if gap is None or any(cut.expires > present for cut in cuts[: gap + 1]):
+    if gap is None or any(cut.expires > present + LEAVING_MS for cut in cuts[: gap + 1]):
         return manifest
     newest = cuts[gap].bucket
     return ManifestRows(

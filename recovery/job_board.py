@@ -1,8 +1,5 @@
-"""Replay jobs in the store: every transition is one compare-and-set, so that coordinators and workers meet only there.
-
-Whoever comes second in a race is told so by None or False. What raises is the store itself, where it can't be reached.
-A change whose answer was missed is found out by looking: a lease that is still the caller's is the caller's, whatever
-time it has by now.
+"""Replay jobs in the store: plans are adopted, jobs leased and withdrawn, and coordinators and workers meet only
+there.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,30 +9,14 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.errors import Fatal
-from strandline.recovery.leasing import (
-    LeasePolicy,
-    fail,
-    finish,
-    is_leasable,
-    is_same_lease,
-    lease,
-    lease_of,
-    nobody_is_gone,
-    release,
-    renew,
-    sign_of_life,
-    take_back,
-    told,
-)
-from strandline.recovery.life_watch import LifeWatch
+from strandline.recovery.lease_board import ROUNDS, LeaseBoard
+from strandline.recovery.leasing import LeasePolicy, is_leasable, nobody_is_gone
 from strandline.recovery.planning import adopt
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
 
 _LOG = structlog.get_logger(__name__)
-# So often a change is tried again that somebody else came before. Each time, somebody else got on.
-_ROUNDS = 20
 
 
 class PlanStopped(Fatal):
@@ -88,7 +69,7 @@ class Standing:
             raise PlanStopped(self.failed[0])
 
 
-class JobBoard:
+class JobBoard(LeaseBoard[Job]):
     """The jobs in a store. May be used by several threads and processes at once; of those of one board, one takes lost
     jobs back.
     """
@@ -101,9 +82,16 @@ class JobBoard:
         is_gone: Callable[[str], bool] = nobody_is_gone,
     ) -> None:
         """`is_gone` tells of a worker whether its process is known to be dead; it may always say no."""
-        self.store, self.clock, self.is_gone = store, clock, is_gone
-        self.policy = policy or LeasePolicy()
-        self._watch = LifeWatch(clock, self.policy.lease_ms / 1000)
+        super().__init__(clock, policy, is_gone)
+        self.store = store
+
+    def current(self, unit: Job) -> Job | None:
+        """The job for a job's bucket, as it is in the store."""
+        return next((job for job in self.store.jobs(unit.shard) if job.bucket == unit.bucket), None)
+
+    def replace(self, before: Job, after: Job) -> bool:
+        """Put `after` in the place of `before`, if that is still as it was."""
+        return self.store.replace_job(before, after)
 
     def jobs(self, shard: ShardId) -> Sequence[Job]:
         """A shard's jobs, in order of their buckets."""
@@ -117,7 +105,7 @@ class JobBoard:
         None if others kept changing them meanwhile. `starts` is for an owner's start; one that only adds to its plan
         leaves leases and failures as they are.
         """
-        for round_number in range(_ROUNDS):
+        for round_number in range(ROUNDS):
             found = self.store.jobs(shard)
             # Failures are counted from zero once: a job that fails meanwhile has failed under this owner.
             is_first = starts and round_number == 0
@@ -145,54 +133,7 @@ class JobBoard:
 
     def take_back_lost(self, shard: ShardId) -> Sequence[Job]:
         """A shard's jobs, after those were taken back whose worker is gone, or has not renewed its lease for a whole
-        term while this board looked, again and again. Nobody's wall clock counts.
+        term while this board looked, again and again. No wall clock counts.
         """
         found = self.store.jobs(shard)
-        is_changed = False
-        for job in found:
-            if job.state is not JobState.LEASED:
-                continue
-            if self._watch.is_over((shard, job.bucket), sign_of_life(job)) or self.is_gone(job.worker):
-                is_changed = True
-                if self.store.replace_job(job, take_back(job, self.policy)):
-                    _LOG.warning("a lease was lost", job=told(job), worker=job.worker, epoch=job.epoch)
-        return self.store.jobs(shard) if is_changed else found
-
-    def lease(self, job: Job, worker: str) -> Job | None:
-        """Take a pending job; None if it is not to be had any more."""
-        if job.state is not JobState.PENDING:
-            return None
-        leased = lease(job, worker, self.clock.now_ms(), self.policy)
-        return leased if self.store.replace_job(job, leased) else None
-
-    def renew(self, held: Job) -> Job | None:
-        """Keep a job for longer: as it is then, or None if the lease is lost."""
-        return self._change(held, lambda job: renew(job, held, self.clock.now_ms(), self.policy))
-
-    def finish(self, held: Job) -> bool:
-        """Say that a job is done; False if the lease is lost, and so what was done does not count."""
-        return self._change(held, lambda job: finish(job, held)) is not None
-
-    def fail(self, held: Job, reason: str) -> Job | None:
-        """Say that a job has failed: as it is then, pending or failed for good, or None if the lease is lost."""
-        return self._change(held, lambda job: fail(job, held, reason, self.policy))
-
-    def release(self, held: Job, reason: str = "") -> bool:
-        """Leave a job to others; False if the lease is lost."""
-        return self._change(held, lambda job: release(job, held, reason)) is not None
-
-    def _change(self, held: Job, transition: Callable[[Job], Job]) -> Job | None:
-        """Apply a transition to a job that the caller holds."""
-        job: Job | None = held
-        for _ in range(_ROUNDS):
-            if job is None:
-                return None
-            after = transition(job)
-            if self.store.replace_job(job, after):
-                return after
-            # Another time on it, by a renewal whose answer was missed: still ours. Or what we wanted is there already.
-            found = next((one for one in self.store.jobs(held.shard) if one.bucket == held.bucket), None)
-            if found is not None and found.state is after.state is JobState.DONE and lease_of(found) == lease_of(held):
-                return found
-            job = found if found is not None and is_same_lease(found, held) else None
-        return None
+        return self.store.jobs(shard) if self.take_back(found) else found

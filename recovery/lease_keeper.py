@@ -1,44 +1,71 @@
-"""Keeps leases while the work on their jobs goes on: a thread renews them, and remembers which were lost."""
+"""Keeps leases while the work on their units goes on: a thread renews them, and remembers which were lost."""
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final, Generic, TypeVar
 
 import structlog
 
 from strandline.errors import StrandlineError
-from strandline.recovery.job_board import JobBoard
+from strandline.recovery.lease_board import LeaseBoard, as_it_is
 from strandline.recovery.leasing import told
-from strandline.store.jobs import Job
-from strandline.store.rows import ShardId
+from strandline.store.leasable import Leasable
+
+U = TypeVar("U", bound=Leasable)
 
 _LOG = structlog.get_logger(__name__)
 # How often the thread looks at the clock. The clock itself says when a renewal is due.
 _LOOK_S = 0.2
+# Of a term, from the beginning of the last renewal on. A watcher waits for a whole term; the rest is for clocks that
+# run at different speeds, and for what is under way when it ends.
+_SAFE_SHARE: Final = 2 / 3
 
 
-class LeaseKeeper:
+class LeaseKeeper(Generic[U]):
     """The leases of one wave. May be used by several threads.
 
-    A lease counts as held until the store says otherwise, also past its time: as long as nobody else has taken the job,
-    what was done for it is good.
+    A lease counts as held until the store says otherwise, also past its time: as long as nobody else has taken the
+    unit, what was done for it in the store is good. Work outside of the store goes by `remaining_s` instead.
     """
 
-    def __init__(self, board: JobBoard, jobs: Sequence[Job], *, most_silence_s: float = math.inf) -> None:
+    def __init__(
+        self,
+        board: LeaseBoard[U],
+        units: Sequence[U],
+        *,
+        most_silence_s: float = math.inf,
+        leased_at: float | None = None,
+        amend: Callable[[U], U] = as_it_is,
+    ) -> None:
         """Leases are no longer renewed once nothing was heard of progress for `most_silence_s`: work that hangs must
-        not keep others from its jobs for ever.
+        not keep others from its units for ever. `leased_at` is the monotonic time before the first of them was leased:
+        `remaining_s` needs it, and is 0 up to the first renewal without it. `amend` puts into each renewal how
+        far the work is.
         """
-        self._board, self._lock = board, threading.Lock()
-        self._held = {_key(job): job for job in jobs}
+        self._board, self._lock, self._amend = board, threading.Lock(), amend
+        self._held = {unit.key: unit for unit in units}
         self._renewed = self._heard = board.clock.monotonic()
         self._most_silence_s = most_silence_s
+        self._since: dict[Hashable, float] = {} if leased_at is None else dict.fromkeys(self._held, leased_at)
 
-    def held(self, jobs: Sequence[Job]) -> list[Job]:
-        """Those of some jobs that are still held, as they stand by now."""
+    def held(self, units: Sequence[U]) -> list[U]:
+        """Those of some units that are still held, as they stand by now."""
         with self._lock:
-            found = [self._held.get(_key(job)) for job in jobs]
-        return [job for job in found if job is not None]
+            found = [self._held.get(unit.key) for unit in units]
+        return [unit for unit in found if unit is not None]
+
+    def remaining_s(self, unit: U) -> float:
+        """For how many seconds nobody else can have a unit: until two thirds of a term after its last renewal began. 0
+        once its lease is lost.
+        """
+        # Without the lock, which is held while a renewal waits for the store.
+        since = self._since.get(unit.key)
+        if since is None:
+            return 0.0
+        safe_s = _SAFE_SHARE * self._board.policy.lease_ms / 1000
+        return max(0.0, since + safe_s - self._board.clock.monotonic())
 
     def note_progress(self) -> None:
         """The work gets on."""
@@ -56,33 +83,24 @@ class LeaseKeeper:
             _LOG.warning("the work stands still; its leases are left to run out", silent_s=round(now - self._heard))
             return
         with self._lock:
-            for key, job in list(self._held.items()):
-                try:
-                    renewed = self._board.renew(job)
-                except StrandlineError as error:
-                    _LOG.warning("a lease could not be renewed", job=told(job), error=str(error))
-                    continue
-                if renewed is None:
-                    _LOG.warning("a lease is lost", job=told(job), worker=job.worker, epoch=job.epoch)
-                    del self._held[key]
-                else:
-                    self._held[key] = renewed
+            for unit in list(self._held.values()):
+                self._renew(unit)
 
-    def finish(self, job: Job) -> bool:
-        """Say that a job is done; False if its lease was lost."""
+    def finish(self, unit: U, amend: Callable[[U], U] = as_it_is) -> bool:
+        """Mark a unit as done; False if its lease was lost."""
         with self._lock:
-            held = self._held.get(_key(job))
-            is_done = held is not None and self._board.finish(held)
+            held = self._held.get(unit.key)
+            is_done = held is not None and self._board.finish(held, amend)
             # Only now: where the store could not be reached the lease is still ours.
-            self._held.pop(_key(job), None)
+            self._forget(unit)
         return is_done
 
-    def fail(self, job: Job, reason: str) -> bool:
-        """Say that a job has failed; False if its lease was lost."""
+    def fail(self, unit: U, reason: str, amend: Callable[[U], U] = as_it_is) -> bool:
+        """Count a failure of a unit; False if its lease was lost."""
         with self._lock:
-            held = self._held.get(_key(job))
-            is_told = held is not None and self._board.fail(held, reason) is not None
-            self._held.pop(_key(job), None)
+            held = self._held.get(unit.key)
+            is_told = held is not None and self._board.fail(held, reason, amend) is not None
+            self._forget(unit)
         return is_told
 
     def release_all(self, reason: str = "") -> None:
@@ -90,11 +108,12 @@ class LeaseKeeper:
         with self._lock:
             held = list(self._held.values())
             self._held.clear()
-        for job in held:
+            self._since.clear()
+        for unit in held:
             try:
-                self._board.release(job, reason)
+                self._board.release(unit, reason)
             except StrandlineError as error:
-                _LOG.warning("a lease could not be given back", job=told(job), error=str(error))
+                _LOG.warning("a lease could not be given back", job=told(unit), error=str(error))
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -113,6 +132,20 @@ class LeaseKeeper:
             over.set()
             thread.join()
 
+    def _renew(self, unit: U) -> None:
+        begun = self._board.clock.monotonic()
+        try:
+            renewed = self._board.renew(unit, self._amend)
+        except StrandlineError as error:
+            _LOG.warning("a lease could not be renewed", job=told(unit), error=str(error))
+            return
+        if renewed is None:
+            _LOG.warning("a lease is lost", job=told(unit), worker=unit.worker, epoch=unit.epoch)
+            self._forget(unit)
+        else:
+            self._held[unit.key] = renewed
+            self._since[unit.key] = begun
 
-def _key(job: Job) -> tuple[ShardId, int]:
-    return job.shard, job.bucket
+    def _forget(self, unit: U) -> None:
+        self._held.pop(unit.key, None)
+        self._since.pop(unit.key, None)

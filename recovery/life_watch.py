@@ -31,10 +31,9 @@ class LifeWatch:
             return False
         return now - seen.since >= self._term_s
 
-    def watched_s(self, holding: Hashable) -> float:
-        """For how long the present sign was seen."""
-        seen = self._seen.get(holding)
-        return self._clock.monotonic() - seen.since if seen is not None else 0.0
+    def forget(self, holding: Hashable) -> None:
+        """No longer watch what nobody holds."""
+        self._seen.pop(holding, None)
 
     def keep(self, holdings: set[Hashable]) -> None:
         """Forget all but these."""

@@ -4,7 +4,6 @@ Pure functions over the manifest's rows, Kafka's offsets and the jobs that are t
 steps: the owner commits the cuts, then `adopt` says how the jobs in the store become those that the cuts ask for.
 """
 
-import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -28,11 +27,6 @@ class WantedJobs:
     def records(self) -> int:
         """How many offsets lie in the jobs; no fewer than there are records."""
         return sum(job.end - job.start for job in self.jobs)
-
-
-def new_plan_id() -> str:
-    """A name that no other plan has: attempts are named by it, and a job that was removed begins again with epoch 0."""
-    return uuid.uuid4().hex
 
 
 def jobs_for(done: Progress, shard: ShardId, *, plan: str, life: int, settings: str = "") -> WantedJobs:

@@ -1,8 +1,9 @@
 """When an hour or a day is complete, by the manifests of all partitions: pure functions over their rows.
 
-Hour H is ready when every group of every partition is stored up to the bucket that holds H's last millisecond. Samples
-of H that a later bucket brings are counted in that bucket's rows, and raise H's revision. What can't be told is never
-called ready: rows live for a history, and then they are gone.
+Hour H is ready when every group of every partition is stored up to the bucket that holds H's last millisecond. If a
+loss closed that bucket before its time, the next one has to be stored, too. Samples of H that a later bucket brings are
+counted in that bucket's rows, and raise H's revision. What can't be told is never called ready: rows live for a
+history, and then they are gone.
 """
 
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ class Behind:
 
     All of its groups are stored up to `reached_bucket`, which is None if it was never read; `missing_groups` are those
     that are not up to `needed_bucket`. `behind_ms` is how much time lies between what it has reached and the end of
-    the hour or day.
+    the hour or day, or of the later bucket that completes it.
     """
 
     shard: int
@@ -171,9 +172,9 @@ def _late_hours(row: GroupRow, late: LateSamples, period: Period, flush_interval
 def newest_ready_hour(stored: StoredDataset) -> int | None:
     """The newest hour that is ready, counted since the epoch; None while there is none."""
     partitions = _partitions(stored)
-    reached = [one.reached for one in partitions]
-    least = min((bucket for bucket in reached if bucket is not None), default=None)
-    if least is None or None in reached:
+    complete = [one.complete for one in partitions]
+    least = min((bucket for bucket in complete if bucket is not None), default=None)
+    if least is None or None in complete:
         return None
     hour = min((least + 1) * stored.cutting.flush_interval, stored.present) // HOUR - 1
     return hour if _judge_hour(stored, partitions, Period(hour)).verdict is Verdict.READY else None
@@ -213,18 +214,37 @@ class _Life:
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    """One partition's manifest, made ready for questions. Of `lives`, oldest first, only the newest one goes on."""
+    """One partition's manifest, made ready for questions. Of `lives`, oldest first, only the newest one goes on.
+
+    `closed_early` are the buckets that may have been closed before their time: what came in the rest of it lies in the
+    next bucket.
+    """
 
     shard: int
     manifest: ManifestRows | None
     lives: Sequence[_Life]
     done: Progress | None
+    closed_early: frozenset[int]
     stored: frozenset[tuple[int, int]] = field(repr=False)
 
     @property
     def reached(self) -> int | None:
         """The newest bucket up to which every group is stored."""
         return min(self.done.stored_up_to) if self.done is not None else None
+
+    @property
+    def complete(self) -> int | None:
+        """The newest bucket of whose time everything is stored."""
+        bucket = self.reached
+        while bucket is not None and bucket in self.closed_early:
+            bucket -= 1
+        return bucket
+
+    def completed_by(self, bucket: int) -> int:
+        """The bucket that has to be stored for everything of this one's time to be."""
+        while bucket in self.closed_early:
+            bucket += 1
+        return bucket
 
     def life_of(self, bucket: int) -> _Life | None:
         return next((life for life in reversed(self.lives) if life.holds(bucket)), None)
@@ -244,7 +264,7 @@ class _Partition:
             return _Finding.STARTED_LATER if began else _Finding.UNKNOWN
         # The newest life begins behind all older ones: what was not stored of those never will be. That is a loss, and
         # nothing to wait for.
-        return _Finding.BEHIND if self.missing(bucket) else _Finding.STORED
+        return _Finding.BEHIND if self.missing(self.completed_by(bucket)) else _Finding.STORED
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +284,7 @@ def _partitions(stored: StoredDataset) -> Sequence[_Partition]:
 
 def _partition(shard: ShardId, manifest: ManifestRows | None, groups: int) -> _Partition:
     if manifest is None:
-        return _Partition(shard.shard, None, (), None, frozenset())
+        return _Partition(shard.shard, None, (), None, frozenset(), frozenset())
     lives: list[list[CutRow]] = []
     for cut in sorted(manifest.cuts, key=lambda one: one.bucket):
         if cut.reset or not lives:
@@ -275,8 +295,19 @@ def _partition(shard: ShardId, manifest: ManifestRows | None, groups: int) -> _P
         manifest,
         [_Life(cuts) for cuts in lives],
         progress(manifest, groups, shard),
+        _closed_early(lives),
         frozenset((row.bucket, row.group) for row in manifest.groups if not row.superseded),
     )
+
+
+def _closed_early(lives: Sequence[Sequence[CutRow]]) -> frozenset[int]:
+    """The buckets that a loss has closed where it ends, and those in which a topic was made again. Of a bucket that was
+    lost as a whole the row does not tell whether its time was over, so it counts as well: at worst its hour is ready
+    one bucket later.
+    """
+    lost = (cut.bucket for cuts in lives for cut in cuts if cut.lost_to == cut.end and not cut.reset)
+    made_again = (cuts[0].bucket for cuts in lives[1:])
+    return frozenset((*lost, *made_again))
 
 
 def _judge_hour(stored: StoredDataset, partitions: Sequence[_Partition], hour: Period) -> _JudgedHour:
@@ -287,13 +318,14 @@ def _judge_hour(stored: StoredDataset, partitions: Sequence[_Partition], hour: P
     behind = tuple(
         Behind(
             one.shard,
-            bucket,
+            needed,
             one.reached,
-            one.missing(bucket) if one.done is not None else tuple(range(stored.groups)),
-            hour.end - (one.reached + 1) * interval if one.reached is not None else None,
+            one.missing(needed) if one.done is not None else tuple(range(stored.groups)),
+            hour.end + (needed - bucket - one.reached - 1) * interval if one.reached is not None else None,
         )
         for one, finding in found
         if finding is _Finding.BEHIND
+        for needed in (one.completed_by(bucket),)
     )
     findings = {finding for _, finding in found}
     if behind:

@@ -171,7 +171,7 @@ class ReplayWorker:
                 found.append(job)
         return found
 
-    def _run(self, wave: Sequence[Job], keeper: LeaseKeeper, stop: Callable[[], bool]) -> None:
+    def _run(self, wave: Sequence[Job], keeper: LeaseKeeper[Job], stop: Callable[[], bool]) -> None:
         if len(wave) > 1:
             _LOG.info("a wave is read", jobs=len(wave), records=sum(job.end - job.start for job in wave))
         error = self._try(wave, keeper, stop)
@@ -184,7 +184,7 @@ class ReplayWorker:
             if isinstance(error, SessionLost):
                 raise error
 
-    def _try(self, wave: Sequence[Job], keeper: LeaseKeeper, stop: Callable[[], bool]) -> Exception | None:
+    def _try(self, wave: Sequence[Job], keeper: LeaseKeeper[Job], stop: Callable[[], bool]) -> Exception | None:
         """Run jobs together and mark them as done, one by one; or what went wrong."""
         most, risen = 0.0, self._clock.monotonic()
 
@@ -219,7 +219,7 @@ class ReplayWorker:
             self._on_progress(WaveProgress(tuple(done), 1.0))
         return error
 
-    def _give_back(self, wave: Sequence[Job], keeper: LeaseKeeper, error: Exception) -> None:
+    def _give_back(self, wave: Sequence[Job], keeper: LeaseKeeper[Job], error: Exception) -> None:
         reason = _told_of(error)
         if _may_pass(error):
             # No fault of the jobs: they go back uncounted, and are tried again later.

@@ -9,7 +9,7 @@ from pathlib import Path
 from strandline.errors import StrandlineError
 from strandline.setup.installation import Installation
 from strandline.setup.jars import provide_jars
-from strandline.setup.kernels import keep_kernels, restore_kernels
+from strandline.setup.kernels import compile_kernels, keep_kernels, restore_kernels
 from strandline.setup.python_env import provide_builder, provide_environment, provide_pylucene, provide_wheelhouse
 from strandline.setup.workshop import open_workshop
 
@@ -42,7 +42,8 @@ def set_up(checkout: Path, environ: Mapping[str, str]) -> None:
         installation = Installation(workshop.java_home, jars["kafka"], jars["cassandra"], jars["spark"])
         provide_environment(workshop, builder, checkout, (wheelhouse, pylucene), installation)
     with progress.step("Compiled kernels"):
-        restore_kernels(workshop, checkout)
+        if not restore_kernels(workshop, checkout):
+            compile_kernels(workshop, checkout)
     for dropped in workshop.cache.drop_unused():
         progress.notice(f"dropped {dropped} from the cache: unused for a long time")
 

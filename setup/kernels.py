@@ -5,8 +5,9 @@ digest of that source. It does not notice when a function changes that the kerne
 compiled code counts as valid only for the sources of all kernels together: set-up notes their key, and removes what was
 compiled if a source has changed since.
 
-`restore` puts the compiled kernels of the same sources into a checkout; `keep`, after all tests have passed, puts those
-of a checkout into the cache.
+`restore_kernels` puts the compiled kernels of the same sources into a checkout. Where the cache has none,
+`compile_kernels` compiles those that a node needs first. `keep_kernels`, after all tests have passed, puts all that a
+checkout has compiled into the cache.
 """
 
 import os
@@ -19,22 +20,26 @@ from strandline.setup.cache import Recipe
 from strandline.setup.workshop import Workshop
 
 NOTE = "strandline-kernels"
+COMPILING = "strandline.node.kernel_compiling"
+"""By name: set-up imports nothing that has to be installed."""
 _COMPILED = ("*.nbi", "*.nbc")
 
 
-def restore_kernels(workshop: Workshop, checkout: Path) -> None:
-    """Remove compiled kernels that may not match the checkout's sources, and copy matching ones from the cache."""
+def restore_kernels(workshop: Workshop, checkout: Path) -> bool:
+    """Remove compiled kernels that may not match the checkout's sources, and copy matching ones from the cache. Whether
+    the checkout has compiled kernels then.
+    """
     recipe = _recipe(checkout)
     note = checkout / ".venv" / NOTE
     if _is_valid(checkout, note, recipe):
-        return
+        return any(_compiled(checkout))
     for path in _compiled(checkout):
         path.unlink()
     # Before anything is compiled: a source that changes from here on is newer than the note.
     note.write_text(recipe.key(), encoding="utf-8")
     entry = workshop.cache.find(recipe)
     if entry is None:
-        return
+        return False
     workshop.progress.working("copying from the cache")
     for path in entry.rglob("*"):
         if path.suffix in (".nbi", ".nbc"):
@@ -44,6 +49,14 @@ def restore_kernels(workshop: Workshop, checkout: Path) -> None:
             partial = place.with_suffix(f".{os.getpid()}")
             shutil.copyfile(path, partial)
             partial.replace(place)
+    return True
+
+
+def compile_kernels(workshop: Workshop, checkout: Path) -> None:
+    """Compile the kernels that a node calls in its first minutes."""
+    workshop.progress.working("compiling for this processor")
+    command = [str(checkout / ".venv" / "bin" / "python"), "-m", COMPILING]
+    workshop.runner("kernels").run(command, env=workshop.environ)
 
 
 def keep_kernels(workshop: Workshop, checkout: Path) -> None:

@@ -25,6 +25,8 @@ LOGGING = Path(__file__).with_name("log4j2.properties").resolve()
 # two that hold a private key and a password for Kafka.
 REDACTED = "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
 
+WORKER_DAEMON = "strandline.spark.worker_daemon"
+"""What executors fork their Python workers from. By name: imported, it would load the workers' modules here, too."""
 
 # How often a task may fail on a local master before all is given up: as often as on a cluster. By default it may not at
 # all, and one killed Python process would end a replay.
@@ -46,6 +48,7 @@ def session_properties(chosen: Mapping[str, str], jars: Path) -> dict[str, str]:
     properties = {
         "spark.jars": ",".join(map(str, found)),
         "spark.redaction.regex": REDACTED,
+        "spark.python.daemon.module": WORKER_DAEMON,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -1,4 +1,4 @@
-"""Manifest rows in batches that a store takes: bounded by their bytes, and not only by their number.
+"""Rows of the manifest, and of bulk jobs, in batches that a store takes: bounded by bytes, and not only by number.
 
 Cassandra refuses a batch that is larger than half a commit log segment, 16 MiB as shipped, and a refusal is final. The
 bound leaves an order of magnitude to that.

@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cassandra import (
     AuthenticationFailed,
@@ -26,6 +27,7 @@ from cassandra.cluster import (
     NoHostAvailable,
     Session,
 )
+from cassandra.connection import ConnectionException
 from cassandra.policies import DCAwareRoundRobinPolicy, ReconnectionPolicy, TokenAwarePolicy
 
 from strandline.errors import Fatal, Retryable
@@ -39,13 +41,32 @@ _PROTOCOL_VERSIONS = (5, 4)
 _SOCKET_OPTIONS = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)
 
 
-class QueueingConnection(DefaultConnection):  # type: ignore[misc] # the driver carries no types
-    """A connection that queues what its socket can't take yet.
+# How a server answers that could not look the user up, because too few replicas of `system_auth` answered.
+_NOT_LOOKED_UP = "Unable to perform authentication"
 
-    The driver's own refuses requests while the socket's buffer is full, which rows of 1 MB fill at once; each refusal
-    costs it one of the connection's request numbers for good. Nothing is refused here: how much may be queued is up to
-    whoever writes.
+
+class LoginRefused(ConnectionException):  # type: ignore[misc] # the driver carries no types
+    """A server did not let us in."""
+
+
+class StoreConnection(DefaultConnection):  # type: ignore[misc] # the driver carries no types
+    """A connection that queues what its socket can't take yet, and whose login may be tried again.
+
+    After an `AuthenticationFailed` the driver never tries again to connect to that server, though a password may be
+    set right, and replicas of `system_auth` come back. After any other failure to connect it does.
+
+    The driver's own connection refuses requests while the socket's buffer is full, which rows of 1 MB fill at once;
+    each refusal costs it one of the connection's request numbers for good. Nothing is refused here: how much may be
+    queued is up to the writers.
     """
+
+    @classmethod
+    def factory(cls, endpoint: Any, *arguments: Any, **options: Any) -> "StoreConnection":
+        try:
+            made: StoreConnection = super().factory(endpoint, *arguments, **options)
+        except AuthenticationFailed as error:
+            raise LoginRefused(str(error), endpoint) from error
+        return made
 
     @property
     def _socket_writable(self) -> bool:
@@ -190,7 +211,7 @@ def _cluster(connection: CassandraConnection, version: int) -> Cluster:
         ssl_context=connection.tls.context() if connection.tls is not None else None,
         connect_timeout=connection.connect_timeout,
         control_connection_timeout=connection.request_timeout,
-        connection_class=QueueingConnection,
+        connection_class=StoreConnection,
         reconnection_policy=BoundedReconnection(),
         sockopts=_SOCKET_OPTIONS,
         # Reports of use to a server of another make.
@@ -206,7 +227,8 @@ def _explained(
     reasons = _reasons(error)
     if any("explicitly set client protocol_version" in str(reason) for reason in reasons):
         return _OlderServer()
-    if any(isinstance(reason, AuthenticationFailed) for reason in reasons):
+    refusals = [reason for reason in reasons if isinstance(reason, LoginRefused)]
+    if any(_NOT_LOOKED_UP not in str(reason) for reason in refusals):
         login = connection.credentials
         what = f"refuses the user {login.username!r}" if login is not None else "wants a user and a password"
         return CassandraRefused(f"{at} {what}", remedy="Check the file that cassandra.credentials_file names")

@@ -11,7 +11,7 @@ LIFE_OF_VERSION_2: Final = 7 * 24 * 3_600_000
 
 
 class JobState(StrEnum):
-    """Where a job stands."""
+    """Where a replay job stands, or a part of a bulk job."""
 
     PENDING = "pending"
     LEASED = "leased"
@@ -44,6 +44,31 @@ class Job:
     reason: str = ""
     renewals: int = 0
     settings: str = ""
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Where it stands in the table."""
+        return self.shard.dataset, self.shard.shard, self.bucket
+
+    @property
+    def compared(self) -> tuple[object, ...]:
+        """What must be as it was seen for a change to be made."""
+        return self.plan, self.state, self.epoch, self.worker, self.leased_until, self.renewals
+
+    @property
+    def key(self) -> tuple[ShardId, int, str]:
+        """Which work it is: another plan's job for the bucket is another one."""
+        return self.shard, self.bucket, self.plan
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"the job for bucket {self.bucket} of {self.shard}"
+
+    @property
+    def detail(self) -> str:
+        """What messages say beside the name."""
+        return f"offsets [{self.start}, {self.end})"
 
 
 @dataclass(frozen=True, slots=True)

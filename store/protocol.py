@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from strandline.errors import Fatal, Retryable
+from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.jobs import Job, JobResultOf, ResultRow
 from strandline.store.rows import (
     DatasetShape,
@@ -151,4 +152,59 @@ class Store(Protocol):
 
     def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
         """The rows of one kind, in order, or the one with this number."""
+        ...
+
+    # Bulk jobs and their parts. Every change is a compare-and-set. Texts have at most 64 KB: `StoreRefused`.
+
+    def add_bulk_parts(self, parts: Sequence[BulkPart]) -> bool:
+        """Put parts of one job in place, where there are none; whether all are there now as given.
+
+        If one is found to be another, others may or may not be there.
+        """
+        ...
+
+    def bulk_parts(self, dataset: str, job: str) -> Sequence[BulkPart]:
+        """A job's parts by serial reads, in order of their numbers. Each is as it was at some moment of the call."""
+        ...
+
+    def bulk_part(self, dataset: str, job: str, part: int) -> BulkPart | None:
+        """One part by a serial read."""
+        ...
+
+    def replace_bulk_part(self, before: BulkPart, after: BulkPart) -> bool:
+        """Put `after` in the place of `before`, if state, epoch, worker, lease and renewals are still as in
+        `before`.
+        """
+        ...
+
+    def remove_bulk_parts(self, parts: Sequence[BulkPart]) -> bool:
+        """Take those of some parts of one job away that are still as given, under the condition of
+        `replace_bulk_part`; whether all of them were and are gone by this call.
+        """
+        ...
+
+    def add_bulk_job(self, job: BulkJob) -> bool:
+        """Put a job in place, unless there is one by this id; whether it is there now as given. All of its parts are
+        there before it.
+        """
+        ...
+
+    def bulk_jobs(self, dataset: str) -> Sequence[BulkJob]:
+        """A dataset's jobs by serial reads, in order of their ids. Each is as it was at some moment of the call."""
+        ...
+
+    def bulk_job(self, dataset: str, job: str) -> BulkJob | None:
+        """One job by a serial read."""
+        ...
+
+    def replace_bulk_job(self, before: BulkJob, after: BulkJob) -> bool:
+        """Put `after` in the place of `before`, if plan, version, state, window and what is wanted are still as in
+        `before`. Raises `ValueError` unless the version rises.
+        """
+        ...
+
+    def remove_bulk_job(self, job: BulkJob) -> bool:
+        """Take a job away, under the condition of `replace_bulk_job`; whether it is gone by this call. Its parts go
+        before it: without it they would not be found.
+        """
         ...

@@ -13,6 +13,9 @@ TIMES_CHECKED = b"checked"
 CHECKED_HEADERS: RecordHeaders = [(TIMES_HEADER, TIMES_CHECKED)]
 """The headers of a record whose samples' times were checked."""
 
+JOB_HEADER, PART_HEADER, CHUNK_HEADER = "strandline-job", "strandline-part", "strandline-chunk"
+"""Which chunk of which part of a bulk job a record belongs to; the last two are decimal numbers."""
+
 
 def are_times_checked(headers: Container[object] | None) -> bool:
     """Whether the headers of a record, pairs of name and bytes or None for none, include the mark."""

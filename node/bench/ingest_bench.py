@@ -1,7 +1,9 @@
 """`strandline bench ingest`: a real shard process between a real Kafka and a real Cassandra.
 
 All records are in Kafka before the shard may read them, so that it never waits for the bench. First comes one scrape of
-series that nobody has seen, then the others, then a record that closes the bucket, which is stored whole.
+series that nobody has seen, then the others, then a record that closes the bucket, which is stored whole. A bucket ends
+only when its time has come, so a run begins with a bucket, whose length follows from the number of samples, and the
+shard is held still until that is over.
 """
 
 import time
@@ -26,8 +28,17 @@ from strandline.node.stack import Stack, StackOptions
 from strandline.node.steps import Steps
 
 TOPIC = "bench"
-DAY = 86_400_000
+_MINUTE = 60_000
 _LONGEST_S = 1800
+# An upper bound on what a run takes: the start, then producing and reading at this rate.
+_START_MS, _SAMPLES_A_SECOND = 20_000, 200_000
+_INTERVALS = tuple(minutes * _MINUTE for minutes in (1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 240, 480, 1440))
+
+
+def interval_for(samples: int) -> int:
+    """The shortest flush interval, in milliseconds, within which this number of samples is produced and read."""
+    needed = _START_MS + 1000 * samples // _SAMPLES_A_SECOND
+    return next((interval for interval in _INTERVALS if interval >= needed), _INTERVALS[-1])
 
 
 class NotProduced(Fatal):
@@ -40,6 +51,7 @@ class IngestBench:
     def __init__(self, series: int, scrapes: int, folder: Path, steps: Steps, peer: Peer | None) -> None:
         self._series, self._scrapes, self._folder, self._steps, self._peer = series, scrapes, folder, steps, peer
         self._clock = SystemClock()
+        self._interval = interval_for(series * scrapes)
         self._buffer_bytes_a_sample = 0.0
         self._resident_bytes = 0
 
@@ -76,6 +88,8 @@ class IngestBench:
         try:
             with self._steps.step("Starting a shard"):
                 begun = process.wait_for("it is active", lambda one: one["phase"] == "active")
+            with self._steps.step("Waiting for the next bucket to begin"):
+                self._wait_for_next_bucket()
             with self._steps.step("New series") as step, process.held_still():
                 self._produce(producer, scrapes.next())
             with self._steps.step("Reading new series") as step:
@@ -92,7 +106,13 @@ class IngestBench:
                 read = process.wait_for("all records are read", self._has_read(self._scrapes), _LONGEST_S)
                 self._resident_bytes = read["resident_bytes"]
                 self._buffer_bytes_a_sample = read["buffer"]["memory_bytes"] / max(1, read["buffer"]["samples"])
-                self._close_bucket(producer)
+                reading_s = time.perf_counter() - went
+            with self._steps.step("Waiting for the bucket to end"), process.held_still():
+                self._wait_for_next_bucket()
+                # Its time is past the end of the bucket.
+                self._produce(producer, iter([Scrapes(1, self._clock.now_ms()).next().__next__()]))
+            with self._steps.step("Storing them") as step:
+                went = time.perf_counter()
                 stored = process.wait_for(
                     "all is stored",
                     lambda one: (
@@ -101,7 +121,7 @@ class IngestBench:
                     ),
                     _LONGEST_S,
                 )
-                steady = Part.between(known, stored, time.perf_counter() - went)
+                steady = Part.between(known, stored, reading_s + time.perf_counter() - went)
                 step.note = f"{steady.samples_per_cpu_second:,.0f} samples a CPU-second"
             process.terminate()
             return new, steady, stored
@@ -121,7 +141,10 @@ class IngestBench:
                 figures.append(self._series * count / max(0.01, peer.cpu_seconds() - before))
         return PeerFigures(new_series=figures[0], steady_state=figures[1])
 
-    def _produce(self, producer: Producer, bodies: Iterator[bytes], record_time: int | None = None) -> None:
+    def _wait_for_next_bucket(self) -> None:
+        self._clock.sleep((self._interval - self._clock.now_ms() % self._interval) / 1000)
+
+    def _produce(self, producer: Producer, bodies: Iterator[bytes]) -> None:
         failed: list[object] = []
         for body in bodies:
             while True:
@@ -130,7 +153,7 @@ class IngestBench:
                         TOPIC,
                         value=body,
                         partition=0,
-                        timestamp=record_time or self._clock.now_ms(),
+                        timestamp=self._clock.now_ms(),
                         on_delivery=lambda error, _: failed.append(error) if error is not None else None,
                     )
                     break
@@ -140,15 +163,10 @@ class IngestBench:
         if producer.flush(60) or failed:
             raise NotProduced(f"Kafka did not take all records: {failed[:1] or 'no answer in 60 s'}")
 
-    def _close_bucket(self, producer: Producer) -> None:
-        """A record of the next day, so that the bucket of today ends."""
-        tomorrow = (self._clock.now_ms() // DAY + 1) * DAY
-        self._produce(producer, iter([Scrapes(1, tomorrow).next().__next__()]), tomorrow)
-
     def _make_topic(self, stack: Stack) -> None:
         settings = {
             "message.timestamp.type": "CreateTime",
-            "message.timestamp.after.max.ms": str(DAY),
+            "message.timestamp.after.max.ms": str(self._interval),
             "retention.ms": "-1",
             "max.message.bytes": str(16 << 20),
         }
@@ -168,10 +186,11 @@ class IngestBench:
                 },
                 "dataset": {
                     "name": TOPIC,
-                    "flush_interval": "1d",
+                    "flush_interval": f"{self._interval // 1000}s",
                     "grace": "0s",
-                    "retention": "30d",
-                    "kafka_retention": "7d",
+                    "retention": "2d",
+                    "history": "2d",
+                    "kafka_retention": "1d",
                 },
                 "shard": {
                     "data_dir": str(self._folder / "data"),

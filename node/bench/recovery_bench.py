@@ -39,7 +39,7 @@ from strandline.node.settings.writing import write_settings
 from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.stack import Stack, StackOptions
 from strandline.node.steps import Step, Steps
-from strandline.recovery.planning import new_plan_id
+from strandline.recovery.plan_id import new_plan_id
 from strandline.recovery.replay.runner import JobRunner
 from strandline.setup.installation import Installation
 from strandline.spark.replay import KafkaTopic, ReplayPlaces, SparkRunner
@@ -339,7 +339,7 @@ class RecoveryBench:
         return Job(
             ShardId(deployment.name, 0),
             bucket=now // (1000 * self._options.flush_interval_s),
-            plan=new_plan_id(),
+            plan=new_plan_id(now),
             start=deployment.end - records,
             end=deployment.end,
             groups=frozenset(range(_groups(deployment))),

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import click
 
+from strandline.jobs.importing.spec import Format
 from strandline.node.bench.gateway_bench import GatewayBench, GatewayLoad
+from strandline.node.bench.import_bench import FILE_FORMATS, ImportBench, ImportLoad
 from strandline.node.bench.index_bench import IndexBench, IndexBenchReport
 from strandline.node.bench.ingest_bench import IngestBench
 from strandline.node.bench.peer import Peer
@@ -182,6 +184,37 @@ def query(context: Context, *, series: int, shards: int, requests: int, peer_url
         context.output.steps(f"Measuring look-ups with {series:,} series") as steps,
     ):
         report = QueryBench(QueryOptions(series, shards, requests, peer_url), Path(folder), steps).run()
+    context.output.result(report)
+
+
+@command.command(
+    "import",
+    help=help_with(
+        "Measure imports: files of each text format into committed records of a real Kafka, which is started for it in "
+        "a temporary folder. What counts is the CPU time of the worker's process, which is this one. Ten million "
+        "samples take about two minutes and a gigabyte of disk.",
+        "strandline bench import --samples 10000000",
+        "strandline bench import --samples 400000 --series 400000 --format csv",
+    ),
+)
+@click.option(
+    "--samples", type=click.IntRange(min=1000), default=10_000_000, show_default=True, help="How many in each file."
+)
+@click.option("--series", type=click.IntRange(min=1), default=4_000, show_default=True, help="How many series.")
+@click.option(
+    "--format", "formats", type=click.Choice([one.value for one in FILE_FORMATS]), multiple=True, help="Only these."
+)
+@click.option("--partitions", type=click.IntRange(1, 1000), default=4, show_default=True, help="How many partitions.")
+@pass_context
+def import_(context: Context, *, samples: int, series: int, formats: tuple[str, ...], partitions: int) -> None:
+    """Measure imports."""
+    chosen = tuple(Format(one) for one in formats) or FILE_FORMATS
+    load = ImportLoad(samples, min(series, samples), chosen, partitions)
+    with (
+        tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
+        context.output.steps(f"Measuring imports of {samples:,} samples of {load.series:,} series") as steps,
+    ):
+        report = ImportBench(load, Path(folder), steps).run()
     context.output.result(report)
 
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "front": Lazy("strandline.node.cli.front", "Answer HTTP for a node, which starts this.", hidden=True),
     "gateway": Lazy("strandline.node.cli.gateway", "Take remote writes and put them into Kafka."),
     "install-units": Lazy("strandline.node.cli.install_units", "Write the units for systemd."),
+    "job": Lazy("strandline.node.cli.job", "Import files, and watch, pause, resume or cancel such jobs."),
     "labels": Lazy("strandline.node.cli.labels", "List the names of labels."),
     "node": Lazy("strandline.node.cli.node", "Run the node: all its shards and the HTTP front."),
     "offsets": Lazy("strandline.node.cli.offsets", "Show and move what counts as read."),

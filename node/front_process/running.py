@@ -38,6 +38,11 @@ class TokensDoNotFit(Fatal):
 class Front(Protocol):
     """The HTTP side of a node. All calls come from the event loop."""
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether no query has to wait for a kernel that is still being compiled."""
+        ...
+
     async def start(self) -> None:
         """Serve the listener."""
         ...
@@ -126,14 +131,15 @@ class FrontRun:
             loop.add_signal_handler(number, self._stopping.set)
         # The supervisor hears of a new settings file, and says so.
         loop.add_signal_handler(signal.SIGHUP, lambda: None)
-        turns = ProcessReports(Stage.STEADY)
         try:
             await self._supervisor.start()
             await self._front.start()
+            reports = ProcessReports(self._stage())
             # Not before it serves: from its first report on the front counts as running.
-            with LinkServer(self._reports, turns, self._clock):
+            with LinkServer(self._reports, reports, self._clock):
                 while not self._stopping.is_set():
-                    turns.turned()
+                    reports.stage = self._stage()
+                    reports.turned()
                     try:
                         await asyncio.wait_for(self._stopping.wait(), _TURN_S)
                     except TimeoutError:
@@ -141,6 +147,11 @@ class FrontRun:
         finally:
             await self._front.stop()
             await self._supervisor.close()
+
+    def _stage(self) -> Stage:
+        # A query that comes before its kernels are compiled blocks the event loop until they are, for seconds in a new
+        # installation. A steady front would be taken for one that hangs.
+        return Stage.STEADY if self._front.has_kernels else Stage.STARTING
 
     async def follow(self) -> None:
         """The node has read its settings again: do the same. Raises what is wrong with them, with nothing changed."""

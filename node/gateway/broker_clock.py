@@ -2,7 +2,8 @@
 
 The gateway checks the times of samples by its own clock, and what it refuses for good the sender drops. So a wrong
 clock must not refuse anything for good. The brokers' clocks are compared with it by the times that brokers give to
-records (`message.timestamp.type=LogAppendTime`), which come with their acknowledgements.
+records (`message.timestamp.type=LogAppendTime`), which come with their acknowledgements. A comparison is about the
+clock as it was set then: after a leap, which the monotonic clock does not have, it is worth nothing.
 """
 
 from dataclasses import dataclass
@@ -17,6 +18,21 @@ _LOG = structlog.get_logger(__name__)
 TOLERANCE_MS = 60_000
 """Clocks that differ by more than this disagree. Those that are synchronised differ by some milliseconds."""
 _FRESH_S = 60.0
+# What two readings of both clocks may differ by without a leap. Both are adjusted alike while time is synchronised.
+_LEAP_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTime:
+    """The gateway's clocks at one moment: the wall clock in milliseconds, the monotonic one in seconds."""
+
+    time_ms: int
+    monotonic: float
+
+    def leap_ms(self, before: "OwnTime") -> int:
+        """By how much the wall clock was set forward or back since; 0 if it just went on."""
+        leap = self.time_ms - before.time_ms - round(1000 * (self.monotonic - before.monotonic))
+        return leap if abs(leap) > _LEAP_MS else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +40,11 @@ class Comparison:
     """One comparison of the clocks.
 
     `difference_ms` is the time of the broker less that of the gateway, 0 if they may well agree, and None if the topic
-    has producers' times: then there is nothing to compare with. `made_at` is monotonic, in seconds.
+    has producers' times: then there is nothing to compare with.
     """
 
     difference_ms: int | None
-    made_at: float
+    made_at: OwnTime
 
     @property
     def disagrees(self) -> bool:
@@ -56,25 +72,36 @@ class BrokerClock:
         """None before the first one."""
         return self._newest
 
-    @property
-    def is_fresh(self) -> bool:
-        """Whether the clocks were compared within the last minute."""
+    def now(self) -> OwnTime:
+        """The gateway's own time, to be noted when samples are checked or a record is sent."""
+        return OwnTime(self._clock.now_ms(), self._clock.monotonic())
+
+    def is_compared(self, at: OwnTime) -> bool:
+        """Whether the clock, as it was set at this time, was compared later or within the minute before."""
         newest = self._newest
-        return newest is not None and self._clock.monotonic() - newest.made_at < _FRESH_S
+        if newest is None or at.monotonic - newest.made_at.monotonic >= _FRESH_S:
+            return False
+        return at.leap_ms(newest.made_at) == 0
 
-    def now_ms(self) -> int:
-        """The gateway's own time, to be noted when a record is sent."""
-        return self._clock.now_ms()
+    def doubt(self, at: OwnTime) -> str:
+        """Why the gateway's clock, as it was set at this time, may be wrong; empty if it agrees with the brokers'."""
+        newest = self._newest
+        if newest is None or not self.is_compared(at):
+            leap = self.now().leap_ms(at) or (at.leap_ms(newest.made_at) if newest is not None else 0)
+            if leap:
+                return f"the gateway's clock has leapt by {leap / 1000:+.0f} s since it was compared with Kafka's"
+            return "the gateway's clock could not be compared with Kafka's"
+        return described(newest) if newest.disagrees else ""
 
-    def acknowledged(self, sent: int, at_broker: int | None) -> None:
+    def acknowledged(self, sent: OwnTime, at_broker: int | None) -> None:
         """A record that was sent at this time is acknowledged; `at_broker` is the time that the broker gave it, None if
         it gave none.
         """
-        now, monotonic = self._clock.now_ms(), self._clock.monotonic()
+        now = self.now()
         if at_broker is None:
-            self._newest = Comparison(None, monotonic)
-        elif sent <= now:  # Else the own clock was set back meanwhile, and the two readings make no interval.
-            self._newest = Comparison(difference_ms(sent, at_broker, now), monotonic)
+            self._newest = Comparison(None, now)
+        elif not now.leap_ms(sent):  # Else the two readings make no interval.
+            self._newest = Comparison(difference_ms(sent.time_ms, at_broker, now.time_ms), now)
             if self._newest.disagrees and self._logging.is_due():
                 _LOG.warning(
                     "the clocks of this gateway and of a broker disagree: samples that are out of time are put off",

@@ -16,7 +16,7 @@ from functools import partial
 import structlog
 
 from strandline.clock import Clock
-from strandline.node.gateway.broker_clock import BrokerClock, described
+from strandline.node.gateway.broker_clock import BrokerClock, OwnTime
 from strandline.node.gateway.figures import Counting, GatewayFigures, GatewayStage, Outcome
 from strandline.node.gateway.headers import check_headers
 from strandline.node.gateway.in_flight import InFlight, NoRoom, Reservation
@@ -220,8 +220,9 @@ class Gateway:
         """Into Kafka. Whatever happens, and whenever the client goes away and this is cancelled, the reservation is
         given back when nothing of the request is left.
         """
+        checked = self._broker_clock.now()
         try:
-            packed = await self._packed(body)
+            packed = await self._packed(body, checked)
             del body
             self._count_skipped(packed)
         except BaseException:
@@ -230,29 +231,28 @@ class Gateway:
         if packed.records:
             reservation.resize(packed.record_bytes + RECORD_OVERHEAD * len(packed.records))
             await self._deliver(packed.records, reservation, partial(self._count_written, packed))
-        elif packed.is_untimely and not self._broker_clock.is_fresh:
-            # All of it is refused by a clock that has not been compared lately.
+        elif packed.is_untimely and not self._broker_clock.is_compared(checked):
+            # All of it is refused by a clock that has not been compared lately, or was set since.
             reservation.resize(RECORD_OVERHEAD)
             await self._deliver((_EMPTY_RECORD,), reservation, lambda: None)
         else:
             reservation.release()
         if packed.dropped:
-            raise self._refusal(packed)
+            raise self._refusal(packed, checked)
 
-    def _refusal(self, packed: Packed) -> NotTaken:
+    def _refusal(self, packed: Packed, checked: OwnTime) -> NotTaken:
         """The answer to a request of which something was dropped. What was dropped for its time by a clock that may be
         wrong is not refused for good: the sender would drop it.
         """
-        compared = self._broker_clock.newest
-        if packed.is_untimely and compared is not None and compared.disagrees:
-            return clocks_disagree(described(compared), told(packed))
+        if packed.is_untimely and (doubt := self._broker_clock.doubt(checked)):
+            return clocks_disagree(doubt, told(packed))
         for one in packed.dropped:
             dropped = self._counting.dropped_series
             dropped[one.reason] = dropped.get(one.reason, 0) + one.series
         return NotTaken(400, Outcome.PARTLY_WRITTEN if packed.records else Outcome.REFUSED, str(told(packed)))
 
-    async def _packed(self, body: bytes) -> Packed:
-        times = self._options.sample_times(self._clock.now_ms())
+    async def _packed(self, body: bytes, now: OwnTime) -> Packed:
+        times = self._options.sample_times(now.time_ms)
         work = partial(pack, body, self._topic.partitions, self._options, times)
         try:
             if unpacked_length(body, limit=self._options.limits.record_bytes) < _WORTH_A_THREAD:

@@ -11,11 +11,11 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaExceptio
 
 from strandline.clock import SystemClock
 from strandline.errors import StrandlineError
+from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.meaning import ALL_DOWN, error_of
 from strandline.node.gateway.broker_clock import BrokerClock
 from strandline.node.gateway.figures import ProducerCounts
 from strandline.node.gateway.producer import NotDelivered, OnDone, Record
-from strandline.node.shard.kafka_clients import BrokerErrors, ClientOptions, made
-from strandline.node.shard.kafka_errors import ALL_DOWN, error_of
 from strandline.wire.record_headers import CHECKED_HEADERS, RecordHeaders
 
 _LOG = structlog.get_logger(__name__)
@@ -112,7 +112,7 @@ class _Batch:
     def __init__(self, owner: "KafkaProducer", lock: threading.Lock, records: int, on_done: OnDone) -> None:
         self._owner, self._lock, self._left, self._on_done = owner, lock, records, on_done
         self._error: NotDelivered | None = None
-        self._sent = owner.clock.now_ms()
+        self._sent = owner.clock.now()
 
     def delivered(self, error: KafkaError | None, message: Message) -> None:
         """One of them is there, or has been given up."""
@@ -229,7 +229,11 @@ class KafkaProducer:
     def _take_in(self) -> None:
         """The thread: take in deliveries, and put another client in the place of one that is of no more use."""
         while not (self._closed and len(self._client) == 0):
-            self._client.poll(_POLL_S)
+            try:
+                self._client.poll(_POLL_S)
+            except KafkaException as failure:
+                # The library raises what is final for the client here, instead of reporting it to `error_cb`.
+                self._heard(error_of(failure))
             if self._spent and not self._closed:
                 self._replace()
 

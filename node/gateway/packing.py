@@ -12,12 +12,12 @@ import numpy as np
 
 from strandline.errors import StrandlineError
 from strandline.node.gateway.kernels.losses import find_dropped, find_large, leave_out_untimely
-from strandline.node.gateway.label_texts import content_of, labels_text
 from strandline.node.gateway.options import GatewayOptions
 from strandline.node.gateway.producer import Record
 from strandline.time_range import ALL_TIMES, TimeRange
 from strandline.wire.decode import Limits
 from strandline.wire.kernels.labels import Verdict
+from strandline.wire.label_texts import content_of, labels_text
 from strandline.wire.snappy import compress, decompress
 from strandline.wire.splitting import BadRequest, SeriesTooLarge, Split, split_request
 

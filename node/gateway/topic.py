@@ -12,9 +12,9 @@ from typing import Protocol
 import structlog
 
 from strandline.errors import Fatal, StrandlineError
+from strandline.kafka.clients import ClientOptions
 from strandline.node.gateway.producer import RecordProducer
 from strandline.node.shard.kafka_admin import KafkaAdmin, TopicIdentity
-from strandline.node.shard.kafka_clients import ClientOptions
 from strandline.node.shard.kafka_topics import TopicRules, unclean_election_warning
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 

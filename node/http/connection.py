@@ -11,7 +11,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 
 from strandline.clock import Clock
 from strandline.node.http.answer_writer import AnswerWriter
-from strandline.node.http.connection_limits import OpenConnections
+from strandline.node.http.connection_limits import Awaited, OpenConnections, Waiting
 from strandline.node.http.errors import (
     CLIENT_CLOSED_REQUEST,
     QUERY_TIMED_OUT,
@@ -190,9 +190,12 @@ class Connection(asyncio.Protocol):
         self._incoming, self._begun_at, self._head_bytes = None, None, 0
 
     @property
-    def idle_since(self) -> float | None:
-        is_idle = self._last is not None and self._task is None and self._begun_at is None and not self._is_closing
-        return self._idle_since if is_idle else None
+    def waiting(self) -> Waiting | None:
+        if self._task is not None or self._incoming is not None or self._is_closing:
+            return None
+        if self._begun_at is not None:
+            return Waiting(Awaited.REST_OF_HEAD, self._begun_at)
+        return Waiting(Awaited.NEXT_REQUEST if self._last is not None else Awaited.FIRST_BYTE, self._idle_since)
 
     @property
     def is_waiting_for_first_request(self) -> bool:

@@ -5,6 +5,7 @@ One timer a server looks at all connections every second: a timer for each reque
 
 import asyncio
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Protocol
 
 import structlog
@@ -14,8 +15,32 @@ log = structlog.get_logger(__name__)
 GUESTS = 32
 """So many connections beyond the limit may make health checks."""
 _GUEST_S = 5.0
-# A client that has just been answered is likely to ask again.
-_IDLE_FOR_EVICTION_S = 1.0
+
+
+class Awaited(IntEnum):
+    """What a connection waits for that has no request to work on. When connections run out, those of the first kind
+    make room first, and of one kind the one that has waited longest.
+    """
+
+    FIRST_BYTE = 0
+    NEXT_REQUEST = 1
+    REST_OF_HEAD = 2
+
+
+# A client that has just connected, or was just answered, is likely to send something; one that has begun needs longer.
+_LEFT_ALONE_S = {Awaited.FIRST_BYTE: 1.0, Awaited.NEXT_REQUEST: 1.0, Awaited.REST_OF_HEAD: 5.0}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Waiting:
+    """What a connection waits for, and since when."""
+
+    awaited: Awaited
+    since: float
+
+    def may_be_evicted(self, now: float) -> bool:
+        """Whether it has waited for long enough to make room for another client."""
+        return now - self.since >= _LEFT_ALONE_S[self.awaited]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +61,8 @@ class LimitedConnection(Protocol):
     """What is limited: `Connection`."""
 
     @property
-    def idle_since(self) -> float | None:
-        """When its last answer was sent, if it waits for a request and none of it has come."""
+    def waiting(self) -> Waiting | None:
+        """What it waits for; None while it has a request to work on, or is being closed."""
         ...
 
     @property
@@ -83,11 +108,11 @@ class OpenConnections:
         return (*self._members, *self._guests)
 
     def admit(self, connection: LimitedConnection) -> bool:
-        """A new connection; whether it counts as one of the allowed ones, for which one that is idle may have to go.
+        """A new connection; whether it counts as one of the allowed ones, for which one that waits may have to go.
         One that does not is a guest, which may only make a health check.
         """
         self._start_timer()
-        if len(self._members) < self.limits.connections or self._evict_idle():
+        if len(self._members) < self.limits.connections or self._evict_waiting():
             self._members[connection] = None
             return True
         if not self._has_warned:
@@ -113,15 +138,19 @@ class OpenConnections:
             self._timer.cancel()
             self._timer = None
 
-    def _evict_idle(self) -> bool:
-        """Close the connection that has been idle for the longest time, if there is one."""
-        latest = asyncio.get_running_loop().time() - _IDLE_FOR_EVICTION_S
-        idle = [(one.idle_since, place, one) for place, one in enumerate(self._members) if one.idle_since is not None]
-        since, _, longest = min(idle, default=(latest + 1, 0, None))
-        if longest is None or since > latest:
+    def _evict_waiting(self) -> bool:
+        """Close the connection that has the least to lose, if there is one that only waits."""
+        now = asyncio.get_running_loop().time()
+        found = [
+            (waiting, place, one)
+            for place, one in enumerate(self._members)
+            if (waiting := one.waiting) is not None and waiting.may_be_evicted(now)
+        ]
+        if not found:
             return False
-        self._members.pop(longest)
-        longest.close()
+        _, _, first = min(found)
+        self._members.pop(first)
+        first.close()
         return True
 
     def _evict_guest(self) -> None:

@@ -68,13 +68,13 @@ class Parameters:
             raise _wrong("timeout", self.required("timeout"), "not above zero")
         return milliseconds / 1000
 
-    def limit(self, most: int, *, default: int | None = None) -> int:
-        """How much is wanted, `most` at the most; 0 or nothing means all that there is (or the default)."""
-        written = self.text("limit")
+    def limit(self, most: int, *, default: int | None = None, name: str = "limit") -> int:
+        """How much is wanted, at most `most`; 0 or nothing means all that there is (or the default)."""
+        written = self.text(name)
         if written is None:
             return most if default is None else min(default, most)
         if not (written.isascii() and written.isdigit() and len(written) <= 18):
-            raise _wrong("limit", written, "no whole number from 0 on")
+            raise _wrong(name, written, "not a non-negative integer")
         return min(int(written) or most, most)
 
     def time_range(self) -> TimeRange | None:

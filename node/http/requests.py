@@ -99,6 +99,7 @@ class Request:
         "began_at",
         "body",
         "deadline",
+        "has_own_time",
         "headers",
         "is_http_1_0",
         "keep_alive",
@@ -133,12 +134,15 @@ class Request:
         self.began_at, self._arrived_at = began_at, arrived_at
         self.deadline: float | None = None
         """Until when the client has to have the answer, by the event loop's clock; None if there is no such time."""
+        self.has_own_time = False
+        """Whether the deadline is the client's own wish."""
         self.route_path: str | None = None
         """The path of its route as it was declared: clients can't make up any number of those."""
         self._wildcards: Mapping[str, str] = {}
 
-    def limit_time(self, seconds: float) -> None:
-        """The client has to have the answer within this time of its request."""
+    def limit_time(self, seconds: float, *, wished: bool = False) -> None:
+        """The client has to have the answer within this time of its request; `wished` if it asked for that itself."""
+        self.has_own_time = wished
         if self._arrived_at is not None:
             self.deadline = self._arrived_at + seconds
 

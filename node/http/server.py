@@ -33,7 +33,7 @@ from strandline.node.http.responses import AnyResponse, Heads
 from strandline.node.http.routes import Access, Route, Router
 from strandline.node.masking import SecretMask
 from strandline.node.query.answer_memory import AnswerMemory
-from strandline.node.query.queries import ASK_FOR_LESS, QueryTimedOut
+from strandline.node.query.queries import ASK_FOR_LESS, OR_WAIT_LONGER, QueryTimedOut
 from strandline.node.settings.fields import is_loopback, split_listen_address
 from strandline.node.settings.http_sections import HttpSettings
 
@@ -166,7 +166,7 @@ class HttpServer:
                 raise QueryTimedOut("the answer was not made within the query's time", remedy=ASK_FOR_LESS)
             return response
         except StrandlineError as error:
-            fault = fault_of(error)
+            fault = fault_of(_as_wished(error, request))
             if fault.status >= 500:
                 reason = self._mask.text(fault.text)
                 log.warning("request failed", method=request.method, path=request.path, reason=reason)
@@ -211,6 +211,13 @@ class HttpServer:
             ms=round(seconds * 1000, 1),
             remote=request.remote,
         )
+
+
+def _as_wished(error: StrandlineError, request: Request) -> StrandlineError:
+    """An error; where the client's own time was too short, that is what it can change."""
+    if isinstance(error, QueryTimedOut) and request.has_own_time:
+        return QueryTimedOut(error.message, remedy=OR_WAIT_LONGER)
+    return error
 
 
 def limits_of(settings: HttpSettings) -> ConnectionLimits:

@@ -5,6 +5,7 @@ Each function raises `ValueError` with words that follow "is".
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from math import isinf
 from typing import Final
 
 # Far beyond any sample, and far enough from the ends of 64 bits that sums of a few of them never overflow.
@@ -32,13 +33,18 @@ _LONGEST_SECONDS = 12
 
 
 def parse_time(text: str) -> int:
-    """Seconds since the epoch, or RFC 3339, to the millisecond. What lies outside of the safe range is its end."""
+    """Seconds since the epoch, or RFC 3339, to the millisecond. What lies outside of the safe range is its end, unless
+    no float holds it.
+    """
     if text.isascii() and text.isdigit() and len(text) <= _LONGEST_SECONDS:
         return int(text) * 1000
     if text in _BOUNDARIES:
         return _BOUNDARIES[text]
     if len(text) <= _LONGEST and _NUMBER.fullmatch(text):
-        return _clamped(float(text) * 1000)
+        seconds = float(text)
+        if isinf(seconds):
+            raise ValueError("too large a number")
+        return _clamped(seconds * 1000)
     written = _RFC3339.fullmatch(text) if len(text) <= _LONGEST else None
     if written is None:
         hint = "; a + in a URL has to be written as %2B" if re.search(r"T.* [0-9]{2}:", text) else ""
@@ -78,10 +84,12 @@ def parse_step(text: str) -> int:
         milliseconds = float(text) * 1000
         if abs(milliseconds) > LATEST_MS:
             raise ValueError("longer than all of time")
+        if milliseconds and not round(milliseconds):
+            raise ValueError("shorter than a millisecond")
         return round(milliseconds)
     return parse_duration(text)
 
 
 def _clamped(milliseconds: float) -> int:
-    # Infinite, too, if the exponent was large.
+    # Infinite, too, after the multiplication.
     return round(max(float(EARLIEST_MS), min(float(LATEST_MS), milliseconds)))

@@ -124,7 +124,7 @@ class ReadinessWatch:
             stored = deployment.stored(topic)
             found = standings(stored, now)
         hour = newest_ready_hour(stored)
-        self._first = first_bucket_needed(_reached(found), stored)
+        self._first = first_bucket_needed(_reached(found), stored, hour)
         return replace(
             self._figures,
             looked_at=now,
@@ -160,14 +160,16 @@ class ReadinessWatch:
             self._using.release()
 
 
-def first_bucket_needed(reached: list[int], stored: StoredDataset) -> int | None:
+def first_bucket_needed(reached: list[int], stored: StoredDataset, ready: int | None) -> int | None:
     """From which bucket on manifests tell what the next look wants to know: the bucket before the newest hour that is
-    whole by what all partitions have reached; None for all, while none was read.
+    whole by what all partitions have reached, or before the newest that is `ready`; None for all, while none was read.
     """
     if not reached:
         return None
     cutting, least = stored.cutting, min(reached)
     hour = (least + 1) * cutting.flush_interval // HOUR - 1
+    if ready is not None:
+        hour = min(hour, ready)
     return min(least, cutting.bucket_of(hour * HOUR) - 1)
 
 

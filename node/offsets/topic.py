@@ -5,8 +5,8 @@ from typing import Protocol
 
 from confluent_kafka import IsolationLevel
 
+from strandline.kafka.clients import ClientOptions
 from strandline.node.shard.kafka_admin import KafkaAdmin
-from strandline.node.shard.kafka_clients import ClientOptions
 from strandline.node.shard.kafka_topics import retention_of
 from strandline.recovery.log_ends import LogEnds
 

@@ -62,26 +62,30 @@ def answering(live: LiveShard, within: TimeRange | None = None) -> Answering:
     # The phase first: one that becomes ACTIVE a moment later has lacked something just now.
     status = live.status
     phase = status.phase
-    words = phase_in_words(status, number_of(live)) if phase is not Phase.ACTIVE else ""
     shard = live.shard
     home = shard.parts.home if shard is not None else None
     lucene = home.index if isinstance(home, LuceneHome) else None
     if shard is None or lucene is None or phase not in _ANSWERING:
-        words = words or phase_in_words(status, number_of(live))
-        raise QueryUnavailable(f"{words}: it can't answer", remedy=_remedy(phase))
+        raise QueryUnavailable(f"{phase_in_words(status, number_of(live))}: it can't answer", remedy=_remedy(phase))
+    return Answering(shard, lucene, warnings_of(shard, status, phase, within))
+
+
+def warnings_of(shard: Shard, status: Status, phase: Phase, within: TimeRange | None = None) -> tuple[str, ...]:
+    """What an answer of a shard about a time, or about all of it, may lack. `phase` was read before anything else."""
+    options = shard.parts.options
+    number = options.shard.shard
     lacks_from = shard.stored_before
+    words = phase_in_words(status, number) if phase is not Phase.ACTIVE else ""
     if phase is Phase.ACTIVE:
         # It stays ACTIVE, but may not know all that it should now. What is older than that it knows as ever.
-        horizon = shard.horizon.now()
-        lag, options = status.lag, live.parts.options
+        horizon, lag = shard.horizon.now(), status.lag
         if lag is None or lag > _FAR_BEHIND * options.active_lag or horizon.age_s > options.warn_behind_s:
             begun = shard.index.open.bucket * options.policy.flush_interval
             # Samples that were not late are in records that had reached Kafka a grace later.
             lacks_from = max(begun, horizon.complete_at - options.grace)
             if within is None or within.last >= lacks_from:
-                words = f"shard {number_of(live)} {_behind_in_words(lag, horizon, shard.position)}"
-    warnings = (f"{words}: the answer may lack samples since {_written(lacks_from)}",) if words else ()
-    return Answering(shard, lucene, warnings)
+                words = f"shard {number} {_behind_in_words(lag, horizon, shard.position)}"
+    return (f"{words}: the answer may lack samples since {_written(lacks_from)}",) if words else ()
 
 
 def _behind_in_words(lag: int | None, horizon: Horizon, position: int) -> str:

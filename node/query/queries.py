@@ -28,6 +28,8 @@ from strandline.time_range import TimeRange
 
 ASK_FOR_LESS = "Ask for less: a narrower selector or time range; or raise query.timeout"
 """What to do about a query that takes too long."""
+OR_WAIT_LONGER = "Ask for less: a narrower selector or time range; or raise the timeout= of the request"
+"""The same, if it was the client who gave it little time."""
 
 
 class QueryCancelled(Retryable):

@@ -10,7 +10,7 @@ from strandline.clock import Clock
 from strandline.node.shard.log import PartitionLog
 from strandline.node.shard.log_times import log_times
 from strandline.node.shard.options import ShardOptions
-from strandline.recovery.checkpoints import Progress, designated_group, index_rows, progress
+from strandline.recovery.checkpoints import Progress, designated_group, index_rows, progress, without_remains
 from strandline.recovery.cut_planning import planned_cuts
 from strandline.recovery.cutting import NO_TIME, Cutting
 from strandline.recovery.estimates import Estimate, Rates, estimate, sample_offsets
@@ -65,8 +65,9 @@ def find_plan(options: ShardOptions, log: PartitionLog, store: Store, clock: Clo
     """Look at a shard. Raises `DataLost` and `AnotherLog` as a start does, where a person has to decide."""
     shape = store.dataset(options.shard.dataset) or options.shape
     manifest = store.manifest(options.shard) or ManifestRows(_NO_STATE, (), ())
-    known = progress(manifest, options.groups, options.shard)
-    asked_at, topic_id = clock.now_ms(), log.topic_id()
+    asked_at = clock.now_ms()
+    manifest = without_remains(manifest, asked_at)
+    known, topic_id = progress(manifest, options.groups, options.shard), log.topic_id()
     ends = log.ends()
     log_now = LogNow(topic_id, ends.start, ends.last_stable, _look_back(options, log, asked_at))
     decision = _decision(options, manifest, known, log_now, partitions=shape.partitions)

@@ -1,16 +1,20 @@
 """Who sees to it that a worker does a shard's replay jobs: the node's supervisor, or the shard's own process."""
 
+import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import structlog
 
 from strandline.clock import Clock
+from strandline.disk import DiskFull, lacks_room
 from strandline.errors import Fatal
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.folder_lock import is_locked
+from strandline.node.supervisor.child import MOST_PRINTED, LastWords, words_of
 from strandline.node.tether import tethered
 
 _LOG = structlog.get_logger(__name__)
@@ -19,7 +23,6 @@ _LEAST_PAUSE_S, _MOST_PAUSE_S = 2.0, 60.0
 _MOST_FAILURES = 10
 _QUIET_PAUSE_S = 10.0
 _END_S = 15.0
-_STDERR = 2
 
 
 class NodeWorker:
@@ -50,7 +53,12 @@ class WorkerProcess:
         self._command = list(command) if command is not None else _worker_command(config)
         self._place, self._clock = place, clock
         self._process: subprocess.Popen[bytes] | None = None
-        self._failures = 0
+        # What the worker prints, in memory: a disk may be full. It is no part of our own result.
+        self._printed = os.memfd_create("strandline-worker", os.MFD_CLOEXEC)
+        weakref.finalize(self, os.close, self._printed)
+        # Ends in a row with an error that stays, and with one that may pass.
+        self._failures = self._passing = 0
+        self._full_disk = ""
         self._found_nothing = False
         self._not_before = float("-inf")
 
@@ -60,37 +68,63 @@ class WorkerProcess:
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def keep_working(self) -> None:
-        """As the protocol says. Raises `WorkerFails` if one after the other ends with an error."""
+        """As the protocol says. Raises `WorkerFails` if one after the other ends with an error, unless that is one that
+        passes by itself: then it is waited out, as in a node.
+        """
         if self.pid is not None:
             return
         now = self._clock.monotonic()
         if self._process is not None:
             self._found_nothing = self._process.returncode == 0
-            self._not_before = now + self._pause_after(self._process.returncode)
+            self._not_before = now + self._pause_after(self._process.returncode, self._last_words())
             self._process = None
-        if now >= self._not_before:
+        if now >= self._not_before and not self._waits_for_room():
             # A worker that only finds another one at work costs two seconds of CPU time.
-            if self._found_nothing and is_locked(self._place):
+            if self._found_nothing and self._is_held():
                 self._not_before = now + _QUIET_PAUSE_S
                 return
-            # What it says is no part of our own result.
-            self._process = subprocess.Popen(tethered(self._command), stdin=subprocess.DEVNULL, stdout=_STDERR)
+            os.ftruncate(self._printed, 0)
+            os.lseek(self._printed, 0, os.SEEK_SET)
+            self._process = subprocess.Popen(tethered(self._command), stdin=subprocess.DEVNULL, stdout=self._printed)
 
-    def _pause_after(self, code: int) -> float:
+    def _pause_after(self, code: int, words: LastWords) -> float:
         if code == 0:
             # It found nothing to do, or another worker of this node at work.
-            self._failures = 0
+            self._failures = self._passing = 0
             return _QUIET_PAUSE_S
-        self._failures += 1
+        if words.passing:
+            self._passing += 1
+        else:
+            self._failures += 1
         if self._failures > _MOST_FAILURES:
             raise WorkerFails(
-                f"the worker of the replay has ended {self._failures} times in a row, at last with exit code {code}",
+                f"the worker of the replay has ended {self._failures} times in a row, at last with exit code {code}"
+                + (f": {words.message}" if words.message else ""),
                 remedy='See what it said; `strandline recover work` runs it by hand, and replay.mode = "direct" does'
                 " without it",
             )
-        pause = min(_MOST_PAUSE_S, _LEAST_PAUSE_S * (1 << (self._failures - 1)))
-        _LOG.warning("the replay's worker has ended", exit_code=code, again_in_s=pause)
+        self._full_disk = words.full_disk
+        pause = min(_MOST_PAUSE_S, _LEAST_PAUSE_S * 2.0 ** min(self._failures + self._passing - 1, 60))
+        said = {"said": words.message, "remedy": words.remedy} if words.message else {}
+        _LOG.warning("the replay's worker has ended", exit_code=code, again_in_s=pause, **said)
         return pause
+
+    def _last_words(self) -> LastWords:
+        return words_of(os.pread(self._printed, MOST_PRINTED, 0), "")
+
+    def _waits_for_room(self) -> bool:
+        """Whether the disk that ended the worker before is still full: another one would end in the same way."""
+        if self._full_disk and not lacks_room(Path(self._full_disk)):
+            _LOG.info("there is room on the disk again", path=self._full_disk)
+            self._full_disk = ""
+        return bool(self._full_disk)
+
+    def _is_held(self) -> bool:
+        try:
+            return is_locked(self._place)
+        except (OSError, DiskFull):
+            # A folder that can't be used is for the worker to report.
+            return False
 
     def close(self) -> None:
         process, self._process = self._process, None
@@ -112,4 +146,4 @@ def worker_folder(settings: Settings, environ: Mapping[str, str]) -> Path:
 def _worker_command(config: Path | None) -> list[str]:
     script = Path(sys.executable).with_name("strandline")
     given = ["--config", str(config.resolve())] if config is not None else []
-    return [sys.executable, str(script), "recover", "work", *given]
+    return [sys.executable, str(script), "recover", "work", *given, "--output", "json"]

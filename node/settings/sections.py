@@ -18,6 +18,7 @@ from strandline.node.settings.dataset import DatasetSettings
 from strandline.node.settings.files import CertificateFile, CredentialsFile, PathSetting, SecretFile
 from strandline.node.settings.findings import Finding, raised
 from strandline.node.settings.http_sections import GatewaySettings, HttpSettings, NodeSettings, QuerySettings
+from strandline.node.settings.job_sections import JobsSettings
 from strandline.node.settings.properties import kafka_properties, spark_properties
 from strandline.node.settings.section import AS_LIST, AS_WRITTEN, Section
 from strandline.node.settings.shard_sections import ReplaySettings, ShardSettings, StoreSettings
@@ -237,6 +238,7 @@ class Settings(BaseSettings):
     shard: ShardSettings = ShardSettings()
     store: StoreSettings = StoreSettings()
     replay: ReplaySettings = ReplaySettings()
+    jobs: JobsSettings = JobsSettings()
     http: HttpSettings = HttpSettings()
     query: QuerySettings = QuerySettings()
     gateway: GatewaySettings = GatewaySettings()

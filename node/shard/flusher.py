@@ -252,7 +252,7 @@ class Flusher:
         life = Lifetime.until(self._bucket_time(closed.bucket, present) + options.policy.time_to_live, present)
         if isinstance(closed.samples, Replayed):
             replayed = closed.samples
-            # They were written before now: a worker's date that is later comes from a clock that is ahead.
+            # They were written before now. A worker of a version before took the date from its own clock.
             life = Lifetime(life.length, min(life.expires, replayed.expires))
             return _StoredSegments(replayed.attempt, life, replayed.groups[group], 0)
         with self._stages.timing(Stage.ENCODE):

@@ -1,22 +1,28 @@
 """An index bucket that can't be read whole: what becomes of a start that needs it.
 
 Whatever is sound is used. If Kafka still has the bucket's records they are read again, by a rewind to it. If not, a
-person has to accept what is lost; then what is left is stored in its place, so that the next start finds it whole.
+person has to accept what is lost, which is counted first (`index_loss.py`); then what is left is stored in its place,
+so that the next start finds it whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 
 from strandline.errors import ExitCode, Fatal
 from strandline.index.bucket_codec import BucketDamaged, Salvaged, StoredBucket, decode_bucket, salvage_bucket
+from strandline.index.cut_snapshot import CutSnapshot
+from strandline.index.key_table import KeyTable
+from strandline.node.shard.index_loss import IndexLoss, LossSurvey
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.ownership import attempt_prefix
 from strandline.node.shard.parts import ShardParts
+from strandline.recovery.checkpoints import designated_group, index_rows
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.offset_policy import Accepted, LogNow
 from strandline.recovery.rewinding import ToBucket, mark_superseded, plan_rewind
+from strandline.recovery.unnamed_series import salvage_attempt
 from strandline.store.rows import GroupRow, IndexBucketOf, IndexBucketRows, Lifetime, ManifestWrite, Ownership
 
 _LOG = structlog.get_logger(__name__)
@@ -36,14 +42,19 @@ class ReadAgain(Exception):  # noqa: N818 - no failure: the start goes on from a
         self.bucket = bucket
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class IndexRepair:
-    """Decides what to do about damaged index buckets of one shard, and does it."""
+    """Decides what to do about damaged index buckets of one shard, and does it. `heard` is called while that takes
+    long. `copy` is the local copy that is loaded beside the buckets: the keys in it are not lost.
+    """
 
     parts: ShardParts
     ownership: Ownership
     view: ManifestView
     accepted: Accepted
+    heard: Callable[[], None]
+    copy: CutSnapshot | None = None
+    _loss: IndexLoss | None = None
 
     def read(self, row: GroupRow, index: IndexBucketRows, data: Sequence[bytes]) -> StoredBucket:
         """The bucket that a row names. Raises `ReadAgain` if Kafka has what it takes to write a damaged one again, and
@@ -59,8 +70,10 @@ class IndexRepair:
                 return salvaged.bucket
             if self._is_in_log(row.bucket):
                 raise ReadAgain(row.bucket) from error
+            if self._loss is None:
+                self._loss = self._counted_loss(row.bucket)
             if not self.accepted.index_loss:
-                raise self._lost(salvaged, error) from error
+                raise self._lost(salvaged, error, self._loss) from error
             self._store_again(row, salvaged)
             return salvaged.bucket
 
@@ -89,18 +102,46 @@ class IndexRepair:
         ends = self.parts.log.ends()
         return LogNow(self.parts.log.topic_id(), ends.start, ends.last_stable)
 
-    def _lost(self, salvaged: Salvaged, error: BucketDamaged) -> IndexBucketLost:
+    def _counted_loss(self, newest: int) -> IndexLoss:
+        """What is lost with the damaged buckets, of which the newest was met."""
+        options, now = self.parts.options, self.parts.present.now_ms()
+        rows, designated = self.view.rows(), designated_group(self.parts.options.shard, self.parts.options.groups)
+        known, copied = KeyTable(), -1
+        if self.copy is not None:
+            keys, copied = self.copy.keys.take(self.copy.keys.present()), self.copy.bucket
+            known.insert(keys.key_low, keys.key_high, keys.part_id)
+        # What the copy has is not read from the store. The bucket that was met counts as damaged whatever its date.
+        named = [
+            row
+            for row in index_rows(rows, designated, now=0)
+            if row.bucket == newest or (row.data_expires > now and (row.bucket > copied or row.superseded))
+        ]
+        loss = LossSurvey(self.parts.store, options.shard, self.heard).of(named, rows.groups, known)
+        _LOG.warning(
+            "index buckets are damaged that Kafka can't restore",
+            shard=self._shard,
+            buckets=len(loss.buckets),
+            newest=loss.buckets[0],
+            oldest=loss.buckets[-1],
+            series_without_key=loss.unnamed.series,
+            samples_without_key=loss.unnamed.samples,
+            least_time=loss.unnamed.least_time,
+            greatest_time=loss.unnamed.greatest_time,
+        )
+        return loss
+
+    def _lost(self, salvaged: Salvaged, error: BucketDamaged, loss: IndexLoss) -> IndexBucketLost:
         lost = salvaged.lost_records
         keys = "an unknown number of keys" if lost is None else f"the records of {lost} keys"
         return IndexBucketLost(
             f"shard {self._shard}: {error.message}, and Kafka no longer has its records. Of this bucket {keys} can't be"
-            " read; those that another bucket or a later sample names are not lost",
+            f" read. {loss}",
             remedy="Restore the table index_buckets from a backup, or start the shard with --accept-index-loss",
         )
 
     def _store_again(self, row: GroupRow, salvaged: Salvaged) -> None:
         options, present = self.parts.options, self.parts.present.now_ms()
-        attempt = f"{attempt_prefix(self.ownership)}.salvaged-{row.bucket}"
+        attempt = salvage_attempt(attempt_prefix(self.ownership), row.bucket)
         # It lives as long as the row says, as counted by the present.
         lifetime = Lifetime(max(1_000, row.data_expires - present), row.data_expires)
         where = IndexBucketOf(options.shard, row.bucket, attempt)

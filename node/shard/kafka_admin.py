@@ -4,7 +4,7 @@ fetches, each of which may take as long as `fetch.wait.max.ms`.
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,9 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from strandline.clock import Clock
-from strandline.node.shard.kafka_clients import ClientOptions, made
-from strandline.node.shard.kafka_errors import NO_LEADER, NO_SUCH_TOPIC, OLD_EPOCH, error_of, meaning
+from strandline.kafka.clients import ClientOptions, made
+from strandline.kafka.meaning import NO_SUCH_TOPIC, error_of
+from strandline.node.shard.kafka_errors import NO_LEADER, STALE_LEADER, meaning
 from strandline.node.shard.log import LogEnds, LogUnreachable, TopicUnfit
 
 _DEFAULT_TIMEOUT_MS = 30_000
@@ -177,13 +178,14 @@ class KafkaAdmin:
                 offset = int(answer.result(0).offset)
             except KafkaException as failure:
                 code = error_of(failure).code()
+                if code in STALE_LEADER:
+                    # See `_told_offset`. Whether the next request finds a leader is for the next request to say.
+                    with suppress(KafkaException):
+                        self._client.list_topics(self.topic, timeout=min(self._timeout, _LEADER_S))
                 if code == NO_LEADER or code in NO_SUCH_TOPIC:
                     raise LogUnreachable(
                         f"{what}: no broker leads it", remedy="Check that its replicas run"
                     ) from failure
-                if code in OLD_EPOCH:
-                    # See `_told_offset`.
-                    self._client.list_topics(self.topic, timeout=min(self._timeout, _LEADER_S))
                 raise
         return _answered(offset, what)
 
@@ -203,10 +205,10 @@ class KafkaAdmin:
         try:
             return self._asked_offset(partition, wanted, isolation)
         except KafkaException as failure:
-            if error_of(failure).code() not in OLD_EPOCH:
+            if error_of(failure).code() not in STALE_LEADER:
                 raise
-        # Asked for offsets, the library goes by what it knows of the leader for as long as it knows it, and what it is
-        # told of an epoch that is over does not make it ask again. This does.
+        # For offsets the library uses its cached metadata, which it refreshes every five minutes. Neither an epoch that
+        # is over nor a partition without a leader makes it refresh them earlier. This does.
         self._client.list_topics(self.topic, timeout=self._timeout)
         return self._asked_offset(partition, wanted, isolation)
 

@@ -2,13 +2,14 @@
 
 import logging
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from strandline.clock import SystemClock
-from strandline.node.shard.kafka_clients import BrokerErrors, ClientOptions, made
-from strandline.node.shard.kafka_errors import error_of
+from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.meaning import error_of
 from strandline.node.shard.kafka_topics import dead_topic
 from strandline.node.shard.log import DeadLetterCounts
 
@@ -64,7 +65,7 @@ class KafkaDeadLetters:
         with self._lock:
             self._sent += 1
         # First what was delivered: that makes room.
-        self._producer.poll(0)
+        self._take_in()
         try:
             self._producer.produce(
                 self._dead,
@@ -79,18 +80,30 @@ class KafkaDeadLetters:
 
     def counts(self) -> DeadLetterCounts:
         """The counts as of now."""
-        self._producer.poll(0)
+        self._take_in()
         with self._lock:
             return DeadLetterCounts(self._sent, self._delivered, self._lost)
 
     def wait(self, timeout: float) -> None:
-        self._producer.flush(timeout)
+        self._flush(timeout)
 
     def close(self, timeout: float) -> None:
-        if self._producer.flush(timeout):
-            # Each that is left is then told to `_done`, and so counted.
+        if self._flush(timeout):
+            # `_done` is then called for each that is left, which counts it.
             self._producer.purge()
-            self._producer.flush(_PURGE_S)
+            self._flush(_PURGE_S)
+
+    def _take_in(self) -> None:
+        # An error that is final for the client, such as a missing right, is raised here once instead of being reported
+        # to `error_cb`. The letters that wait are then reported to `_done`, and later ones are refused by `produce`.
+        with suppress(KafkaException):
+            self._producer.poll(0)
+
+    def _flush(self, timeout: float) -> int:
+        """How many are left after this time."""
+        with suppress(KafkaException):
+            return int(self._producer.flush(timeout))
+        return len(self._producer)
 
     def _done(self, place: _Place, error: KafkaError | None) -> None:
         if error is not None:

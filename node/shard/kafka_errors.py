@@ -1,16 +1,15 @@
-"""What Kafka's errors mean to us: whether the same call may work later, or somebody has to change something first."""
+"""What Kafka's errors mean to a shard, a gateway and their commands, and which right is missing."""
 # ruff: noqa: SLF001 - the library begins the names of its own errors, as against the brokers', with an underscore
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 
 from strandline.errors import Fatal, StrandlineError
-from strandline.node.shard.log import LogUnreachable, TopicMissing, TopicUnfit
+from strandline.kafka import meaning as shared
 
-ALL_DOWN = KafkaError._ALL_BROKERS_DOWN
 NO_LEADER = KafkaError._NOENT
-"""What a question for offsets gets if nobody leads the partition, be it that there is none."""
-OLD_EPOCH = frozenset({KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH})
-"""Whoever leads the partition was chosen anew, and one of the two sides has not heard of it."""
+"""No broker leads the partition, or there is no such partition: the client's answer to a request for offsets."""
+STALE_LEADER = frozenset({NO_LEADER, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH})
+"""What the client answers from cached metadata, be it long after a broker has begun to lead the partition again."""
 END_REACHED = KafkaError._PARTITION_EOF
 """Not an error: the reader has reached what it may see."""
 GROUP_REFUSED = KafkaError.GROUP_AUTHORIZATION_FAILED
@@ -20,103 +19,22 @@ OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCAT
 DAMAGED = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError._UNDERFLOW})
 """What the broker sent is not what a producer once gave it."""
 
-_REFUSED = frozenset({
-    KafkaError._AUTHENTICATION,
-    KafkaError._SSL,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-    KafkaError.UNSUPPORTED_SASL_MECHANISM,
-    KafkaError.ILLEGAL_SASL_STATE,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-})  # fmt: skip
-_AWAY = frozenset({
-    KafkaError._TRANSPORT,
-    KafkaError._ALL_BROKERS_DOWN,
-    KafkaError._TIMED_OUT,
-    KafkaError._TIMED_OUT_QUEUE,
-    KafkaError._RESOLVE,
-    KafkaError._WAIT_COORD,
-    KafkaError.UNKNOWN,
-})  # fmt: skip
-_HANDSHAKE_LATE = "handshake failed: Local: Timed out"
-NO_SUCH_TOPIC = frozenset({
-    KafkaError._UNKNOWN_TOPIC,
-    KafkaError._UNKNOWN_PARTITION,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError.UNKNOWN_TOPIC_ID,
-    KafkaError.TOPIC_EXCEPTION,
-})  # fmt: skip
-"""The broker that was asked knows no such topic or partition, be it only for now."""
-
-_IMPOSSIBLE = frozenset({
-    KafkaError.INVALID_PARTITIONS,
-    KafkaError.INVALID_REPLICATION_FACTOR,
-    KafkaError.INVALID_CONFIG,
-    KafkaError.POLICY_VIOLATION,
-})  # fmt: skip
-
-
-class KafkaRefused(Fatal):
-    """The brokers answered, and will not have us as we are: a wrong password or certificate, or a right that is
-    missing.
-    """
-
-
-class KafkaFailed(Fatal):
-    """The client library itself gave up, for a reason that does not pass."""
-
 
 class LogDamaged(Fatal):
     """Records are there, and their bytes are not those that were produced."""
 
 
 def meaning(error: KafkaError, what: str, topic: str) -> StrandlineError:
-    """The error to raise; `what` says what was tried, and a colon may follow it.
-
-    A broker's complaint counts as passing unless it is known to last, an error of the library as lasting unless it is
-    known to pass.
-    """
-    code, told = error.code(), f"{what}: {error.str()}"
-    # The library calls it a failed authentication as well if a broker that hangs does not answer the handshake. It has
-    # refused nobody then, and may answer later.
-    if code == KafkaError._AUTHENTICATION and _HANDSHAKE_LATE in told:
-        code = KafkaError._TIMED_OUT
-    if code in _REFUSED:
-        return KafkaRefused(told, remedy=_remedy(code, topic))
-    if code in NO_SUCH_TOPIC:
-        return no_such_topic(topic)
-    if code in _IMPOSSIBLE:
-        return TopicUnfit(told, remedy="Choose partitions, replicas and settings that the cluster allows")
-    if code in _AWAY or code > 0:
-        return LogUnreachable(told, remedy="Check that the brokers run, and kafka.bootstrap_servers")
-    return KafkaFailed(told, remedy="Check the table [kafka.client] in the settings")
+    """The error to raise; `what` says what was tried, and a colon may follow it."""
+    return shared.meaning(error, what, topic, _rights(topic))
 
 
-def no_such_topic(topic: str) -> TopicMissing:
-    """The brokers know no topic of that name."""
-    return TopicMissing(
-        f"there is no topic {topic}",
-        remedy=f"Check the name in the settings, or make the topic: `kafka-topics.sh --create --topic {topic} "
-        "--partitions N --config message.timestamp.type=LogAppendTime`",
-    )
-
-
-def error_of(failure: KafkaException) -> KafkaError:
-    """The error inside the library's exception."""
-    error: KafkaError = failure.args[0]
-    return error
-
-
-def _remedy(code: int, topic: str) -> str:
-    match code:
-        case KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            return f"Give our user READ, DESCRIBE and DESCRIBE_CONFIGS on the topic {topic}, and WRITE on {topic}-dead"
-        case KafkaError.GROUP_AUTHORIZATION_FAILED:
-            return "Give our user READ on the consumer groups whose names begin with `strandline-`"
-        case KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-            return "Give our user IDEMPOTENT_WRITE on the cluster, and CREATE if it is to make topics"
-        case _:
-            return (
-                "Check kafka.security_protocol, kafka.sasl_mechanism, kafka.credentials_file and the kafka.tls_ files"
-            )
+def _rights(topic: str) -> dict[int, str]:
+    return {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: f"Give our user READ, DESCRIBE and DESCRIBE_CONFIGS on the topic "
+        f"{topic}, and WRITE on {topic}-dead",
+        KafkaError.GROUP_AUTHORIZATION_FAILED: "Give our user READ on the consumer groups whose names begin with "
+        "`strandline-`",
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: "Give our user IDEMPOTENT_WRITE on the cluster, and CREATE if it is "
+        "to make topics",
+    }

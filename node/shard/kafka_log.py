@@ -29,8 +29,8 @@ from confluent_kafka import (
 )
 
 from strandline.clock import SystemClock, wait_until
+from strandline.kafka.clients import ClientOptions, made
 from strandline.node.shard.kafka_admin import AskedEnds, KafkaAdmin
-from strandline.node.shard.kafka_clients import ClientOptions, made
 from strandline.node.shard.kafka_errors import DAMAGED, END_REACHED, GROUP_REFUSED, OUT_OF_RANGE, LogDamaged, meaning
 from strandline.node.shard.kafka_watch import EVERY_S, GONE_AFTER_S, TopicWatch
 from strandline.node.shard.log import NO_TIME, LogEnds, LogUnreachable, OffsetGone, Records, TopicUnfit

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from strandline.clock import Clock, SystemClock, wait_until
+from strandline.kafka.clients import ClientOptions
 from strandline.node.shard.kafka_admin import KafkaAdmin
-from strandline.node.shard.kafka_clients import ClientOptions
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 TimestampType = Literal["CreateTime", "LogAppendTime"]

@@ -17,9 +17,11 @@ from confluent_kafka import KafkaError
 
 from strandline.clock import Clock
 from strandline.errors import Fatal, Retryable, StrandlineError
+from strandline.kafka.clients import BrokerErrors
+from strandline.kafka.errors import KafkaRefused
+from strandline.kafka.meaning import ALL_DOWN
 from strandline.node.shard.kafka_admin import TopicIdentity
-from strandline.node.shard.kafka_clients import BrokerErrors
-from strandline.node.shard.kafka_errors import ALL_DOWN, GROUP_REFUSED, KafkaRefused, meaning
+from strandline.node.shard.kafka_errors import GROUP_REFUSED, meaning
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 EVERY_S = 5.0

@@ -11,7 +11,8 @@ from typing import Protocol
 import numpy as np
 
 from strandline.arrays import Bools, I64s
-from strandline.errors import Fatal, Retryable
+from strandline.errors import Fatal
+from strandline.kafka.errors import LogUnreachable, TopicMissing, TopicUnfit
 from strandline.recovery.cutting import NO_TIME
 from strandline.recovery.log_ends import LogEnds
 
@@ -30,22 +31,8 @@ __all__ = [
 ]
 
 
-class LogUnreachable(Retryable):
-    """The brokers did not answer in time."""
-
-
 class OffsetGone(Fatal):
     """The position lies below what the log still has, or behind its end."""
-
-
-class TopicUnfit(Fatal):
-    """There is no such topic or partition, or its settings would break what a shard promises."""
-
-
-class TopicMissing(TopicUnfit):
-    """There is no such topic. For a shard that reads it is final; a start later may find one."""
-
-    passing = True
 
 
 @dataclass(frozen=True, slots=True)

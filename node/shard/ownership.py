@@ -1,17 +1,18 @@
 """Taking a shard: who may, and how.
 
 An owner raises a counter in the store every ten seconds. Whoever wants the shard of an owner that has not left watches
-that counter for a term on its own monotonic clock, and takes the shard if it stood still. There is no need to watch
-where the owner's process is known to be dead, as after a restart on the same machine.
+that counter for a term on its own monotonic clock, and takes the shard if it stood still. If the counter rises between
+two looks within a term, the owner lives. There is no need to watch where the owner's process is known to be dead, as
+after a restart on the same machine.
 """
 
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from strandline.clock import Clock
 from strandline.errors import ExitCode, Fatal, Retryable
-from strandline.recovery.life_watch import LifeWatch
 from strandline.recovery.worker_identity import KnownProcesses, Processes, WorkerName
 from strandline.store.protocol import Store
 from strandline.store.rows import DatasetShape, Ownership, ShardId, ShardState
@@ -36,6 +37,15 @@ class AnotherShape(Fatal):
     """The dataset was made with other settings, which can't be changed."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The state of a shard as it was at some moment between `asked` and `answered`, by the monotonic clock."""
+
+    asked: float
+    answered: float
+    state: ShardState
+
+
 def _quietly(_reason: str) -> None:
     """Wait without a word."""
 
@@ -56,9 +66,10 @@ def take_shard(
     """
     known = processes if processes is not None else Processes()
     for _ in range(_TRIES):
-        state = store.state(shard)
-        if not by_force and state is not None:
-            state = _wait_until_gone(store, shard, state, clock=clock, processes=known, waiting=waiting)
+        look = _look_at(store, shard, clock)
+        if not by_force and look is not None:
+            look = _wait_until_gone(store, shard, look, clock=clock, processes=known, waiting=waiting)
+        state = look.state if look is not None else None
         # Random at its end, so that a read after a take that timed out can't mistake another's for ours.
         owner = f"{known.this_worker()}/{secrets.token_hex(16)}"
         ownership = store.take(shard, owner, state, now=clock.now_ms(), topic_id=topic_id)
@@ -100,31 +111,52 @@ def agree_on_shape(store: Store, wanted: DatasetShape) -> DatasetShape:
     return stored
 
 
+def _look_at(store: Store, shard: ShardId, clock: Clock) -> _Look | None:
+    asked = clock.monotonic()
+    state = store.state(shard)
+    return _Look(asked, clock.monotonic(), state) if state is not None else None
+
+
 def _wait_until_gone(
     store: Store,
     shard: ShardId,
-    first: ShardState,
+    first: _Look,
     *,
     clock: Clock,
     processes: KnownProcesses,
     waiting: Callable[[str], None],
-) -> ShardState:
-    """The state of a shard whose owner is gone. Raises `StillOwned` as soon as it is known to live."""
-    watch, state = LifeWatch(clock, OWNER_TERM_S), first
-    while not _is_known_to_be_gone(state, processes):
-        is_over = watch.is_over(shard, _sign(state))
-        if _sign(state) != _sign(first) or processes.is_alive(_process(state)):
+) -> _Look:
+    """The first look that finds the owner gone. Raises `StillOwned` as soon as it is known to live."""
+    since = before = look = first
+    while not _is_known_to_be_gone(look.state, processes):
+        if _shows_life(before, look) or processes.is_alive(_process(look.state)):
             raise StillOwned(
-                f"shard {shard} has a live owner: {describe_owner(state)}",
+                f"shard {shard} has a live owner: {describe_owner(look.state)}",
                 remedy="Stop that process first, or use --take to take the shard from it",
             )
-        if is_over:
+        if _sign(since.state) != _sign(look.state):
+            since = look
+        if _shows_end(since, look):
             break
-        left = OWNER_TERM_S - watch.watched_s(shard)
-        waiting(f"watching for {left:.0f} s more whether the owner is gone: {describe_owner(state)}")
+        left = OWNER_TERM_S - (clock.monotonic() - since.answered)
+        waiting(f"watching for {left:.0f} s more whether the owner is gone: {describe_owner(look.state)}")
         clock.sleep(_LOOK_EVERY_S)
-        state = store.state(shard) or state
-    return state
+        before, look = look, _look_at(store, shard, clock) or look
+    return look
+
+
+def _shows_life(before: _Look, now: _Look) -> bool:
+    """Whether an owner has written between two looks, and less than a term ago. Between looks that are further apart,
+    since this process stood still, an owner may have come and gone again.
+    """
+    return _sign(before.state) != _sign(now.state) and now.answered - before.asked < OWNER_TERM_S
+
+
+def _shows_end(since: _Look, now: _Look) -> bool:
+    """Whether an owner has written nothing for a term, by two looks with the same sign. What a look shows may be as old
+    as its question: this process may have stood still before it came to use the answer.
+    """
+    return now.asked - since.answered >= OWNER_TERM_S
 
 
 def _is_known_to_be_gone(state: ShardState, processes: KnownProcesses) -> bool:

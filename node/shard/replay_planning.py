@@ -22,7 +22,8 @@ from strandline.recovery.cut_planning import planned_cuts
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.job_board import JobBoard
 from strandline.recovery.log_ends import LogEnds
-from strandline.recovery.planning import ShardPlan, WantedJobs, jobs_for, new_plan_id, recheck
+from strandline.recovery.plan_id import new_plan_id
+from strandline.recovery.planning import ShardPlan, WantedJobs, jobs_for, recheck
 from strandline.recovery.replay.job_settings import settings_text
 from strandline.store.batches import batches, row_bytes
 from strandline.store.jobs import JobState
@@ -63,7 +64,7 @@ def plan_replay(
         _board(parts).adopt(parts.options.shard, ())
     _commit_cuts(parts, ownership, view, lost_to=plan.lost_to, pinned=pinned, status=status)
     done = _progress(view, parts)
-    buckets = _buckets(parts, done, view.topic_id, pinned.ends) if by_workers else ()
+    buckets = _buckets(parts, done, view.topic_id, pinned) if by_workers else ()
     if not buckets:
         return plan.with_cuts(done), None
     if parts.replays is None:
@@ -116,12 +117,13 @@ def _commit_cuts(
         view.committed(write)
 
 
-def _buckets(parts: ShardParts, done: Progress, topic_id: str, ends: LogEnds) -> Sequence[ReplayBucket]:
+def _buckets(parts: ShardParts, done: Progress, topic_id: str, pinned: _Pinned) -> Sequence[ReplayBucket]:
     """The buckets that lack rows, with the jobs that read them, which are in the store by now."""
     options = parts.options
     # Beyond the margin Kafka has deleted the records, and nobody could do the job any more.
     settings = settings_text(options.replay_settings)
-    wanted = jobs_for(done, options.shard, plan=new_plan_id(), life=options.policy.margin, settings=settings)
+    plan = new_plan_id(pinned.present)
+    wanted = jobs_for(done, options.shard, plan=plan, life=options.policy.margin, settings=settings)
     adopted = _board(parts).adopt(options.shard, wanted.jobs)
     if adopted is None:
         raise JobsInMotion(
@@ -129,7 +131,7 @@ def _buckets(parts: ShardParts, done: Progress, topic_id: str, ends: LogEnds) ->
             remedy="See who else plans them: a shard has one owner",
         )
     unread = WantedJobs(tuple(job for job in adopted if job.state is not JobState.DONE), ())
-    recheck(ShardPlan(options.shard, topic_id, done.cuts[-1].end, unread), ends, parts.log.topic_id())
+    recheck(ShardPlan(options.shard, topic_id, done.cuts[-1].end, unread), pinned.ends, parts.log.topic_id())
     jobs = {job.bucket: job for job in adopted}
     _LOG.info("a replay by workers", shard=str(options.shard), jobs=len(jobs), records=wanted.records)
     first = min(done.stored_up_to) + 1

@@ -13,7 +13,8 @@ import structlog
 from strandline.clock import Clock
 from strandline.recovery.job_board import PlanStopped
 from strandline.recovery.leasing import LeasePolicy, counted
-from strandline.recovery.planning import new_plan_id, serves
+from strandline.recovery.plan_id import new_plan_id, planned_at
+from strandline.recovery.planning import serves
 from strandline.recovery.replay.job_result import JobResult
 from strandline.recovery.replay.result_codec import read_result
 from strandline.recovery.replay.sections import ResultDamaged
@@ -132,12 +133,12 @@ class Replay:
 
     def _make_again(self, job: Job) -> None:
         """It expired, or somebody took it away: what it did is not known any more. As one of another plan, since its
-        old attempts may be there.
+        old attempts may be there; its time is still a bound for when the new ones write.
         """
         self._store.add_job(
             replace(
                 job,
-                plan=new_plan_id(),
+                plan=new_plan_id(planned_at(job.plan)),
                 life=self._job_life,
                 state=JobState.PENDING,
                 epoch=0,

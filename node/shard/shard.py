@@ -8,48 +8,34 @@ the tail behind it meanwhile, and `Merge` puts the two together.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 
 import structlog
 
-from strandline.errors import Retryable, StrandlineError
-from strandline.index.shard_index import ShardIndex
+from strandline.errors import Retryable
 from strandline.node.shard.bucket_ends import BucketEnds
 from strandline.node.shard.checkpoint_telling import CheckpointTelling
 from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
 from strandline.node.shard.complaint import Complaint
 from strandline.node.shard.ends_watch import EndsWatch
 from strandline.node.shard.flusher import Flusher
-from strandline.node.shard.index_damage import IndexRepair, ReadAgain
 from strandline.node.shard.ingesting import Ingest, Reading
 from strandline.node.shard.log import LogUnreachable, Records
 from strandline.node.shard.log_identity import mark_of_last
-from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.merging import Merge, TailBucket
-from strandline.node.shard.ownership import agree_on_shape, take_shard
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.read_horizon import ReadHorizon
-from strandline.node.shard.replay_planning import plan_replay
+from strandline.node.shard.recovered import Recovered, left_on_failure, recover
 from strandline.node.shard.replaying import Replay
 from strandline.node.shard.series_numbers import LiveNumbers, SamplesOnly, SeriesNumbers, TailNumbers
 from strandline.node.shard.stages import Stage, Stages
-from strandline.node.shard.starting import (
-    Loading,
-    ReadingPlan,
-    Waiting,
-    load_shard_index,
-    read_manifest,
-    settle_offsets,
-)
 from strandline.node.shard.status import Phase, Status
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.buffer.memory import MemoryBudget
 from strandline.store.buffer.spill import SpillFolder
 from strandline.store.buffer.write_buffer import WriteBuffer
-from strandline.store.protocol import Fenced
-from strandline.store.rows import CutRow, Ownership
+from strandline.store.rows import CutRow
 from strandline.wire.decode import Decoder
 
 _LOG = structlog.get_logger(__name__)
@@ -67,42 +53,42 @@ class Shard:
     def __init__(
         self,
         parts: ShardParts,
-        ownership: Ownership,
-        view: ManifestView,
-        index: ShardIndex,
+        recovered: Recovered,
         status: Status,
         *,
-        plan: ReadingPlan,
-        replay: Replay | None = None,
         reads_tail: bool = True,
-        beats: int = 0,
     ) -> None:
-        """A shard that reads on as planned: behind the replay, if there is one. `index` is as of its checkpoint. One
-        that does not read the tail ends with the last bucket that is cut. `beats` heartbeats were written so far.
-        """
-        options = parts.options
-        self.parts, self.ownership, self.view, self.index, self.status = parts, ownership, view, index, status
+        """A shard that reads on as planned. One that does not read the tail ends with the last bucket that is cut."""
+        options, plan = parts.options, recovered.plan
+        self.parts, self.status = parts, status
+        self.ownership, self.view, self.index = recovered.ownership, recovered.view, recovered.index
         self.stages = Stages()
         spill = SpillFolder(options.folder / "spill", options.spill_bytes)
         spill.clear()
         self.memory = MemoryBudget(options.buffer_bytes, spill)
         self.flusher = Flusher(
-            parts, ownership, view, status.counters, self.stages, encode_index=index.encode, beats=beats
+            parts,
+            self.ownership,
+            self.view,
+            status.counters,
+            self.stages,
+            encode_index=self.index.encode,
+            beats=recovered.beats,
         )
         self._reading = Reading(status.counters, self.stages, Decoder(options.record_limits))
         self.position = plan.position
         self._plan = plan
         self._last_record = Records.none(plan.position)
         self._reads_tail = reads_tail
-        self.merge = self._merge_with(replay) if replay is not None else None
+        self.merge = self._merge_with(recovered.replay) if recovered.replay is not None else None
         self._ends = EndsWatch(parts.log, parts.present, parts.clock)
         self.horizon = ReadHorizon(parts.clock)
         self._no_log = Complaint("the log is out of reach", str(options.shard), parts.clock)
         self._bucket_ends = BucketEnds(parts, status, plan.known_cuts, self._ends, self._no_log)
         self._no_results = Complaint("the replay's results are out of reach", str(options.shard), parts.clock)
         self._is_copy_due = False
-        self._telling = CheckpointTelling(parts, view, status)
-        done = view.progress()
+        self._telling = CheckpointTelling(parts, self.view, status)
+        done = self.view.progress()
         self.stored_before = (min(done.stored_up_to) + 1 if done is not None else 0) * options.policy.flush_interval
         """Samples before this time were stored when the shard was started, unless they come late."""
         self._current = self._open(plan.bucket)
@@ -133,54 +119,9 @@ class Shard:
         Raises what a person has to decide (`DataLost`, `AnotherLog`, `AnotherShape`, `StillOwned`), whatever keeps the
         store or the log from being read, and `StartStopped` once `stopping` says so.
         """
-        options = parts.options
-        status.enter(Phase.ACQUIRING, parts.clock.now_ms())
-        shape = agree_on_shape(parts.store, options.shape)
-        parts.present.ask_store()
-        waiting = Waiting(parts, status, stopping)
-        ownership = take_shard(
-            parts.store,
-            options.shard,
-            parts.log.topic_id(),
-            parts.clock,
-            parts.processes,
-            by_force=take,
-            waiting=waiting.heard,
-        )
-        status.reason = ""
-        try:
-            while True:
-                view = read_manifest(parts.store, ownership, options.groups, parts.present.now_ms())
-                parts.present.read_manifest(view.newest_written)
-                plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
-                plan, replay = plan_replay(parts, ownership, view, plan, status)
-                status.enter(Phase.RECOVERING_INDEX, parts.clock.now_ms(), 0.0)
-                loading = Loading(parts, ownership, status, stopping)
-                repair = IndexRepair(parts, ownership, view, accepted)
-                try:
-                    index = load_shard_index(parts, view, loading, repair)
-                except ReadAgain as again:
-                    # An older bucket each time, so that this comes to an end.
-                    repair.rewind_to(again.bucket)
-                    continue
-                return cls(
-                    parts,
-                    ownership,
-                    view,
-                    index,
-                    status,
-                    plan=plan,
-                    replay=replay,
-                    reads_tail=reads_tail,
-                    beats=loading.beats,
-                )
-        except Fenced:
-            raise
-        except BaseException:
-            # Nobody has it then: whoever wants to mend it need not wait until we count as gone.
-            with suppress(StrandlineError):
-                parts.store.touch(ownership, None, 0)
-            raise
+        recovered = recover(parts, status, take=take, accepted=accepted, stopping=stopping)
+        with left_on_failure(parts.store, recovered.ownership):
+            return cls(parts, recovered, status, reads_tail=reads_tail)
 
     @property
     def bucket(self) -> int:

@@ -152,6 +152,10 @@ class Loading:
     def heard(self, fraction: float) -> None:
         """So much is done. Raises `StartStopped` if the rest is not wanted."""
         self.status.fraction = fraction
+        self.still()
+
+    def still(self) -> None:
+        """It goes on, at something that does not count. Raises as `heard` does."""
         self.status.turns += 1
         if self.stopping():
             raise StartStopped(f"the start of {self.parts.options.shard} was stopped")
@@ -176,6 +180,7 @@ def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading, re
     if done is None:
         raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
     opened = parts.home.open(view.topic_id, rows)
+    repair.copy = opened.copy
     copied = opened.copy.bucket if opened.copy is not None else None
     wanted = [row for row in rows if not row.superseded and (copied is None or row.bucket > copied)]
     superseded = [row for row in rows if row.superseded]
@@ -235,15 +240,17 @@ def _write_of(
     decision: Decision, parts: ShardParts, view: ManifestView, ends: LogEnds, topic_id: str
 ) -> ManifestWrite | None:
     """What has to be in the manifest before the first record is read."""
-    done, present = view.progress(), parts.present.now_ms()
+    done = view.progress()
+    first = _first_time(parts, ends, decision.offset) if isinstance(decision, Begin | Reset) else None
+    present = parts.present.now_ms()
     match decision:
         case GoOn():
             return None
         case Begin(offset):
-            cut = _first_cut(parts, view, ends, offset, present)
+            cut = _first_cut(parts, view, offset, present, first)
             return ManifestWrite(cuts=(cut,), topic_id=topic_id, present=present)
         case Reset(offset):
-            cut = _first_cut(parts, view, ends, offset, present)
+            cut = _first_cut(parts, view, offset, present, first)
             # Behind every bucket that has rows, so that none of those is touched.
             least = (done.cuts[-1].bucket + 1) if done is not None else cut.bucket
             cut = replace(cut, bucket=max(cut.bucket, least))
@@ -260,13 +267,22 @@ def _write_of(
             return ManifestWrite(cuts=tuple(rows), present=present)
 
 
-def _first_cut(parts: ShardParts, view: ManifestView, ends: LogEnds, offset: int, present: int) -> CutRow:
+def _first_time(parts: ShardParts, ends: LogEnds, offset: int) -> int | None:
+    """The time of the first record from the offset on; None if there is none. The present gets to know it: without the
+    brokers' clock a node's or a store's that is years behind would have buckets begin years ago.
+    """
+    time = _time_of_first(parts.log, offset, ends.last_stable) if offset < ends.last_stable else None
+    if time is not None:
+        parts.present.read_records(time)
+    return time
+
+
+def _first_cut(parts: ShardParts, view: ManifestView, offset: int, present: int, first: int | None) -> CutRow:
     """The row for the bucket before that of the record at the offset, or before that of now if there is none."""
-    options, time = parts.options, present
+    options = parts.options
     expires = view.row_expiry(present + options.row_life)
-    if offset < ends.last_stable:
-        # Whichever is less: the brokers' clock may have been ahead, and the buckets up to its time would be skipped.
-        time = min(time, _time_of_first(parts.log, offset, ends.last_stable) or time)
+    # Whichever is less: the brokers' clock may have been ahead, and the buckets up to its time would be skipped.
+    time = present if first is None else min(present, first)
     bucket = Cutting(options.policy.flush_interval, options.grace).bucket_of(time) - 1
     return CutRow(bucket, offset, offset, expires, reset=True)
 
@@ -290,6 +306,7 @@ def _plan(done: Progress, lost_to: int | None) -> ReadingPlan:
     first = min(done.stored_up_to) + 1
     known = [cut for cut in done.cuts if cut.bucket >= first]
     start = known[0].start if known else done.cuts[-1].end
-    position = max(start, done.resume_at, lost_to or 0)
+    # Not behind every loss: workers may have read what lies before it, and then only their results have that.
+    position = max(start, done.resume_at)
     missing = {cut.bucket: done.missing[cut.bucket] for cut in known}
     return ReadingPlan(first, start, position, known, missing, done.cuts[-1].bucket, lost_to)

@@ -102,6 +102,8 @@ class Cassandra(JavaServer):
             "-Dcassandra.ring_delay_ms=0",
             "-Dcassandra.shutdown_announce_in_ms=0",
             "-Dcassandra.superuser_setup_delay_ms=0",
+            # Its coarse clock ticks every 2 ms as shipped, which takes a sixtieth of a core from an idle machine.
+            "-Dcassandra.approximate_time_precision_ms=50",
         ]
 
 

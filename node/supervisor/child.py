@@ -14,7 +14,7 @@ from strandline.node.supervisor.stderr_relay import StderrRelay
 from strandline.node.tether import tethered
 
 # What a child printed on stdout: one document, or what a JVM prints at its end.
-_MOST_PRINTED = 64 << 10
+MOST_PRINTED = 64 << 10
 _LONGEST_LINE = 500
 # Levels of log lines that don't explain an end.
 _NO_REASON = ("debug", "info")
@@ -117,7 +117,7 @@ class ProcessChild:
         return cpu_seconds(self._process.pid)
 
     def last_words(self) -> LastWords:
-        return words_of(os.pread(self._printed, _MOST_PRINTED, 0), self._stderr.last_line())
+        return words_of(os.pread(self._printed, MOST_PRINTED, 0), self._stderr.last_line())
 
 
 def words_of(printed: bytes, last_line: str) -> LastWords:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from strandline.index.sample_limits import SampleLimits
+from strandline.recovery.plan_id import planned_at
 from strandline.recovery.replay.job_result import attempt_of
 from strandline.store.jobs import Job, JobResultOf
 from strandline.store.rows import Lifetime, SegmentsOf, ShardId
@@ -32,6 +33,21 @@ class ReplaySettings:
     sample_limits: SampleLimits
     time_to_live: int
     unit_samples: int = 8_000_000
+
+
+def data_life(job: Job, settings: ReplaySettings) -> Lifetime:
+    """How long a job's segments live: from the present of its plan on, no earlier than from its bucket's end.
+
+    No worker's clock counts. The date must not be later than when the store lets go of the segments, or rows would name
+    what is gone; the length counts from a write that comes after the plan was made, and so ends no earlier than the
+    date. The date must not be earlier than the bucket's end allows either, or what is there would count as expired.
+    """
+    end = (job.bucket + 1) * settings.flush_interval
+    planned = planned_at(job.plan)
+    if planned is None:
+        # Made by a version before. A bucket may be cut up to a flush interval before its end, if its log is lost.
+        return Lifetime(settings.flush_interval + settings.time_to_live, end + settings.time_to_live)
+    return Lifetime.until(max(planned, end) + settings.time_to_live, planned)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -66,9 +82,7 @@ class JobInput:
     def of(
         cls, job: Job, settings: ReplaySettings, *, now: int, bounds: Sequence[SeriesBound] = (), first_unit: int = 0
     ) -> "JobInput":
-        """A job that is leased now."""
-        # A clock that is behind must not make data expire before it should: its bucket's time has passed.
-        expires = max(now, (job.bucket + 1) * settings.flush_interval) + settings.time_to_live
+        """A job that is leased. `now` is the worker's clock, which the date of its result follows and nothing else."""
         return cls(
             job.shard,
             job.bucket,
@@ -77,8 +91,8 @@ class JobInput:
             job.groups,
             job.wants_keys,
             attempt_of(job),
-            Lifetime.until(expires, now),
-            Lifetime.from_present(now, job.life + RESULT_MARGIN_MS),
+            data_life(job, settings),
+            Lifetime.from_present(max(now, planned_at(job.plan) or 0), job.life + RESULT_MARGIN_MS),
             tuple(bounds),
             first_unit,
         )

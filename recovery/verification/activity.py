@@ -22,7 +22,8 @@ from strandline.recovery.verification.known_keys import KnownKeys
 class Activity:
     """Who was active in a bucket, of those ids that are somebody's: rows of the known ids, the keys' numbers, their
     groups, and their greatest sample times as of the cut. `is_lossy` says that a part of its records was lost, and
-    groups may have been stored before that or after.
+    groups may have been stored before that or after. `is_salvaged` says that a part of its index bucket was lost, and
+    `has_starts` that no record was lost that could have told of an earlier start.
     """
 
     bucket: int
@@ -31,16 +32,35 @@ class Activity:
     groups: npt.NDArray[np.uint64]
     last: I64s
     is_lossy: bool
+    is_salvaged: bool = False
+    has_starts: bool = True
 
     @staticmethod
-    def of(stored: StoredBucket, known: KnownKeys, groups: int, *, is_lossy: bool) -> "Activity":
+    def of(
+        stored: StoredBucket,
+        known: KnownKeys,
+        groups: int,
+        *,
+        is_lossy: bool,
+        is_salvaged: bool = False,
+        has_starts: bool = True,
+    ) -> "Activity":
         """What a stored bucket says."""
         rows = known.rows_of(stored.active_ids)
         there = rows >= 0
         rows = rows[there]
         numbers = known.ids.number[rows]
         of_groups = known.metric[numbers] % np.uint64(groups)
-        return Activity(stored.bucket, rows, numbers, of_groups, stored.last[there], is_lossy)
+        return Activity(
+            stored.bucket,
+            rows,
+            numbers,
+            of_groups,
+            stored.last[there],
+            is_lossy,
+            is_salvaged=is_salvaged,
+            has_starts=has_starts,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +123,14 @@ class ActivityCheck:
                 bucket=activity.bucket,
                 group=group,
             )
+        elif len(wrong) and activity.is_salvaged:
+            self.found.note(
+                Remark.INDEX_LOSS_ACCEPTED,
+                f"{counted(len(wrong), 'key')} of group {group} have samples in its segments and do not count as"
+                " active: that part of the index bucket was lost",
+                bucket=activity.bucket,
+                group=group,
+            )
         elif len(wrong):
             self.found.add(
                 Kind.SAMPLES_NOT_ACTIVE,
@@ -118,7 +146,7 @@ class ActivityCheck:
             self.found.note(
                 Remark.REFUSED_SERIES,
                 f"samples of {counted(refused, 'series', 'series')} of group {group} are stored that the index does not"
-                " know from then: the series limit refused them, or their records have expired",
+                " know from then: the series limit refused them, or their records have expired or were lost",
                 bucket=activity.bucket,
                 group=group,
             )
@@ -130,7 +158,10 @@ class ActivityCheck:
                 "a later sample than the greatest time that was kept of them",
                 series.greatest[places] > activity.last[rows],
             ),
-            ("an earlier sample than their start", series.least[places] < self.known.ids.start[id_rows]),
+            (
+                "an earlier sample than their start",
+                (series.least[places] < self.known.ids.start[id_rows]) & activity.has_starts,
+            ),
         ):
             number = int(np.count_nonzero(wrong))
             if number:

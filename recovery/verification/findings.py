@@ -1,7 +1,7 @@
 """What a verification tells: findings, notes and counts, as values, and where they are gathered."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -48,6 +48,8 @@ class Remark(StrEnum):
     NEVER_READ = "never-read"
     SUPERSEDED = "superseded"
     LOSS_ACCEPTED = "loss-accepted"
+    INDEX_LOSS_ACCEPTED = "index-loss-accepted"
+    SERIES_WITHOUT_KEY = "series-without-key"
     REFUSED_SERIES = "refused-series"
     ACTIVE_EXPIRED = "active-expired"
     NOT_COMPARED = "not-compared"
@@ -76,7 +78,8 @@ REMEDIES: Final[Mapping[Kind, str]] = {
     Kind.LATE_SAMPLES: _REWIND,
     Kind.WRONG_GROUP: _REPORT,
     Kind.INDEX_DAMAGED: (
-        "Repair the table, if another replica still has it, or restore it from a copy: a start needs every index bucket"
+        "Repair the table, if another replica still has it, or restore it from a backup. Without that a start reads the"
+        " records again, if Kafka has them, or wants --accept-index-loss"
     ),
     Kind.KEY_MALFORMED: _REPORT,
     Kind.KEY_HASH: _REPORT,
@@ -146,6 +149,13 @@ class Findings:
     def add(self, kind: Kind, what: str, *, bucket: int | None = None, group: int | None = None) -> None:
         """Something is wrong."""
         self.found.append(Finding(kind, bucket, group, what, REMEDIES[kind]))
+
+    def explain(self, kind: Kind, bucket: int, more: str) -> None:
+        """Say more about what was found wrong with a bucket."""
+        self.found = [
+            replace(one, what=f"{one.what}. {more}") if (one.kind, one.bucket) == (kind, bucket) else one
+            for one in self.found
+        ]
 
     def note(self, kind: Remark, what: str, *, bucket: int | None = None, group: int | None = None) -> None:
         """Something is worth telling."""

@@ -21,11 +21,14 @@ _MOST_HOURS = 5
 
 @dataclass(frozen=True, slots=True)
 class SeriesTimes:
-    """Series in order, with the least and the greatest time of each; no times where samples were not looked at."""
+    """Series in order, with the number of samples and the least and the greatest time of each. Where samples were not
+    looked at, the times are those of all in a segment.
+    """
 
     metric: U64s
     key_high: U64s
     key_low: U64s
+    samples: I64s
     least: I64s
     greatest: I64s
     has_times: bool
@@ -40,7 +43,13 @@ class SeriesTimes:
     def from_second(self) -> "SeriesTimes":
         """All but the first."""
         return SeriesTimes(
-            self.metric[1:], self.key_high[1:], self.key_low[1:], self.least[1:], self.greatest[1:], self.has_times
+            self.metric[1:],
+            self.key_high[1:],
+            self.key_low[1:],
+            self.samples[1:],
+            self.least[1:],
+            self.greatest[1:],
+            self.has_times,
         )
 
     @staticmethod
@@ -51,6 +60,7 @@ class SeriesTimes:
             np.concatenate([hashes, *(part.metric for part in parts)]),
             np.concatenate([hashes, *(part.key_high for part in parts)]),
             np.concatenate([hashes, *(part.key_low for part in parts)]),
+            np.concatenate([times, *(part.samples for part in parts)]),
             np.concatenate([times, *(part.least for part in parts)]),
             np.concatenate([times, *(part.greatest for part in parts)]),
             has_times,
@@ -106,16 +116,22 @@ class GroupReader:
     def _decode(self, segment: Segment, row: GroupRow, named: str) -> _Decoded:
         if not self.samples:
             directory = decode_directory(segment.data, named=named)
-            unknown = np.zeros(len(directory), dtype=np.int64)
             series = SeriesTimes(
-                directory.metric, directory.key_high, directory.key_low, unknown, unknown, has_times=False
+                directory.metric,
+                directory.key_high,
+                directory.key_low,
+                directory.counts,
+                np.full(len(directory), directory.least_time),
+                np.full(len(directory), directory.greatest_time),
+                has_times=False,
             )
-            samples = int(directory.counts.sum())
-            return _Decoded(series, samples, directory.least_time, directory.greatest_time, ())
+            return _Decoded(series, int(series.samples.sum()), directory.least_time, directory.greatest_time, ())
         run = decode_segment(segment.data, named=named)
         least, greatest = run.time[run.first_sample[:-1]], run.time[run.first_sample[1:] - 1]
         return _Decoded(
-            SeriesTimes(run.metric, run.key_high, run.key_low, least, greatest, has_times=True),
+            SeriesTimes(
+                run.metric, run.key_high, run.key_low, np.diff(run.first_sample), least, greatest, has_times=True
+            ),
             run.samples,
             int(least.min()),
             int(greatest.max()),
@@ -230,10 +246,11 @@ class _Sums:
     def _go_on(self, series: SeriesTimes, named: str) -> None:
         """The first series is the last one of the segment before, whose times go on."""
         last = self.parts[-1]
-        if series.has_times:
-            if series.least[0] <= last.greatest[-1]:
-                self._add(Kind.SEGMENT_ORDER, f"segment {named} goes on with a series at a time that is not behind")
-            last.greatest[-1] = max(int(last.greatest[-1]), int(series.greatest[0]))
+        if series.has_times and series.least[0] <= last.greatest[-1]:
+            self._add(Kind.SEGMENT_ORDER, f"segment {named} goes on with a series at a time that is not behind")
+        last.samples[-1] += series.samples[0]
+        last.least[-1] = min(int(last.least[-1]), int(series.least[0]))
+        last.greatest[-1] = max(int(last.greatest[-1]), int(series.greatest[0]))
 
     def _add(self, kind: Kind, what: str) -> None:
         self.reader.found.add(kind, what, bucket=self.row.bucket, group=self.row.group)

@@ -6,12 +6,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from strandline.clock import Clock
-from strandline.index.bucket_codec import BucketDamaged, StoredBucket, StoredRecords, decode_bucket
+from strandline.index.bucket_codec import (
+    BucketDamaged,
+    StoredBucket,
+    StoredRecords,
+    decode_bucket,
+    salvage_bucket,
+)
 from strandline.index.documents import MalformedBatch, PartKeyBatch, decode_part_key
 from strandline.index.new_keys import key_hashes
 from strandline.recovery.verification.findings import Counts, Findings, Kind, several
 from strandline.recovery.verification.kernels.part_keys import mark_malformed
+from strandline.recovery.verification.leaving import Leaving
 from strandline.store.protocol import Store
 from strandline.store.rows import GroupRow, IndexBucketOf, ShardId
 
@@ -25,22 +31,27 @@ class BucketReader:
 
     store: Store
     shard: ShardId
-    clock: Clock
+    leaving: Leaving
     rows: Mapping[int, GroupRow]
     _newest: StoredBucket | None = field(default=None)
 
     def read(self, bucket: int, counts: Counts | None = None) -> StoredBucket | None:
-        """A bucket; None if it has expired meanwhile. Raises `BucketDamaged`."""
+        """A bucket; None if it may have left meanwhile. Raises `BucketDamaged`."""
         row = self.rows[bucket]
         if row.index is None:
             return None
-        data = tuple(self.store.index_bucket(IndexBucketOf(self.shard, bucket, row.index.attempt)))
-        if self.clock.now_ms() >= row.data_expires:
+        data = self._rows_of(bucket, row.index.attempt)
+        if self.leaving.has_left(row.data_expires):
             return None
         if counts is not None:
             counts.index_buckets += 1
             counts.index_bytes += sum(map(len, data))
         return decode_bucket(bucket, data, row.index.rows, row.index.checksum)
+
+    def salvage(self, bucket: int) -> StoredBucket:
+        """What can be read of a damaged bucket."""
+        index = self.rows[bucket].index
+        return salvage_bucket(bucket, self._rows_of(bucket, index.attempt) if index is not None else ()).bucket
 
     def name(self, bucket: int, part_id: int) -> str:
         """How to tell a person of a key whose record lies in a bucket: its labels, if they can be read."""
@@ -55,6 +66,9 @@ class BucketReader:
                 if len(places):
                     return f"{labels_of(records.keys, int(places[0]))} (part id {part_id})"
         return f"part id {part_id}"
+
+    def _rows_of(self, bucket: int, attempt: str) -> tuple[bytes, ...]:
+        return tuple(self.store.index_bucket(IndexBucketOf(self.shard, bucket, attempt)))
 
 
 def check_bucket(stored: StoredBucket, found: Findings) -> bool:

@@ -4,7 +4,7 @@ A key's id is for good, but a key that was purged and came back has a new one: t
 was not purged yet when the new one had its first sample. What counts of a key is the record in its newest bucket.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -126,7 +126,9 @@ class KnownKeys:
         places = np.flatnonzero((part_id[1:] == part_id[:-1]) & (number[1:] != number[:-1]))
         return [(self._by_id.take(np.array([place])), self._by_id.take(np.array([place + 1]))) for place in places]
 
-    def keys_with_two_ids(self, policy: BucketPolicy, retention: int, expired: Sequence[int]) -> list[tuple[int, int]]:
+    def keys_with_two_ids(
+        self, policy: BucketPolicy, retention: int, expired: Collection[int]
+    ) -> list[tuple[int, int]]:
         """Rows in `ids`, the older id's and the newer's, of keys that got a second one before the first was purged.
 
         `retention` is the least that was in force, `expired` are index buckets that can't be read any more: what they

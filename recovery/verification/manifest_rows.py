@@ -99,11 +99,13 @@ def _check_places(
 
 def _may_have_outlived_cut(row: GroupRow, oldest: int | None, policy: BucketPolicy, now: int) -> bool:
     """A row written long after its cut outlives it. The cut was committed when its bucket's time had begun at the
-    least, and lives no shorter than data that was written then.
+    least, and lives no shorter than data that was written then. Data lives from the end of its bucket on, if it was
+    written before: a loss that was accepted closes a bucket early.
     """
     if oldest is not None and row.bucket > oldest:
         return False
-    return now >= row.bucket * policy.flush_interval + (row.data_expires - row.written_at)
+    lives_from = max(row.written_at, (row.bucket + 1) * policy.flush_interval)
+    return now >= row.bucket * policy.flush_interval + (row.data_expires - lives_from)
 
 
 def _check_holes(rows: Iterable[GroupRow], cuts: Sequence[CutRow], groups: int, found: Findings) -> None:

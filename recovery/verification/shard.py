@@ -1,6 +1,6 @@
 """A whole shard, verified: in which order things are looked at, and what can't be judged once something is wrong."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from strandline.index.key_table import MISSING
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.failures import LuceneFailed
 from strandline.recovery.checkpoints import ManifestTorn, index_rows, progress
+from strandline.recovery.unnamed_series import is_salvaged
 from strandline.recovery.verification.activity import Activity, ActivityCheck
 from strandline.recovery.verification.documents import ExpectedDocuments, differences
 from strandline.recovery.verification.findings import Counts, Finding, Findings, Kind, Note, Remark, several
@@ -21,7 +22,9 @@ from strandline.recovery.verification.group_segments import GroupReader
 from strandline.recovery.verification.index_buckets import BucketReader, check_bucket
 from strandline.recovery.verification.known_keys import KeyGathering, KnownKeys
 from strandline.recovery.verification.layout import ShardLayout
+from strandline.recovery.verification.leaving import Leaving
 from strandline.recovery.verification.local_copy import CopyCheck
+from strandline.recovery.verification.lost_keys import LostKeys
 from strandline.recovery.verification.manifest_rows import check_manifest
 from strandline.store.protocol import Store
 from strandline.store.rows import GroupRow, ManifestRows
@@ -70,7 +73,7 @@ def verify_shard(
 
     Nothing is written. Raises only what keeps the store from being read.
     """
-    return _Verifying(store, manifest, layout, clock, scope or Scope(), heard).verify()
+    return _Verifying(store, manifest, layout, Leaving(store, clock), scope or Scope(), heard).verify()
 
 
 @dataclass(slots=True)
@@ -78,7 +81,7 @@ class _Verifying:
     store: Store
     manifest: ManifestRows
     layout: ShardLayout
-    clock: Clock
+    leaving: Leaving
     scope: Scope
     heard: Heard
     found: Findings = field(default_factory=Findings)
@@ -88,15 +91,22 @@ class _Verifying:
     _done: int = 0
     # Whether every index bucket could be read and all in it relied on: without that no key can be called unknown.
     _is_index_whole: bool = True
+    # Whether all that can be read of index buckets can be relied on: only then is it known what the damaged ones lost.
+    _are_keys_sound: bool = True
+    _damaged: set[int] = field(default_factory=set)
+    _salvaged: Set[int] = frozenset()
 
     def verify(self) -> Verification:
-        now = self.clock.now_ms()
-        # The store may still have some of what has expired.
-        self.manifest = self.manifest.unexpired(now)
-        check_manifest(self.manifest, self.layout, now, self.found)
+        horizon = self.leaving.horizon()
+        # The store may still have some of what has expired, and may lack some of what is about to.
+        self.manifest = self.manifest.unexpired(horizon)
+        check_manifest(self.manifest, self.layout, horizon, self.found)
         designated = self.layout.designated
-        self._index_rows = {row.bucket: row for row in index_rows(self.manifest, designated, now)}
-        self._rows = [row for row in self.manifest.groups if not row.superseded and row.data_expires > now]
+        self._index_rows = {row.bucket: row for row in index_rows(self.manifest, designated, horizon)}
+        self._rows = [row for row in self.manifest.groups if not row.superseded and row.data_expires > horizon]
+        self._salvaged = {
+            row.bucket for row in self._rows if row.index is not None and is_salvaged(row.index.attempt, row.bucket)
+        }
         self._is_index_whole = not any(row.index is None for row in self._rows if row.group == designated)
         self.counts.buckets = len({row.bucket for row in self._rows})
         with ExitStack() as opened:
@@ -106,17 +116,19 @@ class _Verifying:
             known = self._read_index(lucene)
         self._read_segments(known)
         if self.scope.copy is not None and self._is_index_whole:
-            state = self.manifest.state
-            CopyCheck(
-                self.layout.shard, state.topic_id, self.layout.policy.retention, self._index_rows, known, self.found
-            ).check(self.scope.copy)
+            topic_id, retention = self.manifest.state.topic_id, self.layout.policy.retention
+            # Nothing is known of the records of buckets that have left since they were to be read.
+            rows = {
+                bucket: row for bucket, row in self._index_rows.items() if not self.leaving.has_left(row.data_expires)
+            }
+            CopyCheck(self.layout.shard, topic_id, retention, rows, known, self.found).check(self.scope.copy)
         return Verification(self.counts, tuple(self.found.found), tuple(self.found.notes))
 
     # Index buckets, Lucene.
 
     @property
     def _reader(self) -> BucketReader:
-        return BucketReader(self.store, self.layout.shard, self.clock, self._index_rows)
+        return BucketReader(self.store, self.layout.shard, self.leaving, self._index_rows)
 
     def _read_index(self, lucene: PartKeyIndex | None) -> KnownKeys:
         gathering = KeyGathering()
@@ -154,6 +166,7 @@ class _Verifying:
             except BucketDamaged as error:
                 self.found.add(Kind.INDEX_DAMAGED, error.message, bucket=bucket)
                 self._is_index_whole = False
+                self._salvage(bucket, gathering)
                 stored = None
             self._hear()
             if stored is None:
@@ -162,7 +175,16 @@ class _Verifying:
                 gathering.take(stored)
                 yield stored
             else:
-                self._is_index_whole = False
+                self._is_index_whole = self._are_keys_sound = False
+
+    def _salvage(self, bucket: int, gathering: KeyGathering) -> None:
+        """Take in the keys that a damaged bucket still names: they are not lost."""
+        self._damaged.add(bucket)
+        left = self._reader.salvage(bucket)
+        if check_bucket(left, self.found):
+            gathering.take(left)
+        else:
+            self._are_keys_sound = False
 
     def _settle(self, gathering: KeyGathering) -> KnownKeys:
         """What holds over all buckets."""
@@ -187,12 +209,12 @@ class _Verifying:
 
     def _check_ids(self, known: KnownKeys) -> None:
         reader, ids = self._reader, known.ids
-        designated, now = self.layout.designated, self.clock.now_ms()
-        expired = [
+        designated, horizon = self.layout.designated, self.leaving.horizon()
+        expired = {
             row.bucket
             for row in self.manifest.groups
-            if row.group == designated and row.index is not None and row.data_expires <= now
-        ]
+            if row.group == designated and row.index is not None and row.data_expires <= horizon
+        }
         for old, new in known.keys_with_two_ids(self.layout.policy, self._least_retention(), expired):
             self.found.add(
                 Kind.KEY_WITH_TWO_IDS,
@@ -201,9 +223,13 @@ class _Verifying:
                 bucket=int(ids.bucket[new]),
             )
         for bucket, unknown in known.unknown_active():
-            if any(one > bucket for one in expired):
+            # One that has left itself was read while others of its date, with its keys' records, were gone.
+            if bucket in expired or any(one > bucket for one in expired):
                 what = several("active part ids whose records have expired", len(unknown), unknown[0])
                 self.found.note(Remark.ACTIVE_EXPIRED, what, bucket=bucket)
+            elif self._salvaged:
+                what = several("active part ids whose records were lost with an index bucket", len(unknown), unknown[0])
+                self.found.note(Remark.INDEX_LOSS_ACCEPTED, what, bucket=bucket)
             else:
                 what = several("active part ids without a record in any index bucket", len(unknown), unknown[0])
                 self.found.add(Kind.ACTIVE_UNKNOWN, what, bucket=bucket)
@@ -259,28 +285,47 @@ class _Verifying:
         )
         reader = self._reader
         check = ActivityCheck(known, self.found, reader.name)
+        lost = LostKeys(known, self._damaged, self._salvaged)
+        reports_loss = bool(self._damaged or self._salvaged) and self._are_keys_sound
         bucket, activity = None, None
         for row in sorted(self._rows, key=lambda row: (row.bucket, row.group)):
             if row.bucket != bucket:
                 bucket, activity = row.bucket, self._activity(row.bucket, known)
             faults = len(self.found.found)
             series = groups.read(row)
-            if self.clock.now_ms() >= row.data_expires:
-                # It went while it was read.
+            if self.leaving.has_left(row.data_expires):
+                # It may have gone while it was read.
                 del self.found.found[faults:]
-            elif series is not None and activity is not None:
-                check.compare(activity, row.group, series)
+            elif series is not None:
+                if activity is not None:
+                    check.compare(activity, row.group, series)
+                if reports_loss:
+                    lost.take(row.bucket, series)
             self._hear()
+        if reports_loss:
+            lost.report(self.found)
 
     def _activity(self, bucket: int, known: KnownKeys) -> Activity | None:
         row = self._index_rows.get(bucket)
         if not self._is_index_whole or row is None or row.superseded:
             return None
-        stored = self._reader.read(bucket)
+        try:
+            stored = self._reader.read(bucket)
+        except BucketDamaged as error:
+            # It was sound at the first look.
+            self.found.add(Kind.INDEX_DAMAGED, error.message, bucket=bucket)
+            return None
         if stored is None:
             return None
         is_lossy = any(cut.bucket == bucket and cut.lost_to is not None for cut in self.manifest.cuts)
-        return Activity.of(stored, known, self.layout.groups, is_lossy=is_lossy)
+        return Activity.of(
+            stored,
+            known,
+            self.layout.groups,
+            is_lossy=is_lossy,
+            is_salvaged=bucket in self._salvaged,
+            has_starts=bucket < min(self._salvaged, default=bucket + 1),
+        )
 
     def _hear(self) -> None:
         self._done += 1

@@ -1,18 +1,16 @@
-"""Replay jobs: one a bucket, each change a compare-and-set.
+"""Replay jobs, bulk jobs and their parts, as rows of their tables.
 
-A change reads the job, compares it with the expected one, and is then made on condition of the stamp that it found. So
-rows of schema version 2, which lack some columns, are compared as any other.
+Rows of replay jobs that a node of schema version 2 wrote lack some columns.
 """
 
-import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from strandline.store.bulk_columns import job_from, job_values, part_from, part_values
+from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.cassandra import statements
-from strandline.store.cassandra.expiry import seconds_to_live
-from strandline.store.cassandra.failures import Unanswered
-from strandline.store.cassandra.requests import Answer, Requests
+from strandline.store.cassandra.compared_rows import ComparedRows, Described
+from strandline.store.cassandra.requests import Requests
 from strandline.store.jobs import LIFE_OF_VERSION_2, Job, JobState
 from strandline.store.rows import ShardId
 
@@ -22,148 +20,60 @@ which Cassandra refuses beyond January 2038.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """A job, and the stamp of the write that it is from."""
-
-    job: Job
-    stamp: uuid.UUID
+def replay_jobs(requests: Requests) -> ComparedRows[Job]:
+    """The table of replay jobs: one partition a shard."""
+    return ComparedRows(requests, Described(statements.JOBS, _values, _job))
 
 
-@dataclass(frozen=True, slots=True)
-class Jobs:
-    """The table of jobs."""
-
-    requests: Requests
-
-    def read(self, shard: ShardId) -> Sequence[Job]:
-        """A shard's jobs, in order of their buckets."""
-        rows = self.requests.read(f"read the jobs of shard {shard}", statements.JOBS, (shard.dataset, shard.shard))
-        return [stored.job for row in rows if (stored := _stored(shard, row)) is not None]
-
-    def add(self, job: Job) -> bool:
-        """Put a job in place, unless there is one; whether it is there now as given."""
-        stamp = uuid.uuid4()
-
-        def attempt() -> bool:
-            # Also after a try that was not answered: then this finds what it wrote.
-            stored = self._read_one(job)
-            if stored is not None:
-                return stored.job == job
-            if not self._put("add", job, stamp, None).applied:
-                raise Unanswered(f"another job was put into the place of {_named(job)}", remedy="Try again")
-            return True
-
-        return self.requests.retries.run(attempt)
-
-    def replace(self, before: Job, after: Job) -> bool:
-        """Put `after` in the place of `before`, if that is still as it was."""
-        if (before.shard, before.bucket) != (after.shard, after.bucket):
-            raise ValueError(f"{_named(before)} was to be replaced by {_named(after)}")
-        stamp = uuid.uuid4()
-
-        def attempt() -> bool:
-            stored = self._read_one(before)
-            if stored is not None and stored.stamp == stamp:
-                return True  # By a try that was not answered.
-            if stored is None or _compared(stored.job) != _compared(before):
-                return False
-            if not self._put("replace", after, stamp, stored.stamp).applied:
-                raise Unanswered(f"{_named(before)} was changed while it was replaced", remedy="Try again")
-            return True
-
-        return self.requests.retries.run(attempt)
-
-    def remove(self, job: Job) -> bool:
-        """Take a job away, if it is still as it was. After a missed answer one that is gone counts as taken away by
-        this call: it leaves nothing behind that could tell who did it, and its going gives nobody a right.
-        """
-        missed = False
-
-        def attempt() -> bool:
-            nonlocal missed
-            stored = self._read_one(job)
-            if stored is None:
-                return missed
-            if _compared(stored.job) != _compared(job):
-                return False
-            try:
-                answer = self.requests.compare_and_set(
-                    _doing("remove", job), statements.REMOVE_JOB, (*_place(job), stored.stamp)
-                )
-            except Unanswered:
-                missed = True
-                raise
-            if not answer.applied:
-                raise Unanswered(f"{_named(job)} was changed while it was removed", remedy="Try again")
-            return True
-
-        return self.requests.retries.run(attempt)
-
-    def _read_one(self, job: Job) -> _Stored | None:
-        rows = self.requests.read_once(_doing("read", job), statements.JOB, _place(job))
-        return _stored(job.shard, rows[0]) if rows else None
-
-    def _put(self, what: str, job: Job, stamp: uuid.UUID, instead_of: uuid.UUID | None) -> Answer:
-        """Write a job once, if what stands there has the stamp `instead_of`, or nothing does."""
-        values = (
-            seconds_to_live(job.life),
-            stamp,
-            job.plan,
-            job.start,
-            job.end,
-            job.groups,
-            job.wants_keys,
-            _EXPIRES_FOR_VERSION_2,
-            job.life,
-            job.state.value,
-            job.epoch,
-            job.worker,
-            job.leased_until,
-            job.renewals,
-            job.failures,
-            job.reason,
-            job.settings,
-        )
-        return self.requests.compare_and_set(_doing(what, job), statements.PUT_JOB, (*values, *_place(job), instead_of))
+def bulk_jobs(requests: Requests) -> ComparedRows[BulkJob]:
+    """The table of bulk jobs: one partition a dataset."""
+    return ComparedRows(requests, Described(statements.BULK_JOBS, job_values, job_from))
 
 
-def _place(job: Job) -> tuple[object, ...]:
-    return job.shard.dataset, job.shard.shard, job.bucket
+def bulk_parts(requests: Requests) -> ComparedRows[BulkPart]:
+    """The table of their parts: one partition a job."""
+    return ComparedRows(requests, Described(statements.BULK_PARTS, part_values, part_from))
 
 
-def _compared(job: Job) -> tuple[object, ...]:
-    return job.plan, job.state.value, job.epoch, job.worker, job.leased_until, job.renewals
-
-
-def _named(job: Job) -> str:
-    return f"the job for bucket {job.bucket} of shard {job.shard}"
-
-
-def _doing(what: str, job: Job) -> str:
-    return f"{what} {_named(job)}"
-
-
-def _stored(shard: ShardId, row: Any) -> _Stored | None:
-    if row.stamp is None:
-        # Left over of columns that a node of schema version 2 did not write again: they may outlive the others.
-        return None
-    job = Job(
-        shard=shard,
-        bucket=row.bucket,
-        plan=row.plan,
-        start=row.start_offset,
-        end=row.end_offset,
-        groups=frozenset(row.groups),
-        wants_keys=row.wants_keys,
-        life=LIFE_OF_VERSION_2 if row.life is None else row.life,
-        state=JobState(row.state),
-        epoch=row.epoch,
-        worker=row.worker,
-        leased_until=row.leased_until,
-        failures=row.failures,
-        reason=row.reason,
-        renewals=row.renewals or 0,
-        settings=row.settings or "",
+def _values(job: Job) -> tuple[object, ...]:
+    return (
+        job.plan,
+        job.start,
+        job.end,
+        job.groups,
+        job.wants_keys,
+        _EXPIRES_FOR_VERSION_2,
+        job.life,
+        job.state.value,
+        job.epoch,
+        job.worker,
+        job.leased_until,
+        job.renewals,
+        job.failures,
+        job.reason,
+        job.settings,
     )
-    return _Stored(job, row.stamp)
+
+
+def _job(place: Sequence[Any], values: Sequence[Any]) -> Job:
+    dataset, shard, bucket = place
+    plan, start, end, groups, wants_keys, _, life, state, epoch, worker, leased_until, *others = values
+    renewals, failures, reason, settings = others
+    return Job(
+        shard=ShardId(dataset, shard),
+        bucket=bucket,
+        plan=plan,
+        start=start,
+        end=end,
+        groups=frozenset(groups),
+        wants_keys=wants_keys,
+        life=LIFE_OF_VERSION_2 if life is None else life,
+        state=JobState(state),
+        epoch=epoch,
+        worker=worker,
+        leased_until=leased_until,
+        failures=failures,
+        reason=reason,
+        renewals=renewals or 0,
+        settings=settings or "",
+    )

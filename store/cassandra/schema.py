@@ -8,7 +8,7 @@ The version is written last: where it stands, the tables are all there.
 
 Two numbers are stored. `written_version` is what the tables have. `version` is the least version that can work with
 them, and the only one that nodes of version 2 know, which take none but their own. It stays while all that is added are
-columns that they need not know: so they can restart while an upgrade goes on.
+columns and tables that they need not know: so they can restart while an upgrade goes on.
 """
 
 import re
@@ -26,7 +26,7 @@ from strandline.store.cassandra.requests import Requests
 from strandline.store.cassandra.retries import Retries
 from strandline.store.protocol import StoreRefused
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Of `schema.cql`. It rises with each change there."""
 LEAST_VERSION: Final = 2
 """The least version that can work with tables of `VERSION`, and that can be brought up to it."""

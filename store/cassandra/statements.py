@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from strandline.store.bulk_columns import JOB_COLUMNS, PART_COLUMNS
+
 
 class Kind(Enum):
     """What may be done with a statement."""
@@ -174,28 +176,70 @@ RESULT_ROW: Final = Statement(
     " WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ? AND kind = ? AND seq = ?",
 )
 
-# Jobs. None is ever inserted, only updated: so a job is there exactly as long as its values are.
-# What is compared is the stamp, which is new with each write, of a job that was read and found to be the expected one.
+# Replay jobs, bulk jobs and their parts. None is ever inserted, only updated: so a row is there exactly as long as its
+# values are. What is compared is the stamp, which is new with each write, of a row that was read and found to be the
+# expected one.
 
-PUT_JOB: Final = Statement(
-    Kind.CONDITIONAL,
-    "UPDATE IN.jobs USING TTL ? SET stamp = ?, plan = ?, start_offset = ?, end_offset = ?, groups = ?, wants_keys = ?,"
-    " expires = ?, life = ?, state = ?, epoch = ?, worker = ?, leased_until = ?, renewals = ?, failures = ?,"
-    " reason = ?, settings = ? WHERE dataset = ? AND shard = ? AND bucket = ? IF stamp = ?",
-)
-REMOVE_JOB: Final = Statement(
-    Kind.CONDITIONAL, "DELETE FROM IN.jobs WHERE dataset = ? AND shard = ? AND bucket = ? IF stamp = ?"
-)
-JOBS: Final = Statement(
-    Kind.SERIAL_READ,
-    "SELECT bucket, stamp, plan, start_offset, end_offset, groups, wants_keys, life, state, epoch, worker,"
-    " leased_until, renewals, failures, reason, settings FROM IN.jobs WHERE dataset = ? AND shard = ?",
-)
-JOB: Final = Statement(
-    Kind.SERIAL_READ,
-    "SELECT bucket, stamp, plan, start_offset, end_offset, groups, wants_keys, life, state, epoch, worker,"
-    " leased_until, renewals, failures, reason, settings FROM IN.jobs WHERE dataset = ? AND shard = ? AND bucket = ?",
-)
 
-ALL: Final = tuple(value for value in list(globals().values()) if isinstance(value, Statement))
+@dataclass(frozen=True, slots=True)
+class ComparedTable:
+    """The statements of a table whose rows have a stamp. A key has partition columns, and one behind them."""
+
+    put: Statement
+    """Time-to-live, new stamp, columns, key, old stamp."""
+    remove: Statement
+    """Key, stamp."""
+    rows: Statement
+    """Those of a partition: what tells them apart, stamp, columns."""
+    between: Statement
+    """The same of a range, both ends included."""
+
+
+def _compared(
+    table: str, partition: tuple[str, ...], row: str, columns: tuple[str, ...], *, page: int = 5_000
+) -> ComparedTable:
+    changes = ", ".join(f"{column} = ?" for column in ("stamp", *columns))
+    at = " AND ".join(f"{column} = ?" for column in (*partition, row))
+    within = " AND ".join(f"{column} = ?" for column in partition)
+    select = f"SELECT {', '.join((row, 'stamp', *columns))} FROM IN.{table} WHERE {within}"  # noqa: S608
+    put = f"UPDATE IN.{table} USING TTL ? SET {changes} WHERE {at} IF stamp = ?"  # noqa: S608
+    remove = f"DELETE FROM IN.{table} WHERE {at} IF stamp = ?"  # noqa: S608
+    return ComparedTable(
+        put=Statement(Kind.CONDITIONAL, put),
+        remove=Statement(Kind.CONDITIONAL, remove),
+        rows=Statement(Kind.SERIAL_READ, select, page),
+        between=Statement(Kind.SERIAL_READ, f"{select} AND {row} >= ? AND {row} <= ?", page),
+    )
+
+
+JOBS: Final = _compared(
+    "jobs",
+    ("dataset", "shard"),
+    "bucket",
+    (
+        "plan",
+        "start_offset",
+        "end_offset",
+        "groups",
+        "wants_keys",
+        "expires",
+        "life",
+        "state",
+        "epoch",
+        "worker",
+        "leased_until",
+        "renewals",
+        "failures",
+        "reason",
+        "settings",
+    ),
+)
+# A job may have two texts of 64 KB, and a part four.
+BULK_JOBS: Final = _compared("bulk_jobs", ("dataset",), "job", JOB_COLUMNS, page=50)
+BULK_PARTS: Final = _compared("bulk_parts", ("dataset", "job"), "part", PART_COLUMNS, page=500)
+
+ALL: Final = (
+    *(value for value in list(globals().values()) if isinstance(value, Statement)),
+    *(one for table in (JOBS, BULK_JOBS, BULK_PARTS) for one in (table.put, table.remove, table.rows, table.between)),
+)
 """All of them: they are prepared when a store is opened, so that one which does not fit the tables is found then."""

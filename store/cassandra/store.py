@@ -5,15 +5,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from cassandra.cluster import Session
 
 from strandline.clock import Clock
+from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.cassandra import statements
 from strandline.store.cassandra.blobs import Blobs
 from strandline.store.cassandra.datasets import Datasets
-from strandline.store.cassandra.jobs import Jobs
+from strandline.store.cassandra.jobs import bulk_jobs, bulk_parts, replay_jobs
 from strandline.store.cassandra.manifest import Manifest
 from strandline.store.cassandra.ownership import Owners
 from strandline.store.cassandra.requests import Requests
 from strandline.store.cassandra.retries import Patience, Retries
 from strandline.store.cassandra.schema import create_keyspace, ensure_schema
+from strandline.store.compared import require_bounded, require_later_version, require_parts_of_one_job
 from strandline.store.connection import CassandraConnection, connect
 from strandline.store.jobs import Job, JobResultOf, ResultRow
 from strandline.store.rows import (
@@ -40,7 +42,9 @@ class CassandraStore:
         self._owners = Owners(requests)
         self._manifest = Manifest(requests)
         self._blobs = Blobs(requests)
-        self._jobs = Jobs(requests)
+        self._jobs = replay_jobs(requests)
+        self._bulk_jobs = bulk_jobs(requests)
+        self._bulk_parts = bulk_parts(requests)
 
     @property
     def writes_answered(self) -> int:
@@ -95,10 +99,10 @@ class CassandraStore:
 
     def add_job(self, job: Job) -> bool:
         self._datasets.check(job.shard.dataset)
-        return self._jobs.add(job)
+        return self._jobs.add([job])
 
     def jobs(self, shard: ShardId) -> Sequence[Job]:
-        return self._jobs.read(shard)
+        return self._jobs.read(f"the jobs of shard {shard}", (shard.dataset, shard.shard))
 
     def replace_job(self, before: Job, after: Job) -> bool:
         self._datasets.check(before.shard.dataset)
@@ -106,13 +110,60 @@ class CassandraStore:
 
     def remove_job(self, job: Job) -> bool:
         self._datasets.check(job.shard.dataset)
-        return self._jobs.remove(job)
+        return self._jobs.remove([job])
 
     def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
         self._blobs.write_result(where, rows, life)
 
     def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
         return self._blobs.result(where, kind, seq)
+
+    def add_bulk_parts(self, parts: Sequence[BulkPart]) -> bool:
+        require_parts_of_one_job(parts)
+        for part in parts:
+            require_bounded(part)
+        if parts:
+            self._datasets.check(parts[0].dataset)
+        return self._bulk_parts.add(parts)
+
+    def bulk_parts(self, dataset: str, job: str) -> Sequence[BulkPart]:
+        return self._bulk_parts.read(f"the parts of the bulk job {job} of {dataset}", (dataset, job))
+
+    def bulk_part(self, dataset: str, job: str, part: int) -> BulkPart | None:
+        what = f"part {part} of the bulk job {job} of {dataset}"
+        return self._bulk_parts.read_one(what, (dataset, job, part))
+
+    def replace_bulk_part(self, before: BulkPart, after: BulkPart) -> bool:
+        require_bounded(after)
+        self._datasets.check(before.dataset)
+        return self._bulk_parts.replace(before, after)
+
+    def remove_bulk_parts(self, parts: Sequence[BulkPart]) -> bool:
+        require_parts_of_one_job(parts)
+        if parts:
+            self._datasets.check(parts[0].dataset)
+        return self._bulk_parts.remove(parts)
+
+    def add_bulk_job(self, job: BulkJob) -> bool:
+        require_bounded(job)
+        self._datasets.check(job.dataset)
+        return self._bulk_jobs.add([job])
+
+    def bulk_jobs(self, dataset: str) -> Sequence[BulkJob]:
+        return self._bulk_jobs.read(f"the bulk jobs of {dataset}", (dataset,))
+
+    def bulk_job(self, dataset: str, job: str) -> BulkJob | None:
+        return self._bulk_jobs.read_one(f"the bulk job {job} of {dataset}", (dataset, job))
+
+    def replace_bulk_job(self, before: BulkJob, after: BulkJob) -> bool:
+        require_later_version(before, after)
+        require_bounded(after)
+        self._datasets.check(before.dataset)
+        return self._bulk_jobs.replace(before, after)
+
+    def remove_bulk_job(self, job: BulkJob) -> bool:
+        self._datasets.check(job.dataset)
+        return self._bulk_jobs.remove([job])
 
 
 def open_cassandra_store(

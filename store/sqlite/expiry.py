@@ -24,6 +24,9 @@ _TABLES: Final = (
     ("index_buckets", ""),
     ("job_results", ""),
     ("jobs", ""),
+    # A bulk job before its parts, which are not found without it.
+    ("bulk_jobs", ""),
+    ("bulk_parts", ""),
 )
 _DELETES: Final = tuple(
     f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE expires <= ?{order} LIMIT ?)"  # noqa: S608

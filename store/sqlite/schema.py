@@ -1,9 +1,9 @@
 """The tables of the file, and the marks by which it is known.
 
-A file of version 2 is brought up to version 3 when it is opened, in one transaction: what is added are columns with a
-default, and processes of version 2 that have the file open need not know them. They take a file whose `user_version` is
-their own and no other, so that stays, as the least version that can work with the file; the version that the tables
-have stands in a table.
+A file of an older version is brought up to this one when it is opened, in one transaction: what is added are tables,
+and columns with a default, and processes of older versions that have the file open need not know them. Those of version
+2 take a file whose `user_version` is their own and no other, so that stays, as the least version that can work with the
+file; the version that the tables have stands in a table.
 
 Tables whose rows expire have an index over `expires`, by which those are found and deleted. Beside a large value it
 stands first: SQLite reads a row from its beginning, and the many pages of a value only if they are wanted.
@@ -18,7 +18,7 @@ from strandline.store.protocol import StoreRefused
 
 # "Strl", in the place where SQLite keeps a mark of whose file it is.
 APPLICATION_ID: Final = 0x5374726C
-VERSION: Final = 3
+VERSION: Final = 4
 LEAST_VERSION: Final = 2
 """The least version that can work with a file of `VERSION`, and that can be brought up to it."""
 
@@ -165,6 +165,57 @@ _ADDED: Final = (
     ("jobs", "settings", "TEXT NOT NULL DEFAULT ''"),
 )
 
+# Those of version 4.
+_ADDED_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS bulk_jobs (
+        dataset TEXT NOT NULL,
+        job TEXT NOT NULL,
+        expires INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        spec TEXT NOT NULL,           -- JSON
+        plan_hash TEXT NOT NULL,
+        parts INTEGER NOT NULL,
+        life INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        window INTEGER NOT NULL,
+        wanted TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        changed_at INTEGER NOT NULL,
+        due_at INTEGER NOT NULL,
+        idle_since INTEGER NOT NULL,
+        expires_after INTEGER NOT NULL,
+        report TEXT NOT NULL,         -- JSON
+        PRIMARY KEY (dataset, job)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS bulk_parts (
+        dataset TEXT NOT NULL,
+        job TEXT NOT NULL,
+        part INTEGER NOT NULL,
+        expires INTEGER NOT NULL,
+        source TEXT NOT NULL,         -- JSON
+        life INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        epoch INTEGER NOT NULL,
+        worker TEXT NOT NULL,
+        leased_until INTEGER NOT NULL,
+        renewals INTEGER NOT NULL,
+        failures INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        window INTEGER NOT NULL,
+        counts TEXT NOT NULL,         -- JSON
+        outcome TEXT NOT NULL,        -- JSON
+        PRIMARY KEY (dataset, job, part)
+    ) STRICT
+    """,
+    "CREATE INDEX IF NOT EXISTS bulk_jobs_by_expiry ON bulk_jobs (expires)",
+    "CREATE INDEX IF NOT EXISTS bulk_parts_by_expiry ON bulk_parts (expires)",
+)
+
 
 def ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables in a file that has none, and add what those of an older version lack, within the caller's
@@ -212,6 +263,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
     for table, column, kind in _ADDED:
         if column not in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
             connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+    for statement in _ADDED_TABLES:
+        connection.execute(statement)
     connection.execute("CREATE TABLE IF NOT EXISTS schema_version (written_version INTEGER NOT NULL) STRICT")
     connection.execute("DELETE FROM schema_version")
     connection.execute("INSERT INTO schema_version VALUES (?)", (VERSION,))

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from strandline.clock import Clock
+from strandline.store.bulk_jobs import BulkJob, BulkPart
+from strandline.store.compared import require_bounded, require_later_version, require_parts_of_one_job
 from strandline.store.jobs import Job, JobResultOf, ResultRow
 from strandline.store.protocol import Store
 from strandline.store.rows import (
@@ -19,9 +21,10 @@ from strandline.store.rows import (
     ShardId,
     ShardState,
 )
-from strandline.store.sqlite import blobs, jobs, manifest
+from strandline.store.sqlite import blobs, manifest
 from strandline.store.sqlite.connections import Connections
 from strandline.store.sqlite.expiry import Expiry
+from strandline.store.sqlite.jobs import BULK_JOBS, BULK_PARTS, REPLAY_JOBS
 
 DEFAULT_BUSY_TIMEOUT = 30.0
 
@@ -105,17 +108,17 @@ class SqliteStore:
             yield data
 
     def add_job(self, job: Job) -> bool:
-        return self._change_jobs(lambda connection, now: jobs.add_job(connection, job, now=now))
+        return self._change(lambda connection, now: REPLAY_JOBS.add(connection, job, now=now))
 
     def jobs(self, shard: ShardId) -> Sequence[Job]:
         with self._connections.reading() as connection:
-            return jobs.read_jobs(connection, shard)
+            return REPLAY_JOBS.read(connection, (shard.dataset, shard.shard))
 
     def replace_job(self, before: Job, after: Job) -> bool:
-        return self._change_jobs(lambda connection, now: jobs.replace_job(connection, before, after, now=now))
+        return self._change(lambda connection, now: REPLAY_JOBS.replace(connection, before, after, now=now))
 
     def remove_job(self, job: Job) -> bool:
-        return self._change_jobs(lambda connection, _: jobs.remove_job(connection, job))
+        return self._change(lambda connection, _: REPLAY_JOBS.remove(connection, job))
 
     def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
         values = ((row.kind, row.seq, row.data) for row in rows)
@@ -127,10 +130,61 @@ class SqliteStore:
         for number, data in self._blobs.read(blobs.SELECT_RESULTS, place, (first - 1,), (last,)):
             yield ResultRow(kind, number, data)
 
-    def _change_jobs(self, change: Callable[[sqlite3.Connection, int], bool]) -> bool:
+    def add_bulk_parts(self, parts: Sequence[BulkPart]) -> bool:
+        require_parts_of_one_job(parts)
+        for part in parts:
+            require_bounded(part)
+
+        def change(connection: sqlite3.Connection, now: int) -> bool:
+            return all(BULK_PARTS.add(connection, part, now=now) for part in parts)
+
+        return self._change(change, written=len(parts))
+
+    def bulk_parts(self, dataset: str, job: str) -> Sequence[BulkPart]:
+        with self._connections.reading() as connection:
+            return BULK_PARTS.read(connection, (dataset, job))
+
+    def bulk_part(self, dataset: str, job: str, part: int) -> BulkPart | None:
+        with self._connections.reading() as connection:
+            return BULK_PARTS.read_one(connection, (dataset, job, part))
+
+    def replace_bulk_part(self, before: BulkPart, after: BulkPart) -> bool:
+        require_bounded(after)
+        return self._change(lambda connection, now: BULK_PARTS.replace(connection, before, after, now=now))
+
+    def remove_bulk_parts(self, parts: Sequence[BulkPart]) -> bool:
+        require_parts_of_one_job(parts)
+
+        def change(connection: sqlite3.Connection, _now: int) -> bool:
+            are_removed = [BULK_PARTS.remove(connection, part) for part in parts]
+            return all(are_removed)
+
+        return self._change(change, written=len(parts))
+
+    def add_bulk_job(self, job: BulkJob) -> bool:
+        require_bounded(job)
+        return self._change(lambda connection, now: BULK_JOBS.add(connection, job, now=now))
+
+    def bulk_jobs(self, dataset: str) -> Sequence[BulkJob]:
+        with self._connections.reading() as connection:
+            return BULK_JOBS.read(connection, (dataset,))
+
+    def bulk_job(self, dataset: str, job: str) -> BulkJob | None:
+        with self._connections.reading() as connection:
+            return BULK_JOBS.read_one(connection, (dataset, job))
+
+    def replace_bulk_job(self, before: BulkJob, after: BulkJob) -> bool:
+        require_later_version(before, after)
+        require_bounded(after)
+        return self._change(lambda connection, now: BULK_JOBS.replace(connection, before, after, now=now))
+
+    def remove_bulk_job(self, job: BulkJob) -> bool:
+        return self._change(lambda connection, _: BULK_JOBS.remove(connection, job))
+
+    def _change(self, change: Callable[[sqlite3.Connection, int], bool], *, written: int = 1) -> bool:
         with self._connections.writing() as connection:
             changed = change(connection, self._expiry.clock.now_ms())
-            self._expiry.delete_some(connection, written=1)
+            self._expiry.delete_some(connection, written=written)
         return changed
 
 

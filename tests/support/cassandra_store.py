@@ -15,6 +15,7 @@ from strandline.node.stack import Stack
 from strandline.store.cassandra.retries import Patience
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store, store_over
 from strandline.store.connection import CassandraConnection, connect
+from support.own_cassandra import Servers
 from support.store_contract import OpenedStore
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ T = TypeVar("T")
 COPIES = {"datacenter1": 1}
 
 
-def connection_to(stack: Stack, keyspace: str, *, request_timeout: float = 20.0) -> CassandraConnection:
+def connection_to(stack: Stack | Servers, keyspace: str, *, request_timeout: float = 20.0) -> CassandraConnection:
     """How to get into a stack's Cassandra."""
     return CassandraConnection(
         contact_points=((stack.cassandra_host, stack.cassandra_port),),

@@ -25,30 +25,43 @@ from strandline.store.segment_codec import decode_segment, runs_checksum
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.cassandra_store import COPIES, connection_to
+from support.own_cassandra import Servers
 
 HOUR = 3_600_000
 GROUPS = 4
+PRODUCERS_TIMES = {
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.after.max.ms": str(HOUR),
+    "retention.ms": "-1",
+}
+BROKERS_TIMES = {"message.timestamp.type": "LogAppendTime", "retention.ms": "-1"}
 Sample = tuple[int, int, float]
 
 
 class Deployment:
-    """One dataset of some partitions. Record times are the producer's: the past can be written in a second."""
+    """One dataset of some partitions. Record times are the producer's, unless `topic` says otherwise: the past can be
+    written in a second.
+    """
 
-    def __init__(self, stack: Stack, folder: Path, *, partitions: int = 1, **sections: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        stack: Stack | Servers,
+        folder: Path,
+        *,
+        partitions: int = 1,
+        keyspace: str = "recovery",
+        topic: Mapping[str, str] = PRODUCERS_TIMES,
+        **sections: Mapping[str, object],
+    ) -> None:
         self.name = f"recovery-{uuid4().hex[:8]}"
         self.folder, self.partitions = folder, partitions
         self.kafka = {"bootstrap.servers": stack.kafka_bootstrap}
-        config = {
-            "message.timestamp.type": "CreateTime",
-            "message.timestamp.after.max.ms": str(HOUR),
-            "retention.ms": "-1",
-        }
-        topic = NewTopic(self.name, num_partitions=partitions, replication_factor=1, config=config)
+        new = NewTopic(self.name, num_partitions=partitions, replication_factor=1, config=dict(topic))
         admin = AdminClient(self.kafka)
-        for made in admin.create_topics([topic]).values():
+        for made in admin.create_topics([new]).values():
             made.result(90)
-        keyspace = "recovery"
-        self.store: CassandraStore = open_cassandra_store(connection_to(stack, keyspace), SystemClock(), copies=COPIES)
+        self._connection = connection_to(stack, keyspace)
+        self.store: CassandraStore = open_cassandra_store(self._connection, SystemClock(), copies=COPIES)
         chosen: dict[str, dict[str, object]] = {
             "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
             "cassandra": {
@@ -85,6 +98,10 @@ class Deployment:
 
     def shard(self, number: int = 0) -> ShardId:
         return ShardId(self.name, number)
+
+    def reopen_store(self) -> None:
+        """Connect to the store again: one that was lost may be another one by now."""
+        self.store = open_cassandra_store(self._connection, SystemClock(), copies=COPIES)
 
     def start(self, number: int = 0, *extra: str) -> ShardProcess:
         return ShardProcess(number, self.settings, self.folder, SystemClock(), extra)

@@ -6,7 +6,8 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicParti
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewPartitions
 
-from strandline.node.shard.kafka_errors import NO_LEADER, error_of, meaning
+from strandline.kafka.meaning import error_of
+from strandline.node.shard.kafka_errors import NO_LEADER, meaning
 from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.shard.log import LogUnreachable
 from support.real_kafka import TIMEOUT, eventually, fresh_topic

@@ -10,7 +10,7 @@ import aiohttp
 
 from strandline.clock import Clock, SystemClock
 from strandline.errors import StrandlineError
-from strandline.node.gateway.broker_clock import BrokerClock
+from strandline.node.gateway.broker_clock import BrokerClock, OwnTime
 from strandline.node.gateway.figures import ProducerCounts
 from strandline.node.gateway.gateway import Gateway
 from strandline.node.gateway.options import GatewayOptions
@@ -96,10 +96,10 @@ class HeldBatch:
     producer: FakeProducer
     records: tuple[Record, ...]
     on_done: OnDone
-    sent: int = field(init=False)
+    sent: OwnTime = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sent = self.producer.clock.now_ms()
+        self.sent = self.producer.clock.now()
 
     def deliver(self) -> None:
         self.settle(len(self.records), None)

@@ -75,8 +75,12 @@ class Asked:
 
 
 @contextmanager
-def prometheus(folder: Path, settings: Callable[[str], dict[str, Any]], *options: str) -> Iterator[Asked]:
-    """Debian's, from when it is ready on, with the settings that are made for its address."""
+def prometheus(
+    folder: Path, settings: Callable[[str], dict[str, Any]], *options: str, data: Path | None = None
+) -> Iterator[Asked]:
+    """Debian's, from when it is ready on, with the settings that are made for its address. It keeps its samples in
+    `folder / "data"`, or goes on with those that are in `data`.
+    """
     (port,) = free_ports(1)
     folder.mkdir(parents=True)
     (folder / "prometheus.yml").write_text(
@@ -85,7 +89,7 @@ def prometheus(folder: Path, settings: Callable[[str], dict[str, Any]], *options
     command = [
         "prometheus",
         f"--config.file={folder / 'prometheus.yml'}",
-        f"--storage.tsdb.path={folder / 'data'}",
+        f"--storage.tsdb.path={data or folder / 'data'}",
         f"--web.listen-address={LOOPBACK}:{port}",
         *options,
     ]

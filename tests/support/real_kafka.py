@@ -11,7 +11,8 @@ from confluent_kafka.cimpl import NewTopic
 from strandline.clock import SystemClock, wait_until
 from strandline.wire.record_headers import CHECKED_HEADERS
 
-TIMEOUT = 90.0  # A broker that was held still may have to be let in again by its controller first.
+# A broker that was frozen may take minutes on a busy machine until its controller trusts it again.
+TIMEOUT = 240.0
 PRODUCERS_TIMES = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
 """Times of the producer's choosing, however old: with a retention by time they would be deleted at once."""
 

@@ -16,8 +16,8 @@ from strandline.node.shard.ownership import take_shard
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.offset_policy import LogNow
 from strandline.recovery.rewinding import RewindPlan, Target, plan_rewind, rewind
-from strandline.store.rows import GroupRow, IndexBucketOf, ManifestRows, Ownership
-from support.shard_world import Name, World, produce_everywhere
+from strandline.store.rows import GroupRow, IndexBucketOf, Lifetime, ManifestRows, Ownership
+from support.shard_world import HOUR, MINUTE, Name, World, produce_everywhere
 
 # A simulation commits thousands of times, and no power cut is simulated: memory will do as a disk.
 MEMORY = Path("/dev/shm")
@@ -109,6 +109,17 @@ def buckets_with(world: World, key: Name) -> set[int]:
     now = world.clock.now_ms()
     rows = [row for row in world.manifest().groups if row.index is not None and row.data_expires > now]
     return {row.bucket for row in rows if key in _names_in(world, row)}
+
+
+def let_expire(world: World, bucket: int) -> None:
+    """Let the store delete an index bucket whose date has passed, as it does while something is written to it."""
+    shard = world.options.shard
+    (index,) = (row.index for row in world.rows(bucket).values() if row.index is not None)
+    where = IndexBucketOf(shard, bucket, index.attempt)
+    while list(world.sqlite.index_bucket(where)):
+        world.pass_time(2 * MINUTE)
+        lifetime = Lifetime(HOUR, world.clock.now_ms() + HOUR)
+        world.sqlite.write_index_bucket(IndexBucketOf(shard, bucket, "of nobody"), [b""], lifetime)
 
 
 def _names_in(world: World, row: GroupRow) -> set[Name]:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
 from strandline.clock import Clock, ManualClock
 from strandline.index.bitmaps import to_bitmap
 from strandline.index.documents import decode_part_key
@@ -38,12 +36,12 @@ from strandline.recovery.urgency import Urgency
 from strandline.recovery.worker_identity import Processes
 from strandline.store.protocol import Store, StoreUnavailable
 from strandline.store.rows import GroupRow, ManifestRows, ShardId
-from strandline.store.selecting import WantedSeries
 from strandline.store.sqlite import open_sqlite_store
 from strandline.time_range import ALL_TIMES, TimeRange
 from strandline.wire.decode import Limits
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
+from support.shard_samples import Name, samples_in
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -51,7 +49,6 @@ START = 1_000 * HOUR + 10 * MINUTE
 GRACE = MINUTE
 POLICY = BucketPolicy(flush_interval=HOUR, retention=5 * HOUR, margin=6 * HOUR, stale_after=HOUR)
 
-Name = tuple[str, str]
 Samples = Mapping[Name, Mapping[int, float]]
 
 
@@ -143,6 +140,10 @@ class FakeMachine:
         """Another process."""
         self._started += 1
         return FakeProcess(f"here/boot/namespace/{self._started}/0", self._dead)
+
+    def end(self, name: str) -> None:
+        """End a process by its name, also one that was started in another test."""
+        self._dead.add(name)
 
 
 class TwinReplays:
@@ -365,23 +366,7 @@ class World:
 
     def found(self, times: TimeRange = ALL_TIMES) -> dict[Name, dict[int, float]]:
         """All samples of all keys that the index has, as a query finds them."""
-        rows = self.running.index.columns.rows
-        rows = rows.take(rows.present())
-        order = np.lexsort((rows.key_low, rows.key_high, rows.metric))
-        rows = rows.take(order)
-        batch = self.running.index._documents.fetch(to_bitmap(np.sort(rows.part_id)))
-        names = {}
-        for place in range(len(batch)):
-            labels = decode_part_key(batch.part_key(place))
-            low, high = batch.key_hashes[place].tolist()
-            names[high, low] = (labels["__name__"], labels["name"])
-        run = ShardReader(self.running).read(WantedSeries(rows.metric, rows.key_high, rows.key_low), times)
-        found: dict[Name, dict[int, float]] = {}
-        for place in range(len(run)):
-            samples = slice(int(run.first_sample[place]), int(run.first_sample[place + 1]))
-            name = names[int(run.key_high[place]), int(run.key_low[place])]
-            found[name] = dict(zip(run.time[samples].tolist(), run.value[samples].tolist(), strict=True))
-        return found
+        return samples_in(self.running, ShardReader(self.running), times)
 
     # What should be there.
 

@@ -12,25 +12,50 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from strandline.clock import SystemClock, wait_until
+from strandline.clock import Clock, SystemClock, wait_until
 from strandline.node.stack import Stack, StackOptions
+from strandline.node.stack.cassandra import Cassandra
 from strandline.node.stack.control import running_stack
+from strandline.node.stack.ports import Ports
 from strandline.node.stack.process import ProcessIdentity
 from strandline.node.stack.record import StackRecord
+from strandline.node.stack.server import Server
 from strandline.node.stack.stack import ServerBuilder, kafka_and_cassandra
 from strandline.node.stack.state import StateFolder
+from strandline.setup.installation import Installation
 
 # A home folder may well be called like this.
 FOLDER = "stack en été"
 # As shipped, Cassandra 5 lets nothing live beyond January 2038, for the sake of version 4.
 CASSANDRA_YAML = {"storage_compatibility_mode": "NONE"}
+# Tables are made and dropped without being written to disk each time. A killed Cassandra would not know them after its
+# next start; this one has none.
+CASSANDRA_ARGUMENTS = ("-Dcassandra.test.flush_local_schema_changes=false",)
 # A busy machine is no reason to fence the broker.
 KAFKA_PROPERTIES = {"broker.session.timeout.ms": "120000"}
 START_TIMEOUT = 240.0
+
+
+class SharedCassandra(Cassandra):
+    """One that is started once."""
+
+    def _jvm_arguments(self) -> list[str]:
+        return [*super()._jvm_arguments(), *CASSANDRA_ARGUMENTS]
+
+
+def shared_pair(folder: StateFolder, ports: Ports, options: StackOptions, clock: Clock) -> Sequence[Server]:
+    """Kafka as it is everywhere, and the Cassandra above."""
+    kafka, _ = kafka_and_cassandra(folder, ports, options, clock)
+    installed = Installation.load()
+    program = installed.java_home / "bin" / "java"
+    return (
+        kafka,
+        SharedCassandra(folder, ports, options, program=program, jars=installed.cassandra_jars, clock=clock),
+    )
 
 
 def state_folder(run_folder: Path) -> StateFolder:
@@ -106,7 +131,7 @@ def options_of(root: Path) -> StackOptions:
     )
 
 
-def keep(options: StackOptions, controller: ProcessIdentity, build: ServerBuilder = kafka_and_cassandra) -> None:
+def keep(options: StackOptions, controller: ProcessIdentity, build: ServerBuilder = shared_pair) -> None:
     """Run the servers until the controller has ended."""
     try:
         descriptor = os.pidfd_open(controller.pid)

@@ -15,10 +15,11 @@ from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, Lifetime, ManifestWrite, Ownership, ShardId, ShardState
 from strandline.store.series_run import SeriesKey
 from strandline.store.sqlite import open_sqlite_store
+from support.memory_store import MemoryServer, MemoryStore
 
 T = TypeVar("T")
 
-IMPLEMENTATIONS = ("sqlite", "cassandra")
+IMPLEMENTATIONS = ("sqlite", "memory", "cassandra")
 
 # What the time is to those who write, whatever the store's own clock says: it takes from them how long a row lives.
 PRESENT = 1_700_000_000_000
@@ -57,6 +58,12 @@ def open_sqlite(folder: Path, clock: Clock) -> Iterator[OpenedStore]:
             return opened.enter_context(closing(open_sqlite_store(folder / "store.sqlite", clock)))
 
         yield OpenedStore(open_another(), clock, open_another, poll_s=5.0)
+
+
+def open_memory(clock: Clock) -> Iterator[OpenedStore]:
+    """A store in memory, whose server has this clock."""
+    server = MemoryServer(clock)
+    yield OpenedStore(MemoryStore(server), clock, lambda: MemoryStore(server), poll_s=5.0)
 
 
 @dataclass(frozen=True)

@@ -100,12 +100,16 @@ class NamesApi:
 def scope_of(request: Request, given: Parameters, settings: QuerySettings) -> QueryScope:
     """How long this request may take, until its client has the answer: no longer than the settings say."""
     wanted, most = given.timeout_s(), settings.timeout.seconds
-    return limited_scope(request, most if wanted is None else min(wanted, most))
+    if wanted is None or wanted >= most:
+        return limited_scope(request, most)
+    return limited_scope(request, wanted, wished=True)
 
 
-def limited_scope(request: Request, timeout_s: float) -> QueryScope:
-    """A scope for the queries of a request that has so many seconds from its arrival to the end of its answer."""
-    request.limit_time(timeout_s)
+def limited_scope(request: Request, timeout_s: float, *, wished: bool = False) -> QueryScope:
+    """A scope for the queries of a request that has so many seconds from its arrival to the end of its answer; `wished`
+    if its client asked for that.
+    """
+    request.limit_time(timeout_s, wished=wished)
     return QueryScope(timeout_s, request.memory, request.deadline)
 
 

@@ -26,6 +26,7 @@ from strandline.node.workers import Workers
 # The Prometheus whose API this is. Grafana decides by it which parameters it may send.
 _PROMETHEUS = "3.0.0"
 _MOST_TOPS = 10_000
+_SHOWN = 100
 _MOST_BUCKETS = 100_000
 _NAMED_ESTIMATES = 10
 _ESTIMATED_SERIES = (
@@ -87,16 +88,26 @@ class StatusApi:
         """Since when it runs, and what time it is."""
         return Response.success({"startTime": _rfc3339(self.started_ms), "serverTime": _rfc3339(self.clock.now_ms())})
 
-    async def metadata(self, _request: Request) -> AnyResponse:
+    async def metadata(self, request: Request) -> AnyResponse:
         """None is kept."""
+        given = await parameters_of(request)
+        for name in ("limit", "limit_per_metric"):
+            given.limit(_MOST_TOPS, name=name)
         return Response.success({})
 
-    async def exemplars(self, _request: Request) -> AnyResponse:
-        """None are kept."""
+    async def exemplars(self, request: Request) -> AnyResponse:
+        """None are kept. The expression is not read: a client may ask with any of PromQL."""
+        given = await parameters_of(request)
+        given.required("query")
+        given.time_range()
         return Response.success([])
 
-    async def rules(self, _request: Request) -> AnyResponse:
+    async def rules(self, request: Request) -> AnyResponse:
         """None are evaluated here. Grafana asks any data source of this kind for them."""
+        given = await parameters_of(request)
+        if (kind := given.text("type")) not in (None, "alert", "record"):
+            raise BadParameter(f'the parameter "type" is neither "alert" nor "record": {kind[:_SHOWN]!r}')
+        given.selectors(required=False)
         return Response.success({"groups": []})
 
     async def alerts(self, _request: Request) -> AnyResponse:

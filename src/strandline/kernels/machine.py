@@ -41,6 +41,17 @@ def load_u64(_typing, address):
 
 
 @intrinsic
+def load_u64_big(_typing, address):
+    """Eight bytes from an address on, as a big-endian number."""
+
+    def generate(_context, builder, _signature, arguments):
+        pointer = builder.inttoptr(arguments[0], U64.as_pointer())
+        return builder.bswap(builder.load(pointer, align=1))
+
+    return types.uint64(types.int64), generate
+
+
+@intrinsic
 def load_f64(_typing, address):
     """Eight bytes from an address on, as a double. Every bit of a NaN is kept."""
     return _loader(F64, types.float64)

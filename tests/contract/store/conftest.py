@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.clock import ManualClock
+from strandline.clock import ManualClock, SystemClock
 from strandline.node.stack import Stack
 from strandline.store.protocol import Store
 from strandline.store.rows import Lifetime, Ownership, ShardId
@@ -21,6 +21,7 @@ from support.store_contract import (
     Lives,
     OpenedStore,
     fresh_shard,
+    open_memory,
     open_sqlite,
     taken,
 )
@@ -29,6 +30,11 @@ from support.store_contract import (
 @pytest.fixture
 def opened_sqlite(tmp_path: Path) -> Iterator[OpenedStore]:
     yield from open_sqlite(tmp_path, ManualClock())
+
+
+@pytest.fixture
+def opened_memory() -> Iterator[OpenedStore]:
+    yield from open_memory(ManualClock(SystemClock().now_ms()))
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from strandline.store.rows import (
     ShardId,
 )
 from support.cassandra_store import connection_to, open_stores
+from support.compared_kinds import bulk_job, bulk_part, fresh_dataset
 from support.store_contract import (
     IMPLEMENTATIONS,
     LASTING,
@@ -39,6 +40,7 @@ from support.store_contract import (
     group_row,
     job,
     manifest_write,
+    open_memory,
     open_sqlite,
     series_key,
     state_of,
@@ -240,6 +242,40 @@ def a_replaced_job_lives_as_long_as_its_successor_says(given: Given) -> Steps:
 
 
 @scenario
+def a_bulk_job_and_its_parts_expire_each_by_its_own_life(given: Given) -> Steps:
+    store, lasting, lives = given.store, given.lasting, given.lives
+    dataset, soon = fresh_dataset(), lives.soon().length
+    short, long = bulk_part(dataset, 1, life=soon), bulk_part(dataset, 2, life=lasting.length)
+    job, longer = bulk_job(dataset, 1, life=soon), bulk_job(dataset, 2, life=lasting.length)
+    assert store.add_bulk_parts([short, long])
+    assert store.add_bulk_job(job)
+    assert store.add_bulk_job(longer)
+    yield lambda: list(store.bulk_parts(dataset, "job-1")) == [long] and list(store.bulk_jobs(dataset)) == [longer]
+    assert not store.replace_bulk_part(short, replace(short, state=JobState.LEASED, epoch=1, worker="a"))
+    assert not store.replace_bulk_job(job, replace(job, version=1))
+    assert not store.remove_bulk_parts([short])
+    assert store.bulk_part(dataset, "job-1", 1) is None
+    assert store.bulk_job(dataset, job.job) is None
+
+
+@scenario
+def a_bulk_job_and_its_parts_get_their_whole_life_again_by_each_change(given: Given) -> Steps:
+    store, lasting, lives = given.store, given.lasting, given.lives
+    dataset, soon = fresh_dataset(), lives.soon().length
+    part, witness = bulk_part(dataset, 1, life=soon), bulk_part(dataset, 2, life=soon)
+    job = bulk_job(dataset, 1, life=soon)
+    assert store.add_bulk_parts([part, witness])
+    assert store.add_bulk_job(job)
+    prolonged = replace(part, state=JobState.LEASED, epoch=1, worker="a", life=lasting.length)
+    running = replace(job, version=1, life=lasting.length)
+    assert store.replace_bulk_part(part, prolonged)
+    assert store.replace_bulk_job(job, running)
+    yield lambda: len(store.bulk_parts(dataset, "job-1")) == 1
+    assert list(store.bulk_parts(dataset, "job-1")) == [prolonged]
+    assert list(store.bulk_jobs(dataset)) == [running]
+
+
+@scenario
 def what_was_written_too_late_is_not_kept_for_ever(given: Given) -> Steps:
     store, shard, lasting, lives = given.store, given.shard, given.lasting, given.lives
     now = lives.clock.now_ms()
@@ -291,6 +327,8 @@ class Begun:
 def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
     if request.param == "sqlite":
         opening = open_sqlite(tmp_path_factory.mktemp("expiry"), ManualClock())
+    elif request.param == "memory":
+        opening = open_memory(ManualClock())
     else:
         opening = open_stores(connection_to(request.getfixturevalue("stack"), "contract"))
     with contextmanager(lambda: opening)() as opened:

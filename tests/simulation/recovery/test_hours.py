@@ -216,6 +216,43 @@ def test_an_accepted_loss_is_told_with_its_hour(world: World) -> None:
     assert asked(FIRST - 1, world).verdict is Verdict.UNKNOWN
 
 
+def test_an_hour_in_which_a_loss_was_accepted_is_ready_once_the_rest_of_it_is_stored(world: World) -> None:
+    """The loss closes the hour's bucket at once. What comes later in the hour lies in the next bucket."""
+    world.start()
+    produce_everywhere(world, "lost")
+    world.read_all()
+    world.crash()
+    world.log.delete_before(1)
+    world.start(accepted=Accepted(loss_to=1))
+    produce_everywhere(world, "not lost")
+    world.pass_hours(1)
+    assert [cut.bucket for cut in world.manifest().cuts if not cut.reset] == [FIRST]
+    assert {row.bucket for row in world.manifest().groups} == {FIRST}, "it is stored"
+    assert ready(world) == []
+    (behind,) = asked(FIRST, world).behind
+    assert (behind.needed_bucket, behind.reached_bucket, behind.behind_ms) == (FIRST + 1, FIRST, HOUR)
+    world.pass_hours(1)
+    assert ready(world) == [FIRST, FIRST + 1]
+    assert {name for _, name in world.found()} == {"not lost"}
+
+
+def test_an_hour_in_which_a_topic_was_made_again_is_ready_once_the_rest_of_it_is_stored(world: World) -> None:
+    world.start()
+    world.pass_hours(1)
+    produce_everywhere(world, "old")
+    world.read_all()
+    world.crash()
+    world.log.make_again()
+    del world.produced[:]
+    produce_everywhere(world, "new")
+    world.start(accepted=Accepted(another_topic=True))
+    world.pass_hours(1)
+    assert ready(world) == [FIRST]
+    assert newest_ready_hour(stored(world)) == FIRST
+    world.pass_hours(1)
+    assert ready(world) == [FIRST, FIRST + 1, FIRST + 2]
+
+
 def test_a_topic_that_was_made_again_leaves_a_loss_and_its_hours_go_on(world: World) -> None:
     world.start()
     produce_everywhere(world, "stored")

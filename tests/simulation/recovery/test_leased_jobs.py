@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from strandline.clock import ManualClock
 from strandline.recovery.job_board import JobBoard, Standing
 from strandline.recovery.leasing import LeasePolicy
-from strandline.recovery.planning import new_plan_id
+from strandline.recovery.plan_id import new_plan_id
 from strandline.recovery.replay.job_result import attempt_of
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store, StoreUnavailable
@@ -145,7 +145,7 @@ class LeasedJobs(RuleBasedStateMachine):
                 lambda: self.a_worker_takes_jobs(meddler, 1, None),
                 lambda: self.a_worker_says(meddler, "finish", lost=False),
             ]
-        plan = new_plan_id()
+        plan = new_plan_id(None)
         with contextlib.suppress(StoreUnavailable):
             self._board(name).adopt(SHARD, [replace(job, plan=plan) for job in self.wanted], starts=starts)
         self.meddling = []
@@ -268,7 +268,7 @@ class LeasedJobs(RuleBasedStateMachine):
         """A coordinator adopts, and workers that live do what is left: every job ends, done or failed."""
         for watched in self.stores.values():
             watched.loses_answer = False
-        adopted = self._board("c1").adopt(SHARD, [replace(job, plan=new_plan_id()) for job in self.wanted])
+        adopted = self._board("c1").adopt(SHARD, [replace(job, plan=new_plan_id(None)) for job in self.wanted])
         assert adopted is not None
         assert {job.bucket for job in adopted} == {job.bucket for job in self.wanted}
         for turn in range(50):

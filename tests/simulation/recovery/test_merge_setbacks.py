@@ -11,7 +11,7 @@ from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.job_board import PlanStopped
 from strandline.recovery.offset_policy import Accepted, DataLost
 from strandline.recovery.replay.job_result import KEYS, RESULT, SUMMARY, attempt_of
-from strandline.store.jobs import JobResultOf
+from strandline.store.jobs import JobResultOf, JobState
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import Lifetime
 from support.missed_hours import hours_without_a_shard, recover
@@ -57,6 +57,56 @@ def test_an_index_bucket_that_can_not_be_written_holds_back_no_other_group(world
     world.pass_time(MINUTE)
     recover(world)
     world.check_all_found()
+
+
+def test_a_job_stays_until_every_row_of_its_bucket_is_committed(world: World) -> None:
+    """Its result may be all that there is: once a job is done, Kafka may delete what it has read."""
+    world.crash()
+    hours_without_a_shard(world, 2)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    world.work()
+    jobs = world.sqlite.jobs(world.options.shard)
+    assert len(jobs) == 2
+
+    def hook(call: StoreCall) -> None:
+        if call.name == "commit":
+            raise StoreUnavailable("no answer")
+
+    world.store.before = hook
+    for _ in range(3):
+        world.pass_time(1_000)
+        world.settle()
+    assert world.running.flusher.closed_buckets(), "they are merged, and not committed"
+    assert world.sqlite.jobs(world.options.shard) == jobs
+    world.store.before = quietly
+    world.pass_time(MINUTE)
+    recover(world)
+    world.pass_time(1_000)
+    world.settle()
+    assert not world.sqlite.jobs(world.options.shard)
+
+
+def test_a_merge_that_is_tried_again_sends_no_dead_letter_twice(world: World) -> None:
+    world.crash()
+    offset = world.log.append(b"no record", world.clock.now_ms())
+    hours_without_a_shard(world, 1)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    world.work()
+
+    def hook(call: StoreCall) -> None:
+        if call.name == "result" and call.arguments[1] == SUMMARY:
+            raise StoreUnavailable("no answer")
+
+    world.store.before = hook
+    for _ in range(3):
+        world.pass_time(1_000)
+        world.settle()
+    world.store.before = quietly
+    recover(world)
+    assert [letter.offset for letter in world.dead_letters.letters] == [offset]
+    assert world.status.counters.dead_letters == 1
 
 
 def damage_results(world: World, kind: str) -> None:
@@ -222,3 +272,29 @@ def test_a_tail_that_waits_for_too_long_a_replay_is_not_read_without_end(world: 
     recover(world)
     assert world.running.position == len(world.produced)
     assert sum(row.samples for row in world.manifest().groups) == sum(len(one.samples) for one in world.produced)
+
+
+@pytest.mark.parametrize("mode", ReplayMode)
+def test_what_workers_had_read_before_a_loss_is_kept_however_the_next_start_reads(
+    world: World, mode: ReplayMode
+) -> None:
+    """Kafka deletes what a done job has read, and some of the bucket behind it that no job has."""
+    world.crash()
+    hours_without_a_shard(world, 1)
+    kept = world.expected()
+    produce_everywhere(world, "lost")
+    hours_without_a_shard(world, 1, name="b")
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    assert world.replays.worker(wave_records=1).step()
+    done = [job for job in world.sqlite.jobs(world.options.shard) if job.state is JobState.DONE]
+    assert [(job.start, job.end) for job in done] == [(0, 1)]
+    world.crash()
+    world.log.delete_before(2)
+    world.replay_by(mode)
+    world.start(accepted=Accepted(loss_to=2))
+    recover(world)
+    found = world.found()
+    assert {name: found[name] for name in kept if name[1] == "a"} == kept
+    assert not any(name[1] == "lost" for name in found)
+    assert any(name[1] == "b" for name in found)

@@ -13,7 +13,7 @@ from strandline.node.shard.status import Phase
 from strandline.recovery.checkpoints import designated_group, progress
 from strandline.recovery.rewinding import RewindRefused, ToBucket, ToOffset, ToTime
 from strandline.store.protocol import StoreUnavailable
-from support.rewound_worlds import buckets_with, checked, ids, lived, rewound, stopped, superseded
+from support.rewound_worlds import buckets_with, checked, ids, let_expire, lived, rewound, stopped, superseded
 from support.shard_world import (
     HOUR,
     METRICS,
@@ -28,6 +28,7 @@ from support.shard_world import (
     produce_everywhere,
     quietly,
 )
+from support.verifying import sound_world
 
 pytestmark = pytest.mark.simulation
 
@@ -158,6 +159,42 @@ def test_27_an_ended_key_whose_only_record_lay_in_a_superseded_bucket_is_still_t
     world.crash()
     world.start()
     assert world.keys()[key] == (time, time, time), "it was written again, though no record has named it"
+
+
+def test_27_a_key_that_was_purged_and_came_back_behind_the_cut_has_its_id_of_the_cut(world: World) -> None:
+    """Its record from before the cut expires before the start, and superseded buckets name it under both ids."""
+    key = ("m", "back")
+    world.start()
+    for _ in range(2):
+        world.produce((*key, world.clock.now_ms(), 1.0))
+        world.pass_hours(1)
+    ((old, named),) = ids(world).items()
+    for _ in range(5):
+        world.produce(("m", "other", world.clock.now_ms(), 1.0))
+        world.pass_hours(1)
+    assert old not in ids(world), "it was purged"
+    world.produce((*key, world.clock.now_ms(), 2.0))
+    world.pass_hours(1)
+    keys = world.keys()
+    assert keys[key][0] == START + 7 * HOUR, "it came back"
+    stopped(world)
+    rewound(world, ToBucket(FIRST + 2))
+    while FIRST in buckets_with(world, key):
+        world.pass_time(10 * MINUTE)
+    let_expire(world, FIRST)
+    assert buckets_with(world, key) == {FIRST + 2, FIRST + 7}
+    world.start()
+    assert ids(world)[old] == named, "active ids of the bucket before the cut name it"
+    assert world.keys()[key] == (START, START + HOUR, START + HOUR)
+    world.read_all()
+    while FIRST + 2 in superseded(world):
+        world.running.flusher.step()
+    sound_world(world)
+    world.settle()
+    sound_world(world)
+    assert superseded(world) == set()
+    assert old not in ids(world), "it was purged again"
+    assert world.keys()[key][0] == keys[key][0], "it came back again"
 
 
 def test_what_was_written_again_counts_more_than_what_is_superseded(world: World) -> None:

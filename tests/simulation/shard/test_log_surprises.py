@@ -40,6 +40,7 @@ def test_a_log_that_ends_before_the_position_is_no_reason_to_cut(world: World, m
     produce_everywhere(world)
     produce_everywhere(world)
     world.pass_hours(1)  # A bucket [0, 2) is stored.
+    cuts = world.manifest().cuts
     world.pass_time(HOUR)
     # The new topic, between two answers of the watch.
     monkeypatch.setattr(MemoryEndsQuestion, "answer", lambda _: LogEnds(0, 0, 0))
@@ -47,6 +48,7 @@ def test_a_log_that_ends_before_the_position_is_no_reason_to_cut(world: World, m
     world.running.step()
     while world.running.flusher.step() == 0:
         pass
+    assert world.manifest().cuts == cuts
     monkeypatch.undo()
     world.crash()
     world.start()

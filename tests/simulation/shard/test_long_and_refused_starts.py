@@ -45,13 +45,18 @@ def test_an_owner_says_that_it_lives_while_it_loads_its_index(world: World) -> N
         produce_everywhere(world)
         world.pass_hours(1)
     world.crash()
+    beats: list[int] = []
 
     def a_load_takes_minutes(call: StoreCall) -> None:
         if call.name == "index_bucket":
             world.pass_time(MINUTE)
+            state = world.sqlite.state(world.options.shard)
+            assert state is not None
+            beats.append(state.beats)
 
     world.store.after = a_load_takes_minutes
     world.start()
+    assert beats == [0, 1, 2, 3], "a watcher sees another count each minute"
     # A tool at the end of the load, while the owner is well.
     with pytest.raises(StillOwned):
         take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, world.machine.process())

@@ -53,6 +53,8 @@ def test_01_a_stuck_group_is_written_after_a_crash_and_nothing_else_is_closed_ag
     assert {row.group for row in set(after.groups) - set(before.groups)} == {stuck}
     world.check_all_found()
     assert world.is_active()
+    assert world.keys() == keys, "records below the index's checkpoint only supply samples"
+    assert world.running.index.open.bucket == world.running.bucket
 
 
 def test_02_a_key_whose_samples_stopped_before_a_crash_ends_at_its_last_one(make_world: Callable[..., World]) -> None:
@@ -68,6 +70,26 @@ def test_02_a_key_whose_samples_stopped_before_a_crash_ends_at_its_last_one(make
         world.pass_hours(2)
         ends.append(world.keys())
     assert ends[0] == ends[1] == {("m", "a"): (START + MINUTE, START + 2 * MINUTE, START + 2 * MINUTE)}
+
+
+def test_02_a_key_with_samples_in_several_stored_buckets_ends_at_its_last_one(
+    make_world: Callable[..., World],
+) -> None:
+    ends = []
+    for crashes in (False, True):
+        world = make_world()
+        world.start()
+        for _ in range(3):
+            produce_everywhere(world)
+            world.pass_hours(1)
+        if crashes:
+            world.crash()
+            world.start()
+        world.pass_hours(2)
+        ends.append(world.keys())
+    last = START + 2 * HOUR
+    assert set(ends[0].values()) == {(START, last, last)}
+    assert ends[1] == ends[0]
 
 
 def test_03_an_idle_cut_counts_whatever_lands_behind_it(world: World) -> None:

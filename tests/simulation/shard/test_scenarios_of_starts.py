@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from strandline.errors import ExitCode
+from strandline.node.shard.flusher import HEARTBEAT_MS
 from strandline.node.shard.ownership import AnotherShape
 from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted, AnotherLog, DataLost, FirstStart, StartAt
@@ -127,6 +128,19 @@ def test_13_a_loss_in_the_middle_of_a_bucket_is_recorded_and_stored_groups_lost_
     ), "the stuck group has what was left"
 
 
+def test_13_a_loss_over_several_buckets_is_recorded_with_each_of_them(world: World) -> None:
+    world.start()
+    world.store.before = group_fails(other_group(world))
+    for name in "123":
+        produce_everywhere(world, name)
+        world.pass_hours(1)
+    world.crash()
+    world.log.delete_before(2)
+    world.start(accepted=Accepted(loss_to=2))
+    cuts = sorted((cut.start, cut.lost_to, cut.end) for cut in world.manifest().cuts if not cut.reset)
+    assert cuts == [(0, 1, 1), (1, 2, 2), (2, None, 3)]
+
+
 def test_45_a_loss_behind_the_last_cut_is_on_record_before_anything_is_read(world: World) -> None:
     world.start()
     produce_everywhere(world, "1")
@@ -240,6 +254,14 @@ def test_a_fenced_owner_writes_nothing_more(world: World) -> None:
     assert world.manifest() == before
     world.settle()
     world.check_all_found()
+
+
+def test_a_fenced_owner_that_has_nothing_to_store_hears_of_it_with_its_next_heartbeat(world: World) -> None:
+    first = world.start()
+    world.start(take=True)
+    world.pass_time(HEARTBEAT_MS)
+    with pytest.raises(Fenced):
+        first.flusher.step()
 
 
 def test_a_crash_at_every_call_to_the_store_loses_and_doubles_nothing(make_world: Callable[..., World]) -> None:

@@ -8,12 +8,23 @@ from structlog.testing import capture_logs
 
 from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.log import Records
+from strandline.node.shard.ownership import take_shard
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase, Status
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.buffer import write_buffer
 from strandline.store.buffer.page import Page
-from support.shard_world import HOUR, MINUTE, World, group_fails, other_group, produce_everywhere, quietly
+from strandline.store.protocol import Fenced
+from support.shard_world import (
+    HOUR,
+    MINUTE,
+    StoreCall,
+    World,
+    group_fails,
+    other_group,
+    produce_everywhere,
+    quietly,
+)
 
 pytestmark = pytest.mark.simulation
 
@@ -180,3 +191,21 @@ def test_a_start_is_not_over_because_the_little_that_is_left_did_not_come_at_onc
     world.settle()
     assert world.is_active()
     assert {name for _, name in world.found()} == {"a", "b"}
+
+
+def test_a_start_that_was_fenced_meanwhile_reports_that_and_no_loss(world: World) -> None:
+    """It stalled with an old manifest, while another owner stored what Kafka has deleted since."""
+    world.start()
+    produce_everywhere(world)
+    world.crash()
+    world.pass_time(HOUR)
+    world.log.delete_before(1)
+    other = world.machine.process()
+
+    def taken(call: StoreCall) -> None:
+        if call.name == "manifest":
+            take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, other, by_force=True)
+
+    world.store.after = taken
+    with pytest.raises(Fenced):
+        world.start()

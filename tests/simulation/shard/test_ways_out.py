@@ -4,11 +4,18 @@ from collections.abc import Callable
 
 import pytest
 
-from strandline.node.shard.index_damage import IndexBucketLost
+from strandline.index.cut_snapshot import CutSnapshot
+from strandline.node.shard import index_loss
+from strandline.node.shard.index_damage import IndexBucketLost, IndexRepair
+from strandline.node.shard.ownership import take_shard
+from strandline.node.shard.shard import Shard
+from strandline.node.shard.starting import StartStopped, read_manifest
 from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.offset_policy import Accepted, AnotherLog, HistoryExpired
+from strandline.recovery.verification.findings import Kind, Remark
 from strandline.store.rows import GroupRow, IndexBucketOf, Lifetime
-from support.shard_world import HOUR, World, produce_everywhere
+from support.shard_world import HOUR, METRICS, World, produce_everywhere
+from support.verifying import found_in, remarks, sound_world
 
 pytestmark = pytest.mark.simulation
 
@@ -21,7 +28,9 @@ def index_row(world: World, bucket: int) -> GroupRow:
 
 
 def damage(world: World, bucket: int, change: str) -> None:
-    """Change the last row of an index bucket in the store's file: take it away, or turn a bit. Or take all away."""
+    """Change the last row of an index bucket in the store's file: take it away, or turn a bit. Or take all away, or the
+    one with the records of keys.
+    """
     row = index_row(world, bucket)
     assert row.index is not None
     rows = tuple(world.sqlite.index_bucket(IndexBucketOf(world.options.shard, bucket, row.index.attempt)))
@@ -30,6 +39,8 @@ def damage(world: World, bucket: int, change: str) -> None:
             left = rows[:-1]
         case "all missing":
             left = ()
+        case "records missing":
+            left = (rows[0], *rows[2:])
         case _:
             left = (*rows[:-1], rows[-1][:-1] + bytes([rows[-1][-1] ^ 1]))
     with world.sqlite._connections.writing() as connection:
@@ -114,6 +125,146 @@ def test_43_a_key_that_was_lost_with_its_bucket_is_found_again_with_its_next_sam
     world.pass_hours(1)
     samples = world.found()
     assert all(len(samples[metric, "hour 1"]) == 2 for metric, name in samples if name == "hour 1")
+
+
+def lived_with_lost_keys(world: World) -> int:
+    """A shard with keys that only its second index bucket names, of which Kafka has no record; the first bucket."""
+    world.start()
+    first = world.running.bucket
+    for hour in range(4):
+        produce_everywhere(world, "always")
+        if hour:
+            produce_everywhere(world, "since hour 1", float(hour))
+        world.pass_hours(1)
+    world.crash()
+    world.log.delete_before(len(world.produced))
+    return first
+
+
+# In the world every hour begins ten minutes past.
+IN_HOUR_1 = "12 series with 12 samples between 1970-02-11T17:10:00Z and 1970-02-11T17:10:00Z"
+SINCE_HOUR_1 = "12 series with 36 samples between 1970-02-11T17:10:00Z and 1970-02-11T19:10:00Z"
+
+
+@pytest.mark.parametrize("change", ["all missing", "records missing"])
+def test_43_series_whose_keys_are_lost_are_counted_by_the_hashes_in_segments_before_the_loss_is_accepted(
+    world: World, change: str
+) -> None:
+    first = lived_with_lost_keys(world)
+    damage(world, first + 1, change)
+    with pytest.raises(IndexBucketLost, match=f"In its segments {IN_HOUR_1} have no key in what can be read"):
+        world.start()
+    (finding,) = found_in(world)
+    assert (finding.kind, finding.bucket) == (Kind.INDEX_DAMAGED, first + 1)
+    assert f"In its segments {IN_HOUR_1} have no key" in finding.what
+
+
+def test_43_keys_that_are_left_of_a_damaged_bucket_are_not_counted_as_lost(world: World) -> None:
+    first = lived_with_lost_keys(world)
+    damage(world, first + 1, "missing")
+    with pytest.raises(IndexBucketLost, match="All series in its segments have a key"):
+        world.start()
+    (finding,) = found_in(world)
+    assert "All series in its segments have a key" in finding.what
+
+
+@pytest.mark.parametrize("change", ["all missing", "records missing", "missing", "a bit turned"])
+def test_43_an_accepted_loss_of_an_index_bucket_is_a_note_and_no_fault(world: World, change: str) -> None:
+    first = lived_with_lost_keys(world)
+    damage(world, first + 1, change)
+    world.start(accepted=Accepted(index_loss=True))
+    world.settle()
+    notes = sound_world(world).notes
+    (told,) = [one.what for one in notes if one.kind is Remark.INDEX_LOSS_ACCEPTED and "a person" in one.what]
+    everywhere = [one.what for one in notes if one.kind is Remark.SERIES_WITHOUT_KEY]
+    if change in ("missing", "a bit turned"):
+        assert "All series in its segments have a key" in told
+        assert not everywhere
+    else:
+        assert f"In its segments {IN_HOUR_1} have no key" in told
+        assert everywhere[0].startswith(f"{SINCE_HOUR_1} in all segments have no key")
+
+
+def test_43_samples_from_before_a_start_that_was_lost_are_no_fault(world: World) -> None:
+    """Late samples moved the start back, which only the lost bucket knew."""
+    world.start()
+    first = world.running.bucket
+    for hour in range(4):
+        now = world.clock.now_ms()
+        produce_everywhere(world, "always")
+        if hour:
+            world.produce(*((metric, "always", now - 3 * HOUR, 2.0) for metric in METRICS))
+        world.pass_hours(1)
+    world.crash()
+    world.log.delete_before(7)
+    damage(world, first + 1, "records missing")
+    world.start(accepted=Accepted(index_loss=True))
+    world.settle()
+    sound_world(world)
+
+
+def test_43_series_that_were_lost_no_longer_count_once_a_sample_has_named_them_again(world: World) -> None:
+    first = lived_with_lost_keys(world)
+    damage(world, first + 1, "all missing")
+    world.start(accepted=Accepted(index_loss=True))
+    produce_everywhere(world, "since hour 1", 5.0)
+    world.pass_hours(1)
+    found = sound_world(world)
+    assert Remark.SERIES_WITHOUT_KEY not in remarks(found)
+    assert all(len(samples) == 4 for (_, name), samples in world.found().items() if name != "always")
+
+
+def test_43_all_damaged_index_buckets_are_named_and_a_series_counts_once(world: World) -> None:
+    first = lived_with_lost_keys(world)
+    for bucket in (first + 1, first + 2, first + 3):
+        damage(world, bucket, "all missing")
+    told = f"Damaged are 3 index buckets from {first + 1} to {first + 3}. In the segments of the newest 3 of them"
+    with pytest.raises(IndexBucketLost, match=f"{told} {SINCE_HOUR_1} have no key"):
+        world.start()
+
+
+def test_43_no_more_segments_are_looked_at_than_a_start_has_time_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = lived_with_lost_keys(world)
+    for bucket in (first + 1, first + 2, first + 3):
+        damage(world, bucket, "all missing")
+    # Those of one bucket: a segment a group.
+    monkeypatch.setattr(index_loss, "MOST_SEGMENTS", 2 * world.options.groups - 1)
+    with pytest.raises(IndexBucketLost, match="the segments of the newest 1 of them 12 series with 12 samples"):
+        world.start()
+
+
+def test_43_keys_of_the_local_copy_are_not_counted_as_lost(world: World) -> None:
+    first = lived_with_lost_keys(world)
+    world.start()
+    keys = world.running.index.columns.rows
+    copy = CutSnapshot(first + 1, 24, HOUR, keys.take(keys.present()), {})
+    world.crash()
+    damage(world, first + 2, "all missing")
+    damage(world, first + 1, "all missing")
+    parts, process = world.parts(), world.machine.process()
+    ownership = take_shard(world.store, world.options.shard, world.log.topic_id(), world.clock, process)
+    view = read_manifest(parts.store, ownership, world.options.groups, world.clock.now_ms())
+    repair = IndexRepair(parts, ownership, view, Accepted(), lambda: None, copy)
+    row = index_row(world, first + 2)
+    assert row.index is not None
+    with pytest.raises(IndexBucketLost, match=r"can't be read\. All series in its segments have a key"):
+        repair.read(row, row.index, ())
+
+
+def test_43_a_start_that_counts_what_is_lost_can_be_stopped(world: World) -> None:
+    first = lived_with_lost_keys(world)
+    damage(world, first + 1, "all missing")
+    asked = 0
+
+    def stopping() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 8
+
+    with pytest.raises(StartStopped):
+        Shard.start(world.parts(), world.status, stopping=stopping)
 
 
 def test_42_a_shard_whose_manifest_has_expired_is_no_first_start(make_world: Callable[..., World]) -> None:

@@ -154,6 +154,18 @@ def test_a_first_start_at_a_record_from_the_future_begins_with_the_present(world
     assert cuts_of(world)[0][0] == FIRST - 1
 
 
+@pytest.mark.parametrize("whose", ["node", "store"])
+def test_a_first_start_with_a_clock_far_behind_begins_with_the_record_s_time(world: ClocksWorld, whose: str) -> None:
+    world.scrape()
+    (world.set_node_ahead if whose == "node" else world.set_store_ahead)(-200 * DAY)
+    world.start()
+    assert cuts_of(world)[0][0] == FIRST - 1
+    world.set_node_ahead(0)
+    world.set_store_ahead(0)
+    world.live_through(120)
+    check_sound(world)
+
+
 # Scenario 37: a start with a wrong clock.
 
 
@@ -166,6 +178,7 @@ def test_a_start_with_the_node_s_clock_ahead_changes_nothing(world: ClocksWorld,
     world.set_node_ahead(ahead)
     restarted(world)
     assert cuts_of(world) == before
+    assert world.keys() == keys, "what was stored of a key before counts"
     if not idle:
         world.live_through(60)
     assert set(world.keys()) == set(keys)
@@ -182,10 +195,11 @@ def test_a_start_while_the_store_s_clock_is_ahead_changes_nothing(world: ClocksW
     """What the store's server deletes by its own clock is another matter: here it deletes nothing meanwhile."""
     world.start()
     world.live_through(180)
-    before = cuts_of(world)
+    before, keys = cuts_of(world), world.keys()
     world.set_store_ahead(ahead)
     restarted(world)
     assert cuts_of(world) == before
+    assert world.keys() == keys
     world.set_store_ahead(0)
     restarted(world)
     world.live_through(60)
@@ -217,6 +231,29 @@ def test_what_is_stored_while_the_node_s_clock_is_behind_lives_as_long_as_it_sho
         assert abs(lives[0][place][1] - data_expires) <= HOUR, place
 
 
+@pytest.mark.parametrize("ahead", [-7 * DAY, 7 * DAY], ids=["behind", "ahead"])
+def test_what_a_worker_with_a_wrong_clock_replays_is_dated_by_the_owner_s_present(
+    world: ClocksWorld, ahead: int
+) -> None:
+    """Segments that were written hours before their rows: a date by the rows' commit would be past their life."""
+    world.start()
+    world.live_through(60)
+    world.crash()
+    for _ in range(6):
+        world.pass_time(HOUR)
+        world.scrape()
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    planned, missing = world.true_ms, range(FIRST + 1, world.true_ms // HOUR)
+    world.set_node_ahead(ahead)
+    world.work()
+    world.set_node_ahead(0)
+    world.pass_time(3 * HOUR)
+    world.settle()
+    dates = {row.data_expires for bucket in missing for row in world.rows(bucket).values()}
+    assert dates == {planned + world.options.policy.time_to_live}
+
+
 # Scenario 39: one wrong reading.
 
 
@@ -238,6 +275,27 @@ def test_one_wrong_reading_while_running_changes_nothing(world: ClocksWorld, ahe
     world.live_through(60)
     check_sound(world)
     restarted(world)
+    check_sound(world)
+
+
+def test_one_wrong_reading_as_a_bucket_is_stored_forgets_no_row_and_leaves_none_out_of_an_answer(
+    world: ClocksWorld,
+) -> None:
+    """That is when rows whose time has come are left out of the manifest's view."""
+    world.start()
+    world.live_through(180)
+    rows = world.running.view.row_count
+    world.pass_time(HOUR)
+    world.scrape()
+    world.read_all()
+    while world.running.flusher.step() == 0:
+        pass
+    world.set_node_ahead(300 * DAY)
+    world.running.step()
+    assert world.found() == world.expected()
+    world.set_node_ahead(0)
+    world.settle()
+    assert world.running.view.row_count > rows
     check_sound(world)
 
 

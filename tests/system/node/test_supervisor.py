@@ -28,11 +28,16 @@ CLOCK = SystemClock()
 
 
 @pytest.fixture
-def deployment(stack: Stack, tmp_path: Path) -> Iterator[Deployment]:
+def partitions() -> int:
+    return 2
+
+
+@pytest.fixture
+def deployment(stack: Stack, tmp_path: Path, partitions: int) -> Iterator[Deployment]:
     deployed = Deployment(
         stack,
         tmp_path,
-        partitions=2,
+        partitions=partitions,
         replay={"mode": "direct"},
         node={"hang_after": "10s", "stop_timeout": "20s"},
         kafka={"request_timeout": "9s"},
@@ -54,8 +59,8 @@ def until(what: Callable[[], bool], supervisor: Supervisor, timeout: float = 120
     assert wait_until(what, timeout=timeout, clock=CLOCK), supervisor.shards()
 
 
-def all_active(supervisor: Supervisor) -> Callable[[], bool]:
-    return lambda: len(supervisor.shards()) == 2 and all(shard.is_active for shard in supervisor.shards())
+def all_active(supervisor: Supervisor, shards: int = 2) -> Callable[[], bool]:
+    return lambda: len(supervisor.shards()) == shards and all(shard.is_active for shard in supervisor.shards())
 
 
 def standing(supervisor: Supervisor, shard: int) -> ShardStanding:
@@ -109,18 +114,19 @@ def test_what_needs_a_person_is_down_with_the_remedy_and_the_other_goes_on(deplo
         until(all_active(supervisor), supervisor)
 
 
+@pytest.mark.parametrize("partitions", [1])
 def test_48_a_second_node_leaves_the_shards_to_a_healthy_one_unless_it_is_to_take_them(deployment: Deployment) -> None:
     elsewhere = deployment.folder / "elsewhere.toml"
     text = deployment.settings.read_text()
     elsewhere.write_text(text.replace(str(deployment.folder / "data"), str(deployment.folder / "other")))
     with supervised(deployment.settings) as first:
-        until(all_active(first), first)
+        until(all_active(first, 1), first)
         with supervised(elsewhere) as second:
             until(lambda: standing(second, 0).exit_code == ExitCode.FENCED, second)
             assert "has a live owner: process" in standing(second, 0).reason
-            assert all_active(first)()
+            assert all_active(first, 1)()
         with supervised(elsewhere, take=True) as second:
-            until(all_active(second), second)
+            until(all_active(second, 1), second)
             until(lambda: standing(first, 0).exit_code == ExitCode.FENCED, first)
             assert standing(first, 0).state is ProcessState.WAITING
             before = standing(first, 0).restarts

@@ -33,7 +33,13 @@ def addresses() -> list[str]:
 
 
 @pytest.fixture
-def deployment(stack: Stack, tmp_path: Path, units: Units, addresses: list[str]) -> Iterator[Deployment]:
+def replay() -> str:
+    """How the node reads what it has missed."""
+    return "spark"
+
+
+@pytest.fixture
+def deployment(stack: Stack, tmp_path: Path, units: Units, addresses: list[str], replay: str) -> Iterator[Deployment]:
     """A dataset, and the instance `metrics` for it, whose folders are those of the units."""
     node, gateway = addresses
     deployed = Deployment(
@@ -41,6 +47,7 @@ def deployment(stack: Stack, tmp_path: Path, units: Units, addresses: list[str])
         tmp_path,
         partitions=2,
         node={"hang_after": f"{HANG_AFTER_S}s"},
+        replay={"mode": replay},
         kafka={"request_timeout": "4s"},
         http={"node_address": node, "gateway_address": gateway},
     )
@@ -88,6 +95,8 @@ def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
     assert any((cache / "numba").glob(f"*/{LEFT_OUT}*"))
 
 
+# Spark in the sandbox is the test's above.
+@pytest.mark.parametrize("replay", ["direct"])
 def test_a_node_that_stands_still_is_ended_by_the_watchdog_and_started_again(
     units: Units, deployment: Deployment
 ) -> None:

@@ -12,6 +12,7 @@ from strandline.clock import SystemClock, wait_until
 from strandline.errors import ExitCode
 from strandline.node.stack import Stack
 from strandline.recovery.replay.job_result import attempt_of
+from strandline.spark.session import WORKER_DAEMON
 from strandline.store.jobs import JobState
 from support.deployment import HOUR, Deployment
 
@@ -112,7 +113,7 @@ def test_a_recovery_that_is_killed_at_every_place_is_finished_by_the_next_start(
         process = deployment.start()
         try:
             wait_for_buckets(deployment, 1)
-            kill_one(process.pid, "pyspark.daemon")
+            kill_one(process.pid, WORKER_DAEMON)
             wait_for_buckets(deployment, 2)
             kill_one(process.pid, "recover work")
             wait_for_buckets(deployment, 3)

@@ -10,13 +10,13 @@ from support.real_stack import running
 from support.secured_stack import secured_options
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """What the servers of `secured_stack` show, and the authority that signed it."""
     return make_certificates(tmp_path_factory.mktemp("certificates") / "made")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def secured_stack(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Stack]:
     """Kafka and Cassandra, healthy, and careful whom they talk to."""
     yield from running(secured_options(tmp_path_factory.mktemp("secured-stack") / "state", certificates))

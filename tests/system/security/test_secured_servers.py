@@ -5,13 +5,15 @@ client that has leave to enter. They stand in one file so that the servers are s
 import json
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from cassandra.cluster import Session
 
-from strandline.clock import SystemClock
+from strandline.clock import SystemClock, wait_until
 from strandline.node.settings import Settings, load_settings
 from strandline.node.settings.clients import (
     cassandra_connection,
@@ -28,14 +30,16 @@ from strandline.setup.installation import Installation
 from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
 from strandline.spark.kafka_source import OffsetRange, read_ranges, source_options
 from strandline.spark.session import spark_session
+from strandline.store.cassandra.retries import Patience
 from strandline.store.cassandra.store import open_cassandra_store
-from strandline.store.connection import CassandraRefused, connect
-from strandline.store.protocol import StoreRefused
+from strandline.store.connection import CassandraRefused, CassandraUnreachable, Credentials, connect
+from strandline.store.protocol import StoreRefused, StoreUnavailable
 from strandline.store.rows import Lifetime
 from support.cassandra_store import COPIES
 from support.certificates import Certificates, make_certificates
 from support.kafka_part import KafkaFailed, make_topic, produce
 from support.secured_stack import CASSANDRA_LOGIN, KAFKA_LOGIN, secured_options
+from support.stalling_proxy import StallingProxy
 from support.store_contract import PRESENT, cut, fresh_shard, manifest_write, taken
 
 pytestmark = pytest.mark.system
@@ -58,6 +62,15 @@ def private_file(path: Path, content: str) -> Path:
     path.touch(mode=0o600)
     path.write_text(content)
     return path
+
+
+@contextmanager
+def ended(session: Session) -> Iterator[None]:
+    """Inside, a session may be used; then it is shut down."""
+    try:
+        yield
+    finally:
+        session.cluster.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +146,54 @@ def test_a_wrong_cassandra_password_is_refused_without_showing_it(secured: Secur
     with pytest.raises(CassandraRefused, match="refuses the user 'cassandra'") as caught:
         connect(cassandra_connection(settings.cassandra), require_keyspace=False)
     assert "most-secret" not in str(caught.value)
+
+
+def test_a_store_is_used_again_once_its_user_may_log_in_again(
+    secured: Secured, secured_stack: Stack, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By itself the driver never tries again after a login that was refused."""
+    clock, administrator = SystemClock(), cassandra_connection(secured.settings().cassandra)
+    ours = replace(administrator, credentials=Credentials("shut_out", "a password"))
+
+    def let_in(*, may_log_in: bool) -> None:
+        session.execute(f"ALTER ROLE shut_out WITH LOGIN = {str(may_log_in).lower()}")
+
+    def is_refused() -> bool:
+        try:
+            connect(ours, require_keyspace=False).cluster.shutdown()
+        except CassandraRefused:
+            return True
+        except CassandraUnreachable:
+            # Only the first of its connections was let in: the server's knowledge has just changed.
+            return False
+        return False
+
+    def refused_attempts() -> int:
+        messages = [record.getMessage() for record in caplog.records]
+        return sum("attempting to reconnect" in one and "Failed to authenticate" in one for one in messages)
+
+    def works() -> bool:
+        try:
+            store.touch(owner, 7, 2)
+        except StoreUnavailable:
+            return False
+        return True
+
+    session = connect(administrator, require_keyspace=False)
+    session.execute("CREATE ROLE shut_out WITH PASSWORD = 'a password' AND LOGIN = true")
+    with ended(session), closing(StallingProxy(secured_stack.cassandra_port)) as cassandra:
+        proxied = replace(ours, contact_points=(("127.0.0.1", cassandra.port),), port=cassandra.port)
+        patience = Patience(deadline=0.1)
+        with closing(open_cassandra_store(proxied, clock, copies=COPIES, patience=patience)) as store:
+            owner = taken(store, fresh_shard())
+            let_in(may_log_in=False)
+            # The server keeps what it knows of roles for a while.
+            assert wait_until(is_refused, timeout=60, clock=clock)
+            with cassandra.away():
+                assert not works()
+            assert wait_until(lambda: refused_attempts() >= 2, timeout=60, clock=clock)
+            let_in(may_log_in=True)
+            assert wait_until(works, timeout=60, clock=clock)
 
 
 def test_a_cassandra_signed_by_somebody_else_is_refused(secured: Secured) -> None:

@@ -8,7 +8,7 @@ import pytest
 from support.guarded_kafka import GuardedKafka
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def guarded_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
     with closing(GuardedKafka(tmp_path_factory.mktemp("guarded-kafka") / "state")) as kafka:
         yield kafka

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from strandline.clock import SystemClock
+from strandline.kafka.errors import KafkaRefused
 from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
-from strandline.node.shard.kafka_errors import KafkaRefused
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.kafka_topics import check_topic
 from strandline.node.shard.log import LogEnds, LogUnreachable

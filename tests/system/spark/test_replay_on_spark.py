@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -175,6 +176,16 @@ def test_each_unit_is_written_by_a_task_of_its_own(spark: SparkSession) -> None:
     rows = numbers.selectExpr("slot", "spark_partition_id() AS task").collect()
     assert [row.slot for row in sorted(rows, key=lambda row: row.task)] == slots(7)
     assert sorted(row.task for row in rows) == list(range(7))
+
+
+def test_a_worker_has_what_its_tasks_need_before_the_first_one(spark: SparkSession) -> None:
+    def modules(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import sys  # noqa: PLC0415 - of the worker
+
+        yield pa.RecordBatch.from_pydict({"name": list(sys.modules)})
+
+    loaded = {row.name for row in spark.range(1).mapInArrow(modules, "name string").collect()}
+    assert "strandline.spark.tasks" in loaded
 
 
 def test_records_that_kafka_no_longer_has_fail_the_run(spark: SparkSession, places: Places, stack: Stack) -> None:

@@ -1,98 +1,172 @@
-"""Whether a job was leased, given up or removed is known also when the answer was lost."""
+"""Whether a job or a part was put, leased, given up or removed is known also when the answer was lost."""
 
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from strandline.store.cassandra.compared_rows import MOST_ROWS
 from strandline.store.cassandra.store import CassandraStore
-from strandline.store.jobs import Job, JobState
-from strandline.store.rows import Lifetime, ShardId
 from support.cassandra_store import LossySession, Lost
-from support.store_contract import job
+from support.compared_kinds import BulkJobs, BulkParts, Kind, ReplayJobs, bulk_part, fresh_dataset
 
 pytestmark = pytest.mark.system
 
-CHANGE = 'UPDATE "store_tests".jobs'
-REMOVE = 'DELETE FROM "store_tests".jobs'
+REMOVE = 'DELETE FROM "store_tests".'
+
+
+@pytest.fixture(params=[ReplayJobs, BulkJobs, BulkParts], ids=lambda kind: kind.table)
+def kind(request: pytest.FixtureRequest) -> Kind[Any]:
+    return request.param()
+
+
+def change(kind: Kind[Any]) -> str:
+    """How a request begins that puts a row or changes it."""
+    return f'UPDATE "store_tests".{kind.table} '
+
+
+def remove(kind: Kind[Any]) -> str:
+    """How a request begins that removes a row."""
+    return REMOVE + kind.table + " "
 
 
 @pytest.fixture
-def pending(other_store: CassandraStore, shard: ShardId, lasting: Lifetime) -> Job:
-    """A job that waits for a worker."""
-    pending = job(shard, 5, lasting)
-    assert other_store.add_job(pending)
+def pending(other_store: CassandraStore, kind: Kind[Any]) -> Any:
+    """One that waits for a worker."""
+    pending = kind.fresh()
+    assert kind.add(other_store, pending)
     return pending
 
 
-def leased(pending: Job, worker: str) -> Job:
-    return replace(pending, state=JobState.LEASED, epoch=pending.epoch + 1, worker=worker, leased_until=120_000)
-
-
 @pytest.mark.parametrize("applied", [True, False])
-def test_a_job_whose_adding_was_lost_is_there(
-    store: CassandraStore, session: LossySession, shard: ShardId, lasting: Lifetime, applied: bool
+def test_one_whose_adding_was_lost_is_there(
+    store: CassandraStore, session: LossySession, kind: Kind[Any], applied: bool
 ) -> None:
-    session.lose(CHANGE, Lost(applied))
-    assert store.add_job(job(shard, 5, lasting))
-    assert store.jobs(shard) == [job(shard, 5, lasting)]
+    one = kind.fresh()
+    session.lose(change(kind), Lost(applied))
+    assert kind.add(store, one)
+    assert session.count(change(kind)) == (1 if applied else 2)
+    assert kind.read(store, one) == [one]
 
 
-def test_a_job_whose_place_was_taken_meanwhile_is_not_there(
-    store: CassandraStore, session: LossySession, other_store: CassandraStore, shard: ShardId, lasting: Lifetime
+def test_one_whose_place_was_taken_meanwhile_is_not_there(
+    store: CassandraStore, session: LossySession, other_store: CassandraStore, kind: Kind[Any]
 ) -> None:
-    other = job(shard, 5, lasting, plan="plan-2")
-    session.lose(CHANGE, Lost(applied=False, then=lambda: other_store.add_job(other)))
-    assert not store.add_job(job(shard, 5, lasting))
-    assert store.jobs(shard) == [other]
+    one = kind.fresh()
+    other = kind.other(one)
+    session.lose(change(kind), Lost(applied=False, then=lambda: kind.add(other_store, other)))
+    assert not kind.add(store, one)
+    assert kind.read(store, one) == [other]
 
 
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_lease_whose_answer_was_lost_is_found_or_taken_again(
-    store: CassandraStore, session: LossySession, pending: Job, applied: bool
+    store: CassandraStore, session: LossySession, kind: Kind[Any], pending: Any, applied: bool
 ) -> None:
-    session.lose(CHANGE, Lost(applied))
-    assert store.replace_job(pending, leased(pending, "a"))
-    assert session.count(CHANGE) == (1 if applied else 2)
-    assert store.jobs(pending.shard) == [leased(pending, "a")]
+    session.lose(change(kind), Lost(applied))
+    assert kind.replace(store, pending, kind.changed(pending, "a"))
+    assert session.count(change(kind)) == (1 if applied else 2)
+    assert kind.read(store, pending) == [kind.changed(pending, "a")]
 
 
 def test_a_lease_that_another_got_meanwhile_is_not_ours(
-    store: CassandraStore, session: LossySession, other_store: CassandraStore, pending: Job
+    store: CassandraStore,
+    session: LossySession,
+    other_store: CassandraStore,
+    kind: Kind[Any],
+    pending: Any,
 ) -> None:
-    session.lose(CHANGE, Lost(applied=False, then=lambda: other_store.replace_job(pending, leased(pending, "b"))))
-    assert not store.replace_job(pending, leased(pending, "a"))
-    assert store.jobs(pending.shard) == [leased(pending, "b")]
+    theirs = kind.changed(pending, "b")
+    session.lose(change(kind), Lost(applied=False, then=lambda: kind.replace(other_store, pending, theirs)))
+    assert not kind.replace(store, pending, kind.changed(pending, "a"))
+    assert kind.read(store, pending) == [theirs]
 
 
 def test_another_s_lease_is_not_ours_even_if_it_says_the_very_same(
-    store: CassandraStore, session: LossySession, other_store: CassandraStore, pending: Job
+    store: CassandraStore,
+    session: LossySession,
+    other_store: CassandraStore,
+    kind: Kind[Any],
+    pending: Any,
 ) -> None:
-    same = leased(pending, "a")
-    session.lose(CHANGE, Lost(applied=False, then=lambda: other_store.replace_job(pending, same)))
-    assert not store.replace_job(pending, same)
+    same = kind.changed(pending, "a")
+    session.lose(change(kind), Lost(applied=False, then=lambda: kind.replace(other_store, pending, same)))
+    assert not kind.replace(store, pending, same)
 
 
-def test_a_job_that_vanished_meanwhile_is_not_leased(
-    store: CassandraStore, session: LossySession, other_store: CassandraStore, pending: Job
+def test_one_that_vanished_meanwhile_is_not_leased(
+    store: CassandraStore,
+    session: LossySession,
+    other_store: CassandraStore,
+    kind: Kind[Any],
+    pending: Any,
 ) -> None:
-    session.lose(CHANGE, Lost(applied=False, then=lambda: other_store.remove_job(pending)))
-    assert not store.replace_job(pending, leased(pending, "a"))
-    assert store.jobs(pending.shard) == []
+    session.lose(change(kind), Lost(applied=False, then=lambda: kind.remove(other_store, pending)))
+    assert not kind.replace(store, pending, kind.changed(pending, "a"))
+    assert kind.read(store, pending) == []
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_a_job_whose_removal_was_lost_is_gone(
-    store: CassandraStore, session: LossySession, pending: Job, applied: bool
+def test_one_whose_removal_was_lost_is_gone(
+    store: CassandraStore, session: LossySession, kind: Kind[Any], pending: Any, applied: bool
 ) -> None:
-    session.lose(REMOVE, Lost(applied))
-    assert store.remove_job(pending)
-    assert session.count(REMOVE) == (1 if applied else 2)
-    assert store.jobs(pending.shard) == []
+    session.lose(remove(kind), Lost(applied))
+    assert kind.remove(store, pending)
+    assert session.count(remove(kind)) == (1 if applied else 2)
+    assert kind.read(store, pending) == []
 
 
-def test_a_job_that_was_leased_meanwhile_is_not_removed(
-    store: CassandraStore, session: LossySession, other_store: CassandraStore, pending: Job
+def test_one_that_was_leased_meanwhile_is_not_removed(
+    store: CassandraStore,
+    session: LossySession,
+    other_store: CassandraStore,
+    kind: Kind[Any],
+    pending: Any,
 ) -> None:
-    session.lose(REMOVE, Lost(applied=False, then=lambda: other_store.replace_job(pending, leased(pending, "b"))))
-    assert not store.remove_job(pending)
-    assert store.jobs(pending.shard) == [leased(pending, "b")]
+    theirs = kind.changed(pending, "b")
+    session.lose(remove(kind), Lost(applied=False, then=lambda: kind.replace(other_store, pending, theirs)))
+    assert not kind.remove(store, pending)
+    assert kind.read(store, pending) == [theirs]
+
+
+# Many parts at once.
+
+CHANGE_PART, REMOVE_PART = change(BulkParts()), remove(BulkParts())
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_parts_whose_batch_was_lost_are_all_there_and_then_all_gone(
+    store: CassandraStore, session: LossySession, applied: bool
+) -> None:
+    dataset = fresh_dataset()
+    parts = [bulk_part(dataset, number) for number in range(2 * MOST_ROWS + 10)]
+    session.lose(CHANGE_PART, Lost(applied))
+    assert store.add_bulk_parts(parts)
+    assert session.count(CHANGE_PART) == (3 if applied else 4)
+    assert store.bulk_parts(dataset, "job-1") == parts
+    session.lose(REMOVE_PART, Lost(applied))
+    assert store.remove_bulk_parts(parts)
+    assert session.count(REMOVE_PART) == (3 if applied else 4)
+    assert store.bulk_parts(dataset, "job-1") == []
+
+
+def test_parts_of_which_another_plan_put_one_meanwhile_are_not_all_there(
+    store: CassandraStore, session: LossySession, other_store: CassandraStore
+) -> None:
+    dataset = fresh_dataset()
+    parts = [bulk_part(dataset, number) for number in range(10)]
+    other = bulk_part(dataset, 4, source="another")
+    session.meanwhile(CHANGE_PART, lambda: other_store.add_bulk_parts([other]))
+    assert not store.add_bulk_parts(parts)
+    assert store.bulk_parts(dataset, "job-1") == [other]
+
+
+def test_a_part_that_was_leased_while_it_was_removed_with_others_stays(
+    store: CassandraStore, session: LossySession, other_store: CassandraStore
+) -> None:
+    dataset = fresh_dataset()
+    parts = [bulk_part(dataset, number) for number in range(10)]
+    store.add_bulk_parts(parts)
+    leased = BulkParts().changed(parts[4], "b")
+    session.meanwhile(REMOVE_PART, lambda: other_store.replace_bulk_part(parts[4], leased))
+    assert not store.remove_bulk_parts(parts)
+    assert store.bulk_parts(dataset, "job-1") == [leased]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pyroaring import BitMap
 
 from strandline.index.bitmaps import to_bitmap
 from strandline.index.bucket_codec import EncodedBucket, StoredBucket, decode_bucket
@@ -49,21 +50,24 @@ class Shard:
         encoded = self.store[bucket]
         return decode_bucket(bucket, encoded.rows, len(encoded.rows), encoded.checksum)
 
-    def restarted(self, policy: BucketPolicy | None = None) -> "Shard":
+    def restarted(self, policy: BucketPolicy | None = None, *, rewound_to: int | None = None) -> "Shard":
+        """A shard that loads what is stored; buckets from `rewound_to` on are superseded."""
         after = Shard(policy or self.policy)
         after.store = dict(self.store)
+        open_bucket = max(self.store) + 1 if rewound_to is None else rewound_to
+        newest_first = sorted(self.store, reverse=True)
+        superseded = [bucket for bucket in newest_first if bucket >= open_bucket]
         after.index = load_index(
             after.policy,
             after.documents,
-            [
-                decode_bucket(b, one.rows, len(one.rows), one.checksum)
-                for b, one in sorted(self.store.items(), reverse=True)
-            ],
+            [self.read(bucket) for bucket in newest_first if bucket < open_bucket],
             {bucket: self.policy.expected_expiry(bucket) for bucket in self.store},
-            open_bucket=max(self.store) + 1,
+            open_bucket=open_bucket,
             next_part_id=self.index.next_part_id,
             series_limit=1000,
+            superseded=[self.read(bucket) for bucket in superseded],
         )
+        after.index.supersede(superseded)
         return after
 
     def keys(self) -> dict[str, tuple[int, float, float | None]]:
@@ -134,6 +138,16 @@ def test_a_purged_key_that_comes_back_is_one_key_with_a_new_id_also_after_a_rest
     assert shard.keys() == {"a": (1, 105.5, None)}
     shard.cut_and_store()
     assert shard.restarted().keys() == {"a": (1, 105.5, None)}
+
+
+def test_a_purged_key_does_not_come_back_with_a_restart() -> None:
+    """Buckets that hold its record may still be there."""
+    shard = Shard()
+    shard.sample("gone", 100.5)
+    for _ in range(6):
+        shard.cut_and_store()
+    assert shard.keys() == {}
+    assert shard.restarted().keys() == {}
 
 
 def test_a_frozen_bucket_does_not_change_while_it_is_being_stored() -> None:
@@ -226,6 +240,43 @@ def test_a_superseded_buckets_keys_are_written_again_at_the_next_cut() -> None:
     shard.index.supersede([101])
     assert shard.cut_and_store().part_ids.tolist() == [0]
     assert shard.cut_and_store().part_ids.tolist() == []
+
+
+def test_of_two_ids_in_superseded_buckets_a_key_has_the_one_that_it_had_at_the_cut() -> None:
+    shard = Shard()
+    for hour in (100, 101, 103, 108):
+        while shard.index.open.bucket < hour:
+            shard.cut_and_store()
+        shard.sample("a", hour + 0.5)
+        shard.sample(f"only in {hour}", hour + 0.5)
+    shard.cut_and_store()
+    assert shard.keys()["a"] == (4, 108.5, None), "it was purged, and came back"
+    # Its record from before the cut has expired. Who was active in 101 is still known.
+    del shard.store[100]
+    again = shard.restarted(rewound_to=102)
+    assert again.keys()["a"] == (0, 100.5, 103.5), "by the newest record under that id"
+    assert again.keys()["only in 108"] == (5, 108.5, None), "other keys keep their only id"
+    assert sorted(again.documents.fetch(BitMap(range(10))).part_ids.tolist()) == [0, 1, 2, 3, 5]
+    assert 0 in again.index.active_in(101)
+    assert 0 in again.cut_and_store().part_ids, "which has a record again"
+    while again.index.open.bucket < 108:
+        again.cut_and_store()
+    again.sample("a", 108.5)
+    assert again.keys()["a"] == (6, 108.5, None), "it is purged as before, and an id is given once"
+
+
+def test_a_key_that_buckets_before_the_cut_name_keeps_their_id() -> None:
+    """Superseded buckets of several replays may name it under any other id."""
+    shard, other = Shard(), Shard()
+    shard.sample("a", 100.5)
+    shard.cut_and_store()
+    other.sample("b", 100.5)
+    other.sample("a", 100.6)
+    other.cut_and_store()
+    shard.cut_and_store()
+    shard.store[100] = other.store[100]
+    shard.index.next_part_id = 2
+    assert shard.restarted(rewound_to=101).keys()["a"] == (1, 100.6, None)
 
 
 def test_past_the_series_limit_new_keys_are_refused_and_known_ones_go_on() -> None:

@@ -1,6 +1,7 @@
 """The `strandline` command: its help, its shared options, and what becomes of errors."""
 
 import errno
+import gc
 import json
 import os
 import signal
@@ -105,6 +106,36 @@ def test_a_command_whose_module_is_missing_is_no_command_and_breaks_no_help(
     assert "here  There." in shown
     assert "Gone." not in shown
     assert group.get_command(click.Context(group), "gone") is None
+
+
+def lazy_command(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> LazyGroup:
+    """A group whose command `one` lies in a module with this text."""
+    name = f"command_of_{folder.name}"
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    return LazyGroup("g", lazy={"one": Lazy(name, "One.")})
+
+
+def test_no_garbage_is_looked_for_while_a_command_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Enough objects for many collections.
+    group = lazy_command(tmp_path, monkeypatch, "made = [[] for _ in range(100_000)]\ncommand = None")
+    phases = list[str]()
+    gc.callbacks.append(note := lambda phase, _: phases.append(phase))
+    try:
+        group.get_command(click.Context(group), "one")
+    finally:
+        gc.callbacks.remove(note)
+    assert phases == []
+    assert gc.isenabled()
+
+
+def test_garbage_is_looked_for_again_if_a_command_can_not_be_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = lazy_command(tmp_path, monkeypatch, "raise RuntimeError")
+    with pytest.raises(RuntimeError):
+        group.get_command(click.Context(group), "one")
+    assert gc.isenabled()
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

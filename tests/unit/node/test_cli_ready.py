@@ -124,7 +124,8 @@ def test_an_accepted_loss_is_told(world: World, commands: Commands) -> None:
     world.crash()
     world.log.delete_before(3)
     world.start(accepted=Accepted(loss_to=3))
-    world.pass_hours(1)
+    # The loss has closed the hour's bucket, so the rest of the hour is in the next one.
+    world.pass_hours(2)
     code, out, _ = commands.text("ready", HOURS[2])
     assert code == ExitCode.OK
     assert f"Partition 0: offsets from 2 up to 3 were lost (deleted), in bucket {FIRST + 2}; that was accepted." in out

@@ -124,7 +124,7 @@ def test_every_path_of_the_documentation_is_answered(tmp_path: Path) -> None:
         "/api/v1/status/buildinfo": 200,
         "/api/v1/status/runtimeinfo": 200,
         "/api/v1/metadata": 200,
-        "/api/v1/query_exemplars": 200,
+        "/api/v1/query_exemplars?query=up&start=1&end=2": 200,
         "/api/v1/strandline/shards": 200,
         "/api/v1/strandline/buckets": 503,
         "/api/v1/strandline/cardinality": 503,

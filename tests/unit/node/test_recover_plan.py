@@ -18,6 +18,7 @@ from strandline.node.recovering.index_source import index_source, is_named
 from strandline.node.recovering.plan_report import PlannedShard, PlanReport
 from strandline.node.recovering.shard_plan import FoundPlan, find_plan
 from strandline.node.recovering.words import duration, moment, size
+from strandline.recovery.checkpoints import LEAVING_MS
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.estimates import Rates, Source
 from strandline.recovery.job_board import JobBoard
@@ -26,6 +27,7 @@ from strandline.recovery.urgency import Urgency
 from strandline.store.rows import IndexBucketRows, ShardId
 from support.manifest_rows import SHARD, row
 from support.shard_world import HOUR, POLICY, World, group_fails, other_group, produce_everywhere, quietly
+from support.verifying import Damage
 
 pytestmark = pytest.mark.unit
 
@@ -80,6 +82,20 @@ def test_a_plan_is_what_the_next_start_reads_again(world: World) -> None:
     world.settle()
     made = {(cut.bucket, cut.start, cut.end) for cut in world.manifest().cuts if cut.bucket not in before}
     assert planned == made
+
+
+def test_rows_that_leave_the_store_together_do_not_keep_a_plan_from_being_made(world: World) -> None:
+    """Their store removes them in any order: one that is still there has nothing to join."""
+    crashed_behind(world, 3)
+    cuts = sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
+    assert len(cuts) == 3
+    date = world.clock.now_ms() + LEAVING_MS
+    damage = Damage(world)
+    damage.execute("UPDATE cuts SET expires = ? WHERE bucket <= ?", date, cuts[1].bucket)
+    damage.execute("DELETE FROM cuts WHERE bucket = ?", cuts[1].bucket)
+    plan = found(world)
+    assert plan.decision == GoOn(cuts[2].end)
+    assert len(plan.jobs) == 3
 
 
 def test_groups_that_were_not_stored_are_planned_below_the_index_s_checkpoint_too(world: World) -> None:

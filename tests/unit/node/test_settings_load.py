@@ -10,6 +10,8 @@ from strandline.node.settings.units import Duration
 
 pytestmark = pytest.mark.unit
 
+SECTIONS = "log, dataset, node, shard, store, replay, jobs, http, query, gateway, kafka, cassandra, spark, stack"
+
 SECRET = "hunter2-s3cr3t"
 
 
@@ -217,7 +219,7 @@ def test_a_wrong_value_gives_no_second_problem_through_its_default(file: Path) -
         (
             "[nothing_like_it]\n",
             "nothing_like_it",
-            "One of log, dataset, node, shard, store, replay, http, query, gateway, kafka, cassandra, spark, stack",
+            f"One of {SECTIONS}",
         ),
         ("[log]\nlevle = 1\n", "log.levle", 'Did you mean "level"?'),
         ("[log]\nbootstrap_servers = 1\n", "log.bootstrap_servers", 'Did you mean "kafka.bootstrap_servers"?'),
@@ -239,7 +241,7 @@ def test_an_unknown_name_is_refused_with_a_suggestion(file: Path, text: str, set
         (
             "STRANDLINE___LEVEL",
             "",
-            "One of log, dataset, node, shard, store, replay, http, query, gateway, kafka, cassandra, spark, stack",
+            f"One of {SECTIONS}",
         ),
         (
             "STRANDLINE_LOG_LEVEL",

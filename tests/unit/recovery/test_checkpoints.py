@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from strandline.errors import ExitCode, Fatal
 from strandline.recovery.checkpoints import (
+    LEAVING_MS,
     ManifestTorn,
     Progress,
     check_joins,
@@ -281,12 +282,23 @@ def test_an_index_bucket_that_has_expired_is_not_named_though_its_row_is_there()
 
 def test_remains_of_rows_that_leave_the_store_together_are_left_out() -> None:
     """Retention was made shorter: rows of several buckets have one date, and the store removes them in any order."""
-    cuts = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=1_000) for bucket in (1, 3)]
-    kept = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=9_000) for bucket in (4, 5)]
+    date = 1_000 + LEAVING_MS
+    cuts = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=date) for bucket in (1, 3)]
+    kept = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=2 * date) for bucket in (4, 5)]
     # Bucket 2 is gone already.
     torn = manifest([*cuts[:1], *kept], [*rows_of(1, (0,)), *rows_of(4, (0,))])
+    assert {one.bucket for one in without_remains(torn, date).cuts} == {4, 5}
     assert {one.bucket for one in without_remains(torn, 1_000).cuts} == {4, 5}
     assert [row.bucket for row in without_remains(torn, 1_000).groups] == [4]
     assert without_remains(torn, 999) == torn, "its time has not come: the manifest is torn"
     whole = manifest([cuts[1], *kept], [])
-    assert without_remains(whole, 10_000) == whole
+    assert without_remains(whole, 2 * date) == whole
+
+
+def test_a_gap_behind_a_row_that_should_be_there_is_no_remains() -> None:
+    """The oldest row's time has come, that of the next one has not: what is missing behind it is a loss."""
+    expired = replace(cut(1, 10, 20), expires=1_000)
+    later = 2_000 + LEAVING_MS
+    living = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=later) for bucket in (2, 4)]
+    torn = manifest([expired, *living], [])
+    assert without_remains(torn, 1_000) == torn

@@ -152,6 +152,12 @@ def test_a_record_behind_the_pinned_end_closes_nothing() -> None:
     assert planned(times, 502, present=deadline(100)) == [(100, 500, 502)]
 
 
+def test_a_record_that_nobody_can_read_yet_closes_nothing() -> None:
+    """Kafka's look-up by time may find one behind an open transaction."""
+    times = unread(records(deadline(99), deadline(99), deadline(100)).offset_at)
+    assert planned(times, 501, high=503, present=deadline(100)) == []
+
+
 def test_a_plan_takes_no_more_buckets_than_asked_for() -> None:
     assert len(planned(records(), 500, most=7)) == 7
 

@@ -15,7 +15,6 @@ from strandline.recovery.planning import (
     WantedJobs,
     adopt,
     jobs_for,
-    new_plan_id,
     recheck,
 )
 from strandline.store.jobs import Job, JobState
@@ -72,10 +71,6 @@ def test_a_job_begins_behind_what_was_accepted_as_lost() -> None:
 def test_a_superseded_row_has_to_be_written_again() -> None:
     rows = [*rows_of(8, (DESIGNATED,)), *rows_of(8, (OTHER,), superseded=True)]
     assert [job.groups for job in wanted_of([beginning(7, 100), cut(8, 100, 150)], rows).jobs] == [{OTHER}]
-
-
-def test_no_two_plans_have_one_name() -> None:
-    assert len({new_plan_id() for _ in range(100)}) == 100
 
 
 # Adoption.

@@ -86,6 +86,19 @@ def test_between_two_questions_the_store_s_clock_goes_on() -> None:
     assert asked == 2
 
 
+def test_a_server_that_takes_long_to_answer_is_not_ahead_by_that() -> None:
+    """It may have read its clock at the end of that time."""
+    clock = ManualClock(NOW)
+
+    def server_time() -> int:
+        clock.sleep(40)
+        return clock.now_ms()
+
+    present = Present(clock, server_time)
+    present.ask_store()
+    assert present.readings().store == NOW + 40_000
+
+
 def test_records_count_as_long_as_they_are_the_newest_that_were_read() -> None:
     clock = ManualClock(NOW)
     present = Present(clock, lambda: clock.now_ms() - DAY)

@@ -253,6 +253,31 @@ def test_a_loss_over_several_buckets_is_told_as_one() -> None:
     assert day.losses == (AcceptedLoss(0, 70, 95, (H - 2, H - 1, H), LossReason.DELETED),)
 
 
+def closed_by_loss(rows: ManifestRows, *buckets: int) -> ManifestRows:
+    """Each of the buckets was closed where a loss ends."""
+    return replace(
+        rows, cuts=tuple(replace(one, lost_to=one.end) if one.bucket in buckets else one for one in rows.cuts)
+    )
+
+
+def test_an_hour_whose_bucket_a_loss_closed_waits_for_the_rest_of_its_time() -> None:
+    dataset = stored(read_up_to(H + 3), closed_by_loss(read_up_to(H), H))
+    found = asked(dataset)
+    assert (found.verdict, found.behind) == (Verdict.NOT_READY, (Behind(1, H + 1, H, (0, 1), HOUR),))
+    assert asked(dataset, H - 1).verdict is Verdict.READY
+    assert newest_ready_hour(dataset) == H - 1
+    one_group = closed_by_loss(without(read_up_to(H + 1), (H + 1, 1)), H)
+    assert asked(stored(one_group)).behind == (Behind(0, H + 1, H, (1,), HOUR),)
+    assert asked(stored(closed_by_loss(read_up_to(H + 1), H))).verdict is Verdict.READY
+
+
+def test_after_several_losses_in_a_row_an_hour_waits_for_a_bucket_that_none_has_closed() -> None:
+    rows = closed_by_loss(read_up_to(H + 1), H, H + 1)
+    assert asked(stored(rows)).behind == (Behind(0, H + 2, H + 1, (0, 1), HOUR),)
+    assert newest_ready_hour(stored(rows)) == H - 1
+    assert newest_ready_hour(stored(closed_by_loss(read_up_to(H + 2), H, H + 1))) == H + 2
+
+
 def remade() -> ManifestRows:
     """Read up to bucket 99, of which group 1 was not stored; then the topic was made again, in bucket 102."""
     old = without(read_up_to(99, began=96), (99, 1))
@@ -270,6 +295,13 @@ def test_what_was_not_stored_of_a_topic_that_was_made_again_is_a_loss_and_nothin
     assert (asked(dataset, 103).verdict, asked(dataset, 103).losses) == (Verdict.READY, ())
     assert asked(dataset, 104).verdict is Verdict.NOT_READY
     assert asked(dataset, 96).verdict is Verdict.UNKNOWN
+
+
+def test_an_hour_in_which_a_topic_was_made_again_waits_for_what_the_new_one_has_of_it() -> None:
+    begun = replace(remade(), groups=tuple(one for one in remade().groups if one.bucket < 103))
+    assert asked(stored(begun), 102).behind == (Behind(0, 103, 102, (0, 1), HOUR),)
+    assert asked(stored(begun), 101).verdict is Verdict.READY
+    assert newest_ready_hour(stored(begun)) == 101
 
 
 def test_what_was_superseded_when_the_topic_was_made_again_is_lost_too() -> None:
@@ -341,6 +373,7 @@ def partitions(draw: st.DrawFn) -> ManifestRows | None:
     rows = read_up_to(last, began=began)
     if draw(st.booleans()):
         rows = rewound(rows, draw(st.integers(began, last + 1)))
+    rows = closed_by_loss(rows, *draw(st.sets(st.integers(began + 1, last + 1), max_size=3)))
     holes = draw(st.sets(st.tuples(st.integers(began, last), st.integers(0, 1)), max_size=2))
     return draw(st.sampled_from([without(rows, *holes)] * 9 + [None]))
 
@@ -350,17 +383,19 @@ INTERVALS = st.sampled_from([15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR]
 
 def model_ready(interval: int, hour: int, manifests: Iterable[ManifestRows | None]) -> bool:
     """Said once more, bucket by bucket: of each partition that had begun by then, all rows are there up to the bucket
-    that holds the last millisecond.
+    that holds the last millisecond, or the first one behind it that no loss has closed.
     """
-    needed = ((hour + 1) * HOUR - 1) // interval
+    last = ((hour + 1) * HOUR - 1) // interval
     counts = 0
     for rows in manifests:
         if rows is None:
             return False
         (began,) = [one.bucket for one in rows.cuts if one.reset]
-        if began >= needed:
+        if began >= last:
             continue
         counts += 1
+        lost = {one.bucket for one in rows.cuts if one.lost_to is not None}
+        needed = next(bucket for bucket in range(last, 1_000) if bucket not in lost)
         there = {(one.bucket, one.group) for one in rows.groups if not one.superseded}
         if not there >= {(bucket, group) for bucket in range(began + 1, needed + 1) for group in range(GROUPS)}:
             return False

@@ -19,12 +19,13 @@ from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.vm import start_vm
 from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.shard import Shard
+from strandline.recovery.checkpoints import LEAVING_MS
 from strandline.recovery.verification import shard as engine
 from strandline.recovery.verification.documents import ExpectedDocuments, differences
 from strandline.recovery.verification.findings import Kind, Remark
 from strandline.recovery.verification.shard import Scope
-from support.shard_world import METRICS, World, produce_everywhere
-from support.verifying import Damage, copy_of, found_in, remarks, scratch, sound_world, the_only_finding
+from support.shard_world import METRICS, StoreCall, World, produce_everywhere
+from support.verifying import Damage, copy_of, found_in, remarks, scratch, sound_world, the_only_finding, verified
 
 pytestmark = pytest.mark.unit
 
@@ -189,9 +190,31 @@ def test_a_copy_of_a_bucket_that_was_rewound_is_a_note(world: World, scope: Scop
 def test_a_copy_is_not_to_blame_for_records_that_have_expired(world: World, scope: Scope) -> None:
     """Keys that a shard has lost by being down for too long: its bitmaps tell, and the copy may still know them."""
     assert scope.copy is not None
-    copied = world.rows(saved_identity(scope.copy).bucket)
-    world.pass_time(min(row.data_expires for row in copied.values()) - world.clock.now_ms() - 1)
+    world.pass_time(until_only_the_copied_bucket_is_left(world, scope))
     assert {one.kind for one in found_in(world, scope)} == {Kind.ACTIVE_UNKNOWN}
+
+
+def test_a_copy_is_not_to_blame_for_records_that_expire_while_they_are_read(world: World, scope: Scope) -> None:
+    left = until_only_the_copied_bucket_is_left(world, scope)
+    passed = []
+
+    def time_passes(call: StoreCall) -> None:
+        if call.name == "index_bucket" and not passed:
+            passed.append(left)
+            world.pass_time(left)
+
+    world.store.before = time_passes
+    options = world.options
+    found = verified(world.store, options.shard, options.groups, options.policy, clock=world.clock, scope=scope)
+    assert passed
+    assert {one.kind for one in found.findings} == {Kind.ACTIVE_UNKNOWN}
+
+
+def until_only_the_copied_bucket_is_left(world: World, scope: Scope) -> int:
+    """How long it is until a moment before the bucket that a copy was made of leaves the store."""
+    assert scope.copy is not None
+    copied = world.rows(saved_identity(scope.copy).bucket)
+    return min(row.data_expires for row in copied.values()) - LEAVING_MS - world.clock.now_ms() - 1
 
 
 def saved_again(folder: Path, change: Callable[[PartKeyIndex, CutSnapshot], CutSnapshot]) -> CopyIdentity:

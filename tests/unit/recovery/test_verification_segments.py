@@ -236,6 +236,21 @@ def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> 
     assert [one.kind for one in wrong] == [Kind.ACTIVE_TIMES], "later segments bring later times"
 
 
+@pytest.mark.parametrize("samples", [True, False])
+def test_series_of_several_segments_count_once_if_their_keys_are_lost(stored: Stored, *, samples: bool) -> None:
+    """With all samples, and from the directories of segments alone."""
+    first = Stored(stored.world, stored.damage, FIRST, stored.group)
+    (whole,) = runs_of(first)
+    first.put(encode_run(whole, target_bytes=40))
+    assert any(one.seq for one in stored.damage.segments_of(first.row)), "series go on in another segment"
+    stored.damage.execute("DELETE FROM index_buckets WHERE bucket = ?", FIRST)
+    found = the_only_finding(stored.world, Kind.INDEX_DAMAGED, Scope(samples=samples))
+    rows = stored.world.rows(FIRST).values()
+    series, all_samples = sum(row.series for row in rows), sum(row.samples for row in rows)
+    assert series == len(METRICS) * 3
+    assert f"In its segments {series} series with {all_samples} samples between" in found.what
+
+
 def test_a_series_of_another_group(stored: Stored) -> None:
     """One more series, at the end, that this group is not for."""
     row = stored.row

@@ -9,7 +9,7 @@ import pytest
 
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.shard.options import ReplayMode
-from strandline.recovery.checkpoints import designated_group
+from strandline.recovery.checkpoints import LEAVING_MS, designated_group
 from strandline.recovery.offset_policy import Accepted
 from strandline.recovery.rewinding import ToBucket
 from strandline.recovery.verification.findings import Remark
@@ -261,7 +261,7 @@ def test_data_that_expires_while_it_is_read_is_not_missed(world: World) -> None:
     world.crash()
     there = [row for row in world.manifest().groups if row.data_expires > world.clock.now_ms()]
     oldest = there[-1]
-    world.pass_time(oldest.data_expires - world.clock.now_ms() - 1)
+    world.pass_time(oldest.data_expires - LEAVING_MS - world.clock.now_ms() - 1)
     read = []
 
     def goes_on(call: StoreCall) -> None:
@@ -329,6 +329,23 @@ def test_a_row_that_outlives_its_cut_is_sound(tmp_path: Path) -> None:
             manifest = world.manifest()
             outlived |= min(row.bucket for row in manifest.groups) < min(cut.bucket for cut in manifest.cuts)
         assert outlived
+
+
+def test_a_row_that_outlives_the_cut_of_a_bucket_which_a_loss_closed_early_is_sound(tmp_path: Path) -> None:
+    with closing(World(tmp_path, groups=1, history=0)) as world:
+        world.start()
+        world.crash()
+        produce_everywhere(world)
+        world.log.delete_before(1)
+        world.start(accepted=Accepted(loss_to=1))
+        world.settle()
+        (row,) = world.manifest().groups
+        (cut,) = [one for one in world.manifest().cuts if one.lost_to is not None]
+        assert row.written_at < (row.bucket + 1) * HOUR, "before the bucket's time was over"
+        assert cut.expires < row.expires
+        world.crash()
+        world.pass_time(cut.expires - world.clock.now_ms())
+        sound_world(world)
 
 
 def test_half_a_rewind_under_other_limits_is_not_compared_with_the_index_bucket_from_before(world: World) -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from strandline.node import kernel_compiling
 from strandline.setup.cache import Cache
-from strandline.setup.kernels import NOTE, keep_kernels, kernel_sources, restore_kernels
+from strandline.setup.kernels import COMPILING, NOTE, compile_kernels, keep_kernels, kernel_sources, restore_kernels
 from strandline.setup.progress import Progress
 from strandline.setup.workshop import Workshop
 
@@ -64,9 +65,24 @@ def test_a_second_checkout_of_the_same_kernels_has_them_compiled(
     tested: Path, workshop: Workshop, tmp_path: Path
 ) -> None:
     second = make_checkout(tmp_path / "second")
-    restore_kernels(workshop, second)
+    assert restore_kernels(workshop, second)
     assert is_compiled(second)
     assert (second / CODE).read_bytes() == (tested / CODE).read_bytes()
+
+
+def test_where_the_cache_has_none_set_up_compiles_those_of_a_node(workshop: Workshop, tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path / "checkout")
+    assert not restore_kernels(workshop, checkout)
+    python = checkout / ".venv" / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\necho "$@" > {checkout}/asked\n')
+    python.chmod(0o700)
+    compile_kernels(workshop, checkout)
+    assert (checkout / "asked").read_text() == f"-m {COMPILING}\n"
+    assert kernel_compiling.__name__ == COMPILING
+    # The compiler is a stand-in here.
+    compile_in(checkout)
+    assert restore_kernels(workshop, checkout)
 
 
 @pytest.mark.parametrize("name", ["wire/kernels/walk.py", "conf/python/requirements.lock"])
@@ -107,7 +123,7 @@ def test_a_kernel_that_was_changed_for_a_while_leaves_nothing_compiled(workshop:
 
 def test_every_module_with_compiled_functions_is_among_the_sources() -> None:
     sources = set(kernel_sources(REPOSITORY))
-    packages = ("wire", "index", "store", "recovery", "spark", "node", "src")
+    packages = ("wire", "index", "store", "recovery", "jobs", "spark", "node", "src")
     found = {
         path
         for package in packages

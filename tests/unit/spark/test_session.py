@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,14 @@ def test_a_local_driver_listens_on_loopback_only(jars: Path) -> None:
 def test_the_sources_jars_are_handed_over(jars: Path) -> None:
     made = session_properties({"spark.master": "local[2]"}, jars)
     assert made["spark.jars"] == f"{jars / 'a.jar'},{jars / 'b.jar'}"
+
+
+def test_python_workers_are_forked_from_a_process_that_has_their_modules(jars: Path) -> None:
+    made = session_properties({"spark.master": "spark://master:7077"}, jars)
+    daemon, worker = made["spark.python.daemon.module"], "pyspark.worker"
+    script = f"import sys; sys.argv = ['', '{worker}']; import {daemon}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert {worker, "numba", "pyarrow", "cassandra.cluster", "strandline.spark.tasks"} <= set(loaded)
 
 
 def test_a_users_property_wins(jars: Path) -> None:

@@ -1,10 +1,14 @@
 """A row's time-to-live in seconds is never shorter than its life, and not much longer."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.store.cassandra.expiry import seconds_to_live
+from strandline.store.cassandra.manifest_rows import cut_values, group_values
+from support.manifest_rows import cut, row
 
 pytestmark = pytest.mark.unit
 
@@ -28,3 +32,7 @@ def test_what_has_no_life_left_lives_for_the_least_that_there_is(length: int) ->
 def test_a_group_row_that_was_written_at_once_outlives_a_cut_that_took_half_a_minute() -> None:
     """A cut whose group's rows are gone looks like a hole in what is stored."""
     assert seconds_to_live(DAY, margins=2) > seconds_to_live(DAY) + 30
+    shard, expires = ("metrics", 0), 10 * DAY
+    *_, of_cut = cut_values(shard, 1, replace(cut(7, 0, 1), expires=expires), 9 * DAY)
+    *_, of_group = group_values(shard, 1, replace(row(7, 0), expires=expires), 9 * DAY)
+    assert (of_cut, of_group) == (seconds_to_live(DAY), seconds_to_live(DAY, margins=2))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from strandline.store.cassandra.schema import additions, definitions
-from support import version_2
+from support import older_stores
 
 pytestmark = pytest.mark.unit
 
@@ -23,6 +23,8 @@ def test_the_tables_are_made_by_statements_that_may_be_repeated() -> None:
         "index_buckets",
         "jobs",
         "job_results",
+        "bulk_jobs",
+        "bulk_parts",
     ]
     for statement in definitions().values():
         assert statement.startswith("CREATE TABLE IF NOT EXISTS")
@@ -42,14 +44,16 @@ def columns(definition: str) -> dict[str, str]:
     return {part[0]: part[1].strip() for part in parts if part}
 
 
-def test_tables_of_version_2_with_what_is_added_have_the_columns_of_new_ones() -> None:
+@pytest.mark.parametrize("version", older_stores.VERSIONS)
+def test_older_tables_with_what_is_added_have_the_columns_of_new_ones(version: int) -> None:
     """What a start adds, and what the file makes, are the same."""
-    of_version_2 = {statement.split()[5]: columns(statement) for statement in version_2.tables()}
-    assert list(of_version_2) == list(definitions())
+    older = {statement.split()[5]: columns(statement) for statement in older_stores.tables(version)}
+    assert [*older, "bulk_jobs", "bulk_parts"] == list(definitions())
     for one in additions():
-        assert one.column not in of_version_2[one.table], "it is no addition"
-        of_version_2[one.table][one.column] = one.kind
-    assert of_version_2 == {table: columns(definition) for table, definition in definitions().items()}
+        assert (one.column in older[one.table]) == (version > 2), "version 3 added it"
+        older[one.table][one.column] = one.kind
+    made = {table: columns(definition) for table, definition in definitions().items()}
+    assert older == {table: made[table] for table in older}
 
 
 def test_the_file_holds_nothing_but_tables() -> None:
@@ -62,9 +66,10 @@ def test_no_table_lets_an_owner_expire() -> None:
     assert [table for table, made in definitions().items() if "default_time_to_live" in made] == []
 
 
-def test_only_jobs_keep_their_tombstones_for_days() -> None:
+def test_only_jobs_and_parts_keep_their_tombstones_for_days() -> None:
     short = [table for table, made in definitions().items() if "gc_grace_seconds = 10800" in made]
-    assert short == [table for table in definitions() if table != "jobs"] == DELETES_NOTHING
+    removed_from = ("jobs", "bulk_jobs", "bulk_parts")
+    assert short == [table for table in definitions() if table not in removed_from] == DELETES_NOTHING
 
 
 def test_large_values_are_dropped_by_whole_files() -> None:

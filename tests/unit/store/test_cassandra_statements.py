@@ -9,7 +9,7 @@ from strandline.store.cassandra.statements import ALL, SERVER_TIME, Kind, Statem
 
 pytestmark = pytest.mark.unit
 
-COMPARED = {"schema_version", "datasets", "manifest", "jobs"}
+COMPARED = {"schema_version", "datasets", "manifest", "jobs", "bulk_jobs", "bulk_parts"}
 """The tables that compare-and-sets write."""
 STATICS = {"epoch", "owner", "seen_at", "beats", "topic_id", "next_part_id"}
 

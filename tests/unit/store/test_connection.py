@@ -9,13 +9,20 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from cassandra import AuthenticationFailed, ConsistencyLevel, DriverException
+from cassandra import ConsistencyLevel, DriverException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, NoHostAvailable
 
 from strandline.errors import Fatal, Retryable
 from strandline.node.plain import plain
 from strandline.store import connection as module
-from strandline.store.connection import CassandraConnection, CassandraRefused, CassandraUnreachable, Credentials, Tls
+from strandline.store.connection import (
+    CassandraConnection,
+    CassandraRefused,
+    CassandraUnreachable,
+    Credentials,
+    LoginRefused,
+    Tls,
+)
 from support import pem_samples
 
 pytestmark = pytest.mark.unit
@@ -119,10 +126,16 @@ def test_servers_must_prove_themselves_whether_or_not_their_names_are_checked() 
     ("error", "datacenters", "kind", "message"),
     [
         (
-            NoHostAvailable("", {"a": OSError("x"), "b": AuthenticationFailed("no")}),
+            NoHostAvailable("", {"a": OSError("x"), "b": LoginRefused("no")}),
             set(),
             CassandraRefused,
             "Cassandra at 127.0.0.1:9042 refuses the user 'me'",
+        ),
+        (
+            NoHostAvailable("", {"a": LoginRefused("code=0100 Unable to perform authentication: Operation timed out")}),
+            set(),
+            CassandraUnreachable,
+            "does not answer: code=0100 Unable to perform authentication: Operation timed out",
         ),
         (
             NoHostAvailable("Unable to connect", ["127.0.0.1"]),
@@ -149,7 +162,7 @@ def test_the_driver_s_errors_are_told_in_our_words(
 
 
 def test_a_server_that_asks_for_a_password_is_told_apart_from_one_that_refuses_it() -> None:
-    error = NoHostAvailable("", {"a": AuthenticationFailed("Remote end requires authentication")})
+    error = NoHostAvailable("", {"a": LoginRefused("Remote end requires authentication")})
     explained = module._explained(error, connection(credentials=None), set())
     assert "wants a user and a password" in str(explained)
 

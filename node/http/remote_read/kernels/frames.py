@@ -8,8 +8,8 @@ Chunk               { int64 min_time_ms = 1; int64 max_time_ms = 2; Encoding typ
 import numpy as np
 from numba import njit
 
+from strandline.kernels.crc32c import crc32c
 from strandline.kernels.machine import load_u64, store_u8
-from strandline.node.http.remote_read.kernels.crc32c import crc32c
 from strandline.node.http.remote_read.kernels.labels import put_labels
 from strandline.node.http.remote_read.kernels.words import WORD, load_i64, move_bytes, put_varint, varint_length
 from strandline.node.http.remote_read.kernels.xor_chunks import CHUNK_BYTES, CHUNK_SAMPLES, put_chunk

@@ -74,6 +74,7 @@ class TestListener:
 class Front:
     def __init__(self, noted: list[str]) -> None:
         self.noted, self.settings = noted, Settings()
+        self.has_kernels = True
         self.failure: Exception | None = None
 
     async def start(self) -> None:
@@ -167,6 +168,25 @@ def test_its_reports_say_that_its_loop_turns(world: World) -> None:
             return len(turns) > 2
 
         world.run(turned_twice)
+
+
+def test_while_its_kernels_are_being_compiled_it_counts_as_starting(world: World) -> None:
+    """Its event loop may be blocked by a query that waits for them: see `Liveness`."""
+    world.front.has_kernels = False
+    stages = list[Stage]()
+    with closing(ReportClient(world.path, CLOCK)) as client:
+
+        def steady() -> bool:
+            try:
+                stages.append(heard_from_process(client.ask(5.0)).stage)
+            except NoReport:
+                return False
+            if len(stages) == 2:
+                world.front.has_kernels = True
+            return stages[-1] is Stage.STEADY
+
+        world.run(steady)
+    assert stages[:2] == [Stage.STARTING, Stage.STARTING]
 
 
 def test_one_that_can_t_serve_ends_with_the_reason_and_reports_nothing(world: World) -> None:

@@ -1,10 +1,19 @@
 """The gateway's clock beside the brokers', and what is answered while they disagree."""
 
+import asyncio
+
 import pytest
 
 from strandline.clock import ManualClock, SystemClock
 from strandline.index.sample_limits import SampleLimits
-from strandline.node.gateway.broker_clock import TOLERANCE_MS, BrokerClock, Comparison, described, difference_ms
+from strandline.node.gateway.broker_clock import (
+    TOLERANCE_MS,
+    BrokerClock,
+    Comparison,
+    OwnTime,
+    described,
+    difference_ms,
+)
 from strandline.node.gateway.figures import Outcome
 from strandline.node.gateway.options import GatewayOptions
 from strandline.wire.encoding import Series
@@ -15,6 +24,7 @@ pytestmark = pytest.mark.unit
 
 MINUTE = 60_000
 NOW = 1_790_000_000_000
+SENT = OwnTime(NOW, 0.0)
 LIMITED = GatewayOptions(sample_limits=SampleLimits(behind=30 * MINUTE, ahead=10 * MINUTE))
 
 
@@ -34,50 +44,64 @@ def test_clocks_disagree_past_the_tolerance_and_agree_again_with_the_next_compar
     compared = BrokerClock(clock)
     assert compared.newest is None
     for difference in (TOLERANCE_MS, -TOLERANCE_MS):
-        compared.acknowledged(NOW, NOW + difference)
-        assert compared.newest == Comparison(difference, 0.0)
+        compared.acknowledged(SENT, NOW + difference)
+        assert compared.newest == Comparison(difference, SENT)
         assert not compared.newest.disagrees
     for difference in (TOLERANCE_MS + 1, -TOLERANCE_MS - 1):
-        compared.acknowledged(NOW, NOW + difference)
+        compared.acknowledged(SENT, NOW + difference)
         assert compared.newest.disagrees
-    compared.acknowledged(NOW, NOW)
+    compared.acknowledged(SENT, NOW)
     assert not compared.newest.disagrees
 
 
 def test_a_comparison_is_fresh_for_a_minute() -> None:
     clock = ManualClock(NOW)
     compared = BrokerClock(clock)
-    assert not compared.is_fresh
-    compared.acknowledged(NOW, None)
+    assert not compared.is_compared(compared.now())
+    compared.acknowledged(SENT, None)
     clock.sleep(59)
-    assert compared.is_fresh
+    assert compared.is_compared(compared.now())
     clock.sleep(1)
-    assert not compared.is_fresh
+    assert not compared.is_compared(compared.now())
 
 
-def test_a_clock_that_was_set_back_meanwhile_compares_nothing() -> None:
+@pytest.mark.parametrize("leap", [-60 * MINUTE, -2_000, 2_000, 60 * MINUTE])
+def test_a_clock_that_leaps_while_a_record_is_on_its_way_compares_nothing(leap: int) -> None:
     compared = BrokerClock(ManualClock(NOW))
-    compared.acknowledged(NOW + 3_600_000, NOW)
+    compared.acknowledged(OwnTime(NOW - leap, 0.0), NOW)
     assert compared.newest is None
+
+
+@pytest.mark.parametrize("leap", [-60 * MINUTE, -2_000, 2_000, 60 * MINUTE])
+def test_a_comparison_is_void_once_the_clock_has_leapt(leap: int) -> None:
+    compared = BrokerClock(ManualClock(NOW))
+    compared.acknowledged(SENT, NOW)
+    assert not compared.doubt(OwnTime(NOW + 20_000, 20.0))
+    leapt = OwnTime(NOW + 20_000 + leap, 20.0)
+    assert not compared.is_compared(leapt)
+    assert "leapt" in compared.doubt(leapt)
 
 
 def test_a_topic_with_producers_times_leaves_nothing_to_compare() -> None:
     compared = BrokerClock(ManualClock(NOW))
-    compared.acknowledged(NOW, None)
-    assert compared.newest == Comparison(None, 0.0)
+    compared.acknowledged(SENT, None)
+    assert compared.newest == Comparison(None, SENT)
     assert not compared.newest.disagrees
 
 
 def test_it_is_described_which_clock_is_ahead() -> None:
-    assert described(Comparison(900_500, 0.0)) == "the gateway's clock is 900 s behind Kafka's"
-    assert described(Comparison(-61_000, 0.0)) == "the gateway's clock is 61 s ahead of Kafka's"
+    assert described(Comparison(900_500, SENT)) == "the gateway's clock is 900 s behind Kafka's"
+    assert described(Comparison(-61_000, SENT)) == "the gateway's clock is 61 s ahead of Kafka's"
 
 
 class WrongClock(SystemClock):
-    """By so many milliseconds."""
+    """By so many milliseconds. Monotonic time goes on by `later_s` where the test says so."""
 
     def __init__(self, wrong_by: int) -> None:
-        self.wrong_by = wrong_by
+        self.wrong_by, self.later_s = wrong_by, 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.later_s
 
     def now_ms(self) -> int:
         return super().now_ms() + self.wrong_by
@@ -114,6 +138,45 @@ def test_samples_that_are_out_of_time_by_a_wrong_clock_are_put_off_and_taken_onc
     in_loop(test())
 
 
+@pytest.mark.parametrize("leap", [-15 * MINUTE, 3 * 60 * MINUTE])
+def test_a_clock_that_leaps_after_it_was_compared_refuses_nothing_for_good(leap: int) -> None:
+    async def test() -> None:
+        clock = WrongClock(0)
+        async with serving(LIMITED, clock=clock) as gateway:
+            body = body_of(up(1, time=SystemClock().now_ms()))
+            assert (await gateway.write(body)).status == 204
+            clock.wrong_by = leap
+            assert (await gateway.write(body)).status == 503
+            # Nor does what was compared while it was wrong count once it is right.
+            clock.wrong_by = 0
+            old = body_of(up(1, time=SystemClock().now_ms() - 60 * MINUTE))
+            assert (await gateway.write(old)).status == 400
+
+    in_loop(test())
+
+
+@pytest.mark.parametrize("leap", [-15 * MINUTE, 3 * 60 * MINUTE])
+def test_a_clock_that_is_wrong_only_while_a_request_is_checked_refuses_nothing_for_good(leap: int) -> None:
+    async def test() -> None:
+        clock = WrongClock(0)
+        async with serving(LIMITED, clock=clock) as gateway:
+            now = SystemClock().now_ms()
+            assert (await gateway.write(body_of(up(1, time=now)))).status == 204
+            gateway.producer.holding = True
+            clock.wrong_by = leap
+            timely = now + leap
+            writing = asyncio.ensure_future(gateway.write(body_of(up(1, time=now), up(2, time=timely))))
+            while not gateway.producer.held:
+                await asyncio.sleep(0)
+            clock.wrong_by = 0
+            gateway.producer.held[0].deliver()
+            answer = await writing
+            assert answer.status == 503
+            assert "leapt" in answer.text
+
+    in_loop(test())
+
+
 def test_a_request_that_is_out_of_time_by_a_right_clock_is_refused_once_the_clocks_were_compared() -> None:
     async def test() -> None:
         async with serving(LIMITED) as gateway:
@@ -126,6 +189,18 @@ def test_a_request_that_is_out_of_time_by_a_right_clock_is_refused_once_the_cloc
             figures = gateway.gateway.figures()
             assert figures.dropped_series == {"too-old": 3}
             assert (figures.records, figures.in_flight_bytes) == (0, 0)
+
+    in_loop(test())
+
+
+def test_clocks_that_agreed_a_while_ago_are_compared_again_before_anything_is_refused_for_good() -> None:
+    async def test() -> None:
+        clock = WrongClock(0)
+        async with serving(LIMITED, clock=clock) as gateway:
+            assert (await gateway.write(body_of(up(1, time=SystemClock().now_ms())))).status == 204
+            clock.wrong_by, clock.later_s = 3 * 60 * MINUTE, 120.0
+            assert (await gateway.write(body_of(up(2, time=SystemClock().now_ms())))).status == 503
+            assert outcomes(gateway) == {Outcome.CLOCKS_DISAGREE: 1, Outcome.WRITTEN: 1}
 
     in_loop(test())
 

@@ -10,10 +10,11 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException
 
 from strandline.clock import ManualClock
-from strandline.node.gateway.broker_clock import BrokerClock, Comparison
+from strandline.kafka.errors import KafkaFailed
+from strandline.node.gateway import kafka_producer
+from strandline.node.gateway.broker_clock import BrokerClock, Comparison, OwnTime
 from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
 from strandline.node.gateway.producer import NotDelivered, Record
-from strandline.node.shard.kafka_errors import KafkaFailed
 from support.gateways import Deliveries
 from support.real_kafka import eventually
 
@@ -133,7 +134,7 @@ def test_the_time_of_an_acknowledged_record_is_compared_with_the_own_clock(
     made.clock.sleep(10)
     made.clients[0].holding = False
     made.told()
-    assert made.broker_clock.newest == Comparison(difference, 10.0)
+    assert made.broker_clock.newest == Comparison(difference, OwnTime(NOW + 10_000, 10.0))
     made.producer.close(1)
 
 
@@ -247,6 +248,30 @@ def test_options_that_the_library_refuses_are_told_at_once() -> None:
         KafkaProducer(make, "topic", BrokerClock(ManualClock()))
 
 
+def test_every_replica_acknowledges_and_no_retry_doubles_a_record_whatever_the_settings_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[dict[str, object]] = []
+    monkeypatch.setattr(kafka_producer, "made", lambda _kind, options: made.append(options))
+    careless = {"bootstrap.servers": "127.0.0.1:1", "acks": "1", "enable.idempotence": False}
+    clients_of(careless, Bounds(20, 1 << 20, 900_000))(lambda _: None, lambda _: None)
+    assert (made[0]["acks"], made[0]["enable.idempotence"]) == ("all", True)
+
+
 def test_the_largest_bounds_are_within_what_the_library_takes() -> None:
     make = clients_of({"bootstrap.servers": "127.0.0.1:1"}, Bounds(600, 64 << 30, 80 << 20))
     make(lambda _: None, lambda _: None)
+
+
+def test_an_error_that_polling_raises_ends_the_client_and_not_the_thread() -> None:
+    def fail() -> None:
+        raise KafkaException(FATAL)
+
+    made = Made(holding=True)
+    made.send()
+    with made.clients[0].lock:
+        made.clients[0].events.append(fail)
+    eventually(lambda: made.producer.counts().renewals == 1)
+    assert isinstance(made.told()[0], NotDelivered), "what the client held is given up"
+    made.send()
+    assert made.told(2)[1] is None, "the next client delivers"

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.node.gateway.label_texts import labels_text
 from strandline.node.gateway.options import GatewayOptions
 from strandline.node.gateway.packing import Packed, pack, told
 from strandline.time_range import TimeRange
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.encoding import Series, encode_request, field
+from strandline.wire.label_texts import labels_text
 from strandline.wire.snappy import BadBlock, compress, decompress
 from strandline.wire.splitting import BadRequest
 from support.decoding import rows_of

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 import orjson
 import pytest
 
-from strandline.node.http.connection_limits import ConnectionLimits
+from strandline.node.http.connection_limits import Awaited, ConnectionLimits, OpenConnections, Waiting
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse, Response, StreamedResponse
 from strandline.node.http.routes import Access, Route
@@ -20,6 +20,7 @@ from support.http_servers import Served, in_loop, served
 pytestmark = pytest.mark.unit
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+GET_ONCE = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 HEALTH = b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
 
@@ -297,6 +298,65 @@ def test_over_the_limit_an_idle_connection_makes_room() -> None:
     early, rest = in_loop(test())
     assert status_of(early) == 503
     assert rest == b""
+
+
+@pytest.mark.parametrize("sent", [b"", GET[:20]], ids=["nothing", "a part of a head"])
+def test_over_the_limit_connections_that_have_not_asked_anything_make_room(sent: bytes) -> None:
+    async def test() -> bytes:
+        async with served(ROUTES, limits=limits(connections=3)) as serving:
+            silent = [await connected(serving) for _ in range(3)]
+            for _, writer in silent:
+                writer.write(sent)
+            while status_of(answer := await serving.raw(GET_ONCE)) != 200:
+                await asyncio.sleep(0.05)
+            rest = await silent[0][0].read()
+            for _, writer in silent:
+                writer.close()
+            assert rest == b"", "the oldest has made room"
+            return answer
+
+    assert in_loop(test()).endswith(b"hello")
+
+
+class Member:
+    """A connection that waits for something, or does not."""
+
+    is_busy = is_waiting_for_first_request = False
+
+    def __init__(self, awaited: Awaited | None, for_s: float = 0.0) -> None:
+        self.waiting = Waiting(awaited, asyncio.get_running_loop().time() - for_s) if awaited is not None else None
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    stop = abort = close
+
+    def look(self, now: float) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("waiting", "evicted"),
+    [
+        ([(Awaited.NEXT_REQUEST, 50), (Awaited.FIRST_BYTE, 2), (Awaited.FIRST_BYTE, 3)], 2),
+        ([(Awaited.REST_OF_HEAD, 50), (Awaited.NEXT_REQUEST, 2), (None, 0)], 1),
+        ([(None, 0), (Awaited.REST_OF_HEAD, 6), (Awaited.REST_OF_HEAD, 5.5)], 1),
+        ([(Awaited.FIRST_BYTE, 0.5), (Awaited.NEXT_REQUEST, 0.5), (Awaited.REST_OF_HEAD, 4.5)], None),
+        ([(None, 0)] * 3, None),
+    ],
+)
+def test_what_has_the_least_to_lose_makes_room(
+    waiting: list[tuple[Awaited | None, float]], evicted: int | None
+) -> None:
+    async def test() -> None:
+        connections = OpenConnections(limits(connections=3))
+        members = [Member(awaited, for_s) for awaited, for_s in waiting]
+        assert all(connections.admit(one) for one in members)
+        assert connections.admit(Member(None)) is (evicted is not None)
+        connections.stop()
+        assert [place for place, one in enumerate(members) if one.is_closed] == ([] if evicted is None else [evicted])
+
+    in_loop(test())
 
 
 def test_over_tls_a_client_that_has_taken_all_is_no_slow_reader(

@@ -217,6 +217,12 @@ def test_the_number_of_selectors_is_bounded() -> None:
         given_as(*[("match[]", "up")] * (MAX_SELECTORS + 1)).selectors(required=True)
 
 
+def test_a_timeout_below_a_millisecond_is_not_called_zero() -> None:
+    with pytest.raises(BadParameter, match=r"shorter than a millisecond: '0\.0001'"):
+        given_as(("timeout", "0.0001")).timeout_s()
+    assert given_as(("timeout", "0.0009")).timeout_s() == 0.001
+
+
 def test_a_timeout_is_read_in_seconds() -> None:
     assert given_as(("timeout", "1m30s")).timeout_s() == 90
     assert given_as(("timeout", "2.5")).timeout_s() == 2.5

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from strandline.kernels.crc32c import crc32c
 from strandline.node.http.remote_read import sampled
 from strandline.node.http.remote_read.columns import AnswerColumns
-from strandline.node.http.remote_read.kernels.crc32c import crc32c
 from strandline.node.http.remote_read.kernels.xor_chunks import CHUNK_BYTES, put_chunk
 from strandline.node.http.remote_read.sampled import sampled_parts
 from strandline.node.http.remote_read.streamed import FRAME_BYTES, streamed_parts

@@ -17,6 +17,7 @@ from strandline.node.offsets.deployment import Deployment, NoSuchDataset
 from strandline.node.offsets.rewinding import do_rewind
 from strandline.node.settings import Settings
 from strandline.node.settings.units import Duration
+from strandline.recovery.offset_policy import Accepted
 from strandline.recovery.periods import Period
 from strandline.recovery.readiness import Verdict, newest_ready_hour, standings
 from strandline.recovery.rewinding import ToBucket
@@ -150,6 +151,24 @@ def test_what_a_look_tells_is_what_whole_manifests_tell(tmp_path: Path) -> None:
                 assert figures.partitions == standings(whole, world.clock.now_ms())
                 seen.add(figures.newest_ready_hour)
             assert len(seen) >= 4
+
+
+def test_losses_one_after_another_do_not_hide_the_newest_ready_hour(watch: ReadinessWatch, world: World) -> None:
+    """Each of them closes a bucket, and none of these completes its hour."""
+    for _ in range(6):
+        watch.look()
+        assert watch.figures().newest_ready_hour == FIRST + 1
+        produce_everywhere(world)
+        world.read_all()
+        world.crash()
+        end = world.log.ends().high
+        world.log.delete_before(end)
+        world.start(accepted=Accepted(loss_to=end))
+        world.settle()
+    # All that came since the first loss is in the bucket behind the last one.
+    world.pass_hours(7)
+    watch.look()
+    assert watch.figures().newest_ready_hour == FIRST + 8
 
 
 def test_a_partition_that_stays_behind_is_told(watch: ReadinessWatch, world: World) -> None:

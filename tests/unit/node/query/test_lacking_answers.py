@@ -30,8 +30,14 @@ def active(world: LuceneWorld) -> LuceneWorld:
     world.settle()
     world.pass_hours(1)
     assert world.is_active()
-    world.options = replace(world.options, active_lag=1000)
+    set_active_lag(world, 1000)
     return world
+
+
+def set_active_lag(world: LuceneWorld, records: int) -> None:
+    """Of the shard that runs, too."""
+    world.options = replace(world.options, active_lag=records)
+    world.running.parts = replace(world.running.parts, options=world.options)
 
 
 def warnings(answers: ShardAnswers, within: TimeRange = ALL_TIMES) -> tuple[str, ...]:
@@ -148,7 +154,7 @@ def test_kafka_out_of_reach_or_very_many_records_are_told_at_once(active: Lucene
     active.running.step()
     age = active.running.horizon.now().age_s
     rest = since(active, active.running.horizon.now().complete_at)
-    active.options = replace(active.options, active_lag=100)
+    set_active_lag(active, 100)
     for lag, told in (
         (1000, ()),
         (1001, (f"shard 0 is 1,001 records behind ({age:.0f} s): {rest}",)),

@@ -216,6 +216,24 @@ def test_a_bucket_that_is_stored_before_the_buffers_are_looked_at_is_not_missed(
     assert not closed_buckets()
 
 
+def test_20_a_bucket_that_is_closed_after_the_closed_ones_were_looked_at_is_not_missed(
+    stored: LuceneWorld, answers: ShardAnswers
+) -> None:
+    stored.pass_time(HOUR)
+    flusher, bucket = stored.running.flusher, stored.running.bucket
+    closed_buckets = flusher.closed_buckets
+
+    def close_afterwards() -> object:
+        flusher.closed_buckets = closed_buckets  # type: ignore[method-assign]
+        found = closed_buckets()
+        stored.read_all()
+        return found
+
+    flusher.closed_buckets = close_afterwards  # type: ignore[method-assign, assignment]
+    assert samples_of(read(answers)) == expected_samples([stored])
+    assert stored.running.bucket == bucket + 1
+
+
 def test_of_samples_at_one_time_in_several_buckets_the_newest_counts(world: LuceneWorld, answers: ShardAnswers) -> None:
     time = world.clock.now_ms()
     for value in range(5):
@@ -228,6 +246,19 @@ def test_of_samples_at_one_time_in_several_buckets_the_newest_counts(world: Luce
             world.pass_time(HOUR)
             world.read_all()
         assert samples_of(read(answers)) == {("m", "a"): [(time, float(value))]}
+
+
+def test_of_samples_at_one_time_the_open_bucket_s_counts_more_than_one_that_waits_to_be_stored(
+    world: LuceneWorld, answers: ShardAnswers
+) -> None:
+    time = world.clock.now_ms()
+    for value in range(3):
+        world.produce(("m", "a", time, float(value)))
+        world.read_all()
+        assert samples_of(read(answers)) == {("m", "a"): [(time, float(value))]}
+        world.pass_time(HOUR)
+        world.read_all()
+    assert len(world.running.flusher.closed_buckets()) == 3
 
 
 def test_a_key_that_is_purged_while_its_samples_are_read_is_left_out(

@@ -3,14 +3,21 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from strandline.clock import ManualClock, SystemClock, wait_until
+from strandline.disk import DiskFull
+from strandline.errors import StrandlineError
+from strandline.node.masking import SecretMask
+from strandline.node.output import JsonOutput
 from strandline.node.replay import service as service_module
 from strandline.node.replay.service import NodeWorker, WorkerFails, WorkerProcess
 from strandline.node.shard.folder_lock import locked
+from strandline.store.protocol import StoreRefused, StoreUnavailable
 
 pytestmark = pytest.mark.unit
 
@@ -107,6 +114,61 @@ def test_a_worker_that_fails_is_tried_again_later_and_later_and_then_no_more(
     with pytest.raises(WorkerFails, match="exit code 3"):
         fails()
     assert pauses[:6] == [2, 4, 8, 16, 32, 60]
+
+
+def failing(tmp_path: Path, error: StrandlineError) -> Sequence[str]:
+    """A worker that ends with an error, as `strandline recover work` tells of one."""
+    printed = StringIO()
+    JsonOutput(printed, StringIO(), SystemClock(), SecretMask()).error(error)
+    (tmp_path / "words").write_text(printed.getvalue())
+    return python(f"print(open({str(tmp_path / 'words')!r}).read()); raise SystemExit(1)")
+
+
+def ends(service: WorkerProcess, clock: ManualClock) -> None:
+    """Have the next worker started, and end."""
+    service.keep_working()
+    assert was_started(service)
+    ended(service)
+    service.keep_working()
+    assert not was_started(service)
+    clock.sleep(60)
+
+
+def test_a_worker_that_finds_a_disk_full_is_started_again_once_there_is_room(
+    clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = {tmp_path / "scratch"}
+    monkeypatch.setattr(service_module, "lacks_room", lambda path: path in full)
+    command = failing(tmp_path, DiskFull(tmp_path / "scratch"))
+    with closing(WorkerProcess(None, tmp_path, clock, command=command)) as service, capture_logs() as lines:
+        ends(service, clock)
+        for _ in range(100):
+            clock.sleep(60)
+            service.keep_working()
+            assert not was_started(service), "there is no room yet"
+        full.clear()
+        ends(service, clock)
+    said = [line for line in lines if "has ended" in line["event"]]
+    assert str(tmp_path / "scratch") in said[0]["said"]
+    assert said[0]["remedy"].startswith("Free space")
+
+
+@pytest.mark.parametrize("error", [DiskFull(None), StoreUnavailable("the store does not answer")])
+def test_a_worker_whose_errors_pass_by_themselves_is_never_given_up(
+    clock: ManualClock, tmp_path: Path, error: StrandlineError
+) -> None:
+    with closing(WorkerProcess(None, tmp_path, clock, command=failing(tmp_path, error))) as service:
+        for _ in range(15):
+            ends(service, clock)
+
+
+def test_the_reason_of_a_worker_that_is_given_up_is_its_own(clock: ManualClock, tmp_path: Path) -> None:
+    command = failing(tmp_path, StoreRefused("the tables are not ours"))
+    with closing(WorkerProcess(None, tmp_path, clock, command=command)) as service:
+        for _ in range(10):
+            ends(service, clock)
+        with pytest.raises(WorkerFails, match="the tables are not ours"):
+            ends(service, clock)
 
 
 def test_a_shard_in_a_node_leaves_the_worker_to_the_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from strandline.node.shard.kafka_dead_letters import DeadLetterCounts, KafkaDeadLetters
 from support.real_kafka import nobody
@@ -58,3 +59,28 @@ def test_letters_past_what_the_queue_holds_in_bytes_are_lost(letters: KafkaDeadL
     letters.send(shard=0, offset=0, time=0, reason="why", value=bytes(9 << 20))
     letters.send(shard=0, offset=1, time=0, reason="why", value=bytes(9 << 20))
     assert letters.counts().lost == 1
+
+
+class FatalProducer:
+    """Raises an error that is final for the client from whatever serves its queue, as the library does."""
+
+    def poll(self, _timeout: float) -> int:
+        raise KafkaException(KafkaError(KafkaError._FATAL, "no right to write", fatal=True))
+
+    flush = poll
+
+    def produce(self, *_: object, **__: object) -> None:
+        self.poll(0)
+
+    def purge(self) -> None:
+        pass
+
+    def __len__(self) -> int:
+        return 1
+
+
+def test_a_client_that_is_of_no_more_use_loses_letters_and_stops_nothing(letters: KafkaDeadLetters) -> None:
+    letters._producer = FatalProducer()  # type: ignore[assignment]
+    send(letters, 2)
+    assert letters.counts() == DeadLetterCounts(sent=2, delivered=0, lost=2)
+    letters.wait(0)

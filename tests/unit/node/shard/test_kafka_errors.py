@@ -4,7 +4,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from strandline.errors import Fatal, Retryable
-from strandline.node.shard.kafka_errors import KafkaFailed, KafkaRefused, meaning
+from strandline.kafka.errors import KafkaFailed, KafkaRefused
+from strandline.node.shard.kafka_errors import meaning
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 pytestmark = pytest.mark.unit

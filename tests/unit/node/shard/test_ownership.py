@@ -150,6 +150,62 @@ def test_an_owner_that_leaves_while_it_is_watched_is_followed(store: SqliteStore
     assert clock.now_ms() - NOW == 1_000
 
 
+@pytest.mark.parametrize(("call", "is_answered"), [(1, True), (3, False)])
+def test_an_owner_that_came_and_went_while_a_start_stood_still_is_followed(
+    store: SqliteStore, clock: ManualClock, call: int, *, is_answered: bool
+) -> None:
+    """It wrote between two looks of the start, but that may be longer ago than an owner's term."""
+    take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
+    stalling = Stalling(store, clock, call, is_answered=is_answered)
+    taken = take_shard(stalling, SHARD, "topic-1", clock, Elsewhere("b"))
+    assert stalling.came is not None
+    assert taken.epoch == stalling.came.epoch + 1
+
+
+def test_a_live_owner_keeps_its_shard_from_a_start_that_stood_still_with_an_old_answer(
+    store: SqliteStore, clock: ManualClock
+) -> None:
+    """By the start's clock a term has passed since it first saw the sign, but nobody looked after that."""
+    owner = take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
+    beats = 0
+
+    class Stalls:
+        """Stands still behind the third answer, while the owner lives."""
+
+        calls, take = 0, store.take
+
+        def state(self, shard: ShardId) -> ShardState | None:
+            found = store.state(shard)
+            self.calls += 1
+            if self.calls == 3:
+                clock.sleep(3600)
+                beat("meanwhile")
+            return found
+
+    def beat(_reason: str) -> None:
+        nonlocal beats
+        if clock.monotonic() >= 1800:
+            beats += 1
+            store.touch(owner, clock.now_ms(), beats)
+
+    with pytest.raises(StillOwned, match="process 7 on a"):
+        take_shard(Stalls(), SHARD, "topic-1", clock, Elsewhere("b"), waiting=beat)
+
+
+def test_an_owner_that_came_while_a_start_stood_still_and_lives_is_left_alone(
+    store: SqliteStore, clock: ManualClock
+) -> None:
+    take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
+    stalling = Stalling(store, clock, 3, is_answered=False)
+
+    def beat(_reason: str) -> None:
+        if stalling.came is not None:
+            store.touch(stalling.came, NOW, int(clock.monotonic()))
+
+    with pytest.raises(StillOwned, match="process 7 on c"):
+        take_shard(stalling, SHARD, "topic-1", clock, Elsewhere("b"), waiting=beat)
+
+
 def test_a_start_that_is_not_wanted_any_more_ends_the_watch(store: SqliteStore, clock: ManualClock) -> None:
     take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
 
@@ -165,6 +221,31 @@ def test_attempts_are_named_by_what_no_other_owner_has(store: SqliteStore, clock
     second = take_shard(store, SHARD, "topic-1", clock, known("1"))
     assert attempt_prefix(first) != attempt_prefix(second)
     assert "/" not in attempt_prefix(first)
+    # Epochs are counted from one again where a keyspace was restored or made anew.
+    assert attempt_prefix(first) != attempt_prefix(replace(second, epoch=first.epoch))
+
+
+class Stalling:
+    """A store as a process sees it that stands still for an hour in one of its calls, before or after that is answered.
+    Meanwhile a third process takes the shard.
+    """
+
+    def __init__(self, store: SqliteStore, clock: ManualClock, call: int, *, is_answered: bool) -> None:
+        self.store, self.clock, self.calls_left, self.is_answered = store, clock, call, is_answered
+        self.came: Ownership | None = None
+
+    def state(self, shard: ShardId) -> ShardState | None:
+        found = self.store.state(shard)
+        self.calls_left -= 1
+        if self.calls_left == 0:
+            self.came = take_shard(self.store, shard, "topic-1", self.clock, Elsewhere("c"), by_force=True)
+            self.clock.sleep(3600)
+        return found if self.is_answered else self.store.state(shard)
+
+    def take(
+        self, shard: ShardId, owner: str, after: ShardState | None, *, now: int, topic_id: str
+    ) -> Ownership | None:
+        return self.store.take(shard, owner, after, now=now, topic_id=topic_id)
 
 
 class Contested:

@@ -11,7 +11,7 @@ from strandline.errors import ExitCode
 from strandline.node.shard import running
 from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.flusher import HEARTBEAT_MS
-from strandline.node.shard.log import TopicUnfit
+from strandline.node.shard.log import Records, TopicUnfit
 from strandline.node.shard.options import FlushTiming
 from strandline.node.shard.ownership import take_shard
 from strandline.node.shard.parts import StoreProgress
@@ -217,6 +217,32 @@ def test_whoever_is_fenced_while_storing_ends_and_touches_nothing_of_the_new_own
     assert state(world) == before
     assert touched == [world.clock.now_ms()], "that it lives, and not that it has left"
     check_all_let_go(run)
+
+
+def test_whoever_is_fenced_answers_nothing_any_more_though_its_reading_waits_for_kafka(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.start()
+    run.until(lambda: run.phase is Phase.ACTIVE)
+    waits, goes_on, poll = threading.Event(), threading.Event(), world.log.poll
+
+    def wait(most: int, timeout: float) -> Records:
+        waits.set()
+        assert goes_on.wait(PATIENCE_S)
+        return poll(most, timeout)
+
+    monkeypatch.setattr(world.log, "poll", wait)
+    try:
+        assert waits.wait(PATIENCE_S)
+        taken_by_another(world)
+        (storing,) = storing_threads()
+        world.pass_time(HEARTBEAT_MS)
+        storing.join(PATIENCE_S)
+        assert not storing.is_alive()
+        assert run.phase is Phase.FENCED
+    finally:
+        goes_on.set()
+    assert isinstance(run.end(), ShardFenced)
 
 
 def test_whoever_is_fenced_and_hears_of_it_when_it_leaves_says_so(world: World, run: Run) -> None:

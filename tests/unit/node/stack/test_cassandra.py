@@ -76,6 +76,13 @@ def test_jvm_is_told_heap_agent_and_configuration(tmp_path: Path, jars: Path) ->
     assert "jmxremote" not in text
 
 
+def test_an_idle_node_does_not_wake_up_hundreds_of_times_a_second_for_its_coarse_clock(
+    tmp_path: Path, jars: Path
+) -> None:
+    (told,) = [line for line in cassandra(tmp_path, jars)._jvm_arguments() if "approximate_time_precision_ms" in line]
+    assert int(told.partition("=")[2]) >= 20
+
+
 def test_version_is_that_of_the_server_jar(tmp_path: Path, jars: Path) -> None:
     assert cassandra(tmp_path, jars).version == "5.0.9"
 

@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import ExitCode, Fatal
+from strandline.kafka.meaning import no_such_topic
 from strandline.node.settings import Settings
-from strandline.node.shard.kafka_errors import no_such_topic
 from strandline.node.shard.log import LogUnreachable
 from strandline.node.shard.status import Phase
 from strandline.node.supervisor import supervisor as supervisor_module

@@ -1,10 +1,12 @@
 """Jobs as waves, and their units."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
-from strandline.recovery.replay.replay_input import ReplayInput, SeriesBound, waves_of
+from strandline.recovery.plan_id import new_plan_id
+from strandline.recovery.replay.replay_input import ReplayInput, SeriesBound, data_life, waves_of
 from strandline.store.rows import Lifetime
 from support import replays
 from support.replays import HOUR, leased_job
@@ -36,19 +38,30 @@ def test_units_are_numbered_throughout_the_wave() -> None:
     assert [given.job_of_unit(unit).bucket for unit in range(given.units)] == [1, 1, 2, 3, 3, 3]
 
 
-def test_segments_live_from_now_on_and_results_longer_than_their_jobs() -> None:
+def test_results_live_longer_than_their_jobs() -> None:
     job = leased_job(0, 5, bucket=6, life=50 * HOUR)
     told = ReplayInput.of([job], replays.settings(), now=7 * HOUR, bounds={}).jobs[0]
-    assert told.data_life == Lifetime(5 * HOUR, expires=12 * HOUR)
     assert told.result_life == Lifetime(51 * HOUR, expires=58 * HOUR)
     assert told.attempt == "plan.1"
 
 
-def test_segments_of_a_worker_whose_clock_is_behind_live_as_long_as_they_should() -> None:
-    """Scenario 38: what a bucket holds lives from the end of the bucket's time on at least."""
-    job = leased_job(0, 5, bucket=1000)
-    told = ReplayInput.of([job], replays.settings(), now=700 * HOUR, bounds={}).jobs[0]
-    assert told.data_life == Lifetime(306 * HOUR, expires=1006 * HOUR)
+@pytest.mark.parametrize("now", [0, 700 * HOUR, 90_000 * HOUR], ids=["1970", "behind", "ahead"])
+def test_segments_live_from_the_plan_on_whatever_a_worker_s_clock_shows(now: int) -> None:
+    """Scenario 38."""
+    job = replace(leased_job(0, 5, bucket=1000), plan=new_plan_id(1100 * HOUR))
+    told = ReplayInput.of([job], replays.settings(), now=now, bounds={}).jobs[0]
+    assert told.data_life == Lifetime(5 * HOUR, expires=1105 * HOUR)
+
+
+def test_segments_of_a_plan_made_by_a_clock_that_is_behind_live_from_their_bucket_s_end_on() -> None:
+    """Scenario 38. The length reaches to the date from whenever they are written, which is later than the plan."""
+    job = replace(leased_job(0, 5, bucket=1000), plan=new_plan_id(700 * HOUR))
+    assert data_life(job, replays.settings()) == Lifetime(306 * HOUR, expires=1006 * HOUR)
+
+
+def test_segments_of_a_plan_of_a_version_before_live_from_their_bucket_s_end_on() -> None:
+    job = replace(leased_job(0, 5, bucket=1000), plan=new_plan_id(None))
+    assert data_life(job, replays.settings()) == Lifetime(6 * HOUR, expires=1006 * HOUR)
 
 
 def test_a_wave_travels() -> None:

@@ -33,7 +33,7 @@ from strandline.recovery.replay.key_codec import (
     key_rows,
 )
 from strandline.recovery.replay.memory_runner import MemoryRunner
-from strandline.recovery.replay.replay_input import RESULT_MARGIN_MS, SeriesBound
+from strandline.recovery.replay.replay_input import RESULT_MARGIN_MS, SeriesBound, data_life
 from strandline.recovery.replay.result_codec import (
     decode_result,
     encode_result,
@@ -93,8 +93,8 @@ def test_the_row_that_says_that_a_job_is_done_is_written_last(store: DictStore) 
 
 
 def test_rows_live_as_long_as_they_should(store: DictStore) -> None:
-    lengths = (JOB.life + RESULT_MARGIN_MS, 5 * HOUR)
-    assert set(store.lives.values()) == {Lifetime.from_present(ManualClock().now_ms(), length) for length in lengths}
+    of_results = Lifetime.from_present(ManualClock().now_ms(), JOB.life + RESULT_MARGIN_MS)
+    assert set(store.lives.values()) == {of_results, data_life(JOB, replays.settings())}
 
 
 def test_another_lease_of_a_job_has_no_result(store: DictStore) -> None:

@@ -107,14 +107,16 @@ def test_a_name_with_a_slash_may_be_escaped() -> None:
     assert in_loop(test()).endswith(b'{"status":"success","data":["c"]}')
 
 
-def test_a_name_that_is_no_utf8_is_no_series() -> None:
+def test_a_name_that_is_no_utf8_is_refused() -> None:
     async def test() -> bytes:
         async with api_served(FakeQueries(SERIES)) as serving:
             return await serving.raw(
                 b"GET /api/v1/label/%ff/values HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             )
 
-    assert in_loop(test()).splitlines()[0] in (b"HTTP/1.1 200 OK", b"HTTP/1.1 400 Bad Request")
+    answer = in_loop(test())
+    assert answer.splitlines()[0] == b"HTTP/1.1 400 Bad Request"
+    assert b"the label's name is not UTF-8" in answer
 
 
 @pytest.mark.parametrize(
@@ -223,6 +225,14 @@ def test_a_query_ends_at_the_time_that_its_client_wants() -> None:
     told = orjson.loads(reply.body)
     assert (reply.status, told["errorType"]) == (503, "timeout")
     assert "took longer than 0.02 s" in told["error"]
+    assert "timeout= of the request" in told["error"], "it is the client who can change that"
+
+
+@pytest.mark.parametrize("written", ["", "?timeout=1h"])
+def test_a_query_that_takes_longer_than_the_settings_allow_names_the_setting(written: str) -> None:
+    settings = QuerySettings.model_validate({"timeout": "100ms"})
+    reply = get(FakeQueries(SERIES, held=True), f"/api/v1/labels{written}", settings)
+    assert "raise query.timeout" in orjson.loads(reply.body)["error"]
 
 
 def test_a_client_can_not_have_more_time_than_the_settings_give() -> None:

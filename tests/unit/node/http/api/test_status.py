@@ -109,3 +109,21 @@ def test_what_is_not_kept_is_empty() -> None:
     assert data_of(get("query_exemplars?query=up&start=0&end=1")) == []
     assert data_of(get("rules?type=alert")) == {"groups": []}
     assert data_of(get("alerts")) == {"alerts": []}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("metadata?limit=many", '"limit" is not a non-negative integer'),
+        ("metadata?limit_per_metric=-1", '"limit_per_metric" is not a non-negative integer'),
+        ("query_exemplars", '"query" is missing'),
+        ("query_exemplars?query=up&start=yesterday", '"start" is neither seconds'),
+        ("query_exemplars?query=up&start=2&end=1", '"end" lies before "start"'),
+        ("rules?type=other", '"type" is neither "alert" nor "record"'),
+        ("rules?match[]={", '"match[]"'),
+    ],
+)
+def test_parameters_that_are_wrong_are_refused_though_nothing_is_kept(asked: str, words: str) -> None:
+    reply = get(asked)
+    assert reply.status == 400
+    assert words in orjson.loads(reply.body)["error"]

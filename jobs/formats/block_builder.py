@@ -1,0 +1,165 @@
+"""Columns that grow while a kernel fills them, and the `SampleBlock` that they become."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.arrays import I64s, U64s
+from strandline.index.kernels.key_table import EMPTY, WORDS, rehash
+from strandline.jobs.bad_records import MAX_EXAMPLES, MAX_EXCERPT, BadRecord, BadRecords
+from strandline.jobs.formats.kernels.block import (
+    AT,
+    CURSOR,
+    DONE,
+    EXAMPLE_WORDS,
+    EXAMPLES,
+    HARD_NUMBERS,
+    HARD_WORDS,
+    LABEL_BYTES,
+    LINE,
+    MORE_GROUPS,
+    MORE_LABELS,
+    MORE_SAMPLES,
+    MORE_SERIES,
+    RECORDS,
+    SAMPLES,
+    SERIES,
+    SKIPPED,
+    UNUSED_SERIES,
+)
+from strandline.jobs.formats.reasons import REASONS, TEXTS, Reason
+from strandline.jobs.sample_block import SampleBlock, SeriesColumns
+from strandline.wire.decode import Limits
+
+Bytes = npt.NDArray[np.uint8]
+Array = npt.NDArray[Any]
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BYTES_A_SAMPLE = 48  # A guess, so that the columns of an ordinary input grow once or never.
+_FEWEST_SLOTS = 1 << 10
+
+
+class BlockBuilder:
+    """What the kernel of a format needs beside its options: the input, columns with room, tables and counts.
+
+    A byte-order mark at the start of a file is not part of its first record.
+    """
+
+    def __init__(self, data: Bytes, offset: int, limits: Limits, *, values: int = 1) -> None:
+        self.data = np.ascontiguousarray(data, dtype=np.uint8)
+        self.address: int = self.data.ctypes.data
+        self._offset = offset
+        self._limits = (limits.labels, limits.label_name, limits.label_value)
+        self.cursor = np.zeros(CURSOR, dtype=np.int64)
+        self.cursor[LINE] = 1
+        if offset == 0 and self.data[:3].tobytes() == _BYTE_ORDER_MARK:
+            self.cursor[AT] = len(_BYTE_ORDER_MARK)
+        room = max(64, len(self.data) // _BYTES_A_SAMPLE)
+        self._samples: tuple[Array, Array, Array] = (
+            np.empty(room, dtype=np.int32),
+            np.empty(room, dtype=np.int64),
+            np.empty(room, dtype=np.float64),
+        )
+        self._series: tuple[Array, Array, Array, Array] = (
+            np.zeros(_FEWEST_SLOTS // 2 + 1, dtype=np.int64),
+            np.empty(1 << 16, dtype=np.uint8),
+            np.empty(_FEWEST_SLOTS // 2, dtype=np.uint64),
+            np.empty(_FEWEST_SLOTS // 2, dtype=np.uint64),
+        )
+        self._known, self._groups = _slots(_FEWEST_SLOTS), _slots(_FEWEST_SLOTS)
+        self._members = np.empty(_FEWEST_SLOTS // 2 * values, dtype=np.int64)
+        self._counts = np.zeros(REASONS, dtype=np.int64)
+        self._examples = np.zeros((MAX_EXAMPLES, EXAMPLE_WORDS), dtype=np.int64)
+        self._hard = np.empty((64, HARD_WORDS), dtype=np.int64)
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """All of it but the input, as kernels take it."""
+        bad = self._counts, self._examples, self._hard
+        return (self.cursor, self._samples, self._series, self._known, self._groups, self._members, bad, self._limits)
+
+    def fill(self, step: Callable[[], int]) -> SampleBlock:
+        """Call a kernel with longer and longer columns until it has read all of the input."""
+        while (need := step()) != DONE:
+            self._grow(need)
+        return self._block()
+
+    def _grow(self, need: int) -> None:
+        if need == MORE_SAMPLES:
+            row, times, values = self._samples
+            self._samples = _longer(row), _longer(times), _longer(values)
+        elif need == MORE_SERIES:
+            starts, labels, low, high = self._series
+            self._series = _longer(starts), labels, _longer(low), _longer(high)
+            self._known = _rehashed(self._known)
+        elif need == MORE_LABELS:
+            starts, labels, low, high = self._series
+            self._series = starts, _longer(labels), low, high
+        elif need == MORE_GROUPS:
+            self._groups, self._members = _rehashed(self._groups), _longer(self._members)
+        else:
+            self._hard = _longer(self._hard)
+
+    def _block(self) -> SampleBlock:
+        cursor = self.cursor
+        row, times, values = (column[: cursor[SAMPLES]] for column in self._samples)
+        for sample, start, length in self._hard[: cursor[HARD_NUMBERS]].tolist():
+            values[sample] = float(self.data[start : start + length].tobytes())
+        starts, labels, low, high = self._series
+        used = cursor[SERIES]
+        series = SeriesColumns(starts[: used + 1], labels[: cursor[LABEL_BYTES]], low[:used], high[:used])
+        if cursor[UNUSED_SERIES]:
+            series, row = _without_unused(series, row)
+        return SampleBlock(
+            series=series,
+            row=row,
+            times=times,
+            values=values,
+            records=int(cursor[RECORDS]),
+            bad=self._bad(),
+            skipped=int(cursor[SKIPPED]),
+        )
+
+    def _bad(self) -> BadRecords:
+        examples = tuple(
+            BadRecord(self._offset + start, line, TEXTS[Reason(reason)], self._excerpt(start, end))
+            for start, end, line, reason in self._examples[: self.cursor[EXAMPLES]].tolist()
+        )
+        found = np.flatnonzero(self._counts).tolist()
+        return BadRecords({TEXTS[Reason(reason)]: int(self._counts[reason]) for reason in found}, examples)
+
+    def _excerpt(self, start: int, end: int) -> str:
+        # A character takes four bytes at most.
+        text = self.data[start : min(end, start + 4 * MAX_EXCERPT)].tobytes().decode("utf-8", "replace")
+        return text.rstrip("\r\n")[:MAX_EXCERPT]
+
+
+def _slots(count: int) -> U64s:
+    return np.full(count * WORDS, EMPTY, dtype=np.uint64)
+
+
+def _rehashed(slots: U64s) -> U64s:
+    longer = _slots(4 * len(slots) // WORDS)
+    rehash(slots, longer)
+    return longer
+
+
+def _longer(column: Array) -> Array:
+    """The column with room for four times as many, as its table grows: what is not touched costs no memory."""
+    longer = np.empty((4 * len(column), *column.shape[1:]), dtype=column.dtype)
+    longer[: len(column)] = column
+    return longer
+
+
+def _without_unused(series: SeriesColumns, row: npt.NDArray[np.int32]) -> tuple[SeriesColumns, npt.NDArray[np.int32]]:
+    """The same without series that have no sample, which bad records may leave behind."""
+    used = np.zeros(len(series), dtype=np.bool_)
+    used[row] = True
+    lengths: I64s = np.diff(series.starts)
+    starts = np.zeros(int(used.sum()) + 1, dtype=np.int64)
+    np.cumsum(lengths[used], out=starts[1:])
+    kept = SeriesColumns(starts, series.labels[np.repeat(used, lengths)], series.key_low[used], series.key_high[used])
+    numbers = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return kept, numbers[row]

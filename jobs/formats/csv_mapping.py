@@ -1,0 +1,223 @@
+"""CSV options out of a mapping, as a TOML file or the command line gives it.
+
+A column is named by the header's name for it, or by its number from 1 on:
+
+    metric = "cpu_usage"              # a constant; or metric = {column = "name"}
+    value = "usage"                   # or values = ["usage", {column = "temp", metric = "temperature"}]
+    time = {column = "at", unit = "s"}    # or format = "rfc3339" or a pattern, and then timezone = "Europe/Berlin"
+    labels = ["host", "dc"]           # or {instance = "host", dc = 3}
+    constants = {env = "prod"}
+    delimiter = ","
+    quote = '"'
+    header = true
+    multiline = false
+
+A value whose metric is not given anywhere has its column's name as metric.
+"""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from strandline.errors import Fatal
+from strandline.jobs.formats.csv_options import CsvOptions, CsvValue, check_marks
+from strandline.jobs.formats.time_formats import PatternTime, Rfc3339Time, TimeFormat, Unit, UnixTime
+
+_KEYS = (
+    "metric",
+    "value",
+    "values",
+    "time",
+    "labels",
+    "constants",
+    "delimiter",
+    "quote",
+    "header",
+    "multiline",
+)
+_RFC3339 = "rfc3339"
+_COLUMN_FORM = "Name a column by its header or by its number from 1 on."
+
+
+def first_row(head: bytes, mapping: Mapping[str, object]) -> tuple[str, ...]:
+    """The fields of a file's first row, given the file's first bytes: what `csv_options` needs to know of the file."""
+    delimiter, quote = _marks(mapping)
+    text = io.StringIO(head.decode("utf-8-sig", "replace"), newline="")
+    rows = (
+        csv.reader(text, delimiter=delimiter, quotechar=quote)
+        if quote
+        else csv.reader(text, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    )
+    try:
+        return next((tuple(row) for row in rows if row), ())
+    except csv.Error as error:
+        raise Fatal(f"the first row is not CSV: {error}", remedy="Check delimiter and quote.") from error
+
+
+def csv_options(mapping: Mapping[str, object], names: Sequence[str]) -> CsvOptions:
+    """The options that a mapping means for a file whose first row is `names`. Without a header only their number
+    counts.
+    """
+    unknown = sorted(set(mapping).difference(_KEYS))
+    if unknown:
+        raise Fatal(f"the CSV mapping has the unknown key {unknown[0]!r}", remedy=f"Known are {', '.join(_KEYS)}.")
+    header = _flag(mapping, "header", default=True)
+    columns = _Columns(names, header=header)
+    time_column, time = _time(mapping, columns)
+    delimiter, quote = _marks(mapping)
+    return CsvOptions(
+        columns=len(names),
+        values=_values(mapping, columns),
+        time_column=time_column,
+        time=time,
+        labels=_labels(mapping, columns),
+        constants=_constants(mapping),
+        delimiter=delimiter,
+        quote=quote,
+        header=header,
+        multiline=_flag(mapping, "multiline", default=False),
+    )
+
+
+class _Columns:
+    """The columns of a file, by name and number."""
+
+    def __init__(self, names: Sequence[str], *, header: bool) -> None:
+        if not names:
+            raise Fatal("the CSV file has no columns", remedy="Check that its first row is not empty.")
+        self.names = tuple(names)
+        self._header = header
+
+    def number(self, column: object, key: str) -> int:
+        """The number, from 0 on, of the column that a key of the mapping names."""
+        if isinstance(column, int) and not isinstance(column, bool):
+            if 1 <= column <= len(self.names):
+                return column - 1
+            raise Fatal(f"{key} names the column {column}, which does not exist", remedy=self._existing())
+        if not isinstance(column, str):
+            raise Fatal(f"{key} = {column!r} is not a column", remedy=_COLUMN_FORM)
+        if not self._header:
+            raise Fatal(
+                f"{key} names the column {column!r}, but the file has no header",
+                remedy=f"Use a number from 1 to {len(self.names)}, or set header = true.",
+            )
+        found = self.names.count(column)
+        if found == 0:
+            raise Fatal(f"{key} names the column {column!r}, which does not exist", remedy=self._existing())
+        if found > 1:
+            raise Fatal(f"{key} names the column {column!r}, of which there are {found}", remedy="Use its number.")
+        return self.names.index(column)
+
+    def name(self, number: int, key: str) -> str:
+        """The name of a column that serves as the name of something else."""
+        if not self._header:
+            raise Fatal(f"{key} needs a name for the column {number + 1}", remedy="The file has no header: give one.")
+        return self.names[number]
+
+    def _existing(self) -> str:
+        if self._header:
+            return f"The columns are {', '.join(self.names)}."
+        return f"There are {len(self.names)} columns, from 1 on."
+
+
+def _values(mapping: Mapping[str, object], columns: _Columns) -> tuple[CsvValue, ...]:
+    if ("value" in mapping) == ("values" in mapping):
+        raise Fatal("the CSV mapping needs either value or values", remedy="Name the column or columns of values.")
+    if "value" in mapping:
+        return (_value(mapping["value"], "value", mapping.get("metric"), columns),)
+    entries = mapping["values"]
+    if not isinstance(entries, list | tuple) or not entries:
+        raise Fatal(f"values = {entries!r} is not usable", remedy="It must be a list of columns.")
+    return tuple(_value(entry, "values", mapping.get("metric"), columns) for entry in entries)
+
+
+def _value(entry: object, key: str, metric: object, columns: _Columns) -> CsvValue:
+    if isinstance(entry, Mapping):
+        _check_table(entry, key, ("column", "metric"))
+        metric = entry.get("metric", metric)
+        entry = entry.get("column")
+    number = columns.number(entry, key)
+    if metric is None:
+        return CsvValue(number, columns.name(number, "metric"))
+    if isinstance(metric, Mapping):
+        _check_table(metric, "metric", ("column",))
+        return CsvValue(number, columns.number(metric.get("column"), "metric"))
+    return CsvValue(number, _text(metric, "metric"))
+
+
+def _time(mapping: Mapping[str, object], columns: _Columns) -> tuple[int, TimeFormat]:
+    time = mapping.get("time")
+    if not isinstance(time, Mapping) or "column" not in time:
+        raise Fatal(
+            f"time = {time!r} is not usable", remedy='Give it as {column = "...", unit = "s"} or with a format.'
+        )
+    _check_table(time, "time", ("column", "unit", "format", "timezone"))
+    number = columns.number(time["column"], "time")
+    if ("unit" in time) == ("format" in time):
+        units = ", ".join(get_args(Unit))
+        raise Fatal("time needs either a unit or a format", remedy=f"Units are {units}; a format may be {_RFC3339}.")
+    if "unit" in time:
+        # An unknown unit is refused by the class.
+        form: TimeFormat = UnixTime(_text(time["unit"], "time.unit"))  # type: ignore[arg-type]
+    else:
+        pattern = _text(time["format"], "time.format")
+        if pattern != _RFC3339:
+            zoned = PatternTime(pattern, _text(time.get("timezone", "UTC"), "time.timezone"))
+            if "timezone" in time and "%z" in pattern:
+                raise Fatal("time has both %z and a timezone", remedy="Leave one of them out.")
+            return number, zoned
+        form = Rfc3339Time()
+    if "timezone" in time:
+        raise Fatal("time has a timezone, but no local times", remedy="Leave timezone out.")
+    return number, form
+
+
+def _labels(mapping: Mapping[str, object], columns: _Columns) -> tuple[tuple[str, int], ...]:
+    labels = mapping.get("labels", ())
+    if isinstance(labels, Mapping):
+        return tuple(
+            (_text(name, "labels"), columns.number(column, f"labels.{name}")) for name, column in labels.items()
+        )
+    if isinstance(labels, list | tuple):
+        numbers = [columns.number(column, "labels") for column in labels]
+        return tuple((columns.name(number, "labels"), number) for number in numbers)
+    raise Fatal(
+        f"labels = {labels!r} is not usable", remedy="Give a list of columns or a table from labels to columns."
+    )
+
+
+def _constants(mapping: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    constants = mapping.get("constants", {})
+    if not isinstance(constants, Mapping):
+        raise Fatal(f"constants = {constants!r} is not usable", remedy="Give a table from labels to values.")
+    return tuple((_text(name, "constants"), _text(value, f"constants.{name}")) for name, value in constants.items())
+
+
+def _marks(mapping: Mapping[str, object]) -> tuple[str, str]:
+    delimiter, quote = mapping.get("delimiter", ","), mapping.get("quote", '"')
+    if not isinstance(delimiter, str) or not isinstance(quote, str):
+        raise Fatal(
+            f"delimiter = {delimiter!r} and quote = {quote!r} are not usable", remedy="Give each as one character."
+        )
+    check_marks(delimiter, quote)
+    return delimiter, quote
+
+
+def _flag(mapping: Mapping[str, object], key: str, *, default: bool) -> bool:
+    flag = mapping.get(key, default)
+    if not isinstance(flag, bool):
+        raise Fatal(f"{key} = {flag!r} is not usable", remedy="It must be true or false.")
+    return flag
+
+
+def _text(text: object, key: str) -> str:
+    if not isinstance(text, str) or not text:
+        raise Fatal(f"{key} = {text!r} is not usable", remedy="It must be a text that is not empty.")
+    return text
+
+
+def _check_table(table: Mapping[object, object], key: str, known: Sequence[str]) -> None:
+    unknown = sorted(str(name) for name in table if name not in known)
+    if unknown:
+        raise Fatal(f"{key} has the unknown key {unknown[0]!r}", remedy=f"Known are {', '.join(known)}.")

@@ -1,0 +1,240 @@
+"""CSV rows to samples."""
+
+import numpy as np
+from numba import njit
+
+from strandline.jobs.formats.kernels.block import (
+    AT,
+    DONE,
+    FLAG,
+    HARD_NUMBERS,
+    LINE,
+    MORE_HARD,
+    MORE_SAMPLES,
+    NEWLINE,
+    RECORDS,
+    SAMPLES,
+    UNUSED_SERIES,
+    note_bad,
+    note_hard,
+)
+from strandline.jobs.formats.kernels.clock_times import read_pattern, read_rfc3339
+from strandline.jobs.formats.kernels.csv_fields import (
+    DOUBLED,
+    END,
+    FIELD_WORDS,
+    RAW_END,
+    RAW_START,
+    START,
+    blank_end,
+    split_row,
+    without_doubled,
+)
+from strandline.jobs.formats.kernels.decimals import HARD, OUT_OF_RANGE, read_float, read_millis
+from strandline.jobs.formats.kernels.series_table import (
+    ROOM,
+    UNKNOWN,
+    add_group,
+    add_label,
+    bad_member,
+    find_group,
+    has_metric,
+    reason_of,
+    series_of,
+)
+from strandline.jobs.formats.reasons import Reason
+from strandline.kernels.machine import load_u8
+from strandline.kernels.xxh3 import hash_at
+from strandline.wire.kernels.labels import CANONICAL, MAX_LABELS
+
+U64 = np.uint64
+TOO_FEW_COLUMNS, TOO_MANY_COLUMNS = int(Reason.TOO_FEW_COLUMNS), int(Reason.TOO_MANY_COLUMNS)
+BAD_VALUE, NO_VALUE, NO_METRIC = int(Reason.BAD_VALUE), int(Reason.NO_VALUE), int(Reason.NO_METRIC)
+BAD_TIME, TIME_OUT_OF_RANGE = int(Reason.BAD_TIME), int(Reason.TIME_OUT_OF_RANGE)
+
+UNIX, RFC3339, PATTERN = 0, 1, 2  # Kinds of times.
+CONSTANT, METRIC = -1, -2  # For a label's column: it is a constant, or the metric's name.
+# Of a label in the plan: column, start and length of its name, start and length of its constant.
+PLAN_WORDS = 5
+ABSENT, PRESENT, NEEDS_CARE = 0, 1, 2  # Of a value in its row; the last one is a hard number.
+
+
+@njit(cache=True)
+def _time_of(fields, column, kind, shift, clock):
+    """(milliseconds, reason why there are none or 0)."""
+    start, end = fields[column, START], fields[column, END]
+    if kind == UNIX:
+        millis, behind = read_millis(start, end, shift)
+    elif kind == RFC3339:
+        millis, behind = read_rfc3339(start, end)
+    else:
+        steps, breaks, offsets, covered = clock
+        millis, behind = read_pattern(start, end, steps, breaks, offsets, covered[0], covered[1])
+    if behind == OUT_OF_RANGE:
+        return 0, TIME_OUT_OF_RANGE
+    return millis, 0 if behind == end else BAD_TIME
+
+
+@njit(cache=True)
+def _values_of(fields, value_columns, numbers, states):
+    """Read a row's values into `numbers` and `states`; the reason why the row is bad, or 0."""
+    present = 0
+    for place in range(len(value_columns)):
+        column = value_columns[place]
+        start, end = fields[column, START], fields[column, END]
+        states[place] = ABSENT
+        if start == end:
+            continue
+        value, behind, certainty = read_float(start, end)
+        if behind != end:
+            return BAD_VALUE
+        numbers[place], states[place] = value, NEEDS_CARE if certainty == HARD else PRESENT
+        present += 1
+    return 0 if present else NO_VALUE
+
+
+@njit(cache=True)
+def _identity(fields, runs, hashes):
+    """The hash of the columns that identify a row's series. A run of neighbouring columns is hashed with the
+    delimiters between them.
+    """
+    low, high = U64(0), U64(0)
+    for run in range(len(runs)):
+        start, end = fields[runs[run, 0], RAW_START], fields[runs[run, 1], RAW_END]
+        low, high = hash_at(start, end - start)
+        hashes[2 * run], hashes[2 * run + 1] = low, high
+    if len(runs) > 1:
+        low, high = hash_at(hashes.ctypes.data, 16 * len(runs))
+    return low, high
+
+
+@njit(cache=True)
+def _member(fields, value, quote, labels, texts, spans, scratch, limits, series, known, cursor):
+    """The series of one of a row's values: its number, a bad member, or `ROOM` and below.
+
+    The plan's labels are sorted by name, so each finds its place at once.
+    """
+    plan, metric_columns, metric_spans = labels
+    text = texts.ctypes.data
+    free, most = scratch.ctypes.data, limits[2] + 1
+    count, names_length = 0, 0
+    for i in range(len(plan)):
+        column, at, length = plan[i, 0], text + plan[i, 3], plan[i, 4]
+        if column == METRIC:
+            column, at, length = metric_columns[value], text + metric_spans[value, 0], metric_spans[value, 1]
+        if column >= 0:
+            at, length = fields[column, START], fields[column, END] - fields[column, START]
+            if fields[column, DOUBLED]:
+                length = without_doubled(at, fields[column, END], quote, free, most)
+                at = free
+                free += length
+        verdict, count, names_length = add_label(
+            spans, count, names_length, text + plan[i, 1], plan[i, 2], at, length, limits
+        )
+        if verdict != CANONICAL:
+            return bad_member(verdict)
+    if not has_metric(spans, count):
+        return bad_member(NO_METRIC)
+    return series_of(spans, count, series, known, cursor)
+
+
+@njit(cache=True)
+def _newlines(at, end):
+    count = 0
+    while at < end:
+        count += load_u8(at) == NEWLINE
+        at += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def read_rows(base, length, state, marks, time, clock, columns, labels, texts):
+    """Read rows from the cursor on. `DONE`, or what there is no room for.
+
+    `state` is that of a `BlockBuilder`, `base` the address of its input. `marks` are delimiter, quote, whether rows
+    span lines, and the number of columns; `time` is the time's column, its kind and the shift of its unit; `columns`
+    are those of the values and the runs that identify a series.
+    """
+    cursor, samples, series, known, groups, members, bad, limits = state
+    delimiter, quote, multiline, n_columns = marks
+    time_column, kind, shift = time
+    value_columns, runs = columns
+    rows, times, values = samples
+    counts, examples, hard = bad
+    n_values = len(value_columns)
+    fields = np.empty((n_columns, FIELD_WORDS), dtype=np.int64)
+    numbers, states = np.empty(n_values, dtype=np.float64), np.empty(n_values, dtype=np.int64)
+    hashes = np.empty(2 * len(runs) + 1, dtype=np.uint64)
+    spans = np.empty((MAX_LABELS, 4), dtype=np.int64)
+    scratch = np.empty(len(labels[0]) * (limits[2] + 1), dtype=np.uint8)
+    end = base + length
+    at, line, records, n_samples = base + cursor[AT], cursor[LINE], cursor[RECORDS], cursor[SAMPLES]
+    need = DONE
+    while at < end:
+        behind = blank_end(at, end)
+        if behind > at:
+            at = behind
+            line += 1
+            continue
+        behind, n_fields, reason = split_row(at, end, delimiter, quote, multiline != 0, fields)
+        if cursor[FLAG]:
+            cursor[FLAG] = 0
+            line += _newlines(at, behind)
+            at = behind
+            continue
+        millis = 0
+        if reason == 0 and n_fields != n_columns:
+            reason = TOO_FEW_COLUMNS if n_fields < n_columns else TOO_MANY_COLUMNS
+        if reason == 0:
+            millis, reason = _time_of(fields, time_column, kind, shift, clock)
+        if reason == 0:
+            reason = _values_of(fields, value_columns, numbers, states)
+        if reason == 0:
+            if n_samples + n_values > len(times):
+                need = MORE_SAMPLES
+                break
+            if cursor[HARD_NUMBERS] + n_values > len(hard):
+                need = MORE_HARD
+                break
+            low, high = _identity(fields, runs, hashes)
+            group = find_group(groups, low, high)
+            if group == UNKNOWN:
+                group = add_group(groups, members, n_values, cursor, low, high)
+            member = group
+            if group >= 0:
+                # What is written here counts only if every one of the row's series is sound.
+                place = n_samples
+                for value in range(n_values):
+                    if states[value] == ABSENT:
+                        continue
+                    member = members[group * n_values + value]
+                    if member == UNKNOWN:
+                        member = _member(
+                            fields, value, quote, labels, texts, spans, scratch, limits, series, known, cursor
+                        )
+                        if member > ROOM:
+                            members[group * n_values + value] = member
+                    if member < 0:
+                        break
+                    rows[place], times[place], values[place] = member, millis, numbers[value]
+                    place += 1
+            if member <= ROOM:
+                need = ROOM - member
+                break
+            if member < 0:
+                reason = reason_of(member)
+                cursor[UNUSED_SERIES] = 1
+        if reason == 0:
+            for value in range(n_values):
+                if states[value] == NEEDS_CARE:
+                    column = value_columns[value]
+                    start = fields[column, START]
+                    note_hard(cursor, hard, n_samples, start - base, fields[column, END] - start)
+                n_samples += states[value] != ABSENT
+        else:
+            note_bad(cursor, counts, examples, at - base, behind - base, line, reason)
+        records += 1
+        line += _newlines(at, behind) if multiline else 1
+        at = behind
+    cursor[AT], cursor[LINE], cursor[RECORDS], cursor[SAMPLES] = at - base, line, records, n_samples
+    return need

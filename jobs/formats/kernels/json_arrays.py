@@ -1,0 +1,182 @@
+"""The arrays of a JSON line: its values and its timestamps."""
+
+import numpy as np
+from numba import njit
+
+from strandline.jobs.formats.kernels.block import MORE_HARD, MORE_SAMPLES, note_hard
+from strandline.jobs.formats.kernels.decimals import (
+    HARD,
+    NORMAL_NAN,
+    OUT_OF_RANGE,
+    read_millis,
+    scan_decimal,
+    to_float,
+)
+from strandline.jobs.formats.kernels.json_text import (
+    CLOSE_ARRAY,
+    COMMA,
+    LETTER_N,
+    NULL,
+    OPEN_ARRAY,
+    QUOTE,
+    is_number,
+    read_string,
+    skip_space,
+    skip_word,
+)
+from strandline.jobs.formats.reasons import Reason
+from strandline.kernels.bits import float_of_bits
+from strandline.kernels.machine import load_u8
+
+BAD_VALUE, BAD_JSON, NO_ARRAYS = int(Reason.BAD_VALUE), int(Reason.BAD_JSON), int(Reason.NO_ARRAYS)
+BAD_TIME, TIME_OUT_OF_RANGE = int(Reason.BAD_TIME), int(Reason.TIME_OUT_OF_RANGE)
+IS_NULL, IS_VALUE = -1, 0  # In the column of rows, until the series is known.
+LONGEST_WORD = 9
+
+
+def _word(text):
+    return int.from_bytes(text, "big")
+
+
+NAN, LOWER_NAN, NULL_WORD, UPPER_NULL = (_word(text) for text in (b"NaN", b"nan", b"null", b"Null"))
+INF, LOWER_INF, INFINITY, LOWER_INFINITY = (_word(text) for text in (b"Inf", b"inf", b"Infinity", b"infinity"))
+
+
+@njit(cache=True)
+def failed(reason):
+    """As a position: the record is bad."""
+    return -100 - reason
+
+
+@njit(cache=True)
+def reason_of_failure(position):
+    """The reason that such a position stands for."""
+    return -100 - position
+
+
+@njit(cache=True)
+def lacks(need):
+    """As a position: there is no room."""
+    return -1000 - need
+
+
+@njit(cache=True)
+def _special(start, length):
+    """A value that is written as a string: (value, whether it is null, whether it is one of those words).
+
+    VictoriaMetrics writes "Infinity" and "-Infinity", and null for NaN. It reads the other spellings as well.
+    """
+    negative = length > 0 and load_u8(start) == 0x2D
+    word = 0
+    if length <= LONGEST_WORD:
+        for i in range(negative, length):
+            word = (word << 8) | np.int64(load_u8(start + i))
+    if length - negative <= 8:
+        if word == INFINITY or word == LOWER_INFINITY or word == INF or word == LOWER_INF:
+            return -np.inf if negative else np.inf, False, True
+        if word == NAN or word == LOWER_NAN:
+            return float_of_bits(NORMAL_NAN), False, True
+        if word == NULL_WORD or word == UPPER_NULL:
+            return 0.0, True, True
+    return 0.0, False, False
+
+
+@njit(cache=True)
+def _next(at, end):
+    """Behind an element: the position of the next one, and whether the array has ended, with the position behind it.
+    `failed(BAD_JSON)` if neither a comma nor the end stands here.
+    """
+    at = skip_space(at, end)
+    if at < end and load_u8(at) == COMMA:
+        return skip_space(at + 1, end), False
+    if at < end and load_u8(at) == CLOSE_ARRAY:
+        return at + 1, True
+    return failed(BAD_JSON), True
+
+
+@njit(cache=True)
+def _first(at, end):
+    """The same for the first element of an array."""
+    if at >= end or load_u8(at) != OPEN_ARRAY:
+        return failed(NO_ARRAYS), True
+    at = skip_space(at + 1, end)
+    if at < end and load_u8(at) == CLOSE_ARRAY:
+        return at + 1, True
+    return at, False
+
+
+@njit(cache=True)
+def read_values(at, end, base, free, place, rows, values, hard, cursor):
+    """Read an array of values into the columns from `place` on: (number of values, of nulls, position behind it).
+
+    `rows` gets `IS_NULL` or `IS_VALUE`. At the address `free` there is room for a word.
+    """
+    count, nulls = 0, 0
+    at, ended = _first(at, end)
+    while not ended:
+        if place + count == len(values):
+            return count, nulls, lacks(MORE_SAMPLES)
+        if at >= end:
+            return count, nulls, failed(BAD_JSON)
+        byte = load_u8(at)
+        kind, value = IS_VALUE, 0.0
+        if byte == QUOTE:
+            start, length, at, _ = read_string(at, end, free, LONGEST_WORD)
+            if at < 0:
+                return count, nulls, failed(BAD_JSON)
+            value, is_null, sound = _special(start, length)
+            if not sound:
+                return count, nulls, failed(BAD_VALUE)
+            kind = IS_NULL if is_null else IS_VALUE
+        elif byte == LETTER_N:
+            at = skip_word(at, end, NULL)
+            if at < 0:
+                return count, nulls, failed(BAD_VALUE)
+            kind = IS_NULL
+        else:
+            mantissa, power, negative, dropped, behind = scan_decimal(at, end)
+            if behind < 0 or not is_number(at, behind):
+                return count, nulls, failed(BAD_VALUE)
+            value, certainty = to_float(mantissa, power, negative, dropped)
+            if certainty == HARD and not note_hard(cursor, hard, place + count, at - base, behind - at):
+                return count, nulls, lacks(MORE_HARD)
+            at = behind
+        rows[place + count], values[place + count] = kind, value
+        nulls += kind == IS_NULL
+        count += 1
+        at, ended = _next(at, end)
+    return count, nulls, at
+
+
+@njit(cache=True)
+def read_times(at, end, place, times):
+    """Read an array of timestamps into the column from `place` on: (number of them, position behind it)."""
+    count = 0
+    at, ended = _first(at, end)
+    while not ended:
+        if place + count == len(times):
+            return count, lacks(MORE_SAMPLES)
+        millis, behind = read_millis(at, end, 0)
+        if behind == OUT_OF_RANGE:
+            return count, failed(TIME_OUT_OF_RANGE)
+        if behind < 0 or not is_number(at, behind):
+            return count, failed(BAD_TIME)
+        times[place + count] = millis
+        count += 1
+        at, ended = _next(behind, end)
+    return count, at
+
+
+@njit(cache=True)
+def without_nulls(place, count, rows, times, values, hard, first_hard, n_hard):
+    """Move the values that are not null together; how many there are."""
+    kept = place
+    for sample in range(place, place + count):
+        if rows[sample] == IS_NULL:
+            continue
+        if first_hard < n_hard and hard[first_hard, 0] == sample:
+            hard[first_hard, 0] = kept
+            first_hard += 1
+        times[kept], values[kept] = times[sample], values[sample]
+        kept += 1
+    return kept - place

@@ -1,0 +1,201 @@
+"""Row groups of a Parquet file, and their samples."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
+
+from strandline.arrays import Bools, I64s
+from strandline.jobs.bad_records import MAX_EXAMPLES, BadRecord, BadRecords
+from strandline.jobs.formats.byte_ranges import UnreadableSource, named_errors
+from strandline.jobs.formats.parquet.columns import nulls_of, times_of, values_of
+from strandline.jobs.formats.parquet.mapping import ParquetMapping
+from strandline.jobs.formats.parquet.row_series import series_of_rows
+from strandline.jobs.formats.parquet.watched_file import WatchedFile
+from strandline.jobs.sample_block import SampleBlock
+from strandline.jobs.series_building import LABEL_REASONS
+from strandline.wire.decode import Limits
+
+_STREAM_BUFFER = 1 << 20  # For each column: without it, a row group's columns would be in memory as a whole.
+_REMEDY = "Copy the file again from its origin, or leave it out"
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group by its number in the file, from 0: its first row, how many rows, and its bytes before compression."""
+
+    number: int
+    first_row: int
+    rows: int
+    size: int
+
+
+def row_groups(fs: FileSystem, path: str) -> list[RowGroup]:
+    """The row groups of a file. Raises `UnreadableSource`."""
+    with _opened(fs, path) as file:
+        return _row_groups(file)
+
+
+def check_columns(fs: FileSystem, path: str, mapping: ParquetMapping) -> None:
+    """Raise `UnusableMapping` unless a file has the mapping's columns with types that can be read."""
+    with _opened(fs, path) as file:
+        mapping.check(path, file.schema_arrow)
+
+
+def read_row_groups(
+    fs: FileSystem,
+    path: str,
+    groups: Sequence[int],
+    mapping: ParquetMapping,
+    most_rows: int,
+    *,
+    limits: Limits | None = None,
+) -> Iterator[SampleBlock]:
+    """The samples of some row groups, in blocks of `most_rows` rows; the last of a row group has the rest.
+
+    The same bytes and arguments give the same blocks. In memory are the rows of one block and a page or two of each
+    column. Raises `UnreadableSource` and `UnusableMapping`.
+    """
+    if most_rows < 1:
+        raise ValueError(f"most_rows = {most_rows} must be positive")
+    limits = limits or Limits()
+    with _opened(fs, path) as file:
+        mapping.check(path, file.schema_arrow)
+        known = _row_groups(file)
+        if missing := [number for number in groups if not 0 <= number < len(known)]:
+            raise UnreadableSource(
+                f"{path} has {len(known)} row groups, and none with number {missing[0]}",
+                remedy="The file was replaced: plan the import again",
+            )
+        metadata, texts = file.metadata, _text_leaves(file, mapping)
+    with _opened(fs, path, texts, metadata) as file:
+        for number in groups:
+            yield from _blocks(file, known[number], mapping, most_rows, limits)
+
+
+def _blocks(
+    file: pq.ParquetFile, group: RowGroup, mapping: ParquetMapping, most_rows: int, limits: Limits
+) -> Iterator[SampleBlock]:
+    first_row, end = group.first_row, group.first_row + group.rows
+    for batch in _batches(file, group.number, mapping.columns, most_rows):
+        yield _block(batch, mapping, group, first_row, limits)
+        first_row += batch.num_rows
+    if first_row != end:
+        found = first_row - group.first_row
+        raise pa.ArrowInvalid(f"row group {group.number} has {found} rows, not {group.rows} as its metadata has it")
+
+
+@contextmanager
+def _opened(
+    fs: FileSystem, path: str, texts: Sequence[str] = (), metadata: pq.FileMetaData | None = None
+) -> Iterator[pq.ParquetFile]:
+    """An open file that reads some columns of texts as dictionaries, with its metadata if that was read already."""
+    with named_errors(path):
+        source = fs.open_input_file(path)
+    watched = WatchedFile(source)
+    try:
+        with _parquet_errors(path, watched):
+            file = pq.ParquetFile(
+                watched,
+                metadata=metadata,
+                read_dictionary=list(texts),
+                buffer_size=_STREAM_BUFFER,
+                pre_buffer=False,
+                page_checksum_verification=True,
+            )
+        with file, _parquet_errors(path, watched):
+            yield file
+    finally:
+        source.close()
+
+
+@contextmanager
+def _parquet_errors(path: str, watched: WatchedFile) -> Iterator[None]:
+    """What the reader of Parquet makes of damaged bytes, by the file's name. Errors of the file system stay as they
+    are: they may pass.
+    """
+    try:
+        yield
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        if watched.failure is not None:
+            raise watched.failure from None
+        raise UnreadableSource(f"{path} is not a sound Parquet file: {error}", remedy=_REMEDY) from error
+
+
+def _row_groups(file: pq.ParquetFile) -> list[RowGroup]:
+    metadata = file.metadata
+    found: list[RowGroup] = []
+    first_row = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        # Not the sizes of the columns: where their metadata is damaged, pyarrow ends the process when asked for it.
+        found.append(RowGroup(number, first_row, group.num_rows, group.total_byte_size))
+        first_row += group.num_rows
+    return found
+
+
+def _text_leaves(file: pq.ParquetFile, mapping: ParquetMapping) -> list[str]:
+    """The columns of labels as Parquet names them: a map has one of names and one of values, named by its writer."""
+    wanted = {column for _, column in mapping.labels} | {mapping.labels_map}
+    paths = [file.schema.column(place).path for place in range(len(file.schema))]
+    return [path for path in paths if path in wanted or path.split(".")[0] in wanted]
+
+
+def _batches(file: pq.ParquetFile, number: int, columns: list[str], most_rows: int) -> Iterator[pa.RecordBatch]:
+    """A row group in batches of exactly `most_rows` rows but for the last: pyarrow may give shorter ones in between."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for found in file.iter_batches(most_rows, row_groups=[number], columns=columns, use_threads=False):
+        batch = found
+        while rows + batch.num_rows >= most_rows:
+            missing = most_rows - rows
+            yield _joined([*held, batch.slice(0, missing)])
+            held, rows, batch = [], 0, batch.slice(missing)
+        if batch.num_rows:
+            held.append(batch)
+            rows += batch.num_rows
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (joined,) = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()
+    return joined
+
+
+def _block(
+    batch: pa.RecordBatch, mapping: ParquetMapping, group: RowGroup, first_row: int, limits: Limits
+) -> SampleBlock:
+    time, value = batch.column(mapping.time), batch.column(mapping.value)
+    times, outside = times_of(time, mapping.time_unit)
+    series, row_series = series_of_rows(batch, mapping, limits)
+    faults = [("time is null", nulls_of(time)), ("value is null", nulls_of(value)), ("time out of range", outside)]
+    faults += [(reason, row_series == -verdict) for verdict, reason in LABEL_REASONS.items()]
+    good, bad = _judge(faults, group, first_row)
+    values = values_of(value)
+    if bad.total:
+        row_series, times, values = row_series[good], times[good], values[good]
+    return SampleBlock(series, row_series.astype(np.int32), times, values, batch.num_rows, bad)
+
+
+def _judge(faults: list[tuple[str, Bools]], group: RowGroup, first_row: int) -> tuple[Bools, BadRecords]:
+    """Which rows can be used, and why the others can't: for the first reason that each has."""
+    good = np.ones(len(faults[0][1]), dtype=np.bool_)
+    counts: dict[str, int] = {}
+    examples: list[BadRecord] = []
+    for reason, rows in faults:
+        found: I64s = np.flatnonzero(rows & good)
+        if not len(found):
+            continue
+        counts[reason] = len(found)
+        good[found] = False
+        for row in (first_row + found[:MAX_EXAMPLES]).tolist():
+            place = f"row {row - group.first_row} of row group {group.number}"
+            examples.append(BadRecord(row, 0, reason, place))
+    return good, BadRecords(counts, tuple(sorted(examples)[:MAX_EXAMPLES]))

@@ -1,0 +1,65 @@
+"""Ranges of a block's series, for parts that can be read alone on any machine."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from pyarrow.fs import FileSystem
+
+from strandline.jobs.formats.kernels.index_entries import count_chunks
+from strandline.jobs.formats.prometheus_blocks.finding import BlockInfo
+from strandline.jobs.formats.prometheus_blocks.index_file import IndexFile
+
+_CHUNK_SAMPLES = 120  # What Prometheus puts into a chunk, for a block that doesn't report its number of samples.
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesRange:
+    """Series by their number in the index, from 0 in the order of its entries: [first, behind). They have so many
+    chunks, which estimates their samples.
+    """
+
+    first: int
+    behind: int
+    chunks: int
+
+
+def plan_ranges(fs: FileSystem, block: BlockInfo, most_samples: int) -> list[SeriesRange]:
+    """Divide a block's series into ranges of about `most_samples` samples, or one series.
+
+    It depends on the index and meta.json only, so that every machine gets the same ranges. The index doesn't tell how
+    many samples a chunk has: they are estimated by the block's mean. Raises `DamagedBlock`.
+    """
+    if most_samples < 1:
+        raise ValueError(f"most_samples = {most_samples} must be positive")
+    most_chunks = _chunks_of(block, most_samples)
+    ranges: list[SeriesRange] = []
+    first = held = 0
+    with IndexFile(fs, block.path) as index:
+        index.check_postings()
+        count = index.series_count()
+        for piece in index.entry_pieces(0, count):
+            chunks = np.zeros(len(piece), dtype=np.int64)
+            count_chunks(piece.data, int(piece.positions[0]), piece.positions, chunks)
+            before = np.append(0, np.cumsum(chunks))
+            done = 0  # Of this piece.
+            while True:
+                # As many series as fit behind those that are held, but at least one.
+                fitting = int(np.searchsorted(before, before[done] + most_chunks - held, side="right")) - 1
+                if piece.first + done == first:
+                    fitting = max(fitting, done + 1)
+                if fitting >= len(piece):
+                    held += int(before[-1] - before[done])
+                    break
+                fitting = max(fitting, done)
+                held += int(before[fitting] - before[done])
+                ranges.append(SeriesRange(first, piece.first + fitting, held))
+                first, done, held = piece.first + fitting, fitting, 0
+    if first < count:
+        ranges.append(SeriesRange(first, count, held))
+    return ranges
+
+
+def _chunks_of(block: BlockInfo, samples: int) -> int:
+    if block.samples > 0 and block.chunks > 0:
+        return max(1, samples * block.chunks // block.samples)
+    return max(1, samples // _CHUNK_SAMPLES)

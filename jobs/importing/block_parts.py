@@ -1,0 +1,62 @@
+"""Prometheus blocks in parts: ranges of a block's series, each of which can be read alone."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from strandline.jobs.formats.prometheus_blocks import BlockInfo, SeriesRange, find_blocks, plan_ranges, read_range
+from strandline.jobs.importing.chunks import Chunk, block_chunks
+from strandline.jobs.sources.files import SourceFile, SourceUnreachable, file_system, full_uri, identified
+
+SAMPLES_A_CHUNK = 400_000
+_BYTES_A_SAMPLE = 2
+"""What one takes in a block, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPart:
+    """Some series of a block, whose files are known by their identities."""
+
+    uri: str
+    block: BlockInfo
+    series: SeriesRange
+    files: tuple[SourceFile, ...]
+
+    def to_json(self) -> str:
+        """As it stands in a part's row."""
+        return json.dumps({"kind": "block", **asdict(self)}, separators=(",", ":"))
+
+    @classmethod
+    def from_value(cls, value: dict[str, Any]) -> "BlockPart":
+        """What `to_json` wrote, read as JSON."""
+        files = tuple(SourceFile(**one) for one in value["files"])
+        return cls(value["uri"], BlockInfo(**value["block"]), SeriesRange(**value["series"]), files)
+
+
+def cut_blocks(uri: str, part_bytes: int) -> list[BlockPart]:
+    """The parts of all blocks in a folder, or of the one that it is, by time."""
+    system, path = file_system(uri)
+    parts: list[BlockPart] = []
+    for block in find_blocks(system, path):
+        files = tuple(identified(full_uri(uri, one)) for one in _files_below(system, block.path))
+        of_block = full_uri(uri, block.path)
+        ranges = plan_ranges(system, block, max(1, part_bytes // _BYTES_A_SAMPLE))
+        parts += [BlockPart(of_block, block, series, files) for series in ranges]
+    return parts
+
+
+def block_part_chunks(part: BlockPart) -> Iterator[Chunk]:
+    """The chunks of a part."""
+    system, _ = file_system(part.uri)
+    return block_chunks(read_range(system, part.block, part.series, SAMPLES_A_CHUNK))
+
+
+def _files_below(system: pafs.FileSystem, path: str) -> list[str]:
+    try:
+        found = system.get_file_info(pafs.FileSelector(path, recursive=True))
+    except OSError as error:
+        raise SourceUnreachable(f"the files of the block {path} can't be listed: {error}") from error
+    return sorted(str(one.path) for one in found if one.type == pafs.FileType.File)

@@ -1,0 +1,1 @@
+"""Compiled code that all kinds of jobs share."""

@@ -1,0 +1,248 @@
+"""The `PartTransactions` of real brokers: librdkafka's transactional producer, one for each part that is held."""
+# ruff: noqa: SLF001 - the library begins the names of its own errors, as against the brokers', with an underscore
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from strandline.clock import Clock
+from strandline.errors import StrandlineError
+from strandline.jobs.landing.kafka_group import OFFSET_PARTITION, KafkaGroups
+from strandline.jobs.landing.kafka_rights import rights
+from strandline.jobs.landing.part_log import PartLog
+from strandline.jobs.landing.progress import PartIdentity
+from strandline.jobs.landing.transactions import (
+    TRANSACTION_TIMEOUT_S,
+    CommittedOffset,
+    LandingUnknown,
+    PartLost,
+    Record,
+    RecordsRefused,
+)
+from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.errors import KafkaFailed, KafkaRefused, LogUnreachable, TopicUnfit
+from strandline.kafka.meaning import error_of, meaning
+from strandline.wire.record_headers import RecordHeaders
+
+_TUNING: ClientOptions = {
+    # What goes in is packed already.
+    "compression.type": "none",
+    # The topic's own limit is the one that counts.
+    "message.max.bytes": 1_000_000_000,
+    # Far above what a chunk has, so that the queue refuses none of it.
+    "queue.buffering.max.kbytes": 1 << 20,
+    "queue.buffering.max.messages": 10_000_000,
+    "reconnect.backoff.ms": 100,
+    "reconnect.backoff.max.ms": 2_000,
+}
+_TIMEOUT_MS = int(TRANSACTION_TIMEOUT_S * 1000)
+_OWN: ClientOptions = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "transaction.timeout.ms": _TIMEOUT_MS,
+    # A record that is still waiting then could belong to no transaction.
+    "message.timeout.ms": _TIMEOUT_MS,
+}
+
+# `_FENCED` does not prove that there is another holder: a commit behind the transaction's time-out gets it, too.
+_LOST = frozenset({
+    KafkaError._FENCED,
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    KafkaError.UNKNOWN_PRODUCER_ID,
+    KafkaError.INVALID_TXN_STATE,
+})  # fmt: skip
+_NOT_TAKEN = frozenset({
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.INVALID_RECORD,
+    KafkaError.INVALID_TIMESTAMP,
+    KafkaError.RECORD_LIST_TOO_LARGE,
+})  # fmt: skip
+
+
+class ProducerClient(Protocol):
+    """The part of confluent-kafka's producer that is used here."""
+
+    def list_topics(self, topic: str, timeout: float) -> Any: ...
+
+    def init_transactions(self, timeout: float) -> None: ...
+
+    def begin_transaction(self) -> None: ...
+
+    def produce(
+        self,
+        topic: str,
+        *,
+        value: bytes,
+        partition: int,
+        headers: RecordHeaders,
+    ) -> None: ...
+
+    def flush(self, timeout: float) -> int: ...
+
+    def send_offsets_to_transaction(
+        self, positions: list[TopicPartition], group_metadata: object, timeout: float
+    ) -> None: ...
+
+    def commit_transaction(self, timeout: float) -> None: ...
+
+    def abort_transaction(self, timeout: float) -> None: ...
+
+    def purge(self) -> None: ...
+
+
+def producer_options(options: ClientOptions, part: PartIdentity) -> Mapping[str, str | int | bool]:
+    """Whatever the settings say, a part has its own transactional id, and neither a record nor a request outlives its
+    transaction: the library refuses a `socket.timeout.ms` above its time-out.
+    """
+    request_ms = min(int(options.get("socket.timeout.ms", _TIMEOUT_MS)), _TIMEOUT_MS)
+    return {**_TUNING, **options, **_OWN, "socket.timeout.ms": request_ms, "transactional.id": part.name}
+
+
+def kafka_part_log(options: ClientOptions, topic: str, clock: Clock) -> PartLog:
+    """The part log of a topic. Connects in the background."""
+    return PartLog(KafkaTransactions(options, topic, clock), clock)
+
+
+class KafkaTransactions:
+    """Transactions at real brokers."""
+
+    def __init__(self, options: ClientOptions, topic: str, clock: Clock) -> None:
+        """Raises `KafkaFailed` if the library won't have its options."""
+        self._options, self._topic, self._clock = options, topic, clock
+        self._groups = KafkaGroups(options, topic, clock)
+        self._part: PartIdentity | None = None
+        self._producer: ProducerClient | None = None
+        self._group_metadata: object = None
+
+    def hold(self, part: PartIdentity, timeout: float) -> None:
+        self._give_up()
+        deadline = self._clock.monotonic() + timeout
+        self._groups.require_topic(timeout)
+        self._part = part
+        callbacks = {"error_cb": BrokerErrors(self._topic, self._clock).heard}
+        self._producer = made(Producer, {**producer_options(self._options, part), **callbacks})
+        self._group_metadata = self._metadata_of(part)
+        what = f"{part} can't be begun"
+        with self._explained(what):
+            # First, since the producer finds the coordinator of its transactions sooner with what this tells it.
+            self._producer.list_topics(self._topic, self._left(deadline, what))
+            self._producer.init_transactions(self._left(deadline, what))
+
+    def committed(self, part: PartIdentity, timeout: float) -> CommittedOffset | None:
+        return self._groups.committed(part, timeout)
+
+    def partitions(self, timeout: float) -> int:
+        self._groups.require_topic(timeout)
+        what = f"the partitions of topic {self._topic} can't be read"
+        with self._explained(what):
+            # Asked of the producer, which from now on knows of those that were added.
+            known = self._held().list_topics(self._topic, timeout).topics[self._topic]
+            if known.error is not None:
+                raise self._meaning(known.error, what)
+        return len(known.partitions)
+
+    def begin(self) -> None:
+        with self._explained(f"no transaction of {self._part} can be begun"):
+            self._held().begin_transaction()
+
+    def send(self, records: Sequence[Record], headers: RecordHeaders, timeout: float) -> None:
+        producer = self._held()
+        what = f"records of {self._part} can't be sent"
+        # Without a callback for deliveries: while the library reports an error that is final for the client, it can't
+        # call one. A record that was not delivered fails the next call of the transaction, with its own error.
+        for record in records:
+            with self._explained(what, record.partition):
+                producer.produce(self._topic, value=record.value, partition=record.partition, headers=headers)
+        with self._explained(what):
+            waiting = producer.flush(timeout)
+        if waiting:
+            raise LogUnreachable(
+                f"{what}: {waiting} of {len(records)} were not acknowledged within {timeout:.1f} s",
+                remedy="Check that the brokers run",
+            )
+
+    def send_offset(self, offset: int, metadata: str, timeout: float) -> None:
+        place = TopicPartition(self._topic, OFFSET_PARTITION, offset, metadata)
+        with self._explained(f"the offset of {self._part} can't be sent"):
+            self._held().send_offsets_to_transaction([place], self._group_metadata, timeout)
+
+    def commit(self, timeout: float) -> None:
+        what = f"a transaction of {self._part} can't be committed"
+        try:
+            self._held().commit_transaction(timeout)
+        except KafkaException as failure:
+            error = error_of(failure)
+            cause = self._meaning(error, what)
+            if error.txn_requires_abort() or isinstance(cause, PartLost | KafkaRefused):
+                raise cause from failure
+            raise LandingUnknown(f"{cause.message}, so a chunk may have landed", remedy=cause.remedy) from failure
+
+    def abort(self, timeout: float) -> None:
+        with self._explained(f"a transaction of {self._part} can't be aborted"):
+            self._held().abort_transaction(timeout)
+
+    def offset_retention_ms(self, timeout: float) -> int:
+        return self._groups.offset_retention_ms(timeout)
+
+    def forget(self, part: PartIdentity, timeout: float) -> None:
+        self._groups.delete(part, timeout)
+
+    def close(self) -> None:
+        self._give_up()
+        self._groups.close()
+
+    def _held(self) -> ProducerClient:
+        if self._producer is None:
+            raise RuntimeError("hold comes before a transaction")
+        return self._producer
+
+    def _give_up(self) -> None:
+        """Let go of a part. A transaction that is open is left: the next holder, or the time-out, aborts it."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = self._part = self._group_metadata = None
+
+    def _metadata_of(self, part: PartIdentity) -> object:
+        """What the producer has to name the group by. The library gives it to consumers alone."""
+        with closing(made(Consumer, {**self._options, "group.id": part.name})) as consumer:
+            return consumer.consumer_group_metadata()
+
+    def _left(self, deadline: float, what: str) -> float:
+        left = deadline - self._clock.monotonic()
+        if left <= 0:
+            raise LogUnreachable(f"{what}: the brokers have not answered", remedy="Check that they run")
+        return left
+
+    @contextmanager
+    def _explained(self, what: str, partition: int | None = None) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as failure:
+            error = error_of(failure)
+            if partition is not None and error.code() == KafkaError._UNKNOWN_PARTITION:
+                raise TopicUnfit(
+                    f"{what}: the producer knows no partition {partition} of topic {self._topic}",
+                    remedy="Ask for the number of partitions before each chunk",
+                ) from failure
+            raise self._meaning(error, what) from failure
+
+    def _meaning(self, error: KafkaError, what: str) -> StrandlineError:
+        if error.code() in _LOST:
+            return PartLost(
+                f"{what}: {error.str()}. It has another holder, or a transaction took longer than "
+                f"{TRANSACTION_TIMEOUT_S:g} s",
+                remedy="Begin it again if its lease is still held",
+            )
+        if error.code() in _NOT_TAKEN:
+            return RecordsRefused(
+                f"{what}: {error.str()}", remedy=f"Raise max.message.bytes of the topic {self._topic} to 1 MB or more"
+            )
+        if error.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+            return KafkaFailed(
+                f"{what}: {error.str()}", remedy=f"Raise transaction.max.timeout.ms of the brokers to {_TIMEOUT_MS}"
+            )
+        return meaning(error, what, self._topic, rights(self._topic, self._part))

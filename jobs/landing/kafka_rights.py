@@ -1,0 +1,16 @@
+"""Which rights landing needs of the brokers, as remedies for their refusals."""
+
+from confluent_kafka import KafkaError
+
+from strandline.jobs.landing.progress import PartIdentity
+
+
+def rights(topic: str, part: PartIdentity | None) -> dict[int, str]:
+    """By the code of the refusal. Names of parts begin with the dataset, so that one rule with a prefix covers all."""
+    names = f"whose names begin with `{part.dataset}.`" if part else "of the dataset's jobs"
+    return {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: f"Give our user READ, WRITE and DESCRIBE on the topic {topic}",
+        KafkaError.GROUP_AUTHORIZATION_FAILED: f"Give our user READ and DELETE on the consumer groups {names}",
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"Give our user WRITE on the transactional ids {names}",
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: "Give our user IDEMPOTENT_WRITE and DESCRIBE_CONFIGS on the cluster",
+    }

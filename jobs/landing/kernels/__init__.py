@@ -1,0 +1,1 @@
+"""Compiled code of landing: order samples and write remote-write requests from columns."""

@@ -1,0 +1,249 @@
+"""The twin of Kafka's transactions, in memory: for simulations, and for tests without servers.
+
+`MemoryCluster` is the brokers: a topic, the holders of transactional ids, and the offsets of groups. It does to a
+holder what Kafka does: fences it, aborts what it left open, ends transactions that take too long, hides records behind
+an open transaction, forgets old offsets. `MemoryTransactions` is one client of it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from strandline.clock import Clock
+from strandline.jobs.landing.progress import PartIdentity
+from strandline.jobs.landing.transactions import (
+    TRANSACTION_TIMEOUT_S,
+    CommittedOffset,
+    LandingUnknown,
+    OffsetUnstable,
+    PartLost,
+    Record,
+)
+from strandline.kafka.errors import KafkaRefused, LogUnreachable, TopicMissing
+from strandline.wire.record_headers import RecordHeaders
+
+_MOST_METADATA = 4_095
+
+
+@dataclass(slots=True)
+class MemoryRecord:
+    """A record of the topic. Readers see it once its transaction has been committed, and pass it over if that was
+    aborted.
+    """
+
+    value: bytes
+    headers: RecordHeaders
+    time_ms: int
+    is_open: bool = True
+    is_committed: bool = False
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """One that is open."""
+
+    begun: float
+    records: list[MemoryRecord] = field(default_factory=list)
+    offset: CommittedOffset | None = None
+
+
+@dataclass(slots=True)
+class _Holder:
+    """Who may use a transactional id: the holder with the newest epoch."""
+
+    epoch: int = 0
+    transaction: _Transaction | None = None
+
+
+@dataclass(slots=True)
+class _GroupOffset:
+    committed: CommittedOffset
+    committed_ms: int
+    unstable_looks: int
+
+
+class MemoryCluster:
+    """The brokers and their one topic."""
+
+    def __init__(self, clock: Clock, partitions: int = 3) -> None:
+        self.reachable = True
+        """While False, no request is answered."""
+        self.refuses = False
+        """While True, a right is missing for every request."""
+        self.has_topic = True
+        self.retention_ms = 7 * 24 * 3_600_000
+        """After so long a group's offset is forgotten."""
+        self.unstable_looks = 0
+        """How many looks at an offset find it unstable after a commit."""
+        self.lost_answers = 0
+        """So many commits take effect from now on, and their answers are lost."""
+        self.partitions: list[list[MemoryRecord]] = [[] for _ in range(partitions)]
+        self.clock = clock
+        self._holders: dict[str, _Holder] = {}
+        self._offsets: dict[str, _GroupOffset] = {}
+
+    # What administrators and readers do.
+
+    def grow(self, partitions: int) -> None:
+        """Add partitions."""
+        self.partitions.extend([] for _ in range(len(self.partitions), partitions))
+
+    def read(self) -> dict[int, list[MemoryRecord]]:
+        """What a reader of committed records sees now, by partition."""
+        self._end_overdue()
+        return {number: list(_visible(records)) for number, records in enumerate(self.partitions)}
+
+    # What clients do. Each is one request.
+
+    def fence(self, name: str) -> int:
+        """Make a new holder of a transactional id: its epoch."""
+        self._require_answers()
+        holder = self._holders.setdefault(name, _Holder())
+        self._end(name, commit=False)
+        holder.epoch += 1
+        return holder.epoch
+
+    def offset(self, name: str) -> CommittedOffset | None:
+        """The stable offset of a group."""
+        self._require_answers()
+        holder, kept = self._holders.get(name), self._offsets.get(name)
+        if holder and holder.transaction and holder.transaction.offset:
+            raise OffsetUnstable(f"a transaction with an offset of the group {name} is open")
+        if kept is None:
+            return None
+        if self.clock.now_ms() - kept.committed_ms > self.retention_ms:
+            del self._offsets[name]
+            return None
+        if kept.unstable_looks > 0:
+            kept.unstable_looks -= 1
+            raise OffsetUnstable(f"the markers of a transaction of the group {name} are not written yet")
+        return kept.committed
+
+    def delete_group(self, name: str) -> None:
+        """Forget the offset of a group."""
+        self._require_answers()
+        self._offsets.pop(name, None)
+
+    def count_partitions(self) -> int:
+        """How many there are."""
+        self._require_answers()
+        return len(self.partitions)
+
+    def offset_retention_ms(self) -> int:
+        """How long offsets are kept."""
+        self._require_answers()
+        return self.retention_ms
+
+    def append(self, name: str, epoch: int, records: Sequence[Record], headers: RecordHeaders) -> None:
+        """Put records into the holder's transaction."""
+        transaction = self._transaction_of(name, epoch)
+        for record in records:
+            stored = MemoryRecord(record.value, headers, self.clock.now_ms())
+            self.partitions[record.partition].append(stored)
+            transaction.records.append(stored)
+
+    def put_offset(self, name: str, epoch: int, offset: CommittedOffset) -> None:
+        """Put the group's offset into the holder's transaction."""
+        if len(offset.metadata) > _MOST_METADATA:
+            raise LogUnreachable(f"metadata of {len(offset.metadata)} characters is refused")
+        self._transaction_of(name, epoch).offset = offset
+
+    def end(self, name: str, epoch: int, *, commit: bool) -> None:
+        """Commit the holder's transaction, or abort it."""
+        self._require_answers()
+        self._require_holder(name, epoch)
+        self._end(name, commit=commit)
+        if commit and self.lost_answers > 0:
+            self.lost_answers -= 1
+            raise LogUnreachable("the answer to a commit was lost")
+
+    def _transaction_of(self, name: str, epoch: int) -> _Transaction:
+        """The open transaction: the first request in it opens it at the brokers."""
+        self._require_answers()
+        self._require_holder(name, epoch)
+        holder = self._holders[name]
+        holder.transaction = holder.transaction or _Transaction(self.clock.monotonic())
+        return holder.transaction
+
+    def _require_holder(self, name: str, epoch: int) -> None:
+        if self._holders[name].epoch != epoch:
+            raise PartLost(f"the transactional id {name} has a newer holder, or its transaction took too long")
+
+    def _end_overdue(self) -> None:
+        for name, holder in self._holders.items():
+            begun = holder.transaction.begun if holder.transaction else None
+            if begun is not None and self.clock.monotonic() - begun > TRANSACTION_TIMEOUT_S:
+                self._end(name, commit=False)
+                holder.epoch += 1
+
+    def _end(self, name: str, *, commit: bool) -> None:
+        """End what is open."""
+        holder = self._holders[name]
+        transaction, holder.transaction = holder.transaction, None
+        if transaction is None:
+            return
+        for record in transaction.records:
+            record.is_open, record.is_committed = False, commit
+        if commit and transaction.offset is not None:
+            self._offsets[name] = _GroupOffset(transaction.offset, self.clock.now_ms(), self.unstable_looks)
+
+    def _require_answers(self) -> None:
+        self._end_overdue()
+        if not self.reachable:
+            raise LogUnreachable("the cluster in memory was made unreachable")
+        if self.refuses:
+            raise KafkaRefused("the cluster in memory was made to refuse requests", remedy="Grant the right")
+        if not self.has_topic:
+            raise TopicMissing("the cluster in memory has no topic", remedy="Make it")
+
+
+def _visible(records: list[MemoryRecord]) -> Iterator[MemoryRecord]:
+    for record in records:
+        if record.is_open:
+            return
+        if record.is_committed:
+            yield record
+
+
+class MemoryTransactions:
+    """The `PartTransactions` of a cluster in memory."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self._name, self._epoch = "", 0
+
+    def hold(self, part: PartIdentity, timeout: float) -> None:  # noqa: ARG002 - answered at once
+        self._cluster.count_partitions()
+        self._name, self._epoch = part.name, self._cluster.fence(part.name)
+
+    def committed(self, part: PartIdentity, timeout: float) -> CommittedOffset | None:  # noqa: ARG002
+        return self._cluster.offset(part.name)
+
+    def partitions(self, timeout: float) -> int:  # noqa: ARG002
+        return self._cluster.count_partitions()
+
+    def begin(self) -> None:
+        pass
+
+    def send(self, records: Sequence[Record], headers: RecordHeaders, timeout: float) -> None:  # noqa: ARG002
+        self._cluster.append(self._name, self._epoch, records, headers)
+
+    def send_offset(self, offset: int, metadata: str, timeout: float) -> None:  # noqa: ARG002
+        self._cluster.put_offset(self._name, self._epoch, CommittedOffset(offset, metadata))
+
+    def commit(self, timeout: float) -> None:  # noqa: ARG002
+        try:
+            self._cluster.end(self._name, self._epoch, commit=True)
+        except LogUnreachable as error:
+            raise LandingUnknown(f"whether a chunk has landed is not known: {error.message}") from error
+
+    def abort(self, timeout: float) -> None:  # noqa: ARG002
+        self._cluster.end(self._name, self._epoch, commit=False)
+
+    def offset_retention_ms(self, timeout: float) -> int:  # noqa: ARG002
+        return self._cluster.offset_retention_ms()
+
+    def forget(self, part: PartIdentity, timeout: float) -> None:  # noqa: ARG002
+        self._cluster.delete_group(part.name)
+
+    def close(self) -> None:
+        pass

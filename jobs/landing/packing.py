@@ -1,0 +1,184 @@
+"""Packing: a block of samples into remote-write records, each for one partition and compressed. Pure.
+
+Samples are sorted by UTC hour and then by series, so that the segments which a shard makes of them overlap little. The
+sort is stable: of samples with equal times the later one in the source stays the later one, and wins. Partitions are
+the gateway's (`strandline.wire.splitting`). Unlike there, a series may be divided over records, each with its labels.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.arrays import I64s
+from strandline.jobs.bad_records import MAX_EXCERPT, BadRecord, BadRecords
+from strandline.jobs.landing.kernels.order import (
+    KEPT,
+    OUTCOMES,
+    TOO_FAR_AHEAD,
+    TOO_LARGE,
+    TOO_OLD,
+    choose_samples,
+    sort_stably,
+)
+from strandline.jobs.landing.kernels.requests import MAX_ALONE, plan_pieces, write_pieces
+from strandline.jobs.sample_block import SampleBlock, SeriesColumns
+from strandline.recovery.periods import HOUR
+from strandline.time_range import EARLIEST, LATEST, TimeRange
+from strandline.wire.label_texts import labels_text
+from strandline.wire.snappy import compress
+from strandline.wire.splitting import MAX_PART_BYTES
+
+_REASONS = {
+    TOO_OLD: "older than the dataset's retention",
+    TOO_FAR_AHEAD: "too far ahead",
+    TOO_LARGE: "labels too large for one record",
+}
+
+_LONGEST_RECORD = 2_000_000
+"""Lengths within a record take at most three bytes."""
+
+# Column types in the order in which the kernels fill them.
+_PIECE_TYPES = ("i8", "i4", "i8", "i4")
+_RECORD_TYPES = ("i4", "i8", "i8", "i8")
+_Columns = tuple[npt.NDArray[Any], ...]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRecord:
+    """A Kafka record: a compressed `WriteRequest` with so many samples, in so many `TimeSeries`."""
+
+    partition: int
+    value: bytes
+    samples: int
+    series: int
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A block as records, and what they hold.
+
+    Records stand in the order of partitions; those of one partition follow each other by time. `hours` has the samples
+    of each UTC hour, counted since the epoch. `series` is the number of distinct series of which a sample was packed.
+    `bad` counts the samples that were left out; what the parser found is not in it.
+    """
+
+    records: tuple[PackedRecord, ...]
+    samples: int
+    series: int
+    hours: Mapping[int, int]
+    bad: BadRecords
+
+
+def pack(
+    block: SampleBlock, partitions: int, times: TimeRange, *, offset: int = 0, max_bytes: int = MAX_PART_BYTES
+) -> Packed:
+    """Pack the samples whose times lie in `times`, into records of at most `max_bytes` before they are compressed.
+
+    `offset` is where the block begins in its source: examples of samples that were left out have that place.
+    """
+    if partitions < 1 or not 0 < max_bytes <= _LONGEST_RECORD:
+        raise ValueError(
+            f"partitions = {partitions} must be 1 or more, and max_bytes = {max_bytes} from 1 to {_LONGEST_RECORD}"
+        )
+    series = block.series
+    chosen, bad = _chosen(block, times, offset, max_bytes)
+    if len(chosen) == 0:
+        return Packed((), 0, 0, {}, bad)
+    hours, hour_of = _hours(block.times, chosen)
+    ordered, of_series, of_hour = np.empty_like(chosen), _counts(len(series)), _counts(len(hours))
+    sort_stably(block.row, chosen, of_series, ordered)
+    sort_stably(hour_of, ordered, of_hour, chosen)
+    return Packed(
+        records=_records(block, chosen, partitions, max_bytes),
+        samples=len(chosen),
+        series=int(np.count_nonzero(of_series)),
+        hours={hour: samples for hour, samples in zip(hours.tolist(), of_hour.tolist(), strict=True) if samples},
+        bad=bad,
+    )
+
+
+def _chosen(
+    block: SampleBlock, times: TimeRange, offset: int, max_bytes: int
+) -> tuple[npt.NDArray[np.int32], BadRecords]:
+    """The samples that land, in their order, and the others as bad records."""
+    is_large = np.diff(block.series.starts) + MAX_ALONE > max_bytes
+    chosen = np.empty(len(block.row), dtype=np.int32)
+    counts, first = _counts(OUTCOMES), _counts(OUTCOMES)
+    # The shards take neither end of the range of numbers for a time.
+    bounds = max(times.first, EARLIEST + 1), min(times.last, LATEST - 1)
+    n_chosen = choose_samples(block.row, block.times, is_large, *bounds, chosen, counts, first)
+    left_out = [(outcome, reason) for outcome, reason in _REASONS.items() if outcome != KEPT and counts[outcome]]
+    return chosen[:n_chosen], BadRecords(
+        {reason: int(counts[outcome]) for outcome, reason in left_out},
+        tuple(sorted(BadRecord(offset, 0, reason, _excerpt(block, first[outcome])) for outcome, reason in left_out)),
+    )
+
+
+def _hours(times: I64s, chosen: npt.NDArray[np.int32]) -> tuple[I64s, npt.NDArray[np.int32]]:
+    """Hours that may occur in the chosen samples, oldest first, and of each of the block's samples the place of its
+    hour among them: anything for one that was not chosen.
+    """
+    hours = times // HOUR
+    of_chosen = hours[chosen] if len(chosen) < len(times) else hours
+    least, greatest = int(of_chosen.min()), int(of_chosen.max())
+    if greatest - least <= len(times):
+        # For samples that were not chosen the difference may pass 32 bits: the kernel never looks at those.
+        return np.arange(least, greatest + 1), (hours - least).astype(np.int32)
+    distinct, places = np.unique(of_chosen, return_inverse=True)
+    place = np.zeros(len(times), dtype=np.int32)
+    place[chosen] = places
+    return distinct, place
+
+
+def _records(
+    block: SampleBlock, ordered: npt.NDArray[np.int32], partitions: int, max_bytes: int
+) -> tuple[PackedRecord, ...]:
+    series = block.series
+    # Room for the worst case: memory that is not written to costs nothing.
+    pieces: _Columns = tuple(np.empty(len(ordered), dtype=kind) for kind in _PIECE_TYPES)
+    records: _Columns = tuple(np.empty(len(ordered), dtype=kind) for kind in _RECORD_TYPES)
+    n_pieces, n_records = plan_pieces(
+        ordered, block.row, block.times, series.starts, series.key_low, partitions, max_bytes, pieces, records
+    )
+    partition, sizes, samples, of_series = (column[:n_records] for column in records)
+    order = np.argsort(partition, kind="stable")
+    ends = np.cumsum(sizes[order])
+    bounds = np.append(0, ends)
+    place = np.empty(n_records, dtype=np.int64)
+    place[order] = bounds[:-1]
+    packed = np.empty(ends[-1], dtype=np.uint8)
+    pieces = tuple(column[:n_pieces] for column in pieces)
+    bits = block.values.view(np.uint64)
+    write_pieces(ordered, block.times, bits, series.starts, series.labels, pieces, place, packed)
+    values = (
+        compress(packed[start:end].tobytes()) for start, end in zip(bounds.tolist(), bounds[1:].tolist(), strict=False)
+    )
+    columns = (partition[order].tolist(), values, samples[order].tolist(), of_series[order].tolist())
+    return tuple(PackedRecord(*fields) for fields in zip(*columns, strict=True))
+
+
+def _excerpt(block: SampleBlock, sample: int) -> str:
+    """A sample's time and series, as people write them."""
+    moment, series = int(block.times[sample]), int(block.row[sample])
+    return f"{_time_text(moment)} {labels_text(_labels(block.series, series))}"[:MAX_EXCERPT]
+
+
+def _labels(series: SeriesColumns, row: int) -> bytes:
+    return series.labels[series.starts[row] : series.starts[row + 1]].tobytes()
+
+
+def _time_text(moment: int) -> str:
+    try:
+        return (_EPOCH + timedelta(milliseconds=moment)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    except OverflowError:
+        return f"{moment} ms"
+
+
+def _counts(places: int) -> I64s:
+    return np.zeros(places, dtype=np.int64)

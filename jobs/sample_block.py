@@ -1,0 +1,42 @@
+"""Samples that were read from a source, as columns: what every format's parser gives, and what landing takes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.arrays import F64s, I64s, U64s
+from strandline.jobs.bad_records import BadRecords
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesColumns:
+    """Distinct series. The labels of series i are `labels[starts[i] : starts[i + 1]]`: the label fields of a
+    remote-write `TimeSeries` in canonical form, as `strandline.wire.kernels.labels` defines it. `key_low` and
+    `key_high` are the two words of their hash (`strandline.kernels.xxh3.hash_128`), which stands for the part key.
+    """
+
+    starts: I64s
+    labels: npt.NDArray[np.uint8]
+    key_low: U64s
+    key_high: U64s
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SampleBlock:
+    """Samples in the order of the source: sample j belongs to series `row[j]`, with `times[j]` in milliseconds.
+
+    `records` counts all records that were read: lines, rows or series, as the format has it, bad ones included. A
+    record may hold several samples. `skipped` counts values of good records that are null and therefore no samples.
+    """
+
+    series: SeriesColumns
+    row: npt.NDArray[np.int32]
+    times: I64s
+    values: F64s
+    records: int
+    bad: BadRecords
+    skipped: int = 0

@@ -1,0 +1,91 @@
+"""Label sets that a format has found, as distinct series in canonical form; and why a label set can't be used."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from strandline.arrays import I64s
+from strandline.jobs.kernels.label_sets import LABEL_OVERHEAD, build_label_sets
+from strandline.jobs.sample_block import SeriesColumns
+from strandline.wire.decode import Limits
+from strandline.wire.kernels.labels import MAX_LABELS, Verdict
+
+LABEL_REASONS = {
+    Verdict.NO_LABELS: "series without a label",
+    Verdict.EMPTY_NAME: "label without a name",
+    Verdict.DUPLICATE_NAME: "label name twice",
+    Verdict.NOT_UTF8: "label is not UTF-8",
+    Verdict.TOO_MANY_LABELS: "too many labels",
+    Verdict.NAME_TOO_LONG: "label name too long",
+    Verdict.VALUE_TOO_LONG: "label value too long",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelColumns:
+    """Labels by where their texts lie in memory: addresses and lengths of names and values.
+
+    They belong to label sets: those of set i are from `first_label[i]` to before `first_label[i + 1]`. Keep the memory
+    alive as long as this.
+    """
+
+    first_label: I64s
+    names: I64s
+    name_lengths: I64s
+    values: I64s
+    value_lengths: I64s
+
+
+def build_series(columns: LabelColumns, limits: Limits) -> tuple[SeriesColumns, I64s]:
+    """Distinct series, in the order in which they first occur, and for each label set its series, or minus the
+    `Verdict` for which it can't be used. Sets that differ only in order or in labels without a value are one series.
+    """
+    sets = len(columns.first_label) - 1
+    room = int(columns.name_lengths.sum() + columns.value_lengths.sum()) + LABEL_OVERHEAD * len(columns.names)
+    starts, out = np.zeros(sets + 1, dtype=np.int64), np.empty(room, dtype=np.uint8)
+    key_low, key_high = np.zeros(sets, dtype=np.uint64), np.zeros(sets, dtype=np.uint64)
+    series_of = np.zeros(sets, dtype=np.int64)
+    count, used = build_label_sets(
+        columns.first_label,
+        (columns.names, columns.name_lengths, columns.values, columns.value_lengths),
+        (limits.labels, limits.label_name, limits.label_value),
+        np.empty((MAX_LABELS, 4), dtype=np.int64),
+        free_slots(sets),
+        starts,
+        out,
+        key_low,
+        key_high,
+        series_of,
+    )
+    series = SeriesColumns(starts[: count + 1], out[:used], key_low[:count], key_high[:count])
+    return series, series_of
+
+
+def free_slots(keys: int) -> I64s:
+    """An empty table for that many keys, at most half full."""
+    return np.full(1 << max(2 * keys, 1).bit_length(), -1, dtype=np.int64)
+
+
+def labels_text(labels: bytes) -> str:
+    """Canonical labels as people read them: for messages, not for many."""
+    texts: list[str] = []
+    at = 0
+    while at < len(labels):
+        _, at = _length_at(labels, at + 1)
+        for _ in range(2):
+            length, at = _length_at(labels, at + 1)
+            texts.append(labels[at : at + length].decode())
+            at += length
+    pairs = zip(texts[::2], texts[1::2], strict=True)
+    return "{" + ", ".join(f"{name}={json.dumps(value)}" for name, value in pairs) + "}"
+
+
+def _length_at(data: bytes, at: int) -> tuple[int, int]:
+    length = shift = 0
+    while True:
+        length |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 0x80:
+            return length, at

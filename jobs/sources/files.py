@@ -1,0 +1,168 @@
+"""Which files a job reads, found by URI or pattern, and their identity, by which a file that changed is noticed."""
+
+import fnmatch
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from strandline.digest import digest
+from strandline.errors import Fatal, Retryable
+
+_EDGE = 64 << 10
+"""How many bytes at the head and at the tail of a file its identity includes."""
+_WILDCARDS = "*?["
+
+
+class SourceUnusable(Fatal):
+    """A source that can't be read as it is."""
+
+
+class SourceUnreachable(Retryable):
+    """The file system did not answer."""
+
+
+class SourceChanged(Fatal):
+    """A file is not the one that the job was planned for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file as it was when it was looked at. `digest` is that of its head and its tail."""
+
+    uri: str
+    size: int
+    modified_ns: int
+    digest: str
+
+
+def file_system(uri: str) -> tuple[pafs.FileSystem, str]:
+    """The file system of a URI, and the path there. A URI without a scheme is a path of this machine."""
+    if "://" not in uri:
+        return pafs.LocalFileSystem(), str(Path(uri).absolute())
+    try:
+        system, path = pafs.FileSystem.from_uri(uri)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SourceUnusable(
+            f"{uri} can't be read: {error}", remedy="Use a path, or a URI with file://, s3://, gs:// or hdfs://"
+        ) from error
+    except OSError as error:
+        raise SourceUnreachable(
+            f"the file system of {uri} did not answer: {error}", remedy="Check its address, and that it runs"
+        ) from error
+    return system, str(path)
+
+
+def find_files(uris: Sequence[str]) -> list[SourceFile]:
+    """All files that the URIs and patterns name, each once, in order of their URIs. Raises `SourceUnusable` for a
+    directory, a file that is missing, and a pattern that nothing matches.
+    """
+    found = sorted({file for uri in uris for file in _named(uri)})
+    return [identified(uri) for uri in found]
+
+
+def identified(uri: str) -> SourceFile:
+    """A file with its identity now."""
+    system, path = file_system(uri)
+    info = _info(system, uri, path)
+    with _opened(system, uri, path) as file:
+        head = file.read_at(min(_EDGE, info.size), 0)
+        tail = file.read_at(min(_EDGE, info.size), max(0, info.size - _EDGE))
+    return SourceFile(uri, info.size, info.mtime_ns or 0, f"{digest(head + tail):032x}")
+
+
+def require_unchanged(file: SourceFile) -> None:
+    """Raises `SourceChanged` unless the file is still the one that was looked at."""
+    now = identified(file.uri)
+    if now == file:
+        return
+    what = f"its size was {file.size} and is {now.size}" if now.size != file.size else "its size is the same"
+    raise SourceChanged(
+        f"{file.uri} has changed since the job was planned: {what}",
+        remedy="Plan a new job for the file as it is now, or put the former one back and resume",
+    )
+
+
+def opened(file: SourceFile) -> pa.NativeFile:
+    """The file, open for reading at any place. The caller closes it."""
+    system, path = file_system(file.uri)
+    return _opened(system, file.uri, path)
+
+
+def _named(uri: str) -> Iterator[str]:
+    if not any(character in uri for character in _WILDCARDS):
+        system, path = file_system(uri)
+        _info(system, uri, path)
+        yield full_uri(uri, path)
+        return
+    # The part before the first wildcard, up to its last slash, is a folder that exists.
+    first = min(uri.find(character) for character in _WILDCARDS if character in uri)
+    folder_uri, slash, _ = uri[:first].rpartition("/")
+    base = folder_uri if slash else "."
+    system, folder = file_system(base or "/")
+    pattern = f"{folder.rstrip('/')}/{uri[len(folder_uri) + 1 if slash else 0 :]}"
+    try:
+        infos = system.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
+    except OSError as error:
+        raise SourceUnreachable(f"the files of {uri} can't be listed: {error}") from error
+    paths = [info.path for info in infos if info.type == pafs.FileType.File and _matches(info.path, pattern)]
+    if not paths:
+        raise SourceUnusable(f"no file matches {uri}", remedy="Check the pattern; * does not match a slash, ** does")
+    for path in paths:
+        yield full_uri(uri, path)
+
+
+def full_uri(uri: str, path: str) -> str:
+    """The URI of a path on the file system of another URI."""
+    if "://" not in uri:
+        return path
+    scheme, _, rest = uri.partition("://")
+    query = rest.partition("?")[2]
+    prefix = "" if path.startswith("/") else "/" if scheme == "file" else ""
+    return f"{scheme}://{prefix}{path}{'?' + query if query else ''}"
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Whether a path fits a pattern, folder by folder: * stays within one, ** crosses any number of them."""
+    return _fits(path.split("/"), pattern.split("/"))
+
+
+def _fits(path: Sequence[str], pattern: Sequence[str]) -> bool:
+    if not pattern:
+        return not path
+    if pattern[0] == "**":
+        return any(_fits(path[skipped:], pattern[1:]) for skipped in range(len(path) + 1))
+    return bool(path) and fnmatch.fnmatchcase(path[0], pattern[0]) and _fits(path[1:], pattern[1:])
+
+
+def _info(system: pafs.FileSystem, uri: str, path: str) -> pafs.FileInfo:
+    try:
+        info = system.get_file_info(path)
+    except PermissionError as error:
+        raise _forbidden(uri, error) from error
+    except OSError as error:
+        raise SourceUnreachable(f"{uri} can't be looked up: {error}") from error
+    if info.type == pafs.FileType.Directory:
+        raise SourceUnusable(f"{uri} is a directory", remedy=f"Name its files, as in '{uri.rstrip('/')}/*'")
+    if info.type != pafs.FileType.File:
+        raise SourceUnusable(f"there is no file {uri}", remedy="Check the path")
+    return info
+
+
+def _opened(system: pafs.FileSystem, uri: str, path: str) -> pa.NativeFile:
+    try:
+        return system.open_input_file(path)
+    except PermissionError as error:
+        raise _forbidden(uri, error) from error
+    except FileNotFoundError as error:
+        raise SourceUnusable(f"there is no file {uri}", remedy="Check the path") from error
+    except OSError as error:
+        raise SourceUnreachable(f"{uri} can't be opened: {error}") from error
+
+
+def _forbidden(uri: str, error: Exception) -> SourceUnusable:
+    return SourceUnusable(
+        f"{uri} may not be read: {error}", remedy="Give the user that runs the job the right to read it"
+    )

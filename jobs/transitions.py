@@ -1,0 +1,148 @@
+"""The states of a bulk job, and what leads from one to the next: pure functions over jobs and their parts.
+
+    planned -> running -> completing -> done
+    running -> failed            every part was tried, and some have failed for good
+    running -> broken            the circuit breaker: too many records fail
+    planned, running -> paused   an operator wants it, and no part is leased any more
+    paused, broken, failed -> running    resume
+    planned, running, paused, broken -> cancelled    an operator wants it, or nobody resumed it in time
+
+The store's compare-and-set makes a transition happen; these say only what it is.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from strandline.errors import ExitCode, Fatal
+from strandline.jobs.breaker import BreakerRules, breaks, reason_of
+from strandline.jobs.counts import Counts
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart, Wanted
+from strandline.store.jobs import JobState
+
+ENDED = frozenset({BulkJobState.DONE, BulkJobState.FAILED, BulkJobState.CANCELLED})
+_IDLE = frozenset({BulkJobState.PAUSED, BulkJobState.BROKEN})
+
+
+class NotPossible(Fatal):
+    """A job is in a state in which this can't be done."""
+
+    exit_code = ExitCode.USAGE
+
+
+def begin(job: BulkJob, now: int) -> BulkJob:
+    """A worker takes its first part. A job that is not due yet, or is not planned, stays as it is."""
+    if job.state is not BulkJobState.PLANNED or job.wanted or now < job.due_at:
+        return job
+    return _changed(job, BulkJobState.RUNNING, now)
+
+
+def takes_parts(job: BulkJob) -> bool:
+    """Whether workers may take parts of a job."""
+    return job.state is BulkJobState.RUNNING and not job.wanted
+
+
+def is_going(job: BulkJob, now: int) -> bool:
+    """Whether workers have something to do about a job now, or will have when others are done with a part."""
+    if job.state is BulkJobState.PLANNED:
+        return now >= job.due_at
+    return job.state in (BulkJobState.RUNNING, BulkJobState.COMPLETING) or (job.state in _IDLE and bool(job.wanted))
+
+
+def want(job: BulkJob, wanted: Wanted, now: int) -> BulkJob:
+    """An operator wants a job paused or cancelled. It is so once no part is leased any more, see `settle`. Raises
+    `NotPossible` for a job that has ended, or is about to.
+    """
+    if job.state in ENDED or job.state is BulkJobState.COMPLETING:
+        raise NotPossible(f"{job.name} is {job.state}, and can't be {wanted}", remedy="Nothing is left to stop")
+    if wanted is Wanted.PAUSED and job.state in _IDLE:
+        return job
+    # A job that is to be cancelled stays so.
+    if job.wanted in (wanted, Wanted.CANCELLED):
+        return job
+    return replace(job, wanted=wanted, version=job.version + 1, changed_at=now)
+
+
+def settle(job: BulkJob, parts: Iterable[BulkPart], now: int) -> BulkJob:
+    """What an operator wanted holds now, if no part is leased any more."""
+    if not job.wanted or any(part.state is JobState.LEASED for part in parts):
+        return job
+    state = BulkJobState.PAUSED if job.wanted is Wanted.PAUSED else BulkJobState.CANCELLED
+    return _changed(replace(job, wanted=Wanted.NOTHING), state, now, reason=f"{state} by an operator")
+
+
+def resume(job: BulkJob, now: int) -> BulkJob:
+    """Go on with a job that was paused, broken or has failed. The breaker counts anew. A job that runs stays as it is.
+    Raises `NotPossible` for any other.
+    """
+    if job.state in (BulkJobState.PLANNED, BulkJobState.RUNNING) and not job.wanted:
+        return job
+    if job.wanted is Wanted.CANCELLED or job.state not in (*_IDLE, BulkJobState.FAILED, BulkJobState.RUNNING):
+        what = "being cancelled" if job.wanted is Wanted.CANCELLED else job.state
+        raise NotPossible(f"{job.name} is {what}, and can't be resumed", remedy="Plan a new job")
+    resumed = replace(job, wanted=Wanted.NOTHING, window=job.window + 1)
+    return _changed(resumed, BulkJobState.RUNNING, now)
+
+
+def reopened(part: BulkPart) -> BulkPart:
+    """A part that has failed for good, to be tried again after a resume. Any other stays as it is."""
+    if part.state is not JobState.FAILED:
+        return part
+    return replace(part, state=JobState.PENDING, worker="", failures=0, reason="")
+
+
+def guard(job: BulkJob, window: Counts, rules: BreakerRules, now: int) -> BulkJob:
+    """Break a job that runs if too many of its records failed since it was started or resumed."""
+    if job.state is not BulkJobState.RUNNING or not breaks(window, rules):
+        return job
+    return _changed(job, BulkJobState.BROKEN, now, reason=reason_of(window, rules))
+
+
+def conclude(job: BulkJob, parts: Sequence[BulkPart], now: int) -> BulkJob:
+    """A job of which nothing is left to do: about to be completed, or failed. Any other stays as it is.
+
+    The number of parts is compared with the plan's: a list that lacks some says nothing.
+    """
+    if job.state is not BulkJobState.RUNNING or len(parts) != job.parts:
+        return job
+    if any(part.state in (JobState.PENDING, JobState.LEASED) for part in parts):
+        return job
+    failed = [part for part in parts if part.state is JobState.FAILED]
+    if not failed:
+        return _changed(job, BulkJobState.COMPLETING, now)
+    reason = f"{len(failed)} of {job.parts} parts failed; part {failed[0].part}: {failed[0].reason}"
+    return _changed(job, BulkJobState.FAILED, now, reason=reason)
+
+
+def complete(job: BulkJob, report: str, now: int) -> BulkJob:
+    """The report is written, and so is everything else that belongs to the end of a job."""
+    if job.state is not BulkJobState.COMPLETING:
+        raise NotPossible(f"{job.name} is {job.state}, and was to be completed")
+    return _changed(replace(job, report=report), BulkJobState.DONE, now)
+
+
+def expires_at(job: BulkJob) -> int | None:
+    """When a job that is paused or broken will be cancelled; None for any other, and for one that may stay so."""
+    if job.state not in _IDLE or not job.expires_after:
+        return None
+    return job.idle_since + job.expires_after
+
+
+def expire(job: BulkJob, now: int) -> BulkJob:
+    """Cancel a job that was paused or broken for too long. Any other stays as it is."""
+    at = expires_at(job)
+    if at is None or now < at:
+        return job
+    days = job.expires_after / 86_400_000
+    reason = f"cancelled after {days:g} days as {job.state}, see jobs.expiry"
+    return _changed(job, BulkJobState.CANCELLED, now, reason=reason)
+
+
+def _changed(job: BulkJob, state: BulkJobState, now: int, *, reason: str = "") -> BulkJob:
+    return replace(
+        job,
+        state=state,
+        version=job.version + 1,
+        changed_at=now,
+        idle_since=now if state in _IDLE else 0,
+        reason=reason,
+    )

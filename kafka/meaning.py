@@ -1,0 +1,90 @@
+"""What Kafka's errors mean to us: whether the same call may work later, or somebody has to change something first."""
+# ruff: noqa: SLF001 - the library begins the names of its own errors, as against the brokers', with an underscore
+
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError, KafkaException
+
+from strandline.errors import StrandlineError
+from strandline.kafka.errors import KafkaFailed, KafkaRefused, LogUnreachable, TopicMissing, TopicUnfit
+
+ALL_DOWN = KafkaError._ALL_BROKERS_DOWN
+
+_REFUSED = frozenset({
+    KafkaError._AUTHENTICATION,
+    KafkaError._SSL,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM,
+    KafkaError.ILLEGAL_SASL_STATE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+})  # fmt: skip
+_AWAY = frozenset({
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._MSG_TIMED_OUT,
+    KafkaError._RESOLVE,
+    KafkaError._WAIT_COORD,
+    KafkaError.UNKNOWN,
+})  # fmt: skip
+_HANDSHAKE_LATE = "handshake failed: Local: Timed out"
+NO_SUCH_TOPIC = frozenset({
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError.TOPIC_EXCEPTION,
+})  # fmt: skip
+"""The broker that was asked knows no such topic or partition, be it only for now."""
+
+_IMPOSSIBLE = frozenset({
+    KafkaError.INVALID_PARTITIONS,
+    KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.INVALID_CONFIG,
+    KafkaError.POLICY_VIOLATION,
+})  # fmt: skip
+
+
+def meaning(error: KafkaError, what: str, topic: str, rights: Mapping[int, str]) -> StrandlineError:
+    """The error to raise; `what` says what was tried, and a colon may follow it. `rights` has the remedies of errors
+    that mean that a right is missing.
+
+    A broker's complaint counts as passing unless it is known to last, an error of the library as lasting unless it is
+    known to pass.
+    """
+    code, told = error.code(), f"{what}: {error.str()}"
+    # The library calls it a failed authentication as well if a broker that hangs does not answer the handshake. It has
+    # refused nobody then, and may answer later.
+    if code == KafkaError._AUTHENTICATION and _HANDSHAKE_LATE in told:
+        code = KafkaError._TIMED_OUT
+    if code in _REFUSED:
+        return KafkaRefused(told, remedy=rights.get(code, _SECURITY))
+    if code in NO_SUCH_TOPIC:
+        return no_such_topic(topic)
+    if code in _IMPOSSIBLE:
+        return TopicUnfit(told, remedy="Choose partitions, replicas and settings that the cluster allows")
+    if code in _AWAY or code > 0:
+        return LogUnreachable(told, remedy="Check that the brokers run, and kafka.bootstrap_servers")
+    return KafkaFailed(told, remedy="Check the table [kafka.client] in the settings")
+
+
+def no_such_topic(topic: str) -> TopicMissing:
+    """The brokers know no topic of that name."""
+    return TopicMissing(
+        f"there is no topic {topic}",
+        remedy=f"Check the name in the settings, or make the topic: `kafka-topics.sh --create --topic {topic} "
+        "--partitions N --config message.timestamp.type=LogAppendTime`",
+    )
+
+
+def error_of(failure: KafkaException) -> KafkaError:
+    """The error inside the library's exception."""
+    error: KafkaError = failure.args[0]
+    return error
+
+
+_SECURITY = "Check kafka.security_protocol, kafka.sasl_mechanism, kafka.credentials_file and the kafka.tls_ files"

@@ -1,0 +1,65 @@
+"""A worker in the foreground of a command: it shows how far a job is, and gives up its part on Ctrl-C or SIGTERM."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from strandline.clock import Clock
+from strandline.jobs.board import BulkBoard
+from strandline.jobs.counts import AttemptCounts, Counts
+from strandline.node.bulk.opening import worker
+from strandline.node.bulk.reports import JobStatus
+from strandline.node.recovering.words import count
+from strandline.node.settings.sections import Settings
+from strandline.node.steps import Step
+from strandline.store.bulk_jobs import BulkJob, BulkPart
+
+
+class Progress:
+    """How far a job is, as its worker hears of it."""
+
+    def __init__(self, status: JobStatus, step: Step, clock: Clock) -> None:
+        self._status, self._step, self._clock = status, step, clock
+        self._began = clock.monotonic()
+        self._latest: dict[int, Counts] = {}
+        self._parts = status.parts_done
+
+    def heard(self, part: BulkPart, counts: AttemptCounts) -> None:
+        """A chunk of a part has landed."""
+        self._latest[part.part] = counts.fresh
+        fresh = Counts.total(self._latest.values())
+        seconds = max(self._clock.monotonic() - self._began, 1e-3)
+        self._step.fraction = min(1.0, (self._parts + len(self._latest) - 1) / max(1, self._status.parts))
+        bad = f", {count(fresh.bad)} bad records" if fresh.bad else ""
+        self._step.note = f"{count(fresh.samples)} samples, {count(round(fresh.samples / seconds))} a second{bad}"
+
+
+@contextmanager
+def interrupts() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set, instead of ending the process."""
+    stopping = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def work_on(
+    settings: Settings,
+    board: BulkBoard,
+    job: BulkJob,
+    step: Step,
+    clock: Clock,
+    *,
+    rate: float | None,
+    stop: threading.Event,
+) -> JobStatus:
+    """Work on a job until nothing of it can be done now; how it stands then."""
+    progress = Progress(JobStatus.of(job, board.parts(job)), step, clock)
+    made = worker(settings, board, clock, rate=rate, stop=stop.is_set, on_progress=progress.heard)
+    made.run_until_done(job.job)
+    job = board.job(job.job)
+    return JobStatus.of(job, board.parts(job))

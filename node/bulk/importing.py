@@ -1,0 +1,110 @@
+"""An import as an operator asks for it: its options from settings and the command line, its plan, and a preview."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from strandline.clock import Clock
+from strandline.errors import ExitCode, Fatal
+from strandline.jobs.board import BulkBoard
+from strandline.jobs.importing.import_kind import IMPORT
+from strandline.jobs.importing.part_sources import chunks_of
+from strandline.jobs.importing.planning import ImportOptions, ImportPlan
+from strandline.jobs.importing.report import BadLine
+from strandline.jobs.importing.spec import Format
+from strandline.node.bulk.reports import Preview
+from strandline.node.settings.sections import Settings
+from strandline.store.bulk_jobs import BulkJob, BulkPart
+from strandline.time_range import LATEST, TimeRange
+from strandline.wire.label_texts import labels_text
+
+_DAY_MS = 86_400_000
+# Beyond its expiry a job is kept for so long, to be looked at.
+_KEPT_MS = 30 * _DAY_MS
+
+
+class MappingUnusable(Fatal):
+    """The mapping file can't be read."""
+
+    exit_code = ExitCode.USAGE
+
+
+class NothingToImport(Fatal):
+    """The files hold no records."""
+
+
+def read_mapping(path: Path | None) -> Mapping[str, Any]:
+    """A mapping file, which is TOML; that of nothing without one."""
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise MappingUnusable(
+            f"the mapping {path} can't be read: {error}", remedy="docs/pipeline.md shows what a mapping looks like"
+        ) from error
+
+
+def import_options(settings: Settings, format_: Format, mapping: Mapping[str, Any], now: int) -> ImportOptions:
+    """The options of an import that is planned now. Shards would purge what is older than the retention."""
+    ahead = settings.shard.max_sample_ahead
+    times = TimeRange(
+        now - settings.dataset.retention.milliseconds, LATEST if ahead is None else now + ahead.milliseconds
+    )
+    return ImportOptions(
+        format_, mapping, times, settings.jobs.part_bytes.bytes, max_record=settings.jobs.max_record.bytes
+    )
+
+
+class ExpiryTooLong(Fatal):
+    """Jobs may last for longer than the brokers remember what has landed of them."""
+
+    exit_code = ExitCode.USAGE
+
+
+def require_remembered(settings: Settings, retention_ms: int) -> None:
+    """Raises `ExpiryTooLong` unless brokers that keep offsets for so long remember each part until its job expires,
+    with a day to spare for clocks that are wrong.
+    """
+    expiry = settings.jobs.expiry
+    if expiry.milliseconds + _DAY_MS > retention_ms:
+        raise ExpiryTooLong(
+            f"jobs.expiry is {expiry}, and the brokers forget after {retention_ms / _DAY_MS:g} days how much of a part "
+            "has landed (offsets.retention.minutes)",
+            remedy="Make jobs.expiry shorter, at least a day below that; or have the brokers keep offsets for longer",
+        )
+
+
+def add_job(settings: Settings, board: BulkBoard, plan: ImportPlan, clock: Clock) -> BulkJob:
+    """Put a plan into the store, as a job that workers may take."""
+    if not plan.parts:
+        raise NothingToImport("the files are empty", remedy="Check which files the arguments name")
+    now = clock.now_ms()
+    dataset, expiry = settings.dataset.name, settings.jobs.expiry.milliseconds
+    name = f"{datetime.fromtimestamp(now / 1000, UTC):%Y%m%dT%H%M%SZ}-{os.urandom(3).hex()}"
+    life = expiry + _KEPT_MS
+    job = BulkJob(
+        dataset, name, IMPORT, plan.spec.to_json(), plan.hash, len(plan.parts), life, now, expires_after=expiry
+    )
+    board.add(job, [BulkPart(dataset, name, at, part.to_json(), life) for at, part in enumerate(plan.parts)])
+    return job
+
+
+def preview(plan: ImportPlan, most: int) -> Preview:
+    """The first samples of a plan, and what is bad before them."""
+    samples: list[tuple[str, int, float]] = []
+    bad: list[BadLine] = []
+    for part in plan.parts[:1]:
+        with chunks_of(part, plan.spec) as chunks:
+            for chunk in chunks:
+                bad += [BadLine(part.uri, one) for one in chunk.bad.examples]
+                for _, block in chunk.blocks:
+                    series = block.series
+                    for row, time, value in zip(block.row[:most], block.times, block.values, strict=False):
+                        labels = series.labels[series.starts[row] : series.starts[row + 1]].tobytes()
+                        samples.append((labels_text(labels), int(time), float(value)))
+                break
+    return Preview(tuple(samples[:most]), tuple(bad[:most]))

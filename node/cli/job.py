@@ -1,0 +1,30 @@
+"""`strandline job import | list | status | work | pause | resume | cancel | delete`: bulk jobs."""
+
+import click
+
+from strandline.node.cli.options import Lazy, LazyGroup, help_with
+
+COMMANDS = {
+    "cancel": Lazy("strandline.node.cli.job_cancel", "Cancel a job. What has landed stays."),
+    "delete": Lazy("strandline.node.cli.job_delete", "Remove an ended job from the list."),
+    "import": Lazy("strandline.node.cli.job_import", "Import files into the dataset."),
+    "list": Lazy("strandline.node.cli.job_list", "List the dataset's jobs."),
+    "pause": Lazy("strandline.node.cli.job_pause", "Pause a job."),
+    "resume": Lazy("strandline.node.cli.job_resume", "Go on with a job that was paused, broken or has failed."),
+    "status": Lazy("strandline.node.cli.job_status", "Show a job: how far it is, and what is wrong."),
+    "work": Lazy("strandline.node.cli.job_work", "Work on jobs until there is nothing left to do."),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    help=help_with(
+        "Bulk jobs: large pieces of work that are divided into parts, survive any crash, and do each part once.",
+        "strandline job import 'data/*.csv' --format csv --mapping mapping.toml",
+        "strandline job list",
+        "strandline job pause 20261118T101500Z-a1b2c3",
+    ),
+)
+def command() -> None:
+    """The group."""

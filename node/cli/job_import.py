@@ -1,0 +1,80 @@
+"""`strandline job import`: files into the dataset."""
+
+from pathlib import Path
+
+import click
+
+from strandline.errors import ExitCode
+from strandline.jobs.importing.planning import plan_import
+from strandline.jobs.importing.spec import Format
+from strandline.node.bulk.foreground import interrupts, work_on
+from strandline.node.bulk.importing import add_job, import_options, preview, read_mapping, require_remembered
+from strandline.node.bulk.opening import offset_retention_ms, opened_board
+from strandline.node.bulk.reports import PlanReport
+from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.options import Command, help_with
+from strandline.store.bulk_jobs import BulkJobState
+
+
+@click.command(
+    cls=Command,
+    help=help_with(
+        "Import files into the dataset: plan a job, and work on it in the foreground. SOURCES are paths, patterns or "
+        "URIs (s3://, gs://, hdfs://). Each sample lands once, also if this is interrupted: `strandline job work` goes "
+        "on, here or on another machine.",
+        "strandline job import 'data/*.csv' --format csv --mapping mapping.toml --preview 5",
+        "strandline job import 'data/*.csv' --format csv --mapping mapping.toml",
+        "strandline job import metrics.om --format openmetrics --rate 100000",
+    ),
+    epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.INTERRUPTED)),
+)
+@click.argument("sources", nargs=-1, required=True)
+@click.option(
+    "--format", "format_", type=click.Choice([one.value for one in Format]), required=True, help="What files hold."
+)
+@click.option(
+    "--mapping",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A TOML file that says which columns of a CSV file are metric, value, time and labels.",
+)
+@click.option("--preview", "shown", metavar="N", type=click.IntRange(1, 1_000), help="Show the first N samples only.")
+@click.option("--plan", "only_plan", is_flag=True, help="Show the plan only. Writes nothing.")
+@click.option(
+    "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Land at most N samples a second."
+)
+@pass_context
+def command(
+    context: Context,
+    *,
+    sources: tuple[str, ...],
+    format_: str,
+    mapping: Path | None,
+    shown: int | None,
+    only_plan: bool,
+    rate: float | None,
+) -> ExitCode:
+    """Import."""
+    settings, clock = context.settings(), context.clock
+    options = import_options(settings, Format(format_), read_mapping(mapping), clock.now_ms())
+    plan = plan_import(sources, options)
+    if shown is not None:
+        context.output.result(preview(plan, shown))
+        return ExitCode.OK
+    if only_plan:
+        context.output.result(PlanReport.of(plan))
+        return ExitCode.OK
+    require_remembered(settings, offset_retention_ms(settings, clock))
+    with (
+        opened_board(settings, context.environ, clock) as board,
+        interrupts() as stop,
+        context.output.steps(f"Importing into {settings.dataset.name}") as steps,
+    ):
+        job = add_job(settings, board, plan, clock)
+        with steps.step(f"Job {job.job}") as step:
+            status = work_on(settings, board, job, step, clock, rate=rate, stop=stop)
+    context.output.result(status)
+    if stop.is_set() and status.state is BulkJobState.RUNNING:
+        context.output.note(f"Interrupted. `strandline job work {job.job}` goes on.")
+        return ExitCode.INTERRUPTED
+    return status.exit_code

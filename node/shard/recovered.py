@@ -1,0 +1,102 @@
+"""What a start brings back: the shard is taken, its index loaded, and it is decided how reading goes on."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from strandline.errors import Fatal, StrandlineError
+from strandline.index.shard_index import ShardIndex
+from strandline.node.shard.index_damage import IndexRepair, ReadAgain
+from strandline.node.shard.manifest_view import ManifestView
+from strandline.node.shard.ownership import agree_on_shape, take_shard
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.replay_planning import plan_replay
+from strandline.node.shard.replaying import Replay
+from strandline.node.shard.starting import (
+    Loading,
+    ReadingPlan,
+    Waiting,
+    load_shard_index,
+    read_manifest,
+    settle_offsets,
+)
+from strandline.node.shard.status import Phase, Status
+from strandline.recovery.offset_policy import Accepted
+from strandline.store.protocol import Fenced, Store
+from strandline.store.rows import Ownership
+
+_LOG = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A shard that was taken: its manifest, its index as of the index's checkpoint, and the plan to read on by, behind
+    the replay if there is one. `beats` heartbeats were written so far.
+    """
+
+    ownership: Ownership
+    view: ManifestView
+    index: ShardIndex
+    plan: ReadingPlan
+    replay: Replay | None = None
+    beats: int = 0
+
+
+def recover(
+    parts: ShardParts, status: Status, *, take: bool, accepted: Accepted, stopping: Callable[[], bool]
+) -> Recovered:
+    """Take a shard and bring back what was known of it. Raises what `Shard.start` does."""
+    options = parts.options
+    status.enter(Phase.ACQUIRING, parts.clock.now_ms())
+    shape = agree_on_shape(parts.store, options.shape)
+    parts.present.ask_store()
+    waiting = Waiting(parts, status, stopping)
+    ownership = take_shard(
+        parts.store,
+        options.shard,
+        parts.log.topic_id(),
+        parts.clock,
+        parts.processes,
+        by_force=take,
+        waiting=waiting.heard,
+    )
+    status.reason = ""
+    with left_on_failure(parts.store, ownership):
+        while True:
+            view = read_manifest(parts.store, ownership, options.groups, parts.present.now_ms())
+            parts.present.read_manifest(view.newest_written)
+            plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
+            plan, replay = plan_replay(parts, ownership, view, plan, status)
+            status.enter(Phase.RECOVERING_INDEX, parts.clock.now_ms(), 0.0)
+            loading = Loading(parts, ownership, status, stopping)
+            repair = IndexRepair(parts, ownership, view, accepted, loading.still)
+            try:
+                index = load_shard_index(parts, view, loading, repair)
+            except ReadAgain as again:
+                # An older bucket each time, so that this comes to an end.
+                repair.rewind_to(again.bucket)
+                continue
+            return Recovered(ownership, view, index, plan, replay, loading.beats)
+
+
+@contextmanager
+def left_on_failure(store: Store, ownership: Ownership) -> Iterator[None]:
+    """Leave the shard if what is done inside fails: the next owner need not wait until this one counts as gone. Raises
+    `Fenced` in place of what is final if the shard has another owner by then: it was concluded from what that owner may
+    have changed since.
+    """
+    try:
+        yield
+    except Fenced:
+        raise
+    except BaseException as error:
+        try:
+            store.touch(ownership, None, 0)
+        except Fenced as fenced:
+            if isinstance(error, Fatal):
+                raise fenced from error
+        except StrandlineError as unsaid:
+            _LOG.warning("heartbeat write failed", error=str(unsaid))
+        raise

@@ -1,0 +1,56 @@
+"""What was lost with index buckets: series that lie in segments without a key, beside buckets that are damaged and
+beside those whose loss a person has accepted.
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass, field
+
+from strandline.recovery.unnamed_series import SegmentSeries, UnnamedSeries
+from strandline.recovery.verification.findings import Findings, Kind, Remark
+from strandline.recovery.verification.group_segments import SeriesTimes
+from strandline.recovery.verification.known_keys import KnownKeys
+
+
+@dataclass(slots=True)
+class LostKeys:
+    """Takes the series of all segments in. `known` are the keys of all that can be read of the index."""
+
+    known: KnownKeys
+    damaged: Set[int]
+    salvaged: Set[int]
+    _everywhere: UnnamedSeries = field(init=False)
+    _by_bucket: dict[int, UnnamedSeries] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._everywhere = UnnamedSeries(self.known.find)
+
+    def take(self, bucket: int, series: SeriesTimes) -> None:
+        """The series of one group of a bucket."""
+        columns = SegmentSeries(series.key_low, series.key_high, series.samples, series.least, series.greatest)
+        self._everywhere.take(columns)
+        if bucket in self.damaged or bucket in self.salvaged:
+            self._by_bucket.setdefault(bucket, UnnamedSeries(self.known.find)).take(columns)
+
+    def report(self, found: Findings) -> None:
+        """Report what was lost, once all was taken in."""
+        for bucket in sorted(self.damaged & self._by_bucket.keys()):
+            found.explain(Kind.INDEX_DAMAGED, bucket, self._described(bucket))
+        for bucket in sorted(self.salvaged & self._by_bucket.keys()):
+            found.note(
+                Remark.INDEX_LOSS_ACCEPTED,
+                f"a part of this index bucket was lost, and a person has accepted that. {self._described(bucket)}",
+                bucket=bucket,
+            )
+        everywhere = self._everywhere.counted()
+        if everywhere.series:
+            found.note(
+                Remark.SERIES_WITHOUT_KEY,
+                f"{everywhere} in all segments have no key in what can be read of the index: queries do not find them"
+                " until a later sample names them again",
+            )
+
+    def _described(self, bucket: int) -> str:
+        unnamed = self._by_bucket[bucket].counted()
+        if unnamed.series:
+            return f"In its segments {unnamed} have no key in what can be read of the index"
+        return "All series in its segments have a key in what can be read of the index"

@@ -1,0 +1,82 @@
+"""Rows that are changed only if they are as expected: one code for every table of them.
+
+Each call looks and writes within one transaction, which is the caller's.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from strandline.store.compared import Compared, require_same_place
+
+R = TypeVar("R", bound=Compared)
+
+Place = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTable(Generic[R]):
+    """A table: the columns of its key, those behind it, and what becomes of a value in them.
+
+    The last column of the key tells the rows of a partition apart.
+    """
+
+    name: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: Callable[[R], tuple[object, ...]]
+    row: Callable[[Sequence[Any], Sequence[Any]], R]
+
+    def read(self, connection: sqlite3.Connection, partition: Place) -> list[R]:
+        """The rows of a partition in order."""
+        ordered = f"{self._select(self.key[:-1])} ORDER BY {self.key[-1]}"
+        return [self.row((*partition, at), values) for at, *values in connection.execute(ordered, partition)]
+
+    def read_one(self, connection: sqlite3.Connection, place: Place) -> R | None:
+        """What stands in a place."""
+        found = connection.execute(self._select(self.key), place).fetchone()
+        return None if found is None else self.row(place, found[1:])
+
+    def add(self, connection: sqlite3.Connection, row: R, *, now: int) -> bool:
+        """Put a row in its place, unless there is one; whether it is there now as given."""
+        there = self.read_one(connection, row.place)
+        if there is not None:
+            return there == row
+        self._write(connection, row, now)
+        return True
+
+    def replace(self, connection: sqlite3.Connection, before: R, after: R, *, now: int) -> bool:
+        """Put `after` in the place of `before`, if that is still as it was where it counts."""
+        require_same_place(before, after)
+        if not self._is_as(connection, before):
+            return False
+        self._write(connection, after, now)
+        return True
+
+    def remove(self, connection: sqlite3.Connection, row: R) -> bool:
+        """Take a row away, if it is still as it was where it counts."""
+        if not self._is_as(connection, row):
+            return False
+        connection.execute(f"DELETE FROM {self.name} WHERE {_are(self.key)}", row.place)  # noqa: S608
+        return True
+
+    def _is_as(self, connection: sqlite3.Connection, row: R) -> bool:
+        there = self.read_one(connection, row.place)
+        return there is not None and there.compared == row.compared
+
+    def _select(self, key: tuple[str, ...]) -> str:
+        columns = ", ".join((self.key[-1], *self.columns))
+        return f"SELECT {columns} FROM {self.name} WHERE {_are(key)}"  # noqa: S608
+
+    def _write(self, connection: sqlite3.Connection, row: R, now: int) -> None:
+        columns = (*self.key, "expires", *self.columns)
+        places = ", ".join("?" * len(columns))
+        connection.execute(
+            f"INSERT OR REPLACE INTO {self.name} ({', '.join(columns)}) VALUES ({places})",  # noqa: S608
+            (*row.place, now + row.life, *self.values(row)),
+        )
+
+
+def _are(columns: tuple[str, ...]) -> str:
+    return " AND ".join(f"{column} = ?" for column in columns)

@@ -1,0 +1,350 @@
+"""Bulk jobs and their parts change by compare-and-set only: of two who want the same part, one gets it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import cycle, repeat
+from typing import Any
+
+import pytest
+
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart, Wanted
+from strandline.store.compared import MOST_TEXT_BYTES
+from strandline.store.jobs import JobState
+from strandline.store.protocol import Store, StoreRefused
+from support.compared_kinds import BulkJobs, BulkParts, Kind, bulk_job, bulk_part, fresh_dataset
+from support.store_contract import LASTING, race
+
+pytestmark = pytest.mark.contract
+
+
+@pytest.fixture(params=[BulkJobs, BulkParts], ids=lambda kind: kind.table)
+def kind(request: pytest.FixtureRequest) -> Kind[Any]:
+    return request.param()
+
+
+@pytest.fixture
+def dataset() -> str:
+    """A dataset that no test has used."""
+    return fresh_dataset()
+
+
+# What holds for jobs and for parts.
+
+
+def test_where_nothing_was_put_there_is_nothing(store: Store, kind: Kind[Any]) -> None:
+    row = kind.fresh()
+    assert list(kind.read(store, row)) == []
+    assert kind.read_one(store, row) is None
+    assert not kind.replace(store, row, kind.changed(row, "a"))
+    assert not kind.remove(store, row)
+    assert list(kind.read(store, row)) == []
+
+
+def test_rows_come_in_order(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+    first = kind.fresh()
+    rows = [kind.beside(first, number) for number in (100, 9, 472_222, 11)]
+    for row in rows:
+        assert kind.add(store, row)
+    ordered = [rows[place] for place in (1, 3, 0, 2)]
+    assert list(kind.read(store, first)) == ordered
+    assert list(kind.read(other_store, first)) == ordered
+    assert kind.read_one(other_store, rows[3]) == rows[3]
+
+
+def test_a_row_is_not_put_over_another(store: Store, kind: Kind[Any]) -> None:
+    first = kind.fresh()
+    assert kind.add(store, first)
+    assert kind.add(store, first), "the very same is in its place"
+    assert not kind.add(store, kind.other(first))
+    assert list(kind.read(store, first)) == [first]
+
+
+def test_a_row_that_went_on_is_not_put_back_to_its_start(store: Store, kind: Kind[Any]) -> None:
+    first = kind.fresh()
+    kind.add(store, first)
+    assert kind.replace(store, first, kind.changed(first, "a"))
+    assert not kind.add(store, first)
+    assert kind.read_one(store, first) == kind.changed(first, "a")
+
+
+def test_a_change_is_made_once(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+    first = kind.fresh()
+    kind.add(store, first)
+    changed = kind.changed(first, "a")
+    assert kind.replace(store, first, changed)
+    assert not kind.replace(other_store, first, kind.changed(first, "b")), "it is not as in `before` any more"
+    assert not kind.remove(other_store, first)
+    assert kind.read_one(store, first) == changed
+    assert kind.replace(other_store, changed, kind.changed(changed, "b"))
+
+
+def test_a_removed_row_is_gone_and_its_place_free(store: Store, kind: Kind[Any]) -> None:
+    first = kind.fresh()
+    beside = kind.beside(first, 6)
+    kind.add(store, first)
+    kind.add(store, beside)
+    assert kind.remove(store, first)
+    assert not kind.remove(store, first)
+    assert list(kind.read(store, first)) == [beside]
+    assert kind.add(store, kind.other(first))
+    assert list(kind.read(store, first)) == [kind.other(first), beside]
+
+
+def test_a_row_is_replaced_only_by_one_of_its_place(store: Store, kind: Kind[Any]) -> None:
+    first = kind.fresh()
+    kind.add(store, first)
+    with pytest.raises(ValueError, match="was to be replaced by"):
+        kind.replace(store, first, kind.beside(kind.changed(first, "a"), 6))
+
+
+def test_of_changes_that_are_made_at_once_exactly_one_is(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+    first = kind.fresh()
+    for number in range(5):
+        row = kind.beside(first, number)
+        kind.add(store, row)
+        changes = [kind.changed(row, f"worker-{worker}") for worker in range(8)]
+        won = race(kind.replace, cycle([store, other_store]), repeat(row), changes)
+        assert won.count(True) == 1
+        assert kind.read_one(store, row) == changes[won.index(True)]
+
+
+def test_of_rows_that_are_put_at_once_exactly_one_is_there(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+    first = kind.fresh()
+    for number in range(5):
+        rows = [kind.other(kind.beside(first, number), plan) for plan in range(6)]
+        added = race(kind.add, cycle([store, other_store]), rows)
+        assert added.count(True) == 1
+        assert kind.read_one(store, rows[0]) == rows[added.index(True)]
+
+
+def test_a_row_that_is_changed_and_removed_at_once_is_either(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+    first = kind.fresh()
+
+    def change(here: Store, row: Any, after: Any) -> bool:
+        return kind.remove(here, row) if after is None else kind.replace(here, row, after)
+
+    for number in range(5):
+        row = kind.beside(first, number)
+        changed = kind.changed(row, "a")
+        kind.add(store, row)
+        was_changed, was_removed = race(change, [store, other_store], repeat(row), [changed, None])
+        assert was_changed != was_removed
+        assert kind.read_one(store, row) == (changed if was_changed else None)
+
+
+# Parts.
+
+
+def some_parts(dataset: str, numbers: Sequence[int]) -> list[BulkPart]:
+    return [bulk_part(dataset, number) for number in numbers]
+
+
+def test_every_field_of_a_part_is_kept(store: Store, dataset: str) -> None:
+    everything = BulkPart(
+        dataset,
+        "job-1",
+        2**31 - 1,
+        source='{"path": "ü/«…»", "from": 0}',
+        life=LASTING + 86_400_000,
+        state=JobState.FAILED,
+        epoch=2**40,
+        worker="worker-ü",
+        leased_until=1_700_000_000_000,
+        renewals=12_345,
+        failures=4,
+        reason="line 12 can't be decoded",
+        window=3,
+        counts='{"bad": 7}',
+        outcome='{"records": 9}',
+    )
+    nothing = BulkPart(dataset, "job-1", 0, source="", life=LASTING)
+    assert store.add_bulk_parts([everything, nothing])
+    assert list(store.bulk_parts(dataset, "job-1")) == [nothing, everything]
+
+
+def test_thousands_of_parts_are_put_and_read_and_removed_together(
+    store: Store, other_store: Store, dataset: str
+) -> None:
+    parts = [replace(part, source="x" * (part.part % 700)) for part in some_parts(dataset, range(3_000))]
+    assert store.add_bulk_parts(parts[::-1])
+    assert list(other_store.bulk_parts(dataset, "job-1")) == parts
+    assert store.add_bulk_parts(parts), "they are in place"
+    assert other_store.remove_bulk_parts(parts)
+    assert list(store.bulk_parts(dataset, "job-1")) == []
+    assert not store.remove_bulk_parts(parts)
+
+
+def test_what_is_missing_of_parts_is_put_beside_those_that_are_there(store: Store, dataset: str) -> None:
+    parts = some_parts(dataset, range(10))
+    assert store.add_bulk_parts(parts[3:5])
+    assert store.add_bulk_parts(parts)
+    assert list(store.bulk_parts(dataset, "job-1")) == parts
+
+
+def test_parts_are_not_all_there_if_one_is_another(store: Store, dataset: str) -> None:
+    parts = some_parts(dataset, range(10))
+    another = replace(parts[4], source="another")
+    assert store.add_bulk_parts([another])
+    assert not store.add_bulk_parts(parts)
+    assert store.bulk_part(dataset, "job-1", 4) == another
+
+
+def test_of_parts_those_are_removed_that_are_as_they_were(store: Store, dataset: str) -> None:
+    parts = some_parts(dataset, range(10))
+    store.add_bulk_parts(parts)
+    leased = BulkParts().changed(parts[4], "a")
+    store.replace_bulk_part(parts[4], leased)
+    assert not store.remove_bulk_parts(parts)
+    assert list(store.bulk_parts(dataset, "job-1")) == [leased]
+
+
+def test_no_parts_are_in_place_and_gone_at_once(store: Store) -> None:
+    assert store.add_bulk_parts([])
+    assert store.remove_bulk_parts([])
+
+
+def test_parts_of_two_jobs_or_one_twice_are_refused(store: Store, dataset: str) -> None:
+    part = bulk_part(dataset, 1)
+    for call in (store.add_bulk_parts, store.remove_bulk_parts):
+        with pytest.raises(ValueError, match="parts of another job"):
+            call([part, replace(part, job="job-2")])
+        with pytest.raises(ValueError, match="given twice"):
+            call([part, replace(part, source="another")])
+    assert list(store.bulk_parts(dataset, "job-1")) == []
+
+
+def test_parts_of_other_jobs_are_apart(store: Store, dataset: str) -> None:
+    part = bulk_part(dataset, 1)
+    others = [replace(part, job="job-2"), replace(part, dataset=f"{dataset}-2")]
+    for one in (part, *others):
+        assert store.add_bulk_parts([one])
+    assert store.remove_bulk_parts([part])
+    assert list(store.bulk_parts(dataset, "job-1")) == []
+    assert [list(store.bulk_parts(one.dataset, one.job)) for one in others] == [[one] for one in others]
+
+
+CHANGES_OF_PARTS: dict[str, Callable[[BulkPart], BulkPart]] = {
+    "state": lambda part: replace(part, state=JobState.DONE),
+    "epoch": lambda part: replace(part, epoch=part.epoch + 1),
+    "worker": lambda part: replace(part, worker="b"),
+    "lease": lambda part: replace(part, leased_until=part.leased_until + 1),
+    "renewals": lambda part: replace(part, renewals=part.renewals + 1),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_PARTS.values(), ids=CHANGES_OF_PARTS.keys())
+def test_a_part_that_changed_is_neither_replaced_nor_removed(
+    store: Store, dataset: str, change: Callable[[BulkPart], BulkPart]
+) -> None:
+    imagined = BulkParts().changed(bulk_part(dataset, 1), "a")
+    real = change(imagined)
+    assert store.add_bulk_parts([real])
+    assert not store.replace_bulk_part(imagined, replace(imagined, reason="mine"))
+    assert not store.remove_bulk_parts([imagined])
+    assert store.bulk_part(dataset, "job-1", 1) == real
+
+
+def test_what_is_not_compared_of_a_part_may_differ(store: Store, dataset: str) -> None:
+    stored = replace(bulk_part(dataset, 1), counts='{"bad": 1}', window=3, failures=2)
+    store.add_bulk_parts([stored])
+    seen = replace(stored, counts="", window=0, failures=0, source="")
+    after = replace(stored, renewals=1, counts='{"bad": 2}', outcome="{}")
+    assert store.replace_bulk_part(seen, after)
+    assert store.bulk_part(dataset, "job-1", 1) == after
+
+
+# Jobs.
+
+
+def test_every_field_of_a_job_is_kept(store: Store, dataset: str) -> None:
+    everything = BulkJob(
+        dataset,
+        "b",
+        kind="import",
+        spec='{"uri": "ü/«…»"}',
+        plan_hash="a hash",
+        parts=10_000,
+        life=LASTING + 86_400_000,
+        created_at=1_700_000_000_000,
+        state=BulkJobState.BROKEN,
+        version=2**40,
+        window=3,
+        wanted=Wanted.CANCELLED,
+        reason="too many bad records",
+        changed_at=1_700_000_000_001,
+        due_at=1_700_000_000_002,
+        idle_since=1_700_000_000_003,
+        expires_after=432_000_000,
+        report='{"records": 9}',
+    )
+    nothing = BulkJob(dataset, "a", "send", "", "", 0, LASTING, created_at=0)
+    for job in (everything, nothing):
+        assert store.add_bulk_job(job)
+    assert list(store.bulk_jobs(dataset)) == [nothing, everything]
+    assert store.bulk_job(dataset, "b") == everything
+
+
+def test_jobs_come_page_by_page(store: Store, dataset: str) -> None:
+    jobs = [replace(bulk_job(dataset, number), spec="x" * 1_000) for number in range(120)]
+    for job in jobs:
+        assert store.add_bulk_job(job)
+    assert list(store.bulk_jobs(dataset)) == jobs
+
+
+CHANGES_OF_JOBS: dict[str, Callable[[BulkJob], BulkJob]] = {
+    "plan": lambda job: replace(job, plan_hash="another"),
+    "state": lambda job: replace(job, state=BulkJobState.PAUSED),
+    "version": lambda job: replace(job, version=job.version + 1),
+    "window": lambda job: replace(job, window=job.window + 1),
+    "wanted": lambda job: replace(job, wanted=Wanted.PAUSED),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_JOBS.values(), ids=CHANGES_OF_JOBS.keys())
+def test_a_job_that_changed_is_neither_replaced_nor_removed(
+    store: Store, dataset: str, change: Callable[[BulkJob], BulkJob]
+) -> None:
+    imagined = bulk_job(dataset, 1)
+    real = change(imagined)
+    assert store.add_bulk_job(real)
+    assert not store.replace_bulk_job(imagined, replace(imagined, version=7, reason="mine"))
+    assert not store.remove_bulk_job(imagined)
+    assert list(store.bulk_jobs(dataset)) == [real]
+
+
+def test_a_change_of_a_job_raises_its_version(store: Store, dataset: str) -> None:
+    """Otherwise a second change from the same state would not be noticed."""
+    job = bulk_job(dataset, 1)
+    store.add_bulk_job(job)
+    with pytest.raises(ValueError, match="of version 0 was to be replaced by version 0"):
+        store.replace_bulk_job(job, replace(job, reason="mine"))
+
+
+# Texts.
+
+
+def test_a_text_of_64_kb_is_kept_and_a_longer_one_refused(store: Store, dataset: str) -> None:
+    part, job = bulk_part(dataset, 1), bulk_job(dataset, 1)
+    longest, too_long = "ü" * (MOST_TEXT_BYTES // 2), "ü" * (MOST_TEXT_BYTES // 2) + "x"
+    refused = pytest.raises(StoreRefused, match=r"(source|counts|spec|report) of .* has 65537 bytes, and at most 65536")
+    with refused:
+        store.add_bulk_parts([part, replace(part, part=2, source=too_long)])
+    with refused:
+        store.add_bulk_job(replace(job, spec=too_long))
+    assert list(store.bulk_parts(dataset, "job-1")) == list(store.bulk_jobs(dataset)) == []
+    part, job = replace(part, source=longest), replace(job, spec=longest)
+    assert store.add_bulk_parts([part])
+    assert store.add_bulk_job(job)
+    with refused:
+        store.replace_bulk_part(part, replace(part, renewals=1, counts=too_long))
+    with refused:
+        store.replace_bulk_job(job, replace(job, version=1, report=too_long))
+    assert list(store.bulk_parts(dataset, "job-1")) == [part]
+    assert list(store.bulk_jobs(dataset)) == [job]
+
+
+def test_many_parts_with_the_longest_texts_are_put_together(store: Store, dataset: str) -> None:
+    """Far more than Cassandra takes in one batch."""
+    parts = [replace(part, source="x" * MOST_TEXT_BYTES) for part in some_parts(dataset, range(400))]
+    assert store.add_bulk_parts(parts)
+    assert list(store.bulk_parts(dataset, "job-1")) == parts

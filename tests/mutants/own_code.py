@@ -1,0 +1,19 @@
+"""A plugin of pytest for runs in a copy: that the tests have tried the copy's code, and not the checkout's."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let the run count as none (exit code 3) if a module came from elsewhere."""
+    root = Path(os.environ["STRANDLINE_MUTANTS_ROOT"]).resolve()
+    ours = [(name, module) for name, module in list(sys.modules.items()) if name.split(".")[0] == "strandline"]
+    files = [(name, Path(file).resolve()) for name, module in ours if (file := getattr(module, "__file__", None))]
+    foreign = [f"{name} from {file}" for name, file in files if not file.is_relative_to(root)]
+    if foreign or not files:
+        print("not the copy's code:", *(foreign or ["nothing was imported"]), sep="\n  ")  # noqa: T201
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR

@@ -1,0 +1,256 @@
+"""Imports with crashes at every call to the store and to Kafka: each sample is in the topic once, and counted once."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.jobs.bad_records import MAX_EXAMPLES
+from strandline.jobs.counts import Counts
+from strandline.jobs.importing.planning import ImportOptions
+from strandline.jobs.importing.report import ImportReport
+from strandline.jobs.importing.spec import Format
+from strandline.jobs.transitions import reopened, resume, want
+from strandline.store.bulk_jobs import BulkJobState, Wanted
+from strandline.store.jobs import JobState
+from support.job_worlds import Fault, Harm, JobWorld
+
+pytestmark = pytest.mark.simulation
+
+MAPPING = {"metric": "cpu", "value": "value", "time": {"column": "time", "unit": "ms"}, "labels": ["host"]}
+NOW = 1_800_000_000_000
+ROWS = 40
+# Parts of some ten rows, each in chunks of some three.
+OPTIONS = ImportOptions(Format.CSV, MAPPING, part_bytes=250, chunk_bytes=80, max_record=60)
+
+
+def text(rows: int = ROWS, bad_every: int = 9) -> bytes:
+    lines = ["time,host,value"]
+    for row in range(rows):
+        value = "wrong" if row % bad_every == bad_every - 1 else str(row)
+        lines.append(f"{NOW + row},host-{row % 5},{value}")
+    return "\n".join(lines).encode()
+
+
+def check_done(world: JobWorld, rows: int = ROWS, bad_every: int = 9) -> None:
+    """Everything has landed once, and the report says so."""
+    bad = rows // bad_every
+    samples = world.samples()
+    assert set(samples.values()) == {1}
+    assert sorted(time for _, time, _ in samples) == [
+        NOW + row for row in range(rows) if row % bad_every != bad_every - 1
+    ]
+    job = world.board.job("job")
+    assert (job.state, job.reason) == (BulkJobState.DONE, "")
+    report = ImportReport.from_json(job.report)
+    assert (report.counts.records, report.counts.samples, report.counts.bad) == (rows, rows - bad, bad)
+    assert report.counts.sent == len(list(world.records()))
+    assert [one.record.line for one in report.bad_lines] == [
+        bad_every * (at + 1) for at in range(min(bad, MAX_EXAMPLES))
+    ]
+    assert sum(report.times.counts.values()) == rows - bad
+    assert {part.state for part in world.board.parts(job)} == {JobState.DONE}
+
+
+def test_undisturbed(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    plan = world.planned(text(), OPTIONS)
+    assert len(plan.parts) >= 4
+    assert world.work()
+    check_done(world)
+    assert max(chunk for (_, _, chunk), _ in world.records()) >= 2
+
+
+@pytest.mark.parametrize("harm", Harm)
+def test_a_crash_at_any_call_loses_and_doubles_nothing(tmp_path: Path, harm: Harm) -> None:
+    calls = 0
+    while True:
+        calls += 1
+        folder = tmp_path / str(calls)
+        folder.mkdir()
+        world = JobWorld(folder)
+        world.planned(text(), OPTIONS)
+        fault = Fault(harm, calls)
+        world.work(fault)
+        if not fault.is_over:
+            break
+        assert world.work()
+        check_done(world)
+    assert calls > 60
+
+
+def test_workers_that_crash_again_and_again_get_on(tmp_path: Path) -> None:
+    """Each one does a few calls, so that parts are begun many times."""
+    world = JobWorld(tmp_path, failures_allowed=1_000)
+    world.planned(text(), OPTIONS)
+    lives = 0
+    while not world.work(Fault(Harm.CRASH_AFTER, 17)):
+        lives += 1
+        assert lives < 1_000
+    assert lives > 5
+    check_done(world)
+
+
+def test_a_part_with_which_every_worker_is_lost_fails_and_stops_no_other(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    plan = world.planned(text(), OPTIONS)
+    for _ in range(4):
+        # Behind the lease of the first part, and before it has landed.
+        assert not world.work(Fault(Harm.CRASH_BEFORE, 8))
+    assert world.work()
+    job = world.board.job("job")
+    assert job.state is BulkJobState.FAILED
+    assert job.reason.startswith(f"1 of {len(plan.parts)} parts failed; part 0: its worker was lost")
+    # After a resume it is tried again.
+    for part in world.board.parts(job):
+        if part.state is JobState.FAILED:
+            world.board.replace(part, reopened(part))
+    world.board.change(job, lambda one: resume(one, NOW))
+    assert world.work()
+    check_done(world)
+
+
+def test_a_zombie_that_wakes_after_another_has_its_part_lands_nothing(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    world.planned(text(), OPTIONS)
+    is_taken = False
+
+    def stalls(_samples: int, _check: Callable[[], None]) -> None:
+        """Between packing and landing, the worker stands still, and another does all the work."""
+        nonlocal is_taken
+        if not is_taken:
+            is_taken = True
+            world.dead.add("worker-0")
+            assert world.work()
+
+    zombie = world.worker(pace=stalls)
+    zombie.step()
+    check_done(world)
+    assert not zombie.step()
+    check_done(world)
+
+
+def test_a_worker_that_waits_for_its_rate_gives_up_its_part_when_the_job_is_paused(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    world.planned(text(), OPTIONS)
+
+    def waits(_samples: int, check: Callable[[], None]) -> None:
+        world.board.change(world.board.job("job"), lambda one: want(one, Wanted.PAUSED, NOW))
+        for _ in range(10):
+            world.clock.sleep(1)
+            check()
+        raise AssertionError("it still waits")
+
+    world.worker(pace=waits).step()
+    assert {part.state for part in world.board.parts(world.board.job("job"))} == {JobState.PENDING}
+    assert world.work()
+    assert world.board.job("job").state is BulkJobState.PAUSED
+    assert not world.samples()
+
+
+def test_a_pause_holds_once_nothing_can_land_and_a_resume_goes_on(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    world.planned(text(), OPTIONS)
+    world.work(Fault(Harm.CRASH_BEFORE, 60))
+    landed = world.samples()
+    assert 0 < len(landed) < ROWS
+    job = world.board.change(world.board.job("job"), lambda one: want(one, Wanted.PAUSED, NOW))
+    assert world.work()
+    job = world.board.job("job")
+    assert job.state is BulkJobState.PAUSED
+    assert world.samples() == landed
+    assert world.work()
+    assert world.samples() == landed
+    world.board.change(job, lambda one: resume(one, NOW))
+    assert world.work()
+    check_done(world)
+
+
+@pytest.mark.parametrize("call", ["begin", "send", "send_offset", "commit"])
+@pytest.mark.parametrize("calls", range(1, 40, 3))
+def test_after_a_cancellation_holds_nothing_lands_though_a_zombie_wakes(tmp_path: Path, calls: int, call: str) -> None:
+    """Its machine was suspended, and its monotonic clock with it. So it does not know that its lease is over, and only
+    the brokers can refuse it.
+    """
+    world = JobWorld(tmp_path)
+    world.planned(text(), OPTIONS)
+    seen: list[int] = []
+
+    def stands_still() -> None:
+        if not seen:
+            world.dead.add("worker-0")
+            world.board.change(world.board.job("job"), lambda one: want(one, Wanted.CANCELLED, NOW))
+            # Settled by workers of which the first crashes at some call.
+            world.work(Fault(Harm.CRASH_AFTER, calls))
+            world.work()
+            assert world.board.job("job").state is BulkJobState.CANCELLED
+            seen.append(sum(world.samples().values()))
+
+    world.worker(stalls={call: stands_still}, clock=ManualClock(NOW)).step()
+    assert [sum(world.samples().values())] == seen
+
+
+def test_a_job_is_cancelled_though_the_brokers_have_forgotten_what_has_landed(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    world.planned(text(), OPTIONS)
+    world.work(Fault(Harm.CRASH_BEFORE, 60))
+    landed = world.samples()
+    world.clock.sleep(8 * 86_400)
+    world.board.change(world.board.job("job"), lambda one: want(one, Wanted.CANCELLED, NOW))
+    assert world.work()
+    assert world.board.job("job").state is BulkJobState.CANCELLED
+    assert world.samples() == landed
+
+
+def test_a_part_is_not_sent_again_once_the_brokers_may_have_forgotten_it(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    world.planned(text(), OPTIONS)
+    # Behind the lease of a part, of which nothing has landed yet.
+    world.work(Fault(Harm.CRASH_BEFORE, 8))
+    world.clock.sleep(8 * 86_400)
+    assert world.work()
+    job = world.board.job("job")
+    assert job.state is BulkJobState.FAILED
+    assert "offsets.retention.minutes" in job.reason
+
+
+@pytest.mark.parametrize(("bad_every", "state"), [(20, BulkJobState.DONE), (19, BulkJobState.BROKEN)])
+def test_a_twentieth_of_bad_records_is_allowed_and_more_breaks_the_job(
+    tmp_path: Path, bad_every: int, state: BulkJobState
+) -> None:
+    world = JobWorld(tmp_path)
+    rows = 20 * 19 * 4
+    world.planned(text(rows, bad_every), replace(OPTIONS, part_bytes=2_500))
+    assert world.work()
+    job = world.board.job("job")
+    assert job.state is state
+    if state is BulkJobState.BROKEN:
+        assert "jobs.error_rate" in job.reason
+        assert any(part.state is JobState.PENDING for part in world.board.parts(job))
+        # What was bad before does not break it again.
+        world.board.change(job, lambda one: resume(one, NOW))
+        assert world.work()
+        check_done(world, rows, bad_every)
+
+
+def test_a_file_that_changes_between_plan_and_run_is_refused_and_nothing_lands(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    world.planned(text(), OPTIONS)
+    (tmp_path / "job.txt").write_bytes(text(ROWS + 1))
+    world.work()
+    job = world.board.job("job")
+    assert job.state is BulkJobState.FAILED
+    assert "has changed since the job was planned" in job.reason
+    assert not world.samples()
+    (tmp_path / "job.txt").write_bytes(text())
+
+
+def test_a_job_without_records_is_done(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    world.planned(b"", OPTIONS)
+    assert world.work()
+    job = world.board.job("job")
+    assert job.state is BulkJobState.DONE
+    assert ImportReport.from_json(job.report).counts == Counts()

@@ -1,0 +1,44 @@
+"""Random histories in which rows of index buckets are lost, and the loss is accepted where Kafka can't make up for it:
+what is left is sound.
+"""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+from simulation.recovery.test_verified_histories import ShortLivedHistory
+
+from strandline.recovery.offset_policy import Accepted
+from support.verifying import sound_world
+
+pytestmark = pytest.mark.simulation
+
+
+class DamagedHistory(ShortLivedHistory):
+    """Keys are purged after hours, records are lost, and so are rows of index buckets."""
+
+    def recover(self) -> None:
+        if self.world.shard is None:
+            accepted = Accepted(loss_to=self.world.log.ends().start, index_loss=True)
+            self.world.start(accepted=accepted)
+
+    def another_retention(self) -> None:  # type: ignore[override]
+        """Not here: buckets that are written again would outlive their cuts."""
+
+    @rule(place=st.integers(0, 30), forgets=st.booleans())
+    def a_row_of_an_index_bucket_is_lost(self, place: int, *, forgets: bool) -> None:
+        """Perhaps together with all that Kafka has."""
+        self.world.crash()
+        with self.world.sqlite._connections.writing() as connection:
+            rows = connection.execute("SELECT rowid FROM index_buckets ORDER BY bucket, attempt, seq").fetchall()
+            if rows:
+                connection.execute("DELETE FROM index_buckets WHERE rowid = ?", rows[place % len(rows)])
+        if forgets:
+            self.world.log.delete_before(self.world.log.ends().last_stable)
+        self.both_read()
+        self.world.settle()
+        sound_world(self.world)
+
+
+TestDamagedHistory = DamagedHistory.TestCase
+TestDamagedHistory.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)

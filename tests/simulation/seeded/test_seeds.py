@@ -1,0 +1,62 @@
+"""Seeded histories: crashes and stalls in any call to the store, wrong clocks, outages, takeovers and losses.
+
+`tests/strandline-sim` runs any number of other seeds, and shows the smallest history that fails.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.seeded.history import history_of
+from support.seeded.running import failure_of, failures, simulations, smallest
+
+pytestmark = pytest.mark.simulation
+
+SEEDS, BATCH = 2_000, 100
+# What a run over all seeds must have met; each is an event that the properties were checked around.
+MET = {
+    "answer with a warning",
+    "complete answer",
+    "crash at work",
+    "crash in a start",
+    "hour ready",
+    "loss accepted",
+    "rewound",
+    "stalled in a call",
+    "start refused: StillOwned",
+    "started, catching-up",
+    "started, replaying",
+    "wave of jobs",
+    "zombie fenced",
+}
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with simulations() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def events() -> Counter[str]:
+    return Counter()
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, BATCH))
+def test_no_history_loses_doubles_or_hides_anything(first: int, folder: Path, events: Counter[str]) -> None:
+    failed = [failure for _, failure in failures(first, BATCH, folder, events) if failure is not None]
+    assert not failed, f"{len(failed)} seeds fail, the first of them:\n{smallest(failed[0], folder)}"
+
+
+def test_the_histories_meet_what_they_are_for(events: Counter[str]) -> None:
+    assert set(events) >= MET, "something that used to happen in these histories no longer does"
+
+
+def test_a_history_runs_the_same_way_each_time(folder: Path) -> None:
+    for seed in (3, 7):
+        first, second = Counter[str](), Counter[str]()
+        assert failure_of(history_of(seed), folder, first) is None
+        assert failure_of(history_of(seed), folder, second) is None
+        assert first == second

@@ -1,0 +1,115 @@
+"""A start on a SQLite file that a node of an older schema version wrote: it is migrated, and everything is found."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.recovery.replay.result_codec import read_result
+from strandline.store.jobs import LIFE_OF_VERSION_2, JobState
+from strandline.store.sqlite import open_sqlite_store
+from strandline.store.sqlite.schema import APPLICATION_ID, VERSION, written_version
+from support import older_history as history
+from support.older_stores import VERSIONS, write_sqlite_file
+from support.shard_world import World
+from support.verifying import sound_world
+
+pytestmark = pytest.mark.simulation
+
+
+@pytest.fixture(params=VERSIONS, ids=lambda version: f"version_{version}")
+def version(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture
+def path(folder: Path, version: int) -> Path:
+    """A file of an older version."""
+    path = folder / "store.sqlite"
+    write_sqlite_file(path, version)
+    return path
+
+
+@pytest.fixture
+def world(path: Path) -> Iterator[World]:
+    """The file, and the log that it was made from."""
+    with closing(World(path.parent)) as world:
+        history.produce_all(world)
+        yield world
+
+
+def test_everything_is_read(world: World, version: int) -> None:
+    history.check_read(world, version)
+    history.check_bulk_jobs(world.sqlite)
+
+
+def test_a_shard_goes_on_where_the_older_one_ended(world: World) -> None:
+    history.check_goes_on(world)
+    sound_world(world)
+
+
+def columns(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """By table: name, kind, whether it must have a value, its default, and its place in the key, of each column."""
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        return {
+            table: [tuple(row[1:]) for row in connection.execute(f"PRAGMA table_info({table})")] for (table,) in tables
+        }
+
+
+def test_an_older_node_takes_the_file_afterwards(path: Path) -> None:
+    """It asks for its own marks, names its columns, and leaves out those that it does not know. One of version 2 wants
+    its own `user_version`, one of version 3 one that is not above its own.
+    """
+    before = columns(path)
+    open_sqlite_store(path, ManualClock()).close()
+    after = columns(path)
+    assert set(after) == {*before, "schema_version", "bulk_jobs", "bulk_parts"}
+    for table, known in before.items():
+        assert after[table][: len(known)] == known
+        for name, _, must_have_value, default, key in after[table][len(known) :]:
+            assert not key
+            assert not must_have_value or default is not None, f"an insert without {table}.{name} would fail"
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert written_version(connection) == VERSION
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_migrated_file_is_not_migrated_again(path: Path) -> None:
+    open_sqlite_store(path, ManualClock()).close()
+    once = columns(path)
+    with closing(sqlite3.connect(path)) as connection:
+        version = connection.execute("PRAGMA schema_version").fetchone()
+    open_sqlite_store(path, ManualClock()).close()
+    assert columns(path) == once
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA schema_version").fetchone() == version, "tables were changed"
+
+
+def test_a_new_file_has_the_tables_of_a_migrated_one(path: Path, folder: Path) -> None:
+    for one in (path, folder / "new.sqlite"):
+        open_sqlite_store(one, ManualClock()).close()
+    assert columns(path) == columns(folder / "new.sqlite")
+
+
+def test_an_older_process_that_has_the_file_open_goes_on_writing(path: Path) -> None:
+    """Statements of version 2 on a connection that was there before the migration."""
+    insert = (
+        "INSERT OR REPLACE INTO jobs (dataset, shard, bucket, plan, start_offset, end_offset, groups, wants_keys,"
+        " expires, state, epoch, worker, leased_until, failures, reason) VALUES"
+        " ('metrics', 0, ?, 'p', 0, 1, '[0]', 1, ?, 'pending', 0, '', 0, 0, '')"
+    )
+    with closing(sqlite3.connect(path, isolation_level=None)) as old:
+        old.execute(insert, (2_000, 10**15))
+        with closing(open_sqlite_store(path, ManualClock())) as store:
+            old.execute(insert, (2_001, 10**15))
+            jobs = {job.bucket: job for job in store.jobs(history.SHARD)}
+            for bucket in (2_000, 2_001):
+                assert (jobs[bucket].state, jobs[bucket].life) == (JobState.PENDING, LIFE_OF_VERSION_2)
+                assert jobs[bucket].renewals == 0
+            assert read_result(store, jobs[2_000]) is None

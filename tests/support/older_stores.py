@@ -1,0 +1,43 @@
+"""Stores that nodes of older schema versions wrote, from tests/data."""
+
+import gzip
+from pathlib import Path
+
+from cassandra.cluster import Session
+
+_DATA = Path(__file__).parents[1] / "data"
+
+VERSIONS = (2, 3)
+"""Those that left a store."""
+
+
+def write_sqlite_file(path: Path, version: int) -> None:
+    """Put the SQLite file of a version there."""
+    path.write_bytes(gzip.decompress((_DATA / f"store-version-{version}.sqlite.gz").read_bytes()))
+
+
+def load_cassandra(session: Session, keyspace: str, version: int) -> None:
+    """Make a keyspace with the tables of a version and their rows."""
+    replication = {"class": "SimpleStrategy", "replication_factor": 1}
+    session.execute(f"CREATE KEYSPACE {keyspace} WITH replication = {replication}")
+    session.set_keyspace(keyspace)
+    for kind in ("tables", "rows"):
+        for statement in _statements(version, kind):
+            session.execute(statement)
+
+
+def statements(version: int) -> list[str]:
+    """What a node of a version prepares at a start, for a session in its keyspace."""
+    return _statements(version, "statements")
+
+
+def tables(version: int) -> list[str]:
+    """The statements that make the tables."""
+    made = [" ".join(one.split()) for one in _statements(version, "tables")]
+    return [one for one in made if one.startswith("CREATE TABLE")]
+
+
+def _statements(version: int, kind: str) -> list[str]:
+    lines = (_DATA / f"store-version-{version}-{kind}.cql").read_text(encoding="utf-8").splitlines()
+    code = "\n".join(line.split("--")[0] for line in lines)
+    return [one.strip() for one in code.split(";") if one.strip()]

@@ -1,0 +1,71 @@
+"""`strandline-sim`: run many seeds of the simulation, on all cores, and show the smallest history that fails."""
+
+import multiprocessing
+import os
+import sys
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from support.seeded.history import history_of
+from support.seeded.running import failure_of, failures, simulations, smallest
+
+# Seeds that one process runs before it reports.
+_BATCH = 50
+_REPORT_S = 30.0
+
+
+def run_batch(first: int, count: int) -> tuple[int, list[int]]:
+    """Run seeds in this process; how many, and which of them failed."""
+    with simulations() as folder:
+        return count, [seed for seed, failure in failures(first, count, folder) if failure is not None]
+
+
+def show(seed: int) -> bool:
+    """Run one seed; if it fails, show the smallest history that fails like it. Whether it fails."""
+    with simulations() as folder:
+        failure = failure_of(history_of(seed), folder)
+        if failure is None:
+            click.echo(f"seed {seed} passes")
+            return False
+        click.echo(str(smallest(failure, folder)))
+        return True
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--seeds", default=1000, show_default=True, help="How many histories to run.")
+@click.option("--from", "first", default=0, show_default=True, help="The first seed.")
+@click.option("--jobs", default=os.cpu_count() or 1, show_default="one per core", help="How many processes.")
+@click.option("--replay", type=int, help="Run only this seed, and show the smallest history that fails like it.")
+def main(seeds: int, first: int, jobs: int, replay: int | None) -> None:
+    """Run seeded histories of shards, workers, gateway and clocks. Exits with 1 if a seed fails."""
+    if replay is not None:
+        sys.exit(1 if show(replay) else 0)
+    began, failed = time.monotonic(), list[int]()
+    ranges = [(one, min(_BATCH, first + seeds - one)) for one in range(first, first + seeds, _BATCH)]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with (
+        ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool,
+        Progress(*columns, console=console, disable=not console.is_terminal) as progress,
+    ):
+        task, done, reported = progress.add_task("histories", total=seeds), 0, began
+        running: list[Future[tuple[int, list[int]]]] = [pool.submit(run_batch, *one) for one in ranges]
+        for future in as_completed(running):
+            count, bad = future.result()
+            done, failed = done + count, sorted([*failed, *bad])
+            for seed in bad:
+                progress.console.print(f"seed {seed} failed", highlight=False)
+            progress.update(task, completed=done, description=f"histories ({len(failed)} failed)")
+            if not console.is_terminal and time.monotonic() - reported > _REPORT_S:
+                reported = time.monotonic()
+                click.echo(f"{done:,} of {seeds:,} histories, {len(failed)} failed", err=True)
+    took = time.monotonic() - began
+    click.echo(f"{seeds:,} histories from seed {first} in {took:,.0f} s, {len(failed)} failed")
+    if failed:
+        click.echo(f"failed seeds: {' '.join(map(str, failed[:50]))}")
+        show(failed[0])
+        sys.exit(1)

@@ -1,0 +1,187 @@
+"""Damaged inputs: every parser gives what a plain model gives, and reads no byte that is not the input's."""
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from strandline.jobs.formats.csv_options import CsvOptions, CsvValue
+from strandline.jobs.formats.csv_rows import parse_csv
+from strandline.jobs.formats.json_lines import parse_json_lines
+from strandline.jobs.formats.openmetrics import parse_openmetrics
+from strandline.jobs.formats.time_formats import UnixTime
+from strandline.jobs.sample_block import SampleBlock
+from strandline.wire.decode import Limits
+from support.parsed_blocks import Bytes, check_pieces, damaged, flat, guarded
+from support.text_models import Expected, read_csv, read_json_lines, read_openmetrics
+
+pytestmark = pytest.mark.unit
+
+LIMITS = Limits(labels=5, label_name=12, label_value=24)
+OFFSET = 1000
+SEEDS = 700
+OPTIONS = CsvOptions(
+    6,
+    (CsvValue(4, 1), CsvValue(5, "other")),
+    0,
+    UnixTime("s"),
+    labels=(("host", 2), ("dc", 3)),
+    constants=(("env", "test"),),
+)
+MULTILINE = CsvOptions(6, OPTIONS.values, 0, OPTIONS.time, OPTIONS.labels, OPTIONS.constants, multiline=True)
+WORDS = [
+    "a",
+    "b",
+    "host-1",
+    "x y",
+    'say "hi"',
+    "back\\slash",
+    "tab\t",
+    "line\nbreak",
+    "ü",
+    "😀",
+    "{}",
+    "a,b",
+    "",
+    "l" * 25,
+]
+NUMBERS = ["1", "-2.5", "1e3", "0.1", "NaN", "+Inf", "-Inf", "1" * 30, "4.9e-324", "1e999", "x", "0x1", "1.5.5", ""]
+TIMES = ["1700000000", "1700000000.123", "0", "-5", "1.5e9", "1e30", "now", "1700000000.0009"]
+
+
+def csv_line(chance: random.Random) -> str:
+    fields = [chance.choice(TIMES[:5]), *(chance.choice(WORDS).replace("\n", " ") for _ in range(3))]
+    fields += [chance.choice([*NUMBERS[:10], ""]) for _ in range(2)]
+    return ",".join(
+        '"' + text.replace('"', '""') + '"' if chance.random() < 0.2 or set(text) & set(',"') else text
+        for text in fields
+    )
+
+
+def openmetrics_line(chance: random.Random) -> str:
+    def quoted() -> str:
+        text = chance.choice(WORDS)
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+    labels = [f"{chance.choice(['a', 'b', 'c', quoted()])}={quoted()}" for _ in range(chance.randrange(4))]
+    name = chance.choice(["m", "n:o", "", "", "1x"])
+    if not name:
+        labels.insert(0, quoted())
+    series = name + "{" + chance.choice([",", ", "]).join(labels) + "}"
+    rest = chance.choice(["", "", "", ' # {a="b"} 1', " # {} 0.5 1.5", " x"])
+    line = f"{series} {chance.choice(NUMBERS[:10])} {chance.choice(TIMES[:5])}{rest}"
+    return chance.choice([line] * 9 + ["# TYPE m gauge", "# EOF " if chance.random() < 0.9 else "# EOF"])
+
+
+def json_line(chance: random.Random) -> str:
+    count = chance.randrange(1, 5)
+    values = [chance.choice([1, -2.5, None, "NaN", "-Infinity", 10**25, 5e-324, 0.1]) for _ in range(count)]
+    parts = {
+        "metric": {chance.choice(["__name__", "a", "é", "n" * 13]): chance.choice(WORDS) for _ in range(4)},
+        "values": values,
+        "timestamps": [chance.randrange(10**13) for _ in range(count)],
+        "more": [{"x": [1, True, None, "\ud800"]}, 0.5],
+    }
+    keys = chance.sample(list(parts), 4 if chance.random() < 0.9 else 3)
+    return json.dumps({key: parts[key] for key in keys}, ensure_ascii=chance.random() < 0.5 and "more" in keys) or ""
+
+
+def parse_rows(data: Bytes, offset: int) -> SampleBlock:
+    return parse_csv(data, offset, OPTIONS, LIMITS)
+
+
+@dataclass(frozen=True)
+class Format:
+    line: Callable[[random.Random], str]
+    parse: Callable[[Bytes, int], SampleBlock]
+    model: Callable[[bytes, int], Expected]
+    marks: bytes
+
+
+FORMATS = {
+    "csv": Format(csv_line, parse_rows, lambda data, at: read_csv(data, at, OPTIONS, LIMITS), b'",\n\r.1e-'),
+    "openmetrics": Format(
+        openmetrics_line,
+        lambda data, at: parse_openmetrics(data, at, LIMITS),
+        lambda data, at: read_openmetrics(data, at, LIMITS),
+        b'"{}=,\\ \t\n\r#n1e.-',
+    ),
+    "json": Format(
+        json_line,
+        lambda data, at: parse_json_lines(data, at, LIMITS),
+        lambda data, at: read_json_lines(data, at, LIMITS),
+        b'"{}[]:,\\ \t\n\r1e.-un0',
+    ),
+}
+
+
+def made_up(form: Format, chance: random.Random) -> bytes:
+    ends = chance.choice([["\n"], ["\r\n"], ["\n", "\r\n", "\n\n"]])
+    text = "".join(form.line(chance) + chance.choice(ends) for _ in range(chance.randrange(1, 12)))
+    data = text.encode("utf-8", "surrogatepass")
+    if chance.random() < 0.8:
+        data = damaged(data, chance, form.marks)
+    return data
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_sound_and_damaged_inputs_give_what_a_plain_model_gives(name: str) -> None:
+    form = FORMATS[name]
+    good = bad = 0
+    for seed in range(SEEDS):
+        chance = random.Random(seed)  # noqa: S311
+        data = made_up(form, chance)
+        expected = form.model(data, OFFSET)
+        for before in (False, True):
+            block = form.parse(guarded(data, before=before), OFFSET)
+            assert flat(block) == expected.samples, (seed, data)
+            assert (block.records, block.skipped) == (expected.records, expected.skipped), (seed, data)
+            assert block.bad.total == len(expected.bad), (seed, data)
+            assert [one.offset for one in block.bad.examples] == expected.bad[:20], (seed, data)
+        good += len(expected.samples)
+        bad += len(expected.bad)
+    # Neither kind is rare.
+    assert good > SEEDS
+    assert bad > SEEDS
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_input_gives_the_same_as_its_pieces(name: str) -> None:
+    form = FORMATS[name]
+    for seed in range(SEEDS, SEEDS + 200):
+        chance = random.Random(seed)  # noqa: S311
+        # Behind the end mark every line is bad, and a piece does not know of a mark in another one.
+        data = made_up(form, chance).replace(b"# EOF", b"# eof")
+        check_pieces(form.parse, data, OFFSET, chance)
+
+
+def test_any_bytes_at_all_are_records_or_bad_records() -> None:
+    for seed in range(300):
+        chance = random.Random(seed)  # noqa: S311
+        data = chance.randbytes(chance.randrange(300))
+        if seed % 2:
+            data = bytes(chance.choice(b'{}[]",:=\\\n\r #1e.-metricvalus') for _ in range(chance.randrange(300)))
+        for form in FORMATS.values():
+            block = form.parse(guarded(data), OFFSET)
+            flat(block)
+            assert (block.records, block.bad.total) == (form.model(data, OFFSET).records, block.bad.total)
+
+
+def test_rows_of_multiline_files_end_where_the_number_of_quotes_is_even() -> None:
+    for seed in range(SEEDS):
+        chance = random.Random(seed)  # noqa: S311
+        data = made_up(FORMATS["csv"], chance)
+        block = parse_csv(guarded(data), OFFSET, MULTILINE, LIMITS)
+        flat(block)
+        rows, start, quotes = [], 0, 0
+        for at, byte in enumerate(data):
+            quotes += byte == ord('"')
+            if (byte == ord("\n") and quotes % 2 == 0) or at + 1 == len(data):
+                rows.append(data[start : at + 1])
+                start = at + 1
+        assert block.records == sum(row not in (b"\n", b"\r\n", b"\r") for row in rows), (seed, data)
+        # Each of those rows alone gives what it gives among the others.
+        alone = [sample for row in rows for sample in flat(parse_csv(guarded(row), OFFSET, MULTILINE, LIMITS))]
+        assert alone == flat(block), (seed, data)

@@ -1,0 +1,74 @@
+"""Chunks of text: what their blocks hold, and how records are counted that no parser sees."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from strandline.jobs.bad_records import BadRecord, BadRecords
+from strandline.jobs.importing.chunks import TOO_LONG, Chunk, text_chunks
+from strandline.jobs.importing.text_parts import PlannedFile, TextPart
+from strandline.jobs.sample_block import SampleBlock
+from strandline.jobs.sources.files import SourceFile
+from strandline.jobs.sources.text_records import RecordRules
+from support.sample_blocks import block_of
+
+pytestmark = pytest.mark.unit
+
+RULES = RecordRules(chunk_bytes=12, max_record=10)
+
+
+class Text:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def read_at(self, count: int, offset: int) -> bytes:
+        return self.data[offset : offset + count]
+
+
+def parse(data: npt.NDArray[np.uint8], offset: int) -> SampleBlock:
+    """A sample a line, whose value is the line's number there; lines that begin with a question mark are bad."""
+    lines = data.tobytes().split(b"\n")
+    lines = lines[:-1] if not lines[-1] else lines
+    good = [(0, number, float(number)) for number, line in enumerate(lines) if not line.startswith(b"?")]
+    at, bad = offset, list[BadRecord]()
+    for number, line in enumerate(lines, 1):
+        if line.startswith(b"?"):
+            bad.append(BadRecord(at, number, "a question"))
+        at += len(line) + 1
+    block = block_of([[("__name__", "m")]], good)
+    counts = {"a question": len(bad)} if bad else {}
+    return SampleBlock(block.series, block.row, block.times, block.values, len(lines), BadRecords(counts, tuple(bad)))
+
+
+def chunks(text: bytes, rules: RecordRules = RULES) -> Sequence[Chunk]:
+    planned = PlannedFile(SourceFile("file", len(text), 0, ""), 0)
+    return list(text_chunks(Text(text), TextPart(planned, 0, len(text)), rules, parse))
+
+
+def test_records_lines_and_positions_add_up() -> None:
+    text = b"one\ntwo\nthree\nfour\nfive"
+    found = chunks(text)
+    assert len(found) > 1
+    assert sum(chunk.records for chunk in found) == sum(chunk.lines for chunk in found) == 5
+    assert sum(len(block.row) for chunk in found for _, block in chunk.blocks) == 5
+    assert [chunk.position for chunk in found][-1] == len(text)
+    assert [offset for chunk in found for offset, _ in chunk.blocks] == [0, *(c.position for c in found[:-1])]
+
+
+def test_bad_records_have_their_line_in_the_part_and_their_place_in_the_file() -> None:
+    found = chunks(b"one\n?two\nthree\nfour\n?five\nsix\n")
+    examples = BadRecords.joined([chunk.bad for chunk in found]).examples
+    assert [(one.offset, one.line) for one in examples] == [(4, 2), (20, 5)]
+
+
+def test_a_record_that_is_too_long_counts_as_a_bad_one_between_its_neighbours() -> None:
+    text = b"one\n" + b"x" * 50 + b"\n?two\n" + b"y" * 11 + b"\n"
+    found = chunks(text)
+    joined = BadRecords.joined([chunk.bad for chunk in found])
+    assert [(one.offset, one.line) for one in joined.examples] == [(4, 2), (55, 3), (60, 4)]
+    assert joined.examples[0].reason.startswith(TOO_LONG)
+    assert "jobs.max_record" in joined.examples[0].reason
+    assert sum(chunk.records for chunk in found) == sum(chunk.lines for chunk in found) == 4
+    assert joined.total == 3

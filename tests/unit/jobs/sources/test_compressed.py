@@ -1,0 +1,57 @@
+"""Compressed files: the same records as the plain ones, and a clear error where one is damaged."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from strandline.jobs.sources.compressed import CompressedReader, compression_of
+from strandline.jobs.sources.files import SourceUnusable, identified
+from strandline.jobs.sources.text_records import RecordRules, read_chunks
+
+pytestmark = pytest.mark.unit
+
+RULES = RecordRules(chunk_bytes=3_000, max_record=2_000)
+TEXT = b"".join(b"line %d %s\n" % (number, b"x" * (number % 97)) for number in range(5_000))
+
+
+def packed(kind: str) -> bytes:
+    return gzip.compress(TEXT) if kind == "gzip" else pa.compress(TEXT, codec="zstd", asbytes=True)
+
+
+@pytest.mark.parametrize(("ending", "kind"), [(".gz", "gzip"), (".zst", "zstd")])
+def test_their_records_are_those_of_the_plain_file_from_any_chunk_on(tmp_path: Path, ending: str, kind: str) -> None:
+    path = tmp_path / f"file{ending}"
+    path.write_bytes(packed(kind))
+    file = identified(str(path))
+    assert compression_of(file.uri) == kind
+
+    def chunks(position: int) -> list[bytes]:
+        with CompressedReader(file, kind) as reader:
+            found = list(read_chunks(reader, position, len(TEXT) + 1, RULES))
+        return [data for chunk in found for _, data in chunk.pieces]
+
+    everything = chunks(0)
+    assert b"".join(everything) == TEXT
+    third = sum(map(len, everything[:3]))
+    assert chunks(third) == everything[3:]
+
+
+def damaged(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
+
+
+@pytest.mark.parametrize("harm", [damaged, lambda data: data[: len(data) // 2]], ids=["damaged", "cut short"])
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+def test_a_damaged_file_is_refused_by_name(tmp_path: Path, kind: str, harm: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(harm(packed(kind)))
+    with CompressedReader(identified(str(path)), kind) as reader, pytest.raises(SourceUnusable, match=r"file can't be"):
+        reader.read_at(len(TEXT) + 1, 0)
+
+
+def test_plain_files_have_no_compression() -> None:
+    assert compression_of("s3://bucket/file.csv?region=eu.gz") is None

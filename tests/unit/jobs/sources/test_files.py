@@ -1,0 +1,93 @@
+"""Files by URI and pattern, their identity, and what can't be read."""
+
+from pathlib import Path
+
+import pytest
+
+from strandline.jobs.sources.files import (
+    SourceChanged,
+    SourceUnusable,
+    find_files,
+    identified,
+    opened,
+    require_unchanged,
+)
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("a.csv", "b.csv", "c.txt", "deep/er/d.csv"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return tmp_path
+
+
+def names(folder: Path, *uris: str) -> list[str]:
+    return [file.uri.removeprefix(f"{folder}/") for file in find_files(uris)]
+
+
+def test_a_pattern_stays_within_a_folder_unless_it_has_two_stars(folder: Path) -> None:
+    assert names(folder, f"{folder}/*.csv") == ["a.csv", "b.csv"]
+    assert names(folder, f"{folder}/**/*.csv") == ["a.csv", "b.csv", "deep/er/d.csv"]
+    assert names(folder, f"{folder}/[ac].*") == ["a.csv", "c.txt"]
+    assert names(folder, f"{folder}/deep/*/d.csv") == ["deep/er/d.csv"]
+
+
+def test_a_file_that_is_named_twice_is_read_once(folder: Path) -> None:
+    assert names(folder, f"{folder}/a.csv", f"{folder}/*.csv", f"{folder}/a.csv") == ["a.csv", "b.csv"]
+
+
+def test_a_path_may_be_relative_and_a_uri_may_have_a_scheme(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert names(folder, "a.csv") == names(folder, "[a].csv") == ["a.csv"]
+    (file,) = find_files([f"file://{folder}/a.csv"])
+    assert file.uri == f"file://{folder}/a.csv"
+    (matched,) = find_files([f"file://{folder}/a*.csv"])
+    assert matched == file
+    with opened(file) as content:
+        assert content.read() == b"a.csv"
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("missing.csv", "there is no file"),
+        ("deep", "is a directory"),
+        ("*.parquet", "no file matches"),
+        ("missing/*", "no file matches"),
+    ],
+)
+def test_what_is_no_file_is_refused_by_name(folder: Path, name: str, what: str) -> None:
+    with pytest.raises(SourceUnusable, match=what) as caught:
+        find_files([f"{folder}/{name}"])
+    assert name in str(caught.value)
+
+
+def test_a_scheme_that_pyarrow_does_not_know_is_refused() -> None:
+    with pytest.raises(SourceUnusable, match="gopher"):
+        find_files(["gopher://somewhere/file.csv"])
+
+
+@pytest.mark.parametrize("place", [0, 100_000, 199_999])
+def test_a_file_that_changed_is_refused(tmp_path: Path, place: int) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(200_000))
+    file = identified(str(path))
+    require_unchanged(file)
+    data = bytearray(200_000)
+    data[place] = 1
+    path.write_bytes(data)
+    with pytest.raises(SourceChanged, match="has changed since the job was planned"):
+        require_unchanged(file)
+
+
+def test_a_file_that_grew_is_refused_with_both_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"1234")
+    file = identified(str(path))
+    path.write_bytes(b"12345")
+    with pytest.raises(SourceChanged, match="was 4 and is 5"):
+        require_unchanged(file)

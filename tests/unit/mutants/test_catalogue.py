@@ -1,0 +1,69 @@
+"""The deliberate faults of `make mutants` fit the sources, and the harness tells a caught one from others."""
+
+from pathlib import Path
+
+import pytest
+
+from mutants.catalogue import BadMutant, Edit, Mutant, load_mutants, mutated, problems
+from mutants.checkout_copy import CheckoutCopy, Ran
+from mutants.judging import Outcome, judge_simulation, judge_tests
+
+pytestmark = pytest.mark.unit
+
+
+def a_mutant(*edits: Edit) -> Mutant:
+    return Mutant("a-fault", "area", "A rule", "recovery/module.py", edits, ("tests/unit",))
+
+
+def test_every_fault_fits_its_file_once_and_the_tests_named_for_it_are_there() -> None:
+    assert [problem for mutant in load_mutants() for problem in problems(mutant)] == []
+
+
+def test_there_are_faults_over_all_parts_that_keep_data() -> None:
+    faults = load_mutants()
+    assert len(faults) >= 70
+    wanted = {"cuts", "recovery", "jobs", "clocks", "flush", "ownership", "index", "reads", "store", "gateway"}
+    assert {one.area for one in faults} >= wanted
+
+
+@pytest.mark.parametrize("source", ["value = 2\n", "value = 1\nvalue = 1\n"])
+def test_a_fault_whose_text_is_not_there_once_is_named(source: str) -> None:
+    with pytest.raises(BadMutant, match=r"a-fault: recovery/module\.py has this [02] times"):
+        mutated(a_mutant(Edit("value = 1", "value = 3")), source)
+
+
+def test_a_fault_is_in_the_copy_for_a_while_and_leaves_no_trace(tmp_path: Path) -> None:
+    source = tmp_path / "recovery" / "module.py"
+    source.parent.mkdir()
+    source.write_text("value = 1\n")
+    before = source.stat().st_mtime_ns
+    with CheckoutCopy(tmp_path).having(a_mutant(Edit("value = 1", "value = 3"))):
+        assert source.read_text() == "value = 3\n"
+    assert source.read_text() == "value = 1\n"
+    assert source.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "outcome", "by"),
+    [
+        (0, "3 passed", Outcome.MISSED, "all named tests pass"),
+        (1, "FAILED tests/unit/test_a.py::test_b[c d] - assert 1 == 2", Outcome.CAUGHT, "test_a.py::test_b[c d]"),
+        (1, "FAILED tests/unit/test_a.py::test_b - NameError: name", Outcome.INVALID, "ended with 1: NameError: name"),
+        (1, "the interpreter was killed", Outcome.INVALID, "ended with 1"),
+        (2, "ERROR tests/unit/test_a.py - SyntaxError", Outcome.INVALID, "ended with 2"),
+        (3, "not the copy's code", Outcome.INVALID, "ended with 3"),
+        (5, "no tests ran", Outcome.INVALID, "ended with 5"),
+    ],
+)
+def test_only_a_test_that_fails_has_caught_a_fault(code: int, output: str, outcome: Outcome, by: str) -> None:
+    found, told = judge_tests(Ran(code, output))
+    assert found is outcome
+    assert by in told
+
+
+def test_a_simulation_has_caught_a_fault_if_it_ends_with_1() -> None:
+    assert [judge_simulation(Ran(code, ""))[0] for code in (0, 1, 2)] == [
+        Outcome.MISSED,
+        Outcome.CAUGHT,
+        Outcome.INVALID,
+    ]

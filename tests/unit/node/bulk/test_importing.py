@@ -1,0 +1,121 @@
+"""An import as an operator asks for it: mappings, times, expiry, and what is shown."""
+
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.errors import ExitCode
+from strandline.jobs.board import BulkBoard
+from strandline.jobs.importing.planning import ImportPlan, plan_import
+from strandline.jobs.importing.spec import Format
+from strandline.node.bulk.changing import NotEnded, delete_job, resume_job
+from strandline.node.bulk.importing import (
+    ExpiryTooLong,
+    MappingUnusable,
+    NothingToImport,
+    add_job,
+    import_options,
+    preview,
+    read_mapping,
+    require_remembered,
+)
+from strandline.node.bulk.reports import JobList, JobStatus, PlanReport
+from strandline.node.settings import Settings
+from strandline.store.bulk_jobs import BulkJobState
+from support.memory_store import MemoryServer, MemoryStore
+
+pytestmark = pytest.mark.unit
+
+NOW = 1_800_000_000_000
+HOUR = 3_600_000
+DAY = 24 * HOUR
+SETTINGS = Settings(dataset={"retention": "1d"}, shard={"max_sample_ahead": "5m"})
+MAPPING = 'metric = "cpu"\nvalue = "value"\ntime = {column = "time", unit = "ms"}\nlabels = ["host"]\n'
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(NOW)
+
+
+@pytest.fixture
+def board(clock: ManualClock) -> BulkBoard:
+    return BulkBoard(MemoryStore(MemoryServer(clock)), SETTINGS.dataset.name, clock)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> ImportPlan:
+    (tmp_path / "mapping.toml").write_text(MAPPING)
+    (tmp_path / "data.csv").write_text(f"time,host,value\n{NOW},a,1.5\nnever,b,2\n{NOW + 1},c,3\n")
+    mapping = read_mapping(tmp_path / "mapping.toml")
+    return plan_import([str(tmp_path / "data.csv")], import_options(SETTINGS, Format.CSV, mapping, NOW))
+
+
+def test_what_shards_would_purge_or_drop_is_not_imported(plan: ImportPlan) -> None:
+    assert (plan.spec.times.first, plan.spec.times.last) == (NOW - DAY, NOW + 5 * 60_000)
+
+
+@pytest.mark.parametrize("content", [None, b"no = toml = at all", b"\xff\xfe"])
+def test_a_mapping_that_can_t_be_read_is_refused_by_name(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "mapping.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(MappingUnusable, match=r"mapping\.toml can't be read"):
+        read_mapping(path)
+
+
+def test_a_preview_shows_samples_and_what_is_bad(plan: ImportPlan) -> None:
+    shown = preview(plan, 10)
+    assert [(labels, time, value) for labels, time, value in shown.samples] == [
+        ('{__name__="cpu", host="a"}', NOW, 1.5),
+        ('{__name__="cpu", host="c"}', NOW + 1, 3.0),
+    ]
+    assert [one.record.line for one in shown.bad_lines] == [2]
+    assert len(preview(plan, 1).samples) == 1
+    assert shown.blocks()
+
+
+def test_a_plan_names_files_sizes_and_parts(plan: ImportPlan) -> None:
+    report = PlanReport.of(plan)
+    assert (len(report.files), report.parts, report.bytes) == (1, 1, plan.parts[0].files[0].size)
+    text = "\n".join(str(block) for block in report.blocks())
+    assert "Nothing was written" in text
+
+
+def test_jobs_must_end_a_day_before_brokers_forget_them() -> None:
+    require_remembered(Settings(jobs={"expiry": "6d"}), 7 * DAY)
+    with pytest.raises(ExpiryTooLong, match=r"jobs\.expiry is 6d.* 6 days .*offsets\.retention\.minutes") as caught:
+        require_remembered(Settings(jobs={"expiry": "6d"}), 6 * DAY)
+    assert caught.value.exit_code == ExitCode.USAGE
+
+
+def test_a_job_is_there_with_all_its_parts(board: BulkBoard, plan: ImportPlan, clock: ManualClock) -> None:
+    job = add_job(SETTINGS, board, plan, clock)
+    assert job.job.startswith("20270115T080000Z-")
+    assert board.job(job.job) == job
+    assert [part.source for part in board.parts(job)] == [part.to_json() for part in plan.parts]
+    status = JobStatus.of(job, board.parts(job))
+    assert (status.state, status.parts, status.parts_done, status.exit_code) == (
+        BulkJobState.PLANNED,
+        1,
+        0,
+        ExitCode.OK,
+    )
+    assert JobList("metrics", (status,)).blocks()
+    assert JobList("metrics", ()).blocks() == ["Dataset metrics has no jobs."]
+
+
+def test_files_without_records_are_no_job(tmp_path: Path, board: BulkBoard, clock: ManualClock) -> None:
+    (tmp_path / "empty.csv").touch()
+    plan = plan_import([str(tmp_path / "empty.csv")], import_options(SETTINGS, Format.JSONL, {}, NOW))
+    with pytest.raises(NothingToImport):
+        add_job(SETTINGS, board, plan, clock)
+    assert board.jobs() == []
+
+
+def test_only_ended_jobs_are_deleted(board: BulkBoard, plan: ImportPlan, clock: ManualClock) -> None:
+    job = add_job(SETTINGS, board, plan, clock)
+    with pytest.raises(NotEnded, match="strandline job cancel"):
+        delete_job(board, job.job)
+    assert resume_job(board, job.job, clock).state is BulkJobState.PLANNED

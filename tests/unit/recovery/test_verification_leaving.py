@@ -1,0 +1,122 @@
+"""What leaves the store while it is verified, or is about to, is no fault."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.node.shard.options import ReplayMode
+from strandline.recovery.checkpoints import LEAVING_MS
+from strandline.recovery.verification.findings import Kind
+from strandline.recovery.verification.leaving import Leaving
+from support.missed_hours import hours_without_a_shard, recover
+from support.shard_world import HOUR, START, StoreCall, World, produce_everywhere
+from support.verifying import Damage, assert_sound, found_in, sound_world, verified
+
+pytestmark = pytest.mark.unit
+
+FIRST = START // HOUR
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with closing(World(tmp_path)) as made:
+        made.start()
+        yield made
+
+
+class _TimedStore:
+    """A store with a server, of which only the time is asked."""
+
+    def __init__(self, time: int | None) -> None:
+        self._time = time
+
+    def server_time(self) -> int | None:
+        return self._time
+
+
+@pytest.mark.parametrize("server", [None, 5_000_000, 900_000_000])
+def test_dates_are_compared_with_the_clock_that_removes_rows(server: int | None) -> None:
+    clock = ManualClock(7_000_000)
+    leaving = Leaving(_TimedStore(server), clock)
+    clock.sleep(2.0)
+    now = (server or 7_000_000) + 2_000
+    assert leaving.has_left(now + LEAVING_MS)
+    assert not leaving.has_left(now + LEAVING_MS + 1)
+
+
+def test_cuts_that_leave_together_in_any_order_are_no_gap(world: World) -> None:
+    for hour in range(4):
+        produce_everywhere(world, f"of hour {hour}")
+        world.pass_hours(1)
+    date, damage = world.clock.now_ms() + LEAVING_MS, Damage(world)
+    for table in ("cuts", "flush_groups"):
+        damage.execute(f"UPDATE {table} SET expires = ? WHERE bucket <= ?", date, FIRST + 1)  # noqa: S608
+    damage.execute("UPDATE flush_groups SET data_expires = ? WHERE bucket <= ?", date, FIRST + 1)
+    damage.execute("DELETE FROM cuts WHERE bucket = ?", FIRST)
+    damage.execute("DELETE FROM segments WHERE bucket = ?", FIRST)
+    sound_world(world)
+    for table in ("cuts", "flush_groups"):
+        damage.execute(f"UPDATE {table} SET expires = ? WHERE bucket <= ?", date + 1, FIRST + 1)  # noqa: S608
+    assert Kind.CUTS_TORN in {one.kind for one in found_in(world)}, "its time has not come"
+
+
+@pytest.fixture
+def replayed(world: World) -> World:
+    """A world in which one replay has stored several buckets: their data has one date. Nothing of them is rolled over:
+    the shard has not lived on since.
+    """
+    world.crash()
+    hours_without_a_shard(world, 4)
+    world.replay_by(ReplayMode.SPARK)
+    world.start()
+    recover(world)
+    world.crash()
+    assert len(set(dates(world))) == 1
+    return world
+
+
+def dates(world: World) -> list[int]:
+    return [row.data_expires for row in world.manifest().groups]
+
+
+@pytest.mark.parametrize("bucket", range(FIRST, FIRST + 4))
+@pytest.mark.parametrize("kind", ["index_bucket", "segments"])
+def test_data_of_one_date_that_leaves_at_any_step_is_not_missed(replayed: World, kind: str, bucket: int) -> None:
+    world = replayed
+    date = max(dates(world))
+    damage, left = Damage(world), []
+
+    def leaves(call: StoreCall) -> None:
+        if call.name == kind and call.arguments[0].bucket == bucket and not left:
+            left.append(bucket)
+            # In any order: those that were read already may stay for a while.
+            world.pass_time(date - LEAVING_MS - world.clock.now_ms())
+            for table in ("index_buckets", "segments"):
+                damage.execute(f"DELETE FROM {table} WHERE bucket <= ?", bucket)  # noqa: S608
+
+    world.store.before = leaves
+    options = world.options
+    assert_sound(world.store, options.shard, options.groups, options.policy, clock=world.clock)
+    assert left
+
+
+def test_an_index_bucket_that_is_lost_between_two_looks_is_a_finding(world: World) -> None:
+    for _ in range(2):
+        produce_everywhere(world)
+        world.pass_hours(1)
+    world.crash()
+    damage, looks = Damage(world), []
+
+    def lost(call: StoreCall) -> None:
+        if call.name == "index_bucket" and call.arguments[0].bucket == FIRST:
+            looks.append(call)
+            if len(looks) == 2:
+                damage.execute("DELETE FROM index_buckets WHERE bucket = ?", FIRST)
+
+    world.store.before = lost
+    options = world.options
+    found = verified(world.store, options.shard, options.groups, options.policy, clock=world.clock)
+    assert [(one.kind, one.bucket) for one in found.findings] == [(Kind.INDEX_DAMAGED, FIRST)]
