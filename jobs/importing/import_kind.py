@@ -10,12 +10,12 @@ from strandline.errors import Fatal, Retryable
 from strandline.jobs.counts import Counts
 from strandline.jobs.importing.part_import import PartHooks, run_part
 from strandline.jobs.importing.part_sources import chunks_of, part_source, require_same_files
-from strandline.jobs.importing.report import import_report
 from strandline.jobs.importing.spec import ImportSpec
 from strandline.jobs.landing.part_log import OffsetExpired, PartLog
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.landing.transactions import PartLost
 from strandline.jobs.outcome import PartOutcome
+from strandline.jobs.report import job_report
 from strandline.jobs.transitions import complete
 from strandline.jobs.worker import RunningPart
 from strandline.store.bulk_jobs import BulkJob, BulkPart
@@ -79,7 +79,7 @@ class ImportKind:
                     # A missing right, say. They expire by themselves.
                     _LOG.warning("offsets of a job can't be deleted", job=job.job, error=str(error))
                     break
-        return complete(job, import_report(parts).to_json(), self._clock.now_ms())
+        return complete(job, job_report(parts).to_json(), self._clock.now_ms())
 
 
 def _identity(part: BulkPart) -> PartIdentity:

@@ -32,7 +32,7 @@ class ParquetPart:
 
     def to_json(self) -> str:
         """As it stands in a part's row."""
-        return json.dumps({"kind": "parquet", **asdict(self)}, separators=(",", ":"))
+        return json.dumps({"kind": "parquet", "uri": self.uri, **asdict(self)}, separators=(",", ":"))
 
     @classmethod
     def from_value(cls, value: dict[str, Any]) -> "ParquetPart":

@@ -46,7 +46,7 @@ class TextPart:
 
     def to_json(self) -> str:
         """As it stands in a part's row."""
-        return json.dumps({"kind": "text", **asdict(self)}, separators=(",", ":"))
+        return json.dumps({"kind": "text", "uri": self.uri, **asdict(self)}, separators=(",", ":"))
 
     @classmethod
     def from_value(cls, value: dict[str, Any]) -> "TextPart":

@@ -17,7 +17,8 @@ from strandline.jobs.board import BulkBoard
 from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
 from strandline.node.bench.machine import MIB, Machine
-from strandline.node.bulk.importing import add_job, import_options
+from strandline.node.bulk.adding import add_job
+from strandline.node.bulk.importing import import_options, planned_import
 from strandline.node.bulk.opening import worker
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.output import Block, Table
@@ -153,7 +154,7 @@ class ImportBench:
     def _import(self, board: BulkBoard, settings: Settings, format_: Format, file: Path) -> JobStatus:
         mapping: Mapping[str, Any] = _CSV if format_ is Format.CSV else {}
         plan = plan_import([str(file)], import_options(settings, format_, mapping, self._clock.now_ms()))
-        job = add_job(settings, board, plan, self._clock)
+        job = add_job(settings, board, planned_import(plan), self._clock)
         worker(settings, board, self._clock).run_until_done(job.job)
         ended = board.job(job.job)
         status = JobStatus.of(ended, board.parts(ended))

@@ -1,29 +1,23 @@
 """An import as an operator asks for it: its options from settings and the command line, its plan, and a preview."""
 
-import os
 import tomllib
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from strandline.clock import Clock
 from strandline.errors import ExitCode, Fatal
-from strandline.jobs.board import BulkBoard
 from strandline.jobs.importing.import_kind import IMPORT
 from strandline.jobs.importing.part_sources import chunks_of
 from strandline.jobs.importing.planning import ImportOptions, ImportPlan
-from strandline.jobs.importing.report import BadLine
 from strandline.jobs.importing.spec import Format
+from strandline.jobs.report import BadLine
+from strandline.node.bulk.adding import PlannedJob
 from strandline.node.bulk.reports import Preview
 from strandline.node.settings.sections import Settings
-from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.time_range import LATEST, TimeRange
 from strandline.wire.label_texts import labels_text
 
 _DAY_MS = 86_400_000
-# Beyond its expiry a job is kept for so long, to be looked at.
-_KEPT_MS = 30 * _DAY_MS
 
 
 class MappingUnusable(Fatal):
@@ -78,19 +72,11 @@ def require_remembered(settings: Settings, retention_ms: int) -> None:
         )
 
 
-def add_job(settings: Settings, board: BulkBoard, plan: ImportPlan, clock: Clock) -> BulkJob:
-    """Put a plan into the store, as a job that workers may take."""
+def planned_import(plan: ImportPlan) -> PlannedJob:
+    """A plan as a job. Raises `NothingToImport` for one without parts."""
     if not plan.parts:
         raise NothingToImport("the files are empty", remedy="Check which files the arguments name")
-    now = clock.now_ms()
-    dataset, expiry = settings.dataset.name, settings.jobs.expiry.milliseconds
-    name = f"{datetime.fromtimestamp(now / 1000, UTC):%Y%m%dT%H%M%SZ}-{os.urandom(3).hex()}"
-    life = expiry + _KEPT_MS
-    job = BulkJob(
-        dataset, name, IMPORT, plan.spec.to_json(), plan.hash, len(plan.parts), life, now, expires_after=expiry
-    )
-    board.add(job, [BulkPart(dataset, name, at, part.to_json(), life) for at, part in enumerate(plan.parts)])
-    return job
+    return PlannedJob(IMPORT, plan.spec.to_json(), plan.hash, tuple(part.to_json() for part in plan.parts))
 
 
 def preview(plan: ImportPlan, most: int) -> Preview:

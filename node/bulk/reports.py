@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from strandline.errors import ExitCode
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.importing.planning import ImportPlan
-from strandline.jobs.importing.report import BadLine, import_report
 from strandline.jobs.outcome import SamplesByTime
+from strandline.jobs.report import BadLine, job_report
 from strandline.jobs.sources.compressed import compression_of
 from strandline.jobs.transitions import expires_at
 from strandline.node.output import Block, Table
@@ -50,7 +50,7 @@ class JobStatus:
     @classmethod
     def of(cls, job: BulkJob, parts: Sequence[BulkPart]) -> "JobStatus":
         """A job with its parts as they are now."""
-        done = import_report(parts)
+        done = job_report(parts)
         running = [part for part in parts if not part.outcome]
         return cls(
             job=job.job,

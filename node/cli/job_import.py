@@ -7,8 +7,9 @@ import click
 from strandline.errors import ExitCode
 from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
+from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.foreground import interrupts, work_on
-from strandline.node.bulk.importing import add_job, import_options, preview, read_mapping, require_remembered
+from strandline.node.bulk.importing import import_options, planned_import, preview, read_mapping, require_remembered
 from strandline.node.bulk.opening import offset_retention_ms, opened_board
 from strandline.node.bulk.reports import PlanReport
 from strandline.node.cli.context import Context, pass_context
@@ -64,13 +65,14 @@ def command(
     if only_plan:
         context.output.result(PlanReport.of(plan))
         return ExitCode.OK
+    planned = planned_import(plan)
     require_remembered(settings, offset_retention_ms(settings, clock))
     with (
         opened_board(settings, context.environ, clock) as board,
         interrupts() as stop,
         context.output.steps(f"Importing into {settings.dataset.name}") as steps,
     ):
-        job = add_job(settings, board, plan, clock)
+        job = add_job(settings, board, planned, clock)
         with steps.step(f"Job {job.job}") as step:
             status = work_on(settings, board, job, step, clock, rate=rate, stop=stop)
     context.output.result(status)

@@ -11,8 +11,8 @@ import pytest
 
 from strandline.jobs.importing import block_parts, parquet_parts
 from strandline.jobs.importing.planning import ImportOptions
-from strandline.jobs.importing.report import ImportReport
 from strandline.jobs.importing.spec import Format
+from strandline.jobs.report import JobReport
 from strandline.store.bulk_jobs import BulkJobState
 from support.job_worlds import Fault, Harm, JobWorld
 from support.prometheus_blocks import Chunk, write_block
@@ -110,7 +110,7 @@ def check_done(world: JobWorld) -> None:
     assert sorted((time, value) for _, time, value in samples) == [(time, value) for _, time, value in SAMPLES]
     job = world.board.job("job")
     assert (job.state, job.reason) == (BulkJobState.DONE, "")
-    report = ImportReport.from_json(job.report)
+    report = JobReport.from_json(job.report)
     assert (report.counts.samples, report.counts.bad) == (len(SAMPLES), 0)
 
 

@@ -10,8 +10,8 @@ from strandline.clock import ManualClock
 from strandline.jobs.bad_records import MAX_EXAMPLES
 from strandline.jobs.counts import Counts
 from strandline.jobs.importing.planning import ImportOptions
-from strandline.jobs.importing.report import ImportReport
 from strandline.jobs.importing.spec import Format
+from strandline.jobs.report import JobReport
 from strandline.jobs.transitions import reopened, resume, want
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
@@ -44,7 +44,7 @@ def check_done(world: JobWorld, rows: int = ROWS, bad_every: int = 9) -> None:
     ]
     job = world.board.job("job")
     assert (job.state, job.reason) == (BulkJobState.DONE, "")
-    report = ImportReport.from_json(job.report)
+    report = JobReport.from_json(job.report)
     assert (report.counts.records, report.counts.samples, report.counts.bad) == (rows, rows - bad, bad)
     assert report.counts.sent == len(list(world.records()))
     assert [one.record.line for one in report.bad_lines] == [
@@ -253,4 +253,4 @@ def test_a_job_without_records_is_done(tmp_path: Path) -> None:
     assert world.work()
     job = world.board.job("job")
     assert job.state is BulkJobState.DONE
-    assert ImportReport.from_json(job.report).counts == Counts()
+    assert JobReport.from_json(job.report).counts == Counts()

@@ -9,13 +9,14 @@ from strandline.errors import ExitCode
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.importing.planning import ImportPlan, plan_import
 from strandline.jobs.importing.spec import Format
+from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.changing import NotEnded, delete_job, resume_job
 from strandline.node.bulk.importing import (
     ExpiryTooLong,
     MappingUnusable,
     NothingToImport,
-    add_job,
     import_options,
+    planned_import,
     preview,
     read_mapping,
     require_remembered,
@@ -91,7 +92,7 @@ def test_jobs_must_end_a_day_before_brokers_forget_them() -> None:
 
 
 def test_a_job_is_there_with_all_its_parts(board: BulkBoard, plan: ImportPlan, clock: ManualClock) -> None:
-    job = add_job(SETTINGS, board, plan, clock)
+    job = add_job(SETTINGS, board, planned_import(plan), clock)
     assert job.job.startswith("20270115T080000Z-")
     assert board.job(job.job) == job
     assert [part.source for part in board.parts(job)] == [part.to_json() for part in plan.parts]
@@ -106,16 +107,15 @@ def test_a_job_is_there_with_all_its_parts(board: BulkBoard, plan: ImportPlan, c
     assert JobList("metrics", ()).blocks() == ["Dataset metrics has no jobs."]
 
 
-def test_files_without_records_are_no_job(tmp_path: Path, board: BulkBoard, clock: ManualClock) -> None:
+def test_files_without_records_are_no_job(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").touch()
     plan = plan_import([str(tmp_path / "empty.csv")], import_options(SETTINGS, Format.JSONL, {}, NOW))
     with pytest.raises(NothingToImport):
-        add_job(SETTINGS, board, plan, clock)
-    assert board.jobs() == []
+        planned_import(plan)
 
 
 def test_only_ended_jobs_are_deleted(board: BulkBoard, plan: ImportPlan, clock: ManualClock) -> None:
-    job = add_job(SETTINGS, board, plan, clock)
+    job = add_job(SETTINGS, board, planned_import(plan), clock)
     with pytest.raises(NotEnded, match="strandline job cancel"):
         delete_job(board, job.job)
     assert resume_job(board, job.job, clock).state is BulkJobState.PLANNED

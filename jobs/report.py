@@ -1,4 +1,7 @@
-"""The report of an import: what its parts have counted, and the first bad records with their places. Pure."""
+"""The report of a job: what its parts have counted, and the first bad records with their places. Pure.
+
+The source of a part is JSON of its kind's own, in which `uri` names where its records come from.
+"""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -8,7 +11,6 @@ import orjson
 
 from strandline.jobs.bad_records import MAX_EXAMPLES, BadRecord
 from strandline.jobs.counts import Counts
-from strandline.jobs.importing.part_sources import part_source
 from strandline.jobs.outcome import PartOutcome, SamplesByTime
 from strandline.store.bulk_jobs import BulkPart
 
@@ -22,8 +24,8 @@ class BadLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportReport:
-    """What parts of an import have done, as far as they are done."""
+class JobReport:
+    """What parts of a job have done, as far as they are done."""
 
     counts: Counts
     files: int
@@ -39,7 +41,7 @@ class ImportReport:
         return orjson.dumps(value).decode()
 
     @classmethod
-    def from_json(cls, text: str) -> "ImportReport":
+    def from_json(cls, text: str) -> "JobReport":
         """What `to_json` wrote."""
         value: dict[str, Any] = orjson.loads(text)
         return cls(
@@ -52,7 +54,7 @@ class ImportReport:
         )
 
 
-def import_report(parts: Iterable[BulkPart]) -> ImportReport:
+def job_report(parts: Iterable[BulkPart]) -> JobReport:
     """The report of a job's parts, in the order of their numbers: parts of one file follow each other."""
     counts, times, bad = Counts(), SamplesByTime(), dict[str, int]()
     lines: list[BadLine] = []
@@ -60,9 +62,9 @@ def import_report(parts: Iterable[BulkPart]) -> ImportReport:
     uri, lines_before = "", 0
     are_counted = True
     for part in parts:
-        source, outcome = part_source(part.source), PartOutcome.from_json(part.outcome)
-        if source.uri != uri:
-            uri, lines_before, are_counted = source.uri, 0, True
+        place, outcome = str(orjson.loads(part.source)["uri"]), PartOutcome.from_json(part.outcome)
+        if place != uri:
+            uri, lines_before, are_counted = place, 0, True
             files.add(uri)
         if not part.outcome:
             # Where lines of later parts of the file stand is not known without this one.
@@ -77,4 +79,4 @@ def import_report(parts: Iterable[BulkPart]) -> ImportReport:
             known = record.line > 0 and are_counted
             lines.append(BadLine(uri, replace(record, line=record.line + lines_before if known else 0)))
         lines_before += outcome.lines
-    return ImportReport(counts, len(files), done, times, bad, tuple(lines))
+    return JobReport(counts, len(files), done, times, bad, tuple(lines))

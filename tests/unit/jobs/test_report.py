@@ -4,9 +4,9 @@ import pytest
 
 from strandline.jobs.bad_records import BadRecord, BadRecords
 from strandline.jobs.counts import Counts
-from strandline.jobs.importing.report import ImportReport, import_report
 from strandline.jobs.importing.text_parts import PlannedFile, TextPart
 from strandline.jobs.outcome import PartOutcome, SamplesByTime
+from strandline.jobs.report import JobReport, job_report
 from strandline.jobs.sources.files import SourceFile
 from strandline.recovery.periods import HOUR
 from strandline.store.bulk_jobs import BulkPart
@@ -27,15 +27,15 @@ def part(number: int, uri: str, *bad_lines: int, done: bool = True) -> BulkPart:
 
 
 def test_counts_are_sums_and_lines_go_on_through_the_parts_of_a_file() -> None:
-    report = import_report([part(0, "a", 3), part(1, "a", 1, 2), part(2, "b", 4)])
+    report = job_report([part(0, "a", 3), part(1, "a", 1, 2), part(2, "b", 4)])
     assert (report.counts.records, report.counts.samples, report.counts.bad) == (30, 27, 4)
     assert (report.files, report.parts_done, report.bad) == (2, 3, {"wrong": 4})
     assert [(one.uri, one.record.line) for one in report.bad_lines] == [("a", 3), ("a", 11), ("a", 12), ("b", 4)]
     assert report.times.counts == {0: 27}
-    assert ImportReport.from_json(report.to_json()) == report
+    assert JobReport.from_json(report.to_json()) == report
 
 
 def test_behind_a_part_that_is_not_done_lines_are_unknown() -> None:
-    report = import_report([part(0, "a", 1), part(1, "a", done=False), part(2, "a", 5), part(3, "b", 2)])
+    report = job_report([part(0, "a", 1), part(1, "a", done=False), part(2, "a", 5), part(3, "b", 2)])
     assert report.parts_done == 3
     assert [(one.uri, one.record.line) for one in report.bad_lines] == [("a", 1), ("a", 0), ("b", 2)]
