@@ -53,6 +53,8 @@ _TUNING: ClientOptions = {
     "fetch.wait.max.ms": 100,
     # The library tries again twenty times a second while a broker is away.
     "reconnect.backoff.ms": 500,
+    # Its own choice is up to 15 s, in which a broker that is back is not read from.
+    "reconnect.backoff.max.ms": 2_000,
     # A flipped bit on a broker's disk would otherwise end up as samples. What it costs could not be measured.
     "check.crcs": True,
 }
@@ -132,6 +134,8 @@ class KafkaLog:
         self._admin.serve()
         self._watch.look()
         self._raise_failure()
+        if self._watch.must_fetch_anew():
+            self._astray = True
         if self._astray:
             # Not the consumer's own seek: that fails right after an assignment, and where a partition has stopped for
             # an error.

@@ -7,6 +7,10 @@ waiting for the answer.
 A broker that has only just started, or lags behind its controller, may not know a topic that is there. A shard that
 believes it closes its open bucket for good. So a topic counts as gone only if the brokers have answered nothing else
 for a minute; until then it counts as out of reach.
+
+After an outage the library's consumer may stay silent though the brokers answer other questions: it was seen to fetch
+nothing for more than 20 s, and its users report far longer. So brokers count as back only when they have sent something
+of the partition, and a reader that hears nothing begins to fetch anew.
 """
 
 import logging
@@ -27,6 +31,9 @@ from strandline.node.shard.log import LogUnreachable, TopicUnfit
 EVERY_S = 5.0
 GONE_AFTER_S = 60.0
 _SOON_S = 1.0
+# How long a reader that has begun to fetch anew is left alone. Each time twice as long as before: over a slow network
+# one answer may take minutes.
+_LEAST_FETCH_S, _MOST_FETCH_S = 5.0, 300.0
 
 _LOG = logging.getLogger(__name__)
 
@@ -62,6 +69,8 @@ class TopicWatch:
         self._ask_at = clock.monotonic() + every
         self._missing_since: float | None = None
         self._trouble: StrandlineError | None = None
+        self._is_answering = False
+        self._fetch_anew_at, self._fetch_pause = clock.monotonic(), _LEAST_FETCH_S
         self._errors = BrokerErrors(admin.topic, clock)
 
     def expect(self, topic_id: str) -> None:
@@ -85,7 +94,19 @@ class TopicWatch:
         self._missing_since = None
         if self._trouble is not None:
             _LOG.info("topic %s: the brokers answer again", self._admin.topic)
-            self._trouble = None
+            self._trouble, self._is_answering = None, False
+            self._fetch_anew_at, self._fetch_pause = self._clock.monotonic(), _LEAST_FETCH_S
+
+    def must_fetch_anew(self) -> bool:
+        """Whether the reader has to begin fetching at its position anew: the brokers were away and answer again, but
+        have sent nothing of the partition since. Asked again, it says no for a while.
+        """
+        now = self._clock.monotonic()
+        if not self._is_answering or now < self._fetch_anew_at:
+            return False
+        self._fetch_anew_at = now + self._fetch_pause
+        self._fetch_pause = min(2 * self._fetch_pause, _MOST_FETCH_S)
+        return True
 
     def heard(self, error: KafkaError) -> None:
         """The library tells of an error that belongs to no request. It goes on trying by itself."""
@@ -144,9 +165,11 @@ class TopicWatch:
         except TopicUnfit as error:
             self.missed(error)
         else:
-            self.alive()
+            self._missing_since = None
+            self._is_answering = self._trouble is not None
 
     def _troubled(self, error: StrandlineError) -> None:
+        self._is_answering = False
         # A refusal says more than the silence of all brokers that follows it.
         if not isinstance(self._trouble, Fatal):
             self._trouble = _afresh(error)

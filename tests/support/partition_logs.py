@@ -8,9 +8,10 @@ from strandline.clock import ManualClock
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.log import EndsQuestion, LogEnds, PartitionLog, Records
 from strandline.node.shard.memory_log import MemoryLog
-from support.real_kafka import TopicOfATest, eventually, nobody
+from support.real_kafka import TIMEOUT, TopicOfATest, eventually, nobody
 
 DATASET = "contract"
+POLL_S = 0.2
 
 
 class Transaction(Protocol):
@@ -93,14 +94,12 @@ class KafkaPartition:
         return KafkaLog(options, dataset=DATASET, topic=self._topic.name, partition=0, watch_every=0.2)
 
 
-def read_on(log: PartitionLog, *, most: int = 100, polls: int = 100) -> list[Records]:
-    """What is read until the position is where a reader may go now: it must get there, with a few empty polls at the
-    most on the way.
-    """
+def read_on(log: PartitionLog, *, most: int = 100) -> list[Records]:
+    """What is read until the position is where a reader may go now: it must get there in the end."""
     target = log.ends().last_stable
     read = []
-    for _ in range(polls):
-        records = log.poll(most, 0.2)
+    for _ in range(round(TIMEOUT / POLL_S)):
+        records = log.poll(most, POLL_S)
         if len(records):
             read.append(records)
         if records.position >= target:

@@ -132,6 +132,7 @@ def test_two_answers_a_second_apart_that_know_no_topic_end_nothing(
     """A broker that has only just started knows none: the open bucket would be closed for good."""
     missing_for(watch, brokers, clock, 1, no_such_topic("metrics"))
     hear(watch, brokers, clock, SAME)
+    watch.alive()
     watch.require_alive()
 
 
@@ -187,7 +188,7 @@ def test_brokers_that_are_all_down_are_known_to_be_out_of_reach_until_one_sends_
     assert caplog.messages == ["topic metrics: 1/1 brokers are down", "topic metrics: the brokers answer again"]
 
 
-def test_brokers_that_are_away_are_asked_again_soon_and_their_answer_ends_it(
+def test_brokers_that_are_away_are_asked_again_soon_and_read_from_anew_once_they_answer(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     watch.heard(ALL_DOWN)
@@ -197,11 +198,43 @@ def test_brokers_that_are_away_are_asked_again_soon_and_their_answer_ends_it(
     watch.look()
     with pytest.raises(LogUnreachable, match="no answer"):
         watch.require_alive()
+    assert not watch.must_fetch_anew()
     clock.sleep(1)
     watch.look()
     brokers.answer(SAME)
     watch.look()
+    assert watch.must_fetch_anew()
+    with pytest.raises(LogUnreachable, match="no answer"):
+        watch.require_alive()
+    watch.alive()
     watch.require_alive()
+    assert not watch.must_fetch_anew()
+
+
+def test_a_reader_that_hears_nothing_after_an_outage_fetches_anew_after_longer_and_longer_pauses(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock
+) -> None:
+    """Over a slow network one answer takes minutes: it must be able to come."""
+    watch.heard(ALL_DOWN)
+    hear(watch, brokers, clock, SAME)
+    begun: list[float] = []
+    for second in range(1_000):
+        if watch.must_fetch_anew():
+            begun.append(second)
+        clock.sleep(1)
+    assert begun == [0, 5, 15, 35, 75, 155, 315, 615, 915]
+    watch.alive()
+    watch.heard(ALL_DOWN)
+    assert not watch.must_fetch_anew()
+    hear(watch, brokers, clock, SAME)
+    assert watch.must_fetch_anew()
+
+
+def test_an_answer_without_an_outage_disturbs_no_reader(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock
+) -> None:
+    hear(watch, brokers, clock, SAME)
+    assert not watch.must_fetch_anew()
 
 
 def test_a_question_without_an_answer_tells_that_brokers_are_away(
