@@ -1,6 +1,5 @@
 """Label sets that a format has found, as distinct series in canonical form; and why a label set can't be used."""
 
-import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,27 +64,3 @@ def build_series(columns: LabelColumns, limits: Limits) -> tuple[SeriesColumns, 
 def free_slots(keys: int) -> I64s:
     """An empty table for that many keys, at most half full."""
     return np.full(1 << max(2 * keys, 1).bit_length(), -1, dtype=np.int64)
-
-
-def labels_text(labels: bytes) -> str:
-    """Canonical labels as people read them: for messages, not for many."""
-    texts: list[str] = []
-    at = 0
-    while at < len(labels):
-        _, at = _length_at(labels, at + 1)
-        for _ in range(2):
-            length, at = _length_at(labels, at + 1)
-            texts.append(labels[at : at + length].decode())
-            at += length
-    pairs = zip(texts[::2], texts[1::2], strict=True)
-    return "{" + ", ".join(f"{name}={json.dumps(value)}" for name, value in pairs) + "}"
-
-
-def _length_at(data: bytes, at: int) -> tuple[int, int]:
-    length = shift = 0
-    while True:
-        length |= (data[at] & 0x7F) << shift
-        shift += 7
-        at += 1
-        if data[at - 1] < 0x80:
-            return length, at

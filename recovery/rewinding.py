@@ -149,6 +149,8 @@ def rewind(
     `take` makes us the owner; `plan_of` is `plan_rewind` with all but the manifest. Raises what either raises, and
     `Fenced` if somebody takes the shard meanwhile: what is marked by then stays so, and is a rewind to a later cut.
     """
+    # Marked rows are written anew, and live for as long as the present says: one clock must not end them.
+    present.ask_store()
     ownership = take()
     try:
         manifest = store.manifest(ownership.shard)

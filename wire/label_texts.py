@@ -1,4 +1,4 @@
-"""The labels of a series that is not taken, as a person can read them. They may be anything, and of any size."""
+"""The labels of a series, as a person can read them: for messages, not for many. They may be of any size."""
 
 import json
 import re
@@ -7,24 +7,23 @@ from itertools import islice
 
 # A series may have millions of fields: so many are looked at.
 _FIELDS = 64
-_LABELS, _CHARACTERS = 4, 40
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:]*", re.ASCII)
 _TAG_LABEL, _TAG_NAME, _TAG_VALUE = 0x0A, 0x0A, 0x12
 _BYTES, _VARINT, _FIXED = 2, 0, {1: 8, 5: 4}
 
 
-def labels_text(series: bytes) -> str:
+def labels_text(series: bytes, *, labels: int = 4, characters: int = 40) -> str:
     """The first labels of an encoded series, each cut off where it gets long. All in ASCII, on one line."""
     shown: list[str] = []
     for tag, label in islice(_fields(series), _FIELDS):
         if tag != _TAG_LABEL:
             continue
-        if len(shown) == _LABELS:
+        if len(shown) == labels:
             return f"{{{', '.join(shown)}, ...}}"
         texts = {_TAG_NAME: b"", _TAG_VALUE: b"", **dict(islice(_fields(label), _FIELDS))}
-        name = _cut(texts[_TAG_NAME])
+        name = _cut(texts[_TAG_NAME], characters)
         name = name if _NAME.fullmatch(name) else json.dumps(name)
-        shown.append(f"{name}={json.dumps(_cut(texts[_TAG_VALUE]))}")
+        shown.append(f"{name}={json.dumps(_cut(texts[_TAG_VALUE], characters))}")
     return f"{{{', '.join(shown)}}}"
 
 
@@ -35,10 +34,10 @@ def content_of(field: bytes) -> bytes:
     return field[at:]
 
 
-def _cut(text: bytes) -> str:
-    # A character takes four bytes at the most.
-    shown = text[: 4 * _CHARACTERS].decode(errors="replace")
-    return shown if len(shown) <= _CHARACTERS and len(text) <= 4 * _CHARACTERS else f"{shown[:_CHARACTERS]}..."
+def _cut(text: bytes, characters: int) -> str:
+    # A character takes at most four bytes.
+    shown = text[: 4 * characters].decode(errors="replace")
+    return shown if len(shown) <= characters and len(text) <= 4 * characters else f"{shown[:characters]}..."
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:

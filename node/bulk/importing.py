@@ -91,6 +91,6 @@ def preview(plan: ImportPlan, most: int) -> Preview:
                     series = block.series
                     for row, time, value in zip(block.row[:most], block.times, block.values, strict=False):
                         labels = series.labels[series.starts[row] : series.starts[row + 1]].tobytes()
-                        samples.append((labels_text(labels), int(time), float(value)))
+                        samples.append((labels_text(labels, labels=64, characters=200), int(time), float(value)))
                 break
     return Preview(tuple(samples[:most]), tuple(bad[:most]))

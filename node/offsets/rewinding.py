@@ -83,7 +83,6 @@ def do_rewind(deployment: Deployment, number: int, target: Target, *, by_force: 
         return _plan(deployment, shard, manifest, ToBucket(planned.bucket))
 
     try:
-        deployment.present.ask_store()
         done = rewind(deployment.store, take, plan_of, deployment.clock, deployment.present)
     except Fenced as error:
         raise RewindFenced(

@@ -39,13 +39,13 @@ from strandline.jobs.formats.kernels.series_table import (
     ROOM,
     UNKNOWN,
     add_group,
-    add_label,
     bad_member,
     find_group,
     reason_of,
     series_of,
 )
 from strandline.jobs.formats.reasons import Reason
+from strandline.jobs.kernels.label_sets import add_label
 from strandline.kernels.machine import load_u8
 from strandline.kernels.xxh3 import hash_at
 from strandline.wire.kernels.labels import CANONICAL, MAX_LABELS

@@ -3,8 +3,9 @@
 from numba import njit
 
 from strandline.jobs.formats.kernels.block import SPACE, TAB, skip_blanks
-from strandline.jobs.formats.kernels.series_table import add_label, bad_member, series_of
+from strandline.jobs.formats.kernels.series_table import bad_member, series_of
 from strandline.jobs.formats.reasons import Reason
+from strandline.jobs.kernels.label_sets import add_label
 from strandline.kernels.machine import load_u8, store_u8
 from strandline.wire.kernels.labels import CANONICAL
 

@@ -19,24 +19,10 @@ from strandline.jobs.formats.kernels.block import (
     MORE_SERIES,
     SERIES,
 )
-from strandline.kernels.machine import load_u8, load_u64
+from strandline.jobs.kernels.label_sets import labels_room, put_labels
+from strandline.kernels.machine import load_u64
 from strandline.kernels.xxh3 import hash_128
-from strandline.wire.kernels.labels import (
-    CANONICAL,
-    DUPLICATE_NAME,
-    EMPTY_NAME,
-    MAX_TEXT,
-    METRIC_NAME,
-    NAME_TOO_LONG,
-    NO_LABELS,
-    NOT_UTF8,
-    TAG_LABEL,
-    TAG_NAME,
-    TAG_VALUE,
-    TOO_MANY_LABELS,
-    VALUE_TOO_LONG,
-)
-from strandline.wire.kernels.protobuf import compare_bytes, is_utf8, put_varint, varint_size
+from strandline.wire.kernels.labels import METRIC_NAME, NO_LABELS
 
 UNKNOWN = -1  # Of `members`: not looked at so far.
 # A member below `UNKNOWN` is the reason why there is no series; from `ROOM` down it is what there is no room for.
@@ -99,56 +85,12 @@ def add_group(groups, members, values, cursor, low, high):
 
 
 @njit(cache=True)
-def add_label(spans, count, names_length, name, name_length, value, value_length, limits):
-    """Put a label into its place among those that are sorted by name: (verdict, number of labels, length of names).
-
-    A row of `spans` is name start, name length, value start, value length. The rules are those of
-    `strandline.wire.kernels.labels.gather`.
-    """
-    if value_length == 0:
-        return CANONICAL, count, names_length
-    max_labels, max_name, max_value = limits
-    names_length += name_length + 2
-    if name_length == 0:
-        return EMPTY_NAME, count, names_length
-    if count == max_labels:
-        return TOO_MANY_LABELS, count, names_length
-    if name_length > max_name or names_length > MAX_TEXT:
-        return NAME_TOO_LONG, count, names_length
-    if value_length > max_value:
-        return VALUE_TOO_LONG, count, names_length
-    if not (is_utf8(name, name_length) and is_utf8(value, value_length)):
-        return NOT_UTF8, count, names_length
-    place = count
-    while place > 0:
-        order = compare_bytes(name, name_length, spans[place - 1, 0], spans[place - 1, 1])
-        if order == 0:
-            return DUPLICATE_NAME, count, names_length
-        if order > 0:
-            break
-        for word in range(4):
-            spans[place, word] = spans[place - 1, word]
-        place -= 1
-    spans[place, 0], spans[place, 1], spans[place, 2], spans[place, 3] = name, name_length, value, value_length
-    return CANONICAL, count + 1, names_length
-
-
-@njit(cache=True)
 def has_metric(spans, count):
     """Whether one of the labels is `__name__`."""
     found = False
     for i in range(count):
         found |= spans[i, 1] == 8 and load_u64(spans[i, 0]) == METRIC_NAME
     return found
-
-
-@njit(cache=True)
-def _put_text(out, at, tag, start, length):
-    out[at] = tag
-    at = put_varint(out, at + 1, length)
-    for i in range(length):
-        out[at + i] = load_u8(start + i)
-    return at + length
 
 
 @njit(cache=True)
@@ -162,19 +104,9 @@ def series_of(spans, count, series, known, cursor):
     number, start = cursor[SERIES], cursor[LABEL_BYTES]
     if 2 * (number + 1) * WORDS > len(known) or number == len(key_low):
         return lacking(MORE_SERIES)
-    size = 0
-    for i in range(count):
-        size += spans[i, 1] + spans[i, 3] + 12  # Three tags and three lengths of at most three bytes.
-    if start + size > len(labels):
+    if start + labels_room(spans, count) > len(labels):
         return lacking(MORE_LABELS)
-    at = start
-    for i in range(count):
-        name_length, value_length = spans[i, 1], spans[i, 3]
-        labels[at] = TAG_LABEL
-        length = 2 + varint_size(name_length) + name_length + varint_size(value_length) + value_length
-        at = put_varint(labels, at + 1, length)
-        at = _put_text(labels, at, TAG_NAME, spans[i, 0], name_length)
-        at = _put_text(labels, at, TAG_VALUE, spans[i, 2], value_length)
+    at = put_labels(labels, start, spans, count)
     low, high = hash_128(labels, start, at - start)
     found = find_group(known, low, high)
     if found != UNKNOWN:

@@ -8,7 +8,8 @@ from strandline.jobs.formats.kernels.index_entries import EntryFault
 from strandline.jobs.formats.prometheus_blocks.chunk_files import ChunkFiles, LocatedChunks
 from strandline.jobs.formats.prometheus_blocks.index_file import EntryPiece
 from strandline.jobs.formats.prometheus_blocks.series_entries import ParsedEntries
-from strandline.jobs.series_building import LABEL_REASONS, labels_text
+from strandline.jobs.series_building import LABEL_REASONS
+from strandline.wire.label_texts import labels_text
 
 _ENTRY_REASONS = {
     **{int(verdict): reason for verdict, reason in LABEL_REASONS.items()},

@@ -390,3 +390,20 @@ def test_the_plan_is_made_once_the_shard_is_ours(make: Callable[..., Shard]) -> 
 
     rewind(shard.store, take, plan_of, shard.clock, Present(shard.clock, lambda: None))
     assert calls == ["take", "plan"]
+
+
+def test_a_machine_whose_clock_is_months_ahead_does_not_end_the_rows_that_it_marks(make: Callable[..., Shard]) -> None:
+    """Marked rows are written anew, with what is left of their lives by the present."""
+    shard = make()
+    written: list[int] = []
+
+    def note(call: StoreCall) -> None:
+        if call.name == "commit":
+            write = call.arguments[1]
+            assert isinstance(write, ManifestWrite)
+            written.append(write.present)
+
+    shard.store.before = note
+    ahead = ManualClock(NOW + 200 * 24 * HOUR)
+    rewind(shard.store, shard.take, lambda rows: planned(rows, ToBucket(18)), ahead, Present(ahead, lambda: NOW))
+    assert written == [NOW]
