@@ -95,6 +95,7 @@ class CutRow:
 
     `[start, lost_to)` could not be read any more and a person accepted that. `reset` marks the row from which on
     offsets count again, after a topic was made anew. `last` is the last record below `end`, None where it is not known.
+    `closed_early`: the log lost the position of a shard that was reading, so the bucket ends before its time was over.
     """
 
     bucket: int
@@ -104,6 +105,7 @@ class CutRow:
     lost_to: int | None = None
     reset: bool = False
     last: RecordMark | None = None
+    closed_early: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ class Shard:
         on without reading from then on: a replay by workers may still have to be merged before that can be stored.
         """
         if not self._bucket_ends.known and self.position > self._bucket_start:
-            self._close_bucket(self.position)
+            self._close_bucket(self.position, early=True)
         self._bucket_ends.known.clear()
         self._reads_tail = False
         self.status.enter(Phase.CATCHING_UP, self.parts.clock.now_ms())
@@ -298,13 +298,13 @@ class Shard:
     def _is_active(self) -> bool:
         return self.status.phase is Phase.ACTIVE
 
-    def _close_bucket(self, end: int) -> None:
+    def _close_bucket(self, end: int, *, early: bool = False) -> None:
         with self.stages.timing(Stage.CUT):
             bucket, numbers = self.bucket, self._current.numbers
             known = self._bucket_ends.take()
             # When it expires is settled as it is committed.
             last = mark_of_last(self._last_record) if len(self._last_record) else None
-            cut = known or self._with_loss(CutRow(bucket, self._bucket_start, end, expires=0, last=last))
+            cut = known or self._with_loss(CutRow(bucket, self._bucket_start, end, expires=0, last=last, closed_early=early))
             buffer = self.buffer.freeze()
             if self.merge is not None and isinstance(numbers, TailNumbers) and not numbers.has_joined:
                 self.merge.defer(TailBucket(cut, buffer, numbers))

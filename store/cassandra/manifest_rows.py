@@ -46,6 +46,7 @@ def cut_values(shard: Values, epoch: int, row: CutRow, present: int) -> Values:
         _NOTHING_LOST if row.lost_to is None else row.lost_to,
         row.reset,
         _mark_values(row.last),
+        row.closed_early,
         seconds_to_live(row.expires - present),
     )
 
@@ -101,6 +102,8 @@ def _cut_from(row: Any) -> CutRow:
         lost_to=None if row.lost_to == _NOTHING_LOST else row.lost_to,
         reset=row.reset,
         last=_mark_from(row.last_record),
+        # Rows of older versions have none.
+        closed_early=bool(row.closed_early),
     )
 
 

@@ -104,7 +104,8 @@ SET_TOPIC: Final = Statement(
 WRITE_CUT: Final = Statement(
     Kind.BESIDE_CONDITION,
     'INSERT INTO IN.manifest (dataset, shard, bucket, "group", written_epoch, expires,'
-    " start_offset, end_offset, lost_to, reset, last_record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
+    " start_offset, end_offset, lost_to, reset, last_record, closed_early)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
 )
 WRITE_GROUP: Final = Statement(
     Kind.BESIDE_CONDITION,
@@ -117,7 +118,7 @@ MANIFEST: Final = Statement(
     Kind.SERIAL_READ,
     "SELECT epoch, owner, seen_at, beats, topic_id, next_part_id, WRITETIME(epoch) AS revision,"
     ' bucket, "group", written_epoch, WRITETIME(written_epoch) AS row_revision, expires,'
-    " start_offset, end_offset, lost_to, reset, last_record,"
+    " start_offset, end_offset, lost_to, reset, last_record, closed_early,"
     " attempt, segments, series, samples, sample_times, checksum, codec_version, data_expires, written_by,"
     " written_at, late, late_ranges, superseded, index_bucket FROM IN.manifest"
     " WHERE dataset = ? AND shard = ? AND bucket >= ? AND bucket <= ?",

@@ -84,7 +84,7 @@ def commit(connection: sqlite3.Connection, ownership: Ownership, write: Manifest
     shard = (ownership.shard.dataset, ownership.shard.shard)
     connection.executemany(
         "INSERT OR REPLACE INTO cuts (dataset, shard, bucket, start_offset, end_offset, expires, lost_to, reset,"
-        " last_offset, last_time, last_leader_epoch, last_checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " last_offset, last_time, last_leader_epoch, last_checksum, closed_early) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [(*shard, *_cut_values(row)) for row in write.cuts],
     )
     connection.executemany(
@@ -116,7 +116,7 @@ def read_manifest(
     )
     cuts = connection.execute(
         "SELECT bucket, start_offset, end_offset, expires, lost_to, reset, last_offset, last_time, last_leader_epoch,"
-        " last_checksum FROM cuts WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ? ORDER BY bucket DESC",
+        " last_checksum, closed_early FROM cuts WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ? ORDER BY bucket DESC",
         wanted,
     )
     groups = connection.execute(
@@ -145,9 +145,9 @@ def _check_owner(connection: sqlite3.Connection, ownership: Ownership) -> None:
 
 
 def _cut(*values: Any) -> CutRow:
-    *plain, reset, offset, time, leader_epoch, checksum = values
+    *plain, reset, offset, time, leader_epoch, checksum, closed_early = values
     last = None if offset is None else RecordMark(offset, time, leader_epoch, checksum)
-    fields: tuple[Any, ...] = (*plain, bool(reset), last)
+    fields: tuple[Any, ...] = (*plain, bool(reset), last, bool(closed_early))
     return CutRow(*fields)
 
 
@@ -155,7 +155,7 @@ def _cut_values(row: CutRow) -> tuple[object, ...]:
     last: tuple[int | None, ...] = (None,) * 4
     if row.last is not None:
         last = (row.last.offset, row.last.time, row.last.leader_epoch, row.last.checksum)
-    return (row.bucket, row.start, row.end, row.expires, row.lost_to, row.reset, *last)
+    return (row.bucket, row.start, row.end, row.expires, row.lost_to, row.reset, *last, row.closed_early)
 
 
 def _group_values(row: GroupRow) -> tuple[object, ...]:

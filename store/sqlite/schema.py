@@ -152,7 +152,7 @@ _TABLES: Final = (
 )
 
 
-# Table, column, and its kind: those of version 3.
+# Table, column, and its kind: those of version 3, and the last of version 4.
 _ADDED: Final = (
     ("shards", "beats", "INTEGER NOT NULL DEFAULT 0"),
     ("cuts", "last_offset", "INTEGER"),
@@ -163,6 +163,7 @@ _ADDED: Final = (
     ("jobs", "life", f"INTEGER NOT NULL DEFAULT {LIFE_OF_VERSION_2}"),
     ("jobs", "renewals", "INTEGER NOT NULL DEFAULT 0"),
     ("jobs", "settings", "TEXT NOT NULL DEFAULT ''"),
+    ("cuts", "closed_early", "INTEGER NOT NULL DEFAULT 0"),
 )
 
 # Those of version 4.

@@ -29,6 +29,7 @@ def cut_rows(expires: Sequence[int]) -> st.SearchStrategy[CutRow]:
         lost_to=st.none() | _COUNT,
         reset=st.booleans(),
         last=st.none() | st.builds(RecordMark, _COUNT, _I64, st.none() | _U31, _COUNT),
+        closed_early=st.booleans(),
     )
 
 

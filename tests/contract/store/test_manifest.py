@@ -211,6 +211,7 @@ def test_a_cut_row_is_written_whole_over_the_one_before(
         CutRow(3, 0, 0, lasting.expires),
         CutRow(3, 10, 2**63 - 1, lasting.expires + 5_000, lost_to=2**62, reset=True, last=mark),
         CutRow(3, 10, 20, lasting.expires, lost_to=10, last=replace(mark, leader_epoch=None)),
+        CutRow(3, 10, 20, lasting.expires, closed_early=True),
         CutRow(3, 10, 20, lasting.expires),
     ):
         store.commit(owner, manifest_write(cuts=(row,)))

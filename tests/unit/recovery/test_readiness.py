@@ -271,6 +271,16 @@ def test_an_hour_whose_bucket_a_loss_closed_waits_for_the_rest_of_its_time() -> 
     assert asked(stored(closed_by_loss(read_up_to(H + 1), H))).verdict is Verdict.READY
 
 
+def test_an_hour_in_which_the_log_lost_the_position_of_its_shard_waits_for_the_rest_of_its_time() -> None:
+    """The shard has stored what it had read, before anyone could accept the loss."""
+
+    def closed(rows: ManifestRows) -> ManifestRows:
+        return replace(rows, cuts=tuple(replace(one, closed_early=one.bucket == H) for one in rows.cuts))
+
+    assert asked(stored(closed(read_up_to(H)))).behind == (Behind(0, H + 1, H, (0, 1), HOUR),)
+    assert asked(stored(closed(read_up_to(H + 1)))).verdict is Verdict.READY
+
+
 def test_after_several_losses_in_a_row_an_hour_waits_for_a_bucket_that_none_has_closed() -> None:
     rows = closed_by_loss(read_up_to(H + 1), H, H + 1)
     assert asked(stored(rows)).behind == (Behind(0, H + 2, H + 1, (0, 1), HOUR),)
