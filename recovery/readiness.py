@@ -301,11 +301,12 @@ def _partition(shard: ShardId, manifest: ManifestRows | None, groups: int) -> _P
 
 
 def _closed_early(lives: Sequence[Sequence[CutRow]]) -> frozenset[int]:
-    """The buckets that a loss has closed where it begins or ends, and those in which a topic was made again. Of a bucket that was
-    lost as a whole the row does not tell whether its time was over, so it counts as well: at worst its hour is ready
-    one bucket later.
+    """The buckets that a loss has closed where it begins or ends, and those in which a topic was made again. Of one
+    that was lost as a whole the row does not tell whether its time was over, so it counts as well: at worst its hour is
+    ready one bucket later.
     """
-    lost = (cut.bucket for cuts in lives for cut in cuts if (cut.closed_early or cut.lost_to == cut.end) and not cut.reset)
+    closed = (cut for cuts in lives for cut in cuts if cut.closed_early or cut.lost_to == cut.end)
+    lost = (cut.bucket for cut in closed if not cut.reset)
     made_again = (cuts[0].bucket for cuts in lives[1:])
     return frozenset((*lost, *made_again))
 

@@ -304,7 +304,8 @@ class Shard:
             known = self._bucket_ends.take()
             # When it expires is settled as it is committed.
             last = mark_of_last(self._last_record) if len(self._last_record) else None
-            cut = known or self._with_loss(CutRow(bucket, self._bucket_start, end, expires=0, last=last, closed_early=early))
+            ours = CutRow(bucket, self._bucket_start, end, expires=0, last=last, closed_early=early)
+            cut = known or self._with_loss(ours)
             buffer = self.buffer.freeze()
             if self.merge is not None and isinstance(numbers, TailNumbers) and not numbers.has_joined:
                 self.merge.defer(TailBucket(cut, buffer, numbers))

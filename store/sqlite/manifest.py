@@ -84,7 +84,8 @@ def commit(connection: sqlite3.Connection, ownership: Ownership, write: Manifest
     shard = (ownership.shard.dataset, ownership.shard.shard)
     connection.executemany(
         "INSERT OR REPLACE INTO cuts (dataset, shard, bucket, start_offset, end_offset, expires, lost_to, reset,"
-        " last_offset, last_time, last_leader_epoch, last_checksum, closed_early) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " last_offset, last_time, last_leader_epoch, last_checksum, closed_early)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [(*shard, *_cut_values(row)) for row in write.cuts],
     )
     connection.executemany(
@@ -116,7 +117,8 @@ def read_manifest(
     )
     cuts = connection.execute(
         "SELECT bucket, start_offset, end_offset, expires, lost_to, reset, last_offset, last_time, last_leader_epoch,"
-        " last_checksum, closed_early FROM cuts WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ? ORDER BY bucket DESC",
+        " last_checksum, closed_early FROM cuts WHERE dataset = ? AND shard = ? AND bucket BETWEEN ? AND ?"
+        " ORDER BY bucket DESC",
         wanted,
     )
     groups = connection.execute(
