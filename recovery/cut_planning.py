@@ -64,7 +64,8 @@ def planned_cuts(
 
     Kafka's look-up finds the first record with some time. If a broker's clock was ahead for a while, that is not where
     the bucket's records end. It shows: the look-up answers with an offset below the bucket's start, or one record would
-    close several buckets. Then the times are read, and a bucket ends behind the last record below its deadline.
+    close several buckets, or it has a time ahead of the present. Then the times are read, and a bucket ends behind the
+    last record below its deadline.
     """
     cuts: list[PlannedCut] = []
     bucket, start = known.bucket + 1, known.end
@@ -73,8 +74,11 @@ def planned_cuts(
     is_exact = False
     while len(cuts) < most and present >= cutting.deadline(bucket):
         found = closing(cutting.deadline(bucket))
-        is_strange = found is not None and (found < least or _closes_several(found, bucket, present, cutting, closing))
-        if is_strange and not is_exact:
+        if (
+            not is_exact
+            and found is not None
+            and (found < least or _is_doubtful(found, bucket, present, cutting, closing))
+        ):
             closing, is_exact = (
                 _exact_times(times, (max(least, ends.start), ends.last_stable), bucket, present, cutting),
                 True,
@@ -99,9 +103,10 @@ def _no_record(_time: int) -> int | None:
     return None
 
 
-def _closes_several(found: int, bucket: int, present: int, cutting: Cutting, offset_at: OffsetAt) -> bool:
+def _is_doubtful(found: int, bucket: int, present: int, cutting: Cutting, offset_at: OffsetAt) -> bool:
+    """Whether the record that closes a bucket would close the next one, too, or is ahead of the present."""
     following = cutting.deadline(bucket + 1)
-    return present >= following and offset_at(following) == found
+    return offset_at(following if present >= following else cutting.too_late(present)) == found
 
 
 def _exact_times(times: LogTimes, where: tuple[int, int], bucket: int, present: int, cutting: Cutting) -> OffsetAt:

@@ -1,7 +1,9 @@
 """Where buckets end: at a record whose time has come, or where the log ended when none came. Pure functions.
 
 The brokers' clock alone closes nothing: a record counts only once the present (see `present`) has reached the deadline,
-too. Nor does the present alone decide where the log is read slowly: then the records' times say where a bucket ends.
+too. A record whose time lies ahead of the present closes nothing: behind it may lie records of the bucket, which a broker
+with another clock has taken. Nor does the present alone decide where the log is read slowly: then the records' times say
+where a bucket ends.
 """
 
 from dataclasses import dataclass
@@ -46,9 +48,13 @@ class Cutting:
         deadline = self.deadline(bucket)
         if present < deadline or len(times) == 0:
             return None
-        late = times >= deadline
+        late = (times >= deadline) & (times < self.too_late(present))
         place = int(np.argmax(late))
         return place if late[place] else None
+
+    def too_late(self, present: int) -> int:
+        """The least record time that is ahead of the present, by more than brokers' clocks may differ."""
+        return present + self.grace + 1
 
     def closes_several(self, bucket: int, time: int, present: int) -> bool:
         """Whether a record that closes the bucket would close the next one, too: after a silence, or because a

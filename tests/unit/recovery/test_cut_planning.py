@@ -97,6 +97,13 @@ def test_a_record_of_a_broker_that_was_ahead_closes_no_bucket_in_a_replay() -> N
     assert planned(times, 507, present=deadline(101) + 2) == [(100, 500, 503), (101, 503, 505)]
 
 
+def test_a_record_ahead_of_the_present_closes_no_bucket_before_the_records_behind_it() -> None:
+    """It would close one bucket only, since the present has reached no other deadline."""
+    times = records(deadline(108), deadline(100) - 5, deadline(100) + 1)
+    assert planned(times, 503, present=deadline(100) + 2) == [(100, 500, 502)]
+    assert planned(records(deadline(108), deadline(100) - 5), 502, present=deadline(100) + 2) == []
+
+
 def test_a_record_ahead_in_an_earlier_bucket_does_not_close_the_later_ones_at_their_start() -> None:
     """Kafka's look-up still finds it, below where the bucket begins."""
     answered = records(deadline(100) - 1, deadline(100), deadline(101) - 1)

@@ -65,7 +65,15 @@ def test_times_at_the_ends_of_all_times_are_compared_rightly() -> None:
 
 def test_a_record_closes_nothing_before_the_present_has_reached_the_deadline() -> None:
     assert place(DEADLINE + 8 * HOUR, present=DEADLINE - 1) is None
-    assert place(DEADLINE + 8 * HOUR, present=DEADLINE) == 0
+    assert place(DEADLINE, present=DEADLINE) == 0
+
+
+def test_a_record_ahead_of_the_present_leaves_it_to_the_records_behind_it_to_close_the_bucket() -> None:
+    """A broker's clock was hours ahead for a while; another leader has taken records of the bucket behind that."""
+    assert place(DEADLINE + 8 * HOUR, DEADLINE - 5, DEADLINE + 1, present=DEADLINE + 2) == 2
+    assert place(DEADLINE + 8 * HOUR, present=DEADLINE + 2) is None
+    assert place(DEADLINE + 2 + GRACE, present=DEADLINE + 2) == 0, "clocks may differ by the grace"
+    assert place(DEADLINE + 3 + GRACE, present=DEADLINE + 2) is None
 
 
 def test_a_record_without_a_time_closes_nothing() -> None:
