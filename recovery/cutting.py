@@ -1,9 +1,9 @@
 """Where buckets end: at a record whose time has come, or where the log ended when none came. Pure functions.
 
 The brokers' clock alone closes nothing: a record counts only once the present (see `present`) has reached the deadline,
-too. A record whose time lies ahead of the present closes nothing: behind it may lie records of the bucket, which a broker
-with another clock has taken. Nor does the present alone decide where the log is read slowly: then the records' times say
-where a bucket ends.
+too. A record whose time lies ahead of the present closes nothing: behind it may lie records of the bucket, which a
+broker with another clock has taken. Nor does the present alone decide where the log is read slowly: then the records'
+times say where a bucket ends.
 """
 
 from dataclasses import dataclass

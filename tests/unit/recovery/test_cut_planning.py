@@ -107,7 +107,7 @@ def test_a_record_ahead_of_the_present_closes_no_bucket_before_the_records_behin
 def test_a_record_ahead_in_an_earlier_bucket_does_not_close_the_later_ones_at_their_start() -> None:
     """Kafka's look-up still finds it, below where the bucket begins."""
     answered = records(deadline(100) - 1, deadline(100), deadline(101) - 1)
-    times = LogTimes(lambda _time: 450, answered.read)
+    times = LogTimes(lambda time: 450 if time < deadline(101) else None, answered.read)
     assert planned(times, 503, present=deadline(101) - 1) == [(100, 500, 501)]
 
 

@@ -64,7 +64,7 @@ def test_times_at_the_ends_of_all_times_are_compared_rightly() -> None:
 
 
 def test_a_record_closes_nothing_before_the_present_has_reached_the_deadline() -> None:
-    assert place(DEADLINE + 8 * HOUR, present=DEADLINE - 1) is None
+    assert place(DEADLINE, DEADLINE + 8 * HOUR, present=DEADLINE - 1) is None
     assert place(DEADLINE, present=DEADLINE) == 0
 
 
