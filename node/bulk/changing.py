@@ -1,15 +1,16 @@
-"""What operators do to jobs: pause, resume, cancel, delete."""
+"""What operators do to jobs: ask for a pause or a cancellation, resume, delete. Only the store is needed, so that the
+HTTP front can do it; see `stopping` for what waits until a job has stopped.
+"""
 
-from strandline.clock import Clock, wait_until
+from strandline.clock import Clock
 from strandline.errors import ExitCode, Fatal
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.transitions import ENDED, reopened, resume, want
-from strandline.node.bulk.opening import worker
+from strandline.jobs.transitions import ENDED, reopened, resume, settle, want
 from strandline.node.bulk.reports import JobStatus
-from strandline.node.settings.sections import Settings
-from strandline.store.bulk_jobs import Wanted
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
 
-_HOLDS_S = 30.0
+# A worker begins a job before it takes a part of it, and a pause holds only once all parts were fenced.
+_WITHOUT_LEASES = frozenset({BulkJobState.PLANNED, BulkJobState.PAUSED})
 
 
 class NotEnded(Fatal):
@@ -18,20 +19,17 @@ class NotEnded(Fatal):
     exit_code = ExitCode.USAGE
 
 
-def stop_job(settings: Settings, board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> JobStatus:
-    """Have a job paused or cancelled. It is so once its workers have given up their parts: this waits a while for it,
-    and does what is left to do if there are none.
+def ask_to_stop(board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> JobStatus:
+    """Note that a job is to be paused or cancelled: workers take no more of its parts. A job whose parts no worker may
+    have, since it was never begun or is paused, is stopped at once; of any other `wanted` stays set until a worker has
+    fenced its parts.
     """
-    job = board.change(board.job(name), lambda one: want(one, wanted, clock.now_ms()))
-    settling = worker(settings, board, clock)
 
-    def holds() -> bool:
-        settling.step(name)
-        return not board.job(name).wanted
+    def stopped(job: BulkJob) -> BulkJob:
+        wished = want(job, wanted, clock.now_ms())
+        return settle(wished, (), clock.now_ms()) if wished.state in _WITHOUT_LEASES else wished
 
-    if job.wanted:
-        wait_until(holds, timeout=_HOLDS_S, clock=clock, poll=0.5)
-    job = board.job(name)
+    job = board.change(board.job(name), stopped)
     return JobStatus.of(job, board.parts(job))
 
 

@@ -12,7 +12,7 @@ from strandline.jobs.importing.planning import ImportOptions, ImportPlan
 from strandline.jobs.importing.spec import Format
 from strandline.jobs.report import BadLine
 from strandline.node.bulk.adding import PlannedJob
-from strandline.node.bulk.reports import Preview
+from strandline.node.bulk.import_reports import Preview
 from strandline.node.settings.sections import Settings
 from strandline.time_range import LATEST, TimeRange
 from strandline.wire.label_texts import labels_text

@@ -1,21 +1,25 @@
-"""What the `strandline job` commands tell."""
+"""What is told about jobs of any kind, by the `strandline job` commands and over HTTP.
+
+The HTTP front imports this: no module that reads files or packs records belongs here.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from strandline.errors import ExitCode
-from strandline.jobs.counts import AttemptCounts, Counts
-from strandline.jobs.importing.planning import ImportPlan
+from strandline.jobs.counts import Counts
 from strandline.jobs.outcome import SamplesByTime
+from strandline.jobs.part_counts import landed_of, progress_of
 from strandline.jobs.report import BadLine, job_report
-from strandline.jobs.sources.compressed import compression_of
 from strandline.jobs.transitions import expires_at
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count, moment, size
+from strandline.node.recovering.words import count, duration, moment, size
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 
 _MOST_SHOWN = 50
+_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +32,10 @@ class FailedPart:
 
 
 @dataclass(frozen=True, slots=True)
-class JobStatus:
-    """A job, and what its parts have done so far."""
+class JobSummary:
+    """A job in a line. `progress` is the share of it that is done, estimated within parts that are being run; times are
+    milliseconds since the epoch.
+    """
 
     job: str
     kind: str
@@ -37,11 +43,39 @@ class JobStatus:
     wanted: str
     reason: str
     created_at: int
+    changed_at: int
+    due_at: int
     expires_at: int | None
     parts: int
     parts_done: int
     parts_leased: int
+    parts_failed: int
+    progress: float
     counts: Counts
+
+    @classmethod
+    def of_job(cls, job: BulkJob, parts: Sequence[BulkPart]) -> "JobSummary":
+        """A job with its parts as they are now."""
+        return cls(**_summary(job, parts))
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Whether all is well with the job."""
+        ill = (BulkJobState.FAILED, BulkJobState.BROKEN, BulkJobState.CANCELLED)
+        return ExitCode.FAILED if self.state in ill else ExitCode.OK
+
+    def expiry_warning(self, now: int) -> str:
+        """What to tell about a job that is cancelled within a day unless it is resumed; empty for any other."""
+        if self.expires_at is None or self.expires_at - now > _DAY_MS:
+            return ""
+        left = duration(max(0, self.expires_at - now) / 1000)
+        return f"Job {self.job} is {self.state} and will be cancelled in {left}: `strandline job resume {self.job}`"
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus(JobSummary):
+    """A job, and what its parts have done so far."""
+
     times: SamplesByTime
     bad: dict[str, int]
     bad_lines: tuple[BadLine, ...]
@@ -51,19 +85,8 @@ class JobStatus:
     def of(cls, job: BulkJob, parts: Sequence[BulkPart]) -> "JobStatus":
         """A job with its parts as they are now."""
         done = job_report(parts)
-        running = [part for part in parts if not part.outcome]
         return cls(
-            job=job.job,
-            kind=job.kind,
-            state=job.state,
-            wanted=job.wanted.value,
-            reason=job.reason,
-            created_at=job.created_at,
-            expires_at=expires_at(job),
-            parts=job.parts,
-            parts_done=sum(part.state is JobState.DONE for part in parts),
-            parts_leased=sum(part.state is JobState.LEASED for part in parts),
-            counts=Counts.total([done.counts, *(AttemptCounts.from_json(part.counts).total for part in running)]),
+            **_summary(job, parts),
             times=done.times,
             bad=done.bad,
             bad_lines=done.bad_lines,
@@ -71,12 +94,6 @@ class JobStatus:
                 FailedPart(part.part, part.failures, part.reason) for part in parts if part.state is JobState.FAILED
             ),
         )
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """Whether all is well with the job."""
-        ill = (BulkJobState.FAILED, BulkJobState.BROKEN, BulkJobState.CANCELLED)
-        return ExitCode.FAILED if self.state in ill else ExitCode.OK
 
     def blocks(self) -> list[Block]:
         """For people."""
@@ -106,14 +123,15 @@ class JobStatus:
             rows = sorted(self.bad.items(), key=lambda one: -one[1])
             found.append(Table(("bad records", "reason"), tuple((count(number), reason) for reason, number in rows)))
         if self.bad_lines:
-            found.append(_bad_lines(self.bad_lines))
+            found.append(bad_line_table(self.bad_lines))
         found += [
             f"Part {part.part} failed {part.failures} times: {part.reason}" for part in self.failed_parts[:_MOST_SHOWN]
         ]
         return found
 
 
-def _bad_lines(lines: Sequence[BadLine]) -> Table:
+def bad_line_table(lines: Sequence[BadLine]) -> Table:
+    """Bad records with their places."""
     rows = tuple(
         (one.uri, str(one.record.line or "?"), str(one.record.offset), one.record.reason, one.record.excerpt)
         for one in lines
@@ -123,10 +141,10 @@ def _bad_lines(lines: Sequence[BadLine]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class JobList:
-    """All jobs of a dataset."""
+    """All jobs of a dataset, or some of them."""
 
     dataset: str
-    jobs: tuple[JobStatus, ...]
+    jobs: tuple[JobSummary, ...]
 
     def blocks(self) -> list[Block]:
         """For people."""
@@ -136,7 +154,7 @@ class JobList:
             (
                 one.job,
                 one.kind,
-                one.state.value,
+                f"{one.state}, to be {one.wanted}" if one.wanted else one.state.value,
                 f"{count(one.parts_done)} of {count(one.parts)}",
                 count(one.counts.samples),
                 count(one.counts.bad),
@@ -147,69 +165,23 @@ class JobList:
         return [Table(("job", "kind", "state", "parts", "samples", "bad records", "planned"), rows)]
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedSource:
-    """A file of a plan."""
-
-    uri: str
-    size: int
-    parts: int
-    compression: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PlanReport:
-    """What an import would read."""
-
-    files: tuple[PlannedSource, ...]
-    parts: int
-    bytes: int
-    oldest: int
-    newest: int
-
-    @classmethod
-    def of(cls, plan: ImportPlan) -> "PlanReport":
-        """A plan, told."""
-        parts: dict[str, int] = {}
-        sizes: dict[str, int] = {}
-        for part in plan.parts:
-            parts[part.uri] = parts.get(part.uri, 0) + 1
-            sizes[part.uri] = sum(file.size for file in part.files)
-        files = tuple(PlannedSource(uri, sizes[uri], number, compression_of(uri)) for uri, number in parts.items())
-        times = plan.spec.times
-        return cls(files, len(plan.parts), sum(sizes.values()), times.first, times.last)
-
-    def blocks(self) -> list[Block]:
-        """For people."""
-        rows = tuple(
-            (
-                one.uri,
-                size(one.size),
-                f"{one.parts} ({one.compression}: can't be divided)" if one.compression else str(one.parts),
-            )
-            for one in self.files[:_MOST_SHOWN]
-        )
-        more = len(self.files) - _MOST_SHOWN
-        found: list[Block] = [Table(("file", "size", "parts"), rows)]
-        if more > 0:
-            found.append(f"and {count(more)} more files")
-        found.append(f"{count(self.parts)} parts of {count(len(self.files))} files, {size(self.bytes)}.")
-        found.append(f"Samples before {moment(self.oldest)} or after {moment(self.newest)} would be bad records.")
-        found.append("Samples of one series and time that are there already are replaced. Nothing was written.")
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """The first samples of an import."""
-
-    samples: tuple[tuple[str, int, float], ...]
-    bad_lines: tuple[BadLine, ...]
-
-    def blocks(self) -> list[Block]:
-        """For people."""
-        rows = tuple((labels, moment(time), repr(value)) for labels, time, value in self.samples)
-        found: list[Block] = [Table(("series", "time", "value"), rows)]
-        if self.bad_lines:
-            found.append(_bad_lines(self.bad_lines))
-        return found
+def _summary(job: BulkJob, parts: Sequence[BulkPart]) -> dict[str, Any]:
+    landed = [landed_of(part) for part in parts]
+    states = [part.state for part in parts]
+    return {
+        "job": job.job,
+        "kind": job.kind,
+        "state": job.state,
+        "wanted": job.wanted.value,
+        "reason": job.reason,
+        "created_at": job.created_at,
+        "changed_at": job.changed_at,
+        "due_at": job.due_at,
+        "expires_at": expires_at(job),
+        "parts": job.parts,
+        "parts_done": states.count(JobState.DONE),
+        "parts_leased": states.count(JobState.LEASED),
+        "parts_failed": states.count(JobState.FAILED),
+        "progress": progress_of(states, landed, job.parts),
+        "counts": Counts.total(landed),
+    }

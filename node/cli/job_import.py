@@ -9,9 +9,9 @@ from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
 from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.foreground import interrupts, work_on
+from strandline.node.bulk.import_reports import PlanReport
 from strandline.node.bulk.importing import import_options, planned_import, preview, read_mapping, require_remembered
 from strandline.node.bulk.opening import offset_retention_ms, opened_board
-from strandline.node.bulk.reports import PlanReport
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with

@@ -3,8 +3,8 @@
 import click
 
 from strandline.errors import ExitCode
-from strandline.node.bulk.changing import stop_job
 from strandline.node.bulk.opening import opened_board
+from strandline.node.bulk.stopping import stop_job
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with

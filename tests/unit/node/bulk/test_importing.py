@@ -11,6 +11,7 @@ from strandline.jobs.importing.planning import ImportPlan, plan_import
 from strandline.jobs.importing.spec import Format
 from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.changing import NotEnded, delete_job, resume_job
+from strandline.node.bulk.import_reports import PlanReport
 from strandline.node.bulk.importing import (
     ExpiryTooLong,
     MappingUnusable,
@@ -21,7 +22,7 @@ from strandline.node.bulk.importing import (
     read_mapping,
     require_remembered,
 )
-from strandline.node.bulk.reports import JobList, JobStatus, PlanReport
+from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.settings import Settings
 from strandline.store.bulk_jobs import BulkJobState
 from support.memory_store import MemoryServer, MemoryStore
