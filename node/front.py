@@ -18,6 +18,8 @@ from strandline.node.http.requests import Request
 from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.http.server import HttpServer
+from strandline.node.job_watch.routes import jobs_routes
+from strandline.node.job_watch.watch import JobsOpener, JobsWatch
 from strandline.node.masking import SecretMask
 from strandline.node.metrics.counted_queries import CountedQueries
 from strandline.node.metrics.front_figures import FrontFigures
@@ -29,6 +31,7 @@ from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.query.shard_link import ShardLink
 from strandline.node.query.shard_queries import ShardQueries
 from strandline.node.settings.sections import Settings
+from strandline.node.shard.assembling import store_name
 from strandline.node.shard.heap import give_back
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Reload, TakesEffect
@@ -74,14 +77,15 @@ class NodeFront:
         supervisor: Supervised,
         settings: Settings,
         opener: Opener,
+        jobs_opener: JobsOpener,
         *,
         workers: Workers,
         clock: Clock,
         mask: SecretMask,
         listener: socket.socket | None = None,
     ) -> None:
-        """`opener` opens the dataset's store and topic, to see which hours are ready. `listener` is served if it is
-        given; otherwise the front takes its address itself.
+        """`opener` opens the dataset's store and topic, to see which hours are ready, and `jobs_opener` its bulk jobs.
+        `listener` is served if it is given; otherwise the front takes its address itself.
         """
         self._memory = AnswerMemory(settings.query.answer_memory.bytes, _give_back_soon)
         self.figures = FrontFigures(clock, self._memory)
@@ -92,6 +96,7 @@ class NodeFront:
         self._shards = ShardQueries(supervisor.clients, supervisor, workers, concurrency=settings.query.concurrency)
         self._queries = CountedQueries(self._shards, self.figures)
         self._watch = ReadinessWatch(opener, clock)
+        self._jobs = JobsWatch(jobs_opener, store_name(settings), clock)
         self._server: HttpServer | None = None
         self._loading: asyncio.Future[None] | None = None
 
@@ -114,6 +119,7 @@ class NodeFront:
         )
         self.bound: BoundAddress = await self._server.start(self._listener)
         self._watch.start()
+        self._jobs.start()
         # Not before it listens: a first query may wait for its kernels, a health check may not.
         self._loading = asyncio.get_running_loop().run_in_executor(None, load_kernels)
 
@@ -121,8 +127,8 @@ class NodeFront:
         """Take no more requests, and give those that run a short time."""
         if self._server is not None:
             await self._server.stop(_STOP_S)
-        # It may wait for a store that hangs.
-        await asyncio.to_thread(self._watch.close)
+        # Both may wait for a store that hangs.
+        await asyncio.gather(asyncio.to_thread(self._watch.close), self._jobs.stop())
 
     def reload(self, settings: Settings) -> None:
         """Hold requests to these tokens, and queries to these limits, from now on."""
@@ -143,6 +149,7 @@ class NodeFront:
             *health_routes(self._supervisor),
             *metrics_routes(self._collect),
             *readiness_routes(self._watch, workers),
+            *jobs_routes(self._jobs, settings.dataset.name),
             *page_routes(self._supervisor, queries, workers, self._watch, settings=settings, clock=clock),
             Route(("POST",), "/-/reload", self._reload, Access.ADMIN),
             Route(("POST",), "/api/v1/strandline/shards/{shard}/restart", self._restart, Access.ADMIN),
@@ -150,7 +157,9 @@ class NodeFront:
 
     def _collect(self) -> tuple[Family, ...]:
         state, age_s = self._supervisor.state(), self._supervisor.state_age_s()
-        return node_families(state, age_s, self.figures, self._watch.figures(), self._clock.now_ms())
+        readiness, jobs = self._watch.figures(), self._jobs.figures()
+        now, monotonic = self._clock.now_ms(), self._clock.monotonic()
+        return node_families(state, age_s, self.figures, readiness, now, jobs=jobs, monotonic=monotonic)
 
     async def _reload(self, _request: Request) -> Response:
         """Read the settings again. Answers with what has changed, and when that counts."""

@@ -14,6 +14,7 @@ from strandline.node.cli.options import Command, help_with
 from strandline.node.front import NodeFront
 from strandline.node.front_process.running import FrontRun, inherited_listener, settings_for
 from strandline.node.front_process.supervisor_client import SupervisorClient
+from strandline.node.job_watch.watch import opened_jobs
 from strandline.node.logs import configure_logging
 from strandline.node.offsets.deployment import opened
 from strandline.node.query.shard_link import ShardLink
@@ -74,6 +75,7 @@ async def _serve(context: Context, folder: Path, descriptor: int, report_socket:
         supervisor,
         settings,
         lambda: opened(settings, environ, clock),
+        lambda: opened_jobs(settings, environ, clock),
         workers=workers,
         clock=clock,
         mask=context.mask,

@@ -7,12 +7,13 @@ is a Unix time in seconds and says `timestamp`. A figure that nobody knows is mi
 from collections.abc import Iterable
 
 from strandline.node.metrics.gateway_metrics import GATEWAY
+from strandline.node.metrics.job_metrics import JOBS
 from strandline.node.metrics.metric import Metric, Section
 from strandline.node.metrics.node_metrics import BUILD, NODE
 from strandline.node.metrics.shard_reading_metrics import READING
 from strandline.node.metrics.shard_storing_metrics import STORING
 
-SECTIONS: tuple[Section, ...] = (*NODE, *READING, *STORING, *GATEWAY)
+SECTIONS: tuple[Section, ...] = (*NODE, *JOBS, *READING, *STORING, *GATEWAY)
 
 
 def _all_of(sections: Iterable[Section]) -> tuple[Metric, ...]:
@@ -20,7 +21,7 @@ def _all_of(sections: Iterable[Section]) -> tuple[Metric, ...]:
 
 
 CATALOGUE = _all_of(SECTIONS)
-NODE_METRICS = _all_of((*NODE, *READING, *STORING))
+NODE_METRICS = _all_of((*NODE, *JOBS, *READING, *STORING))
 """What a node exposes."""
 GATEWAY_METRICS = (BUILD, *_all_of(GATEWAY))
 """What a gateway exposes."""

@@ -3,11 +3,13 @@
 from prometheus_client.core import Metric as Family
 
 from strandline.node.http.connection import SLOW_READER, TIMED_OUT
+from strandline.node.job_watch.figures import JobsFigures
 from strandline.node.metrics import node_metrics as node
 from strandline.node.metrics.build import put_build
 from strandline.node.metrics.catalogue import NODE_METRICS
 from strandline.node.metrics.families import Families, in_seconds
 from strandline.node.metrics.front_figures import FrontFigures
+from strandline.node.metrics.job_families import put_jobs
 from strandline.node.metrics.readiness_watch import ReadinessFigures
 from strandline.node.metrics.shard_families import put_shard
 from strandline.node.supervisor.node_state import NodeState
@@ -16,10 +18,17 @@ from strandline.recovery.periods import HOUR
 
 
 def node_families(
-    state: NodeState, state_age_s: float, front: FrontFigures, readiness: ReadinessFigures | None, now: int
+    state: NodeState,
+    state_age_s: float,
+    front: FrontFigures,
+    readiness: ReadinessFigures | None,
+    now: int,
+    *,
+    jobs: JobsFigures | None = None,
+    monotonic: float = 0.0,
 ) -> tuple[Family, ...]:
-    """The node as its supervisor told, and how long ago that was; what the front has counted; and how far the dataset
-    is stored, if that is looked at.
+    """The node as its supervisor told, and how long ago that was; what the front has counted; how far the dataset is
+    stored, and its bulk jobs as of `monotonic`, if those are looked at.
     """
     families = Families(NODE_METRICS)
     put_build(families)
@@ -30,6 +39,8 @@ def node_families(
     _put_front(families, front)
     if readiness is not None:
         _put_readiness(families, readiness, now)
+    if jobs is not None:
+        put_jobs(families, jobs, now, monotonic)
     for shard in state.shards:
         put_shard(families, shard, now)
     return families.all()

@@ -4,8 +4,11 @@ unseen.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from strandline.clock import ManualClock
+from strandline.jobs.counts import AttemptCounts, Counts
+from strandline.node.bulk.reports import JobSummary
 from strandline.node.gateway.figures import (
     LATENCY_BOUNDS_S,
     GatewayFigures,
@@ -13,6 +16,7 @@ from strandline.node.gateway.figures import (
     Outcome,
     ProducerCounts,
 )
+from strandline.node.job_watch.figures import JobsFigures, observed
 from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.metrics.readiness_watch import ReadinessFigures
 from strandline.node.query.answer_memory import AnswerMemory
@@ -25,6 +29,8 @@ from strandline.node.shard.store_health import StoreFigures
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
 from strandline.recovery.readiness import PartitionStanding
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
+from strandline.store.jobs import JobState
 
 NOW = 1_794_800_000_000
 HOUR = 3_600_000
@@ -211,3 +217,33 @@ def full_gateway() -> GatewayFigures:
         latency_buckets=tuple(range(1, len(LATENCY_BOUNDS_S) + 1)),
         stages={stage: place / 8 for place, stage in enumerate(GatewayStage, 1)},
     )
+
+
+def bulk_job(name: str, state: BulkJobState = BulkJobState.RUNNING, *, kind: str = "import", **row: Any) -> BulkJob:
+    """A job of seven parts, planned an hour ago."""
+    return BulkJob("metrics", name, kind, "{}", "hash", 7, 240 * HOUR, NOW - HOUR, state, **row)
+
+
+def job_parts(job: BulkJob, states: Sequence[JobState], counts: Counts | None = None) -> list[BulkPart]:
+    """Parts in these states, each of which has counted so much."""
+    written = AttemptCounts(counts or Counts(), counts or Counts()).to_json()
+    return [
+        BulkPart("metrics", job.job, place, '{"uri":"a.csv"}', 1, state, counts=written)
+        for place, state in enumerate(states)
+    ]
+
+
+def summary(job: BulkJob, counts: Counts | None = None, states: Sequence[JobState] = ()) -> JobSummary:
+    """A job in a line, with what all its parts together have counted."""
+    return replace(JobSummary.of_job(job, job_parts(job, states)), counts=counts or Counts())
+
+
+def full_jobs() -> JobsFigures:
+    """A job that runs, and one that is paused: looked at twice, with more counted meanwhile."""
+    running = bulk_job("a")
+    paused = bulk_job("b", BulkJobState.PAUSED, idle_since=NOW, expires_after=9 * HOUR)
+    states = [JobState.DONE, JobState.DONE, JobState.DONE, JobState.LEASED, JobState.LEASED, JobState.FAILED]
+    jobs = [(running, summary(running, Counts(10, 20, 30, 40, 50, 60), states)), (paused, summary(paused))]
+    before = observed(replace(JobsFigures(), failures=3), jobs, NOW - 60_000, 0.0)
+    jobs[0] = (running, summary(running, Counts(710, 721, 732, 743, 754, 765), states))
+    return observed(before, jobs, NOW - 30_000, 30.0)

@@ -19,7 +19,7 @@ from strandline.node.metrics.routes import Collect, metrics_routes
 from strandline.node.settings.http_sections import HttpSettings
 from support.prometheus import Asked, prometheus
 from support.promql import alert_rules
-from support.told_figures import NOW, PROCESS, full_front, full_gateway, full_readiness, full_state
+from support.told_figures import NOW, PROCESS, full_front, full_gateway, full_jobs, full_readiness, full_state
 
 pytestmark = pytest.mark.system
 
@@ -48,7 +48,7 @@ def scraping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     """A Prometheus that has scraped both."""
 
     def node() -> Any:
-        return node_families(full_state(), 0.5, full_front(), full_readiness(), NOW)
+        return node_families(full_state(), 0.5, full_front(), full_readiness(), NOW, jobs=full_jobs(), monotonic=91.0)
 
     def gateway() -> Any:
         return gateway_families(full_gateway(), PROCESS)

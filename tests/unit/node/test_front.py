@@ -96,6 +96,7 @@ def made(folder: Path, supervised: Supervised | None = None, clock: Clock | None
         supervised or Supervised(),
         settings(folder),
         opener,
+        opener,
         workers=Workers(2),
         clock=clock or SystemClock(),
         mask=SecretMask(),
@@ -130,6 +131,10 @@ def test_every_path_of_the_documentation_is_answered(tmp_path: Path) -> None:
         "/api/v1/strandline/cardinality": 503,
         "/api/v1/strandline/ready?period=2026-11-15T10": 503,
         "/api/v1/strandline/hours": 503,
+        "/api/v1/strandline/job-rates": 200,
+        "/api/v1/jobs": 503,
+        "/api/v1/jobs/20261118T101500Z-a1b2c3": 503,
+        "/api/v1/jobs/20261118T101500Z-a1b2c3/pause": 405,
         "/api/v1/read": 405,
         "/no/such/path": 404,
     }
@@ -168,6 +173,7 @@ def test_a_listener_that_is_handed_on_is_served(tmp_path: Path) -> None:
             front = NodeFront(
                 Supervised(),
                 settings(tmp_path),
+                opener,
                 opener,
                 workers=Workers(2),
                 clock=SystemClock(),

@@ -250,6 +250,36 @@ CASES: Mapping[str, Case] = {
     "StrandlineReadinessUnknown": Case(
         [of("strandline_readiness_age_seconds", always(121))], [[of("strandline_readiness_age_seconds", always(16))]]
     ),
+    "StrandlineJobBroken": Case(
+        [of("strandline_bulk_jobs", always(1), kind="import", state="broken")],
+        [
+            [
+                of("strandline_bulk_jobs", always(0), kind="import", state="broken"),
+                of("strandline_bulk_jobs", always(3), kind="import", state="paused"),
+            ]
+        ],
+    ),
+    "StrandlineJobFailed": Case(
+        [of("strandline_bulk_jobs", always(1), kind="import", state="failed")],
+        [
+            [
+                of("strandline_bulk_jobs", always(0), kind="import", state="failed"),
+                of("strandline_bulk_jobs", always(3), kind="import", state="cancelled"),
+            ]
+        ],
+    ),
+    "StrandlineJobExpiring": Case(
+        [of("strandline_bulk_expiry_seconds", always(86_399), kind="import")],
+        [[of("strandline_bulk_expiry_seconds", always(86_400), kind="import")]],
+    ),
+    "StrandlineJobStalled": Case(
+        [of("strandline_bulk_stalled_seconds", rising(60), kind="import")],
+        [
+            [of("strandline_bulk_stalled_seconds", always(900), kind="import")],
+            # A part whose worker was killed, and was taken by another one.
+            [of("strandline_bulk_stalled_seconds", f"0x{MINUTES - 4} 1000x4", kind="import")],
+        ],
+    ),
     "StrandlineQueriesFailing": Case(
         [
             of("strandline_http_requests_total", rising(6), handler="/api/v1/query", code="503"),

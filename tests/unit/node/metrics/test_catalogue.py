@@ -14,7 +14,7 @@ from strandline.node.metrics.metric import Kind, Metric
 from strandline.node.metrics.node_families import node_families
 from strandline.node.metrics.page import metrics_page
 from strandline.node.settings import Settings
-from support.told_figures import NOW, PROCESS, full_front, full_gateway, full_readiness, full_state
+from support.told_figures import NOW, PROCESS, full_front, full_gateway, full_jobs, full_readiness, full_state
 
 pytestmark = pytest.mark.unit
 
@@ -24,7 +24,7 @@ ABBREVIATED = re.compile(r"_(ms|millis|milliseconds|minutes|hours|days|kb|mb|gb|
 
 
 def scraped_node() -> str:
-    families = node_families(full_state(), 0.5, full_front(), full_readiness(), NOW)
+    families = node_families(full_state(), 0.5, full_front(), full_readiness(), NOW, jobs=full_jobs(), monotonic=91.0)
     return expose(families).body.decode()
 
 

@@ -49,6 +49,7 @@ def test_the_rows_are_those_that_whoever_is_on_call_looks_for() -> None:
         "Flush and store",
         "Index and cardinality",
         "Gateway",
+        "Bulk jobs",
         "Queries",
         "Processes",
     ]

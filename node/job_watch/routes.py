@@ -1,0 +1,142 @@
+"""Jobs over HTTP: listing and watching them with the read token, pausing, resuming and cancelling with the admin token.
+
+What is answered about a job is what `strandline job status --output json` prints.
+"""
+
+import re
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from strandline.jobs.board import NoSuchJob
+from strandline.jobs.transitions import NotPossible
+from strandline.node.bulk.reports import JobStatus, JobSummary
+from strandline.node.http.errors import Refused
+from strandline.node.http.parameters import parameters_of_url
+from strandline.node.http.requests import Request
+from strandline.node.http.responses import Response
+from strandline.node.http.routes import Access, Route
+from strandline.node.job_watch.figures import JobsFigures
+from strandline.node.job_watch.watch import JobsWatch
+from strandline.store.bulk_jobs import Wanted
+
+PATH = "/api/v1/jobs"
+RATES_PATH = "/api/v1/strandline/job-rates"
+MOST_JOBS = 1000
+_JOBS = 200
+_JOB_ID = re.compile(r"[0-9A-Za-z._-]{1,100}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedJobs:
+    """Jobs of a dataset, in the order in which they were planned, as they were at `looked_at`."""
+
+    dataset: str
+    looked_at: int | None
+    jobs: tuple[JobSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedJob:
+    """A job after an operator's wish. `settled` says whether it holds already; `note` what is still to happen, and who
+    does it.
+    """
+
+    settled: bool
+    note: str
+    job: JobStatus
+
+
+class JobsApi:
+    """Answers about jobs. Its methods belong to one event loop."""
+
+    def __init__(self, watch: JobsWatch, dataset: str) -> None:
+        self._watch, self._dataset = watch, dataset
+
+    async def listed(self, request: Request) -> Response:
+        """`limit`: jobs that have not ended, then the newest, up to so many."""
+        limit = parameters_of_url(request).limit(MOST_JOBS, default=_JOBS)
+        figures = await self._watch.jobs()
+        jobs = chosen(figures, limit)
+        left_out = len(figures.jobs) - len(jobs)
+        warnings = [f"results truncated due to limit: {left_out} older jobs that have ended are not listed"]
+        return _answer(ListedJobs(self._dataset, figures.looked_at, jobs), warnings if left_out else ())
+
+    async def rates(self, _request: Request) -> Response:
+        """Records and errors a second of all jobs in the last hour, for the page's plot, as they are known."""
+        points = [(one.time, round(one.records, 2), round(one.errors, 2)) for one in self._watch.figures().rates()]
+        return _answer({"points": points})
+
+    async def status(self, request: Request) -> Response:
+        """One job."""
+        return _answer(await _found(self._watch.status(_job(request))))
+
+    async def pause(self, request: Request) -> Response:
+        """Have a job paused."""
+        return await self._stop(_job(request), Wanted.PAUSED, "pause")
+
+    async def cancel(self, request: Request) -> Response:
+        """Have a job cancelled."""
+        return await self._stop(_job(request), Wanted.CANCELLED, "cancel")
+
+    async def resume(self, request: Request) -> Response:
+        """Have workers go on with a job."""
+        job = await _found(self._watch.resume(_job(request)))
+        return _changed(job, "Workers go on with it. If none runs, start one: `strandline job work`.")
+
+    async def _stop(self, name: str, wanted: Wanted, verb: str) -> Response:
+        job = await _found(self._watch.ask_to_stop(name, wanted))
+        note = (
+            f"Its workers give up their parts within seconds, and the job is {wanted} then. If no worker runs, "
+            f"`strandline job {verb} {name}` settles it."
+        )
+        return _changed(job, note if job.wanted else f"The job is {job.state}: nothing more of it lands.")
+
+
+def jobs_routes(watch: JobsWatch, dataset: str) -> tuple[Route, ...]:
+    """All paths about jobs."""
+    api = JobsApi(watch, dataset)
+    return (
+        Route(("GET",), PATH, api.listed, Access.READ),
+        Route(("GET",), RATES_PATH, api.rates, Access.READ),
+        Route(("GET",), f"{PATH}/{{job}}", api.status, Access.READ),
+        Route(("POST",), f"{PATH}/{{job}}/pause", api.pause, Access.ADMIN),
+        Route(("POST",), f"{PATH}/{{job}}/resume", api.resume, Access.ADMIN),
+        Route(("POST",), f"{PATH}/{{job}}/cancel", api.cancel, Access.ADMIN),
+    )
+
+
+def chosen(figures: JobsFigures, limit: int) -> tuple[JobSummary, ...]:
+    """Up to so many jobs, in the order in which they were planned: those that have not ended come before others, and
+    newer ones before older ones.
+    """
+    newest_first = sorted(figures.jobs.values(), key=lambda one: (one.row.created_at, one.row.job), reverse=True)
+    wanted = sorted(newest_first, key=lambda one: one.is_settled)[:limit]
+    return tuple(one.summary for one in sorted(wanted, key=lambda one: (one.row.created_at, one.row.job)))
+
+
+def _job(request: Request) -> str:
+    written = request.wildcard("job")
+    if not _JOB_ID.fullmatch(written):
+        raise Refused(404, "not_found", f"{written[:50]!r} is no id of a job", remedy=f"GET {PATH} lists them")
+    return written
+
+
+async def _found(asked: Awaitable[JobStatus]) -> JobStatus:
+    try:
+        return await asked
+    except NoSuchJob as error:
+        raise Refused(404, "not_found", error.message, remedy=f"GET {PATH} lists them") from error
+    except NotPossible as error:
+        raise Refused(409, "conflict", error.message, remedy=error.remedy) from error
+
+
+def _changed(job: JobStatus, note: str) -> Response:
+    settled = not job.wanted
+    return _answer(ChangedJob(settled, note, job), status=200 if settled else 202)
+
+
+def _answer(data: object, warnings: Sequence[str] = (), *, status: int = 200) -> Response:
+    envelope = {"status": "success", "data": data, **({"warnings": warnings} if warnings else {})}
+    return Response(orjson.dumps(envelope, option=orjson.OPT_NON_STR_KEYS), status)

@@ -1,0 +1,102 @@
+"""Calls to a store from an event loop: one thread makes them, and each has a deadline."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from strandline.errors import Retryable
+from strandline.store.protocol import StoreUnavailable
+
+Opened = TypeVar("Opened")
+Result = TypeVar("Result")
+
+_MAX_WAITING = 32
+_END_S = 5.0
+
+
+class StoreDoesNotAnswer(Retryable):
+    """A call to the store took too long, failed, or had too many others before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call(Generic[Opened]):
+    work: Callable[[Opened], Any]
+    answer: "asyncio.Future[Any]"
+
+
+class StoreThread(Generic[Opened]):
+    """Makes one call at a time. What it calls is opened by the first one, or once that is possible. Its methods belong
+    to one event loop; a call that hangs is left to end with the process.
+    """
+
+    def __init__(
+        self, opener: Callable[[], AbstractContextManager[Opened]], store: str, *, patience_s: float = 10.0
+    ) -> None:
+        """`store` is its name for people. A caller waits for `patience_s` at most."""
+        self._opener, self._store, self._patience_s = opener, store, patience_s
+        self._calls: queue.SimpleQueue[_Call[Opened] | None] = queue.SimpleQueue()
+        self._waiting = 0
+        self._thread: threading.Thread | None = None
+
+    async def call(self, work: Callable[[Opened], Result]) -> Result:
+        """The result of a call. Raises `StoreDoesNotAnswer`, and what the call raises. One that is over its deadline
+        before it was begun is not made; one that was begun may come to its end later.
+        """
+        if self._waiting >= _MAX_WAITING:
+            raise StoreDoesNotAnswer(
+                f"{self._waiting} requests wait for {self._store} already", remedy="Check the store, and try again"
+            )
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="jobs store", daemon=True)
+            self._thread.start()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Result] = loop.create_future()
+        self._waiting += 1
+        self._calls.put(_Call(work, answer))
+        try:
+            return await asyncio.wait_for(answer, self._patience_s)
+        except TimeoutError as error:
+            raise StoreDoesNotAnswer(
+                f"{self._store} has not answered for {self._patience_s:g} s", remedy="Check the store, and try again"
+            ) from error
+        except StoreUnavailable as error:
+            raise StoreDoesNotAnswer(f"{self._store} does not answer: {error.message}", remedy=error.remedy) from error
+
+    def close(self) -> None:
+        """End the thread, which closes what it has opened; called from a thread that may wait for that."""
+        if self._thread is not None:
+            self._calls.put(None)
+            self._thread.join(_END_S)
+
+    def _run(self) -> None:
+        opened: Opened | None = None
+        with ExitStack() as stack:
+            while (call := self._calls.get()) is not None:
+                result: Any = None
+                failure: Exception | None = None
+                if not call.answer.cancelled():
+                    try:
+                        if opened is None:
+                            opened = stack.enter_context(self._opener())
+                        result = call.work(opened)
+                    except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets it
+                        failure = error
+                self._deliver(call, result, failure)
+
+    def _deliver(self, call: _Call[Opened], result: Any, failure: Exception | None) -> None:
+        def deliver() -> None:
+            self._waiting -= 1
+            if call.answer.done():
+                return
+            if failure is not None:
+                call.answer.set_exception(failure)
+            else:
+                call.answer.set_result(result)
+
+        loop = call.answer.get_loop()
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(deliver)

@@ -1,0 +1,230 @@
+"""The watch over jobs: few reads, and none that holds up the event loop."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.jobs.board import BulkBoard, NoSuchJob
+from strandline.jobs.counts import Counts
+from strandline.node.job_watch.store_thread import StoreDoesNotAnswer, StoreThread
+from strandline.node.job_watch.watch import JobsWatch
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart, Wanted
+from strandline.store.jobs import JobState
+from strandline.store.protocol import StoreUnavailable
+from support.http_servers import eventually, in_loop
+from support.memory_store import MemoryServer, MemoryStore
+from support.told_figures import NOW, bulk_job, job_parts
+
+pytestmark = pytest.mark.unit
+
+DAY = 86_400_000
+
+
+class CountedStore(MemoryStore):
+    """Counts reads, and may fail or hang."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(MemoryServer(clock))
+        self.reads: Counter[str] = Counter()
+        self.trouble: Exception | None = None
+        self.answers = threading.Event()
+        self.answers.set()
+
+    def bulk_jobs(self, dataset: str) -> Sequence[BulkJob]:
+        self.reads["jobs"] += 1
+        self.answers.wait()
+        if self.trouble is not None:
+            raise self.trouble
+        return super().bulk_jobs(dataset)
+
+    def bulk_parts(self, dataset: str, job: str) -> Sequence[BulkPart]:
+        self.reads[job] += 1
+        return super().bulk_parts(dataset, job)
+
+
+class Watched:
+    """A watch over a store in memory."""
+
+    def __init__(self, **options: Any) -> None:
+        self.clock = ManualClock(NOW)
+        self.store = CountedStore(self.clock)
+        self.opened = 0
+        self.board = BulkBoard(self.store, "metrics", self.clock)
+        self.watch = JobsWatch(self.opener, "Cassandra at db:9042", self.clock, **options)
+
+    @contextmanager
+    def opener(self) -> Iterator[BulkBoard]:
+        self.opened += 1
+        yield self.board
+
+    def add(self, job: BulkJob, states: Sequence[JobState] = (), counts: Counts | None = None) -> None:
+        given = [*states, *[JobState.PENDING] * (job.parts - len(states))]
+        self.board.add(job, job_parts(job, given, counts))
+
+
+@contextmanager
+def hanging(store: CountedStore) -> Iterator[None]:
+    store.answers.clear()
+    try:
+        yield
+    finally:
+        store.answers.set()
+
+
+def test_all_who_ask_within_seconds_share_one_look() -> None:
+    watched = Watched()
+    watched.add(bulk_job("a"), [JobState.DONE], Counts(records=3))
+
+    async def run() -> None:
+        figures = await asyncio.gather(*(watched.watch.jobs() for _ in range(20)))
+        assert {one.jobs["a"].summary.counts.records for one in figures} == {21}
+        watched.clock.sleep(1.9)
+        await watched.watch.jobs()
+        assert watched.store.reads == {"jobs": 1, "a": 1}
+        watched.clock.sleep(0.2)
+        await watched.watch.jobs()
+        assert watched.store.reads == {"jobs": 2, "a": 2}
+        assert watched.opened == 1
+        await watched.watch.stop()
+
+    in_loop(run())
+
+
+def test_parts_of_a_job_that_has_ended_are_read_once() -> None:
+    watched = Watched(remember_s=0)
+    watched.add(bulk_job("a", BulkJobState.FAILED), [JobState.FAILED] * 7)
+    watched.add(bulk_job("b"))
+
+    async def run() -> None:
+        for _ in range(3):
+            await watched.watch.jobs()
+        assert (watched.store.reads["a"], watched.store.reads["b"]) == (1, 3)
+        assert (await watched.watch.resume("a")).state is BulkJobState.RUNNING
+        before = watched.store.reads["a"]
+        assert (await watched.watch.jobs()).jobs["a"].row.state is BulkJobState.RUNNING
+        assert watched.store.reads["a"] == before + 1
+        await watched.watch.stop()
+
+    in_loop(run())
+
+
+def test_a_change_is_seen_by_the_next_who_asks() -> None:
+    watched = Watched()
+    watched.add(bulk_job("a"))
+
+    async def run() -> None:
+        await watched.watch.jobs()
+        await watched.watch.ask_to_stop("a", Wanted.PAUSED)
+        assert (await watched.watch.jobs()).jobs["a"].summary.wanted == "paused"
+        await watched.watch.stop()
+
+    in_loop(run())
+
+
+def test_a_job_whose_time_is_over_is_cancelled_though_no_worker_runs() -> None:
+    watched = Watched(remember_s=0)
+    watched.add(bulk_job("a", BulkJobState.PAUSED, idle_since=NOW, expires_after=DAY))
+
+    async def run() -> None:
+        assert (await watched.watch.jobs()).jobs["a"].row.state is BulkJobState.PAUSED
+        watched.clock.sleep(DAY / 1000)
+        assert (await watched.watch.jobs()).jobs["a"].row.state is BulkJobState.CANCELLED
+        assert watched.board.job("a").state is BulkJobState.CANCELLED
+        await watched.watch.stop()
+
+    in_loop(run())
+
+
+def test_a_store_that_fails_is_named_and_counted_and_what_was_known_stays() -> None:
+    watched = Watched(remember_s=0)
+    watched.add(bulk_job("a"))
+
+    async def run() -> None:
+        await watched.watch.jobs()
+        watched.store.trouble = StoreUnavailable("no host of three answers", remedy="Check them")
+        with pytest.raises(StoreDoesNotAnswer, match=r"Cassandra at db:9042 .*: no host of three answers. Check them"):
+            await watched.watch.jobs()
+        figures = watched.watch.figures()
+        assert (figures.failures, list(figures.jobs), figures.looked_at) == (1, ["a"], NOW)
+        watched.store.trouble = None
+        await watched.watch.jobs()
+        await watched.watch.stop()
+
+    in_loop(run())
+
+
+def test_a_store_that_hangs_is_named_after_a_deadline_and_the_event_loop_goes_on() -> None:
+    watched = Watched(patience_s=0.05)
+    watched.add(bulk_job("a"))
+
+    async def run() -> None:
+        with hanging(watched.store):
+            with pytest.raises(StoreDoesNotAnswer, match=r"Cassandra at db:9042 has not answered for 0.05 s"):
+                await watched.watch.jobs()
+            # It waits behind the call that hangs, and is not made once its own time is over.
+            with pytest.raises(StoreDoesNotAnswer, match="has not answered"):
+                await watched.watch.ask_to_stop("a", Wanted.CANCELLED)
+        with pytest.raises(NoSuchJob):
+            await watched.watch.status("b")
+        assert watched.board.job("a").wanted is Wanted.NOTHING
+        await watched.watch.stop()
+
+    in_loop(run())
+
+
+def test_too_many_who_wait_for_a_store_that_hangs_are_refused_at_once() -> None:
+    async def run() -> None:
+        hangs, begun = threading.Event(), threading.Event()
+
+        @contextmanager
+        def opener() -> Iterator[None]:
+            begun.set()
+            hangs.wait()
+            yield None
+
+        thread: StoreThread[None] = StoreThread(opener, "SQLite")
+        waiting = [asyncio.ensure_future(thread.call(lambda _: 1)) for _ in range(32)]
+        await eventually(begun.is_set)
+        with pytest.raises(StoreDoesNotAnswer, match="32 requests wait for SQLite"):
+            await thread.call(lambda _: 1)
+        hangs.set()
+        assert await asyncio.gather(*waiting) == [1] * 32
+        assert await thread.call(lambda _: 2) == 2
+        await asyncio.to_thread(thread.close)
+
+    in_loop(run())
+
+
+def test_a_client_that_goes_away_does_not_end_a_look_that_others_wait_for() -> None:
+    watched = Watched()
+    watched.add(bulk_job("a"))
+
+    async def run() -> None:
+        with hanging(watched.store):
+            gone, stays = (asyncio.ensure_future(watched.watch.jobs()) for _ in range(2))
+            await eventually(lambda: watched.store.reads["jobs"] == 1)
+            gone.cancel()
+        assert list((await stays).jobs) == ["a"]
+        await watched.watch.stop()
+
+    in_loop(run())
+
+
+def test_it_looks_by_itself_and_goes_on_after_a_failure() -> None:
+    watched = Watched(every_s=0.01, remember_s=0)
+    watched.store.trouble = ValueError("nobody foresaw this")
+
+    async def run() -> None:
+        watched.watch.start()
+        await eventually(lambda: watched.store.reads["jobs"] >= 2)
+        watched.store.trouble = None
+        await eventually(lambda: watched.watch.figures().looked_at is not None)
+        await watched.watch.stop()
+
+    in_loop(run())
