@@ -6,6 +6,7 @@ What is answered about a job is what `strandline job status --output json` print
 import re
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import orjson
 
@@ -18,7 +19,6 @@ from strandline.node.http.requests import Request
 from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.job_watch.figures import JobsFigures
-from strandline.node.job_watch.watch import JobsWatch
 from strandline.store.bulk_jobs import Wanted
 
 PATH = "/api/v1/jobs"
@@ -48,10 +48,34 @@ class ChangedJob:
     job: JobStatus
 
 
+class WatchedJobs(Protocol):
+    """The jobs of a dataset, as `JobsWatch` knows them."""
+
+    def figures(self) -> JobsFigures:
+        """What is known. Never waits."""
+        ...
+
+    async def jobs(self) -> JobsFigures:
+        """All jobs, as they were at most some seconds ago."""
+        ...
+
+    async def status(self, job: str) -> JobStatus:
+        """One job, as it is now. Raises `NoSuchJob`."""
+        ...
+
+    async def ask_to_stop(self, job: str, wanted: Wanted) -> JobStatus:
+        """Have a job paused or cancelled; how it stands then. Raises `NoSuchJob` and `NotPossible`."""
+        ...
+
+    async def resume(self, job: str) -> JobStatus:
+        """Have workers go on with a job; how it stands then. Raises `NoSuchJob` and `NotPossible`."""
+        ...
+
+
 class JobsApi:
     """Answers about jobs. Its methods belong to one event loop."""
 
-    def __init__(self, watch: JobsWatch, dataset: str) -> None:
+    def __init__(self, watch: WatchedJobs, dataset: str) -> None:
         self._watch, self._dataset = watch, dataset
 
     async def listed(self, request: Request) -> Response:
@@ -94,7 +118,7 @@ class JobsApi:
         return _changed(job, note if job.wanted else f"The job is {job.state}: nothing more of it lands.")
 
 
-def jobs_routes(watch: JobsWatch, dataset: str) -> tuple[Route, ...]:
+def jobs_routes(watch: WatchedJobs, dataset: str) -> tuple[Route, ...]:
     """All paths about jobs."""
     api = JobsApi(watch, dataset)
     return (

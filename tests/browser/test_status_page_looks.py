@@ -13,13 +13,16 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from strandline.jobs.counts import Counts
 from strandline.node.page.hours import HourStanding
 from strandline.node.query.answers import BucketFigures
 from strandline.node.shard.status import Phase
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import Verdict
+from strandline.store.bulk_jobs import BulkJobState
 from support.fake_queries import FakeQueries
+from support.page_jobs import DAY, TellingJobs, bad_records
 from support.page_node import PageNode
 from support.page_shards import active, recovering
 from support.watched_page import WatchedPage
@@ -29,6 +32,7 @@ pytestmark = pytest.mark.browser
 Watched = Callable[..., WatchedPage]
 NOW = int(time.time() * 1000)
 THIS_HOUR = NOW // HOUR
+BROKEN_JOB = "20261118T090000Z-77ab01"
 TIMES = range(NOW - HOUR, NOW, 15_000)
 
 
@@ -72,7 +76,26 @@ def node() -> Iterator[PageNode]:
             ),
             ShardStanding(3, ProcessState.STARTING, 4003),
         )
+        add_jobs(node.jobs)
         yield node
+
+
+def add_jobs(jobs: TellingJobs) -> None:
+    """One that runs, one that is broken and expires soon, and one that is done."""
+    counts, idle_since = Counts(1_200_000, 1_128_793, 71_207), jobs.clock.now_ms() - 9 * DAY // 2
+    jobs.add("20261117T170000Z-00ff00", BulkJobState.DONE, done=8, counts=counts)
+    jobs.add(
+        BROKEN_JOB,
+        BulkJobState.BROKEN,
+        done=1,
+        counts=counts,
+        bad=bad_records(),
+        reason="71207 of 1200000 records failed (5.9%), more than jobs.error_rate = 0.05 allows",
+        idle_since=idle_since,
+        expires_after=5 * DAY,
+    )
+    jobs.add("20261118T101500Z-a1b2c3", done=3, counts=counts)
+    jobs.run_for(40)
 
 
 def whole(watch: WatchedPage, node: PageNode) -> Page:
@@ -81,6 +104,13 @@ def whole(watch: WatchedPage, node: PageNode) -> Page:
     expect(page.locator("#plot .lines path")).to_have_count(6)
     expect(page.locator("#buckets .sum rect")).to_have_count(48)
     expect(page.locator("button.hour")).to_have_count(48)
+    expect(page.locator("#job-rates path.rate")).to_have_count(2)
+    page.locator("#jobs-admin").click()
+    page.locator("#admin-token").fill("a-token-of-an-operator-1")
+    page.locator("#admin-form button").click()
+    expect(page.locator("#jobs [data-verb]")).to_have_count(4)
+    page.locator(f'tbody[data-job="{BROKEN_JOB}"] .job button').click()
+    expect(page.locator("#jobs .bad-lines tbody tr")).to_have_count(2)
     page.locator("#series-details summary").click()
     expect(page.locator("#series tr")).to_have_count(6)
     return page
@@ -209,7 +239,19 @@ def test_the_page_is_used_by_keys_alone(node: PageNode, watched: Watched) -> Non
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.closest('[id]').id"))
         if page.evaluate("document.activeElement.closest('#series-details') !== null"):
             break
-    assert {"theme", "buckets-span", "buckets", "hours", "selector", "ranges", "top-metrics", "top-labels"} <= reached
+    assert {
+        "theme",
+        "jobs-admin",
+        "jobs",
+        "job-rates",
+        "buckets-span",
+        "buckets",
+        "hours",
+        "selector",
+        "ranges",
+        "top-metrics",
+        "top-labels",
+    } <= reached
     page.locator("#top-metrics button").first.focus()
     page.keyboard.press("Enter")
     expect(page.locator("#selector")).to_have_value("http_requests_total")

@@ -16,6 +16,7 @@ from strandline.node.http.requests import Request
 from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.http.server import HttpServer
+from strandline.node.job_watch.routes import jobs_routes
 from strandline.node.offsets.hours import ReadyReport
 from strandline.node.page.api import page_routes
 from strandline.node.plain import plain
@@ -25,6 +26,7 @@ from strandline.node.workers import Workers
 from strandline.recovery.periods import HOUR
 from strandline.recovery.readiness import Behind, Readiness, Verdict
 from support.fake_queries import FakeQueries
+from support.page_jobs import TellingJobs
 from support.page_shards import TellingHours, TellingStanding
 
 Result = TypeVar("Result")
@@ -37,6 +39,7 @@ class PageNode:
         self, queries: FakeQueries, *, settings: HttpSettings | None = None, clock: Clock | None = None
     ) -> None:
         self.queries, self.standing, self.told_hours = queries, TellingStanding(), TellingHours()
+        self.jobs = TellingJobs()
         self._settings, self._clock = settings or HttpSettings(), clock or SystemClock()
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="page node")
@@ -77,6 +80,7 @@ class PageNode:
             *page_routes(
                 self.standing, self.queries, self._workers, self.told_hours, settings=Settings(), clock=self._clock
             ),
+            *jobs_routes(self.jobs, "metrics"),
             *api_routes(self.queries, self._workers, QuerySettings(), self._clock),
             Route(("GET",), "/api/v1/strandline/ready", _ready, Access.READ),
         )

@@ -6,6 +6,7 @@ import {badge, byId, el, say, sayAll, setAttribute, setText, show} from "./dom.j
 import {Explore} from "./explore.js";
 import {bytes, count, duration, exact, local, moment, plural} from "./format.js";
 import {Hours} from "./hours.js";
+import {Jobs} from "./jobs.js";
 import {Poller} from "./polling.js";
 import {inWords, Shards} from "./shards.js";
 import {startTheme} from "./themes.js";
@@ -20,6 +21,7 @@ const MOST_TOLD = 3;
 const shards = new Shards(byId("shards"));
 const hours = new Hours(byId("hours"), byId("hours-readout"));
 const explore = new Explore();
+const jobs = new Jobs(() => jobsPoller.now());
 const buckets = new Buckets(byId("buckets"), byId("buckets-readout"), (start, end) => explore.exploreTime(start, end));
 
 let heard = null;
@@ -53,6 +55,14 @@ const bucketsPoller = new Poller(async () => {
 
 const hoursPoller = new Poller(() => section("hours", async () => hours.update((await ask("strandline/hours", {days: 2})).data)), () => HOURS);
 
+const jobsPoller = new Poller(() => section("jobs", async () => {
+    jobs.areGoing = true;
+    const {data, warnings} = await ask("jobs");
+    sayAll(byId("jobs-warnings"), warnings);
+    jobs.update(data);
+    if (jobs.wantsRates()) jobs.updateRates((await ask("strandline/job-rates")).data.points);
+}), () => (jobs.areGoing ? QUICK : CALM));
+
 // A part of the page that can't be filled says why, and the others go on.
 async function section(name, work) {
     const error = byId(`${name}-error`);
@@ -63,6 +73,8 @@ async function section(name, work) {
         if (!wasAborted(failure) && !failure.unreachable) say(error, failure.message);
     }
 }
+
+const pollers = [shardsPoller, jobsPoller, bucketsPoller, hoursPoller];
 
 // ---- the node ----
 
@@ -149,7 +161,7 @@ byId("token-form").addEventListener("submit", event => {
     useToken(byId("token").value.trim());
     byId("token").value = "";
     show(byId("token-form"), false);
-    for (const poller of [shardsPoller, bucketsPoller, hoursPoller]) poller.now();
+    for (const poller of pollers) poller.now();
     explore.refresh();
 });
 
@@ -172,5 +184,5 @@ byId("buckets-span").addEventListener("change", event => {
     explore.change({buckets: event.target.value});
     bucketsPoller.now();
 });
-for (const poller of [shardsPoller, bucketsPoller, hoursPoller]) poller.now();
+for (const poller of pollers) poller.now();
 explore.start();
