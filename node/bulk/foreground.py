@@ -9,8 +9,8 @@ from strandline.clock import Clock
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.node.bulk.opening import worker
+from strandline.node.bulk.pace import Pace
 from strandline.node.bulk.reports import JobStatus
-from strandline.node.recovering.words import count
 from strandline.node.settings.sections import Settings
 from strandline.node.steps import Step
 from strandline.store.bulk_jobs import BulkJob, BulkPart
@@ -24,15 +24,17 @@ class Progress:
         self._began = clock.monotonic()
         self._latest: dict[int, Counts] = {}
         self._parts = status.parts_done
+        self._pace = Pace()
 
     def heard(self, part: BulkPart, counts: AttemptCounts) -> None:
         """A chunk of a part has landed."""
         self._latest[part.part] = counts.fresh
         fresh = Counts.total(self._latest.values())
         seconds = max(self._clock.monotonic() - self._began, 1e-3)
-        self._step.fraction = min(1.0, (self._parts + len(self._latest) - 1) / max(1, self._status.parts))
-        bad = f", {count(fresh.bad)} bad records" if fresh.bad else ""
-        self._step.note = f"{count(fresh.samples)} samples, {count(round(fresh.samples / seconds))} a second{bad}"
+        done = self._parts + len(self._latest) - 1
+        self._step.fraction = min(1.0, done / max(1, self._status.parts))
+        self._pace.see(seconds, self._step.fraction, fresh)
+        self._step.note = self._pace.note(done, self._status.parts)
 
 
 @contextmanager

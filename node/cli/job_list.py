@@ -4,7 +4,7 @@ import click
 
 from strandline.errors import ExitCode
 from strandline.node.bulk.opening import opened_board
-from strandline.node.bulk.reports import JobList, JobStatus
+from strandline.node.bulk.reports import JobList, JobSummary
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
@@ -22,6 +22,8 @@ def command(context: Context) -> ExitCode:
     """List."""
     settings = context.settings()
     with opened_board(settings, context.environ, context.clock) as board:
-        found = tuple(JobStatus.of(job, board.parts(job)) for job in board.jobs())
+        found = tuple(JobSummary.of_job(job, board.parts(job)) for job in board.jobs())
     context.output.result(JobList(settings.dataset.name, found))
+    for warning in filter(None, (one.expiry_warning(context.clock.now_ms()) for one in found)):
+        context.output.note(warning)
     return ExitCode.OK

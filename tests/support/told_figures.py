@@ -228,7 +228,7 @@ def job_parts(job: BulkJob, states: Sequence[JobState], counts: Counts | None = 
     """Parts in these states, each of which has counted so much."""
     written = AttemptCounts(counts or Counts(), counts or Counts()).to_json()
     return [
-        BulkPart("metrics", job.job, place, '{"uri":"a.csv"}', 1, state, counts=written)
+        BulkPart("metrics", job.job, place, '{"uri":"a.csv"}', job.life, state, counts=written)
         for place, state in enumerate(states)
     ]
 

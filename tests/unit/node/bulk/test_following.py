@@ -1,0 +1,128 @@
+"""Jobs that are watched from the command line: speed, time left, the end, and a warning before a job expires."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.errors import Retryable
+from strandline.jobs.board import BulkBoard, NoSuchJob
+from strandline.jobs.counts import AttemptCounts, Counts
+from strandline.node.bulk.following import follow
+from strandline.node.bulk.pace import Pace
+from strandline.node.bulk.reports import JobSummary
+from strandline.node.steps import Step
+from strandline.store.bulk_jobs import BulkJob, BulkJobState
+from strandline.store.jobs import JobState
+from support.memory_store import MemoryServer, MemoryStore
+from support.told_figures import NOW, bulk_job, job_parts
+
+pytestmark = pytest.mark.unit
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+
+
+class Ticking(ManualClock):
+    """A clock that has something happen at each sleep."""
+
+    def __init__(self, *then: Callable[[], None]) -> None:
+        super().__init__(NOW)
+        self.then = list(then)
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        assert self.then, "it sleeps once more than was expected"
+        self.then.pop(0)()
+
+
+class Followed:
+    """A job of seven parts, and what was shown of it."""
+
+    def __init__(self, state: BulkJobState = BulkJobState.RUNNING) -> None:
+        self.clock = Ticking()
+        self.board = BulkBoard(MemoryStore(MemoryServer(self.clock)), "metrics", self.clock)
+        job = bulk_job("a", state)
+        self.board.add(job, job_parts(job, [JobState.PENDING] * 7))
+        self.shown: list[tuple[float | None, str]] = []
+        self.step = Step("Job a")
+
+    def end(self, part: int, records: int) -> None:
+        """A part is done."""
+        self.shown.append((self.step.fraction, self.step.note))
+        before = self.board.parts(self.board.job("a"))[part]
+        counts = Counts(records=records, bad=1)
+        done = replace(before, state=JobState.DONE, counts=AttemptCounts(counts, counts).to_json(), epoch=1)
+        assert self.board.replace(before, done)
+
+    def turn(self, state: BulkJobState) -> None:
+        self.board.change(self.board.job("a"), lambda one: replace(one, state=state, version=one.version + 1))
+
+
+@pytest.mark.parametrize("end", [BulkJobState.DONE, BulkJobState.FAILED, BulkJobState.BROKEN, BulkJobState.PAUSED])
+def test_a_job_is_followed_until_nothing_of_it_can_be_done_now(end: BulkJobState) -> None:
+    followed = Followed()
+    followed.clock.then = [
+        *(lambda part=part: followed.end(part, 1000) for part in range(7)),
+        lambda: followed.turn(end),
+    ]
+    status = follow(followed.board, "a", followed.step, followed.clock, stop=threading.Event())
+    assert (status.state, status.parts_done) == (end, 7)
+    fractions = [fraction for fraction, _ in followed.shown]
+    assert fractions == pytest.approx([part / 7 for part in range(7)])
+    assert followed.shown[-1][1] == "6 of 7 parts, 6,000 records (1,000 a second), 6 errors, about 1.0 s left"
+
+
+def test_it_ends_when_it_is_interrupted() -> None:
+    followed, stop = Followed(), threading.Event()
+    followed.clock.then = [stop.set]
+    assert follow(followed.board, "a", followed.step, followed.clock, stop=stop).state is BulkJobState.RUNNING
+
+
+def test_a_store_that_does_not_answer_for_a_while_is_waited_for_and_a_missing_job_is_not() -> None:
+    followed = Followed(BulkJobState.DONE)
+    trouble = [Retryable("no host answers")]
+    found = followed.board.job
+
+    def job(name: str) -> BulkJob:
+        if trouble:
+            raise trouble[0]
+        return found(name)
+
+    followed.board.job = job  # type: ignore[method-assign]
+    followed.clock.then = [lambda: None, trouble.clear]
+    assert follow(followed.board, "a", followed.step, followed.clock, stop=threading.Event()).job == "a"
+    assert "no host answers" not in followed.step.note
+    with pytest.raises(NoSuchJob):
+        follow(followed.board, "b", followed.step, followed.clock, stop=threading.Event())
+
+
+def test_a_speed_is_that_of_the_last_minute() -> None:
+    pace = Pace()
+    for second in range(200):
+        pace.see(second, second / 1000, Counts(records=100 * second if second < 100 else 10_000 + 10 * (second - 100)))
+    assert pace.records_a_second == pytest.approx(10)
+    assert pace.seconds_left == pytest.approx(801)
+
+
+def test_no_speed_is_told_before_it_is_known_and_a_lost_attempt_begins_anew() -> None:
+    pace = Pace()
+    assert pace.note(0, 7) == "0 of 7 parts, 0 records"
+    pace.see(0, 0, Counts(records=500))
+    assert (pace.records_a_second, pace.seconds_left) == (None, None)
+    pace.see(2, 0.1, Counts(records=700))
+    assert (pace.records_a_second, pace.seconds_left) == (100, None)
+    pace.see(10, 0.05, Counts(records=300))
+    assert (pace.records_a_second, pace.seconds_left) == (None, None)
+
+
+@pytest.mark.parametrize(("left", "warned"), [(DAY + 1, False), (DAY, True), (2 * HOUR, True), (-HOUR, True)])
+def test_an_expiry_is_announced_a_day_before(left: int, *, warned: bool) -> None:
+    job = bulk_job("a", BulkJobState.PAUSED, idle_since=NOW + left - 5 * DAY, expires_after=5 * DAY)
+    warning = JobSummary.of_job(job, ()).expiry_warning(NOW)
+    assert bool(warning) == warned
+    if left == 2 * HOUR:
+        assert warning == "Job a is paused and will be cancelled in 2 h 00 min: `strandline job resume a`"
+    assert JobSummary.of_job(bulk_job("a"), ()).expiry_warning(NOW) == ""
