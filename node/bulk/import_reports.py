@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+from strandline.jobs.importing.estimating import ImportEstimate
 from strandline.jobs.importing.planning import ImportPlan
 from strandline.jobs.report import BadLine
 from strandline.jobs.sources.compressed import compression_of
 from strandline.node.bulk.reports import bad_line_table
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count, moment, size
+from strandline.node.recovering.words import count, duration, moment, size
+from strandline.time_range import EARLIEST, LATEST
 
 _MOST_SHOWN = 50
 
@@ -24,17 +26,21 @@ class PlannedSource:
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """What an import would read."""
+    """What an import would read, and what would come of it. `seconds` is how long it takes at least: one process has to
+    read everything, and `--rate` bounds how fast it lands.
+    """
 
     files: tuple[PlannedSource, ...]
     parts: int
     bytes: int
     oldest: int
     newest: int
+    estimate: ImportEstimate | None
+    seconds: float | None
 
     @classmethod
-    def of(cls, plan: ImportPlan) -> "PlanReport":
-        """A plan, told."""
+    def of(cls, plan: ImportPlan, estimate: ImportEstimate | None, rate: float | None = None) -> "PlanReport":
+        """A plan, with an estimate of what it brings; None if there is nothing to read."""
         parts: dict[str, int] = {}
         sizes: dict[str, int] = {}
         for part in plan.parts:
@@ -42,7 +48,10 @@ class PlanReport:
             sizes[part.uri] = sum(file.size for file in part.files)
         files = tuple(PlannedSource(uri, sizes[uri], number, compression_of(uri)) for uri, number in parts.items())
         times = plan.spec.times
-        return cls(files, len(plan.parts), sum(sizes.values()), times.first, times.last)
+        seconds = estimate.seconds if estimate is not None else None
+        if seconds is not None and rate is not None and estimate is not None and estimate.samples is not None:
+            seconds = max(seconds, estimate.samples / rate)
+        return cls(files, len(plan.parts), sum(sizes.values()), times.first, times.last, estimate, seconds)
 
     def blocks(self) -> list[Block]:
         """For people."""
@@ -59,9 +68,34 @@ class PlanReport:
         if more > 0:
             found.append(f"and {count(more)} more files")
         found.append(f"{count(self.parts)} parts of {count(len(self.files))} files, {size(self.bytes)}.")
-        found.append(f"Samples before {moment(self.oldest)} or after {moment(self.newest)} would be bad records.")
+        if self.estimate is not None:
+            found += _estimated(self.estimate)
+        if self.seconds is not None:
+            at_least = duration(self.seconds)
+            found.append(f"One process takes at least {at_least}; waiting for Kafka and for jobs.max_lag adds to it.")
+        limits = [f"before {moment(self.oldest)}"] if self.oldest > EARLIEST else []
+        limits += [f"after {moment(self.newest)}"] if self.newest < LATEST else []
+        if limits:
+            found.append(f"Samples {' or '.join(limits)} would be bad records.")
         found.append("Samples of one series and time that are there already are replaced. Nothing was written.")
         return found
+
+
+def _estimated(estimate: ImportEstimate) -> list[Block]:
+    by = f"by {count(estimate.sampled)} records in {count(estimate.pieces)} pieces of the files"
+    if estimate.records is None or estimate.samples is None or estimate.bad_records is None:
+        found: list[Block] = [f"How many records there are is not known: files are compressed. What follows is {by}."]
+    else:
+        records, samples, bad = estimate.records, estimate.samples, estimate.bad_records
+        found = [f"About {count(records)} records with {count(samples)} samples, {count(bad)} bad records, {by}."]
+    if estimate.first is not None and estimate.behind is not None:
+        between = f"between {moment(estimate.first)} and {moment(estimate.behind)}"
+        found.append(f"Samples lie {between}: up to {count(estimate.hours)} hours are touched.")
+    if estimate.bad:
+        rows = sorted(estimate.bad.items(), key=lambda one: -one[1])
+        numbers = tuple((count(number), reason) for reason, number in rows)
+        found.append(Table(("bad in these pieces", "reason"), numbers))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

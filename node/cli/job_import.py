@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from strandline.errors import ExitCode
+from strandline.jobs.importing.estimating import estimate_import
 from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
 from strandline.node.bulk.adding import add_job
@@ -40,7 +41,7 @@ from strandline.store.bulk_jobs import BulkJobState
     help="A TOML file that says which columns of a CSV file are metric, value, time and labels.",
 )
 @click.option("--preview", "shown", metavar="N", type=click.IntRange(1, 1_000), help="Show the first N samples only.")
-@click.option("--plan", "only_plan", is_flag=True, help="Show the plan only. Writes nothing.")
+@click.option("--plan", "only_plan", is_flag=True, help="Show files, parts and an estimate. Writes nothing.")
 @click.option(
     "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Land at most N samples a second."
 )
@@ -63,7 +64,8 @@ def command(
         context.output.result(preview(plan, shown))
         return ExitCode.OK
     if only_plan:
-        context.output.result(PlanReport.of(plan))
+        estimate = estimate_import(plan, clock) if plan.parts else None
+        context.output.result(PlanReport.of(plan, estimate, rate))
         return ExitCode.OK
     planned = planned_import(plan)
     require_remembered(settings, offset_retention_ms(settings, clock))

@@ -1,5 +1,6 @@
 """An import as an operator asks for it: mappings, times, expiry, and what is shown."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from strandline.clock import ManualClock
 from strandline.errors import ExitCode
 from strandline.jobs.board import BulkBoard
+from strandline.jobs.importing.estimating import ImportEstimate, estimate_import
 from strandline.jobs.importing.planning import ImportPlan, plan_import
 from strandline.jobs.importing.spec import Format
 from strandline.node.bulk.adding import add_job
@@ -25,6 +27,7 @@ from strandline.node.bulk.importing import (
 from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.settings import Settings
 from strandline.store.bulk_jobs import BulkJobState
+from strandline.time_range import LATEST, TimeRange
 from support.memory_store import MemoryServer, MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -79,10 +82,22 @@ def test_a_preview_shows_samples_and_what_is_bad(plan: ImportPlan) -> None:
 
 
 def test_a_plan_names_files_sizes_and_parts(plan: ImportPlan) -> None:
-    report = PlanReport.of(plan)
+    report = PlanReport.of(plan, estimate_import(plan, ManualClock()))
     assert (len(report.files), report.parts, report.bytes) == (1, 1, plan.parts[0].files[0].size)
     text = "\n".join(str(block) for block in report.blocks())
+    assert "About 3 records with 2 samples, 1 bad records, by 3 records in 1 pieces of the files" in text
     assert "Nothing was written" in text
+
+
+def test_a_plan_can_be_told_without_a_limit_on_times_ahead(plan: ImportPlan) -> None:
+    unlimited = replace(plan, spec=replace(plan.spec, times=TimeRange(plan.spec.times.first, LATEST)))
+    text = "\n".join(str(block) for block in PlanReport.of(unlimited, None).blocks())
+    assert "Samples before 2027-01-14 08:00:00Z would be bad records." in text
+
+
+def test_a_rate_bounds_how_fast_an_import_can_be(plan: ImportPlan) -> None:
+    estimate = ImportEstimate(pieces=1, sampled=10, records=1000, samples=1000, bad_records=0, seconds=2.0)
+    assert [PlanReport.of(plan, estimate, rate).seconds for rate in (None, 100.0, 10**6)] == [2.0, 10.0, 2.0]
 
 
 def test_jobs_must_end_a_day_before_brokers_forget_them() -> None:

@@ -1,0 +1,188 @@
+"""What an import would bring, estimated before anything is written: some pieces of its files are read and packed by the
+code that imports them, and nothing lands.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from strandline.clock import Clock
+from strandline.jobs.formats.parquet import row_groups
+from strandline.jobs.importing.block_parts import BlockPart
+from strandline.jobs.importing.parquet_parts import ParquetPart
+from strandline.jobs.importing.part_import import PartHooks, run_part
+from strandline.jobs.importing.part_sources import PartSource, chunks_of
+from strandline.jobs.importing.planning import ImportPlan
+from strandline.jobs.importing.spec import ImportSpec
+from strandline.jobs.importing.text_parts import TextPart
+from strandline.jobs.landing.packing import PackedRecord
+from strandline.jobs.landing.progress import Landed, Progress
+from strandline.jobs.outcome import PartOutcome
+from strandline.jobs.sources.compressed import compression_of
+from strandline.jobs.sources.files import file_system
+from strandline.recovery.periods import HOUR
+
+_PIECES = 16
+_PIECE_BYTES = 256 << 10
+# A chunk of a binary format has some hundred thousand rows.
+_BINARY_PIECES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ImportEstimate:
+    """Of all parts of a plan, by the pieces that were read. `sampled` counts the records in those, `bad` those among
+    them that can't be used, by reason. Records, samples and bad records of the whole are None where files are
+    compressed: how long those are unpacked is not known.
+
+    `first` is the hour of the earliest sample that was read, `behind` the end of that of the latest one, in
+    milliseconds; None if there is none. `seconds` is how long it takes one process to read and pack everything, without
+    what Kafka takes.
+    """
+
+    pieces: int
+    sampled: int
+    bad: Mapping[str, int] = field(default_factory=dict)
+    records: int | None = None
+    samples: int | None = None
+    bad_records: int | None = None
+    first: int | None = None
+    behind: int | None = None
+    seconds: float | None = None
+
+    @property
+    def hours(self) -> int:
+        """How many UTC hours lie between the earliest and the latest sample: at most so many are touched."""
+        if self.first is None or self.behind is None:
+            return 0
+        return -(-self.behind // HOUR) - self.first // HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Some of a part: its first chunks, up to `chunks`. `size` is that of a piece of text, in bytes."""
+
+    source: PartSource
+    chunks: int
+    size: int = 0
+
+
+class _Discarded:
+    """Takes the place of a part log: nothing lands."""
+
+    def partitions(self, deadline: float) -> int:
+        """One: into which partition a sample goes changes no count."""
+        del deadline
+        return 1
+
+    def land(self, chunk: int, records: Sequence[PackedRecord], progress: Progress, deadline: float) -> None:
+        """Forget it."""
+
+
+def estimate_import(plan: ImportPlan, clock: Clock) -> ImportEstimate:
+    """Read some pieces, spread over all parts. Raises what keeps them from being read."""
+    spec = replace(plan.spec, rules=replace(plan.spec.rules, chunk_bytes=_PIECE_BYTES))
+    total, outcome = PartOutcome(), PartOutcome()
+    read, seconds, timed = 0, 0.0, 0
+    pieces = list(_pieces(plan))
+    for number, piece in enumerate(pieces):
+        began = clock.monotonic()
+        outcome = _outcome_of(piece, spec)
+        size = _size_of(piece, outcome)
+        # The first one waits for kernels to be loaded.
+        if number or len(pieces) == 1:
+            seconds, timed = seconds + clock.monotonic() - began, timed + size
+        total, read = total + outcome, read + size
+    found = ImportEstimate(len(pieces), total.counts.records, dict(total.bad.counts))
+    found = _with_times(found, plan, total)
+    whole = _whole_size(plan)
+    if whole is None or not read:
+        return found
+    factor, counts = whole / read, total.counts
+    return replace(
+        found,
+        records=round(counts.records * factor),
+        samples=round(counts.samples * factor),
+        bad_records=round(counts.bad * factor),
+        seconds=seconds * whole / timed if timed else None,
+    )
+
+
+def _outcome_of(piece: _Piece, spec: ImportSpec) -> PartOutcome:
+    hooks = PartHooks(deadline=lambda: float("inf"))
+    with chunks_of(piece.source, spec) as chunks:
+        return run_part(islice(chunks, piece.chunks), Landed(), _Discarded(), spec.times, hooks)
+
+
+def _pieces(plan: ImportPlan) -> Iterator[_Piece]:
+    """In the order of the files, the first and the last bytes of which are among them."""
+    parts = [one for part in plan.parts for one in _alone(part)]
+    for part in _spread(parts, _PIECES if isinstance(plan.parts[0], TextPart) else _BINARY_PIECES):
+        if not isinstance(part, TextPart):
+            yield _Piece(part, 2)
+        elif compression_of(part.uri) is not None:
+            yield _Piece(part, 1, _PIECE_BYTES)
+        elif plan.spec.rules.quote >= 0:
+            # Only of a part's begin is it known whether it lies within quotes.
+            end = min(part.end, part.start + _PIECE_BYTES)
+            yield _Piece(replace(part, end=end), 2, end - part.start)
+        else:
+            number = -(-_PIECES // min(len(plan.parts), _PIECES))
+            yield from _text_pieces(part, max(number, 2) if part == plan.parts[-1] else number)
+
+
+def _text_pieces(part: TextPart, number: int) -> Iterator[_Piece]:
+    """That do not overlap, from the first bytes of a part to the last ones, if there is more than one."""
+    length = part.end - part.start
+    number = max(1, min(number, length // _PIECE_BYTES))
+    for place in range(number):
+        start = part.start + (length - _PIECE_BYTES) * place // max(1, number - 1)
+        end = min(part.end, start + _PIECE_BYTES)
+        yield _Piece(replace(part, start=start, end=end), 2, end - start)
+
+
+def _alone(part: PartSource) -> Iterator[PartSource]:
+    """A part, or each of its row groups."""
+    if isinstance(part, ParquetPart):
+        yield from (replace(part, groups=(group,)) for group in part.groups)
+    else:
+        yield part
+
+
+def _spread(parts: Sequence[PartSource], most: int) -> list[PartSource]:
+    """The first, the last, and some between them."""
+    number = min(most, len(parts))
+    return [parts[(len(parts) - 1) * place // max(1, number - 1)] for place in range(number)]
+
+
+def _size_of(piece: _Piece, outcome: PartOutcome) -> int:
+    """In what `_whole_size` counts: bytes of text, rows of Parquet, samples of Prometheus blocks."""
+    match piece.source:
+        case TextPart():
+            return piece.size
+        case ParquetPart():
+            return outcome.counts.records
+        case BlockPart():
+            return outcome.counts.samples + outcome.counts.bad
+
+
+def _whole_size(plan: ImportPlan) -> int | None:
+    """None if it is not known."""
+    if any(isinstance(part, TextPart) and compression_of(part.uri) is not None for part in plan.parts):
+        return None
+    texts = sum(part.end - part.start for part in plan.parts if isinstance(part, TextPart))
+    files = {part.uri for part in plan.parts if isinstance(part, ParquetPart)}
+    rows = sum(group.rows for uri in files for group in row_groups(*file_system(uri)))
+    blocks = {part.uri: part.block for part in plan.parts if isinstance(part, BlockPart)}
+    return texts + rows + sum(block.samples for block in blocks.values())
+
+
+def _with_times(found: ImportEstimate, plan: ImportPlan, total: PartOutcome) -> ImportEstimate:
+    blocks = [part.block for part in plan.parts if isinstance(part, BlockPart)]
+    times = plan.spec.times
+    if blocks:
+        first, behind = min(block.min_time for block in blocks), max(block.max_time for block in blocks)
+        return replace(found, first=max(first, times.first), behind=min(behind, times.last + 1))
+    if not total.times.counts:
+        return found
+    steps = total.times.counts
+    return replace(found, first=min(steps), behind=max(steps) + total.times.step_ms)
