@@ -26,7 +26,7 @@ class PlannedSource:
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """What an import would read, and what would come of it. `seconds` is how long it takes at least: one process has to
+    """What an import would read, and what would come of it. `seconds` is how long one process takes: it has to
     read everything, and `--rate` bounds how fast it lands.
     """
 
@@ -71,8 +71,8 @@ class PlanReport:
         if self.estimate is not None:
             found += _estimated(self.estimate)
         if self.seconds is not None:
-            at_least = duration(self.seconds)
-            found.append(f"One process takes at least {at_least}; waiting for Kafka and for jobs.max_lag adds to it.")
+            takes = duration(self.seconds)
+            found.append(f"One process takes about {takes}; waiting for Kafka and for jobs.max_lag adds to it.")
         limits = [f"before {moment(self.oldest)}"] if self.oldest > EARLIEST else []
         limits += [f"after {moment(self.newest)}"] if self.newest < LATEST else []
         if limits:

@@ -6,10 +6,13 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from strandline.clock import SystemClock
+from strandline.node.demo.programs import Program
 from strandline.node.stack import Stack
 from support.prometheus import Asked, prometheus
 from support.service import Service, eventually, service
@@ -18,6 +21,7 @@ pytestmark = pytest.mark.system
 
 ADMIN_TOKEN = "an-admin-token-of-a-test"
 SCRAPES = 25
+JOBS = "/api/v1/jobs"
 SHARDS = "/api/v1/strandline/shards"
 
 # What Prometheus users ask: functions over ranges, aggregations, joins, histograms, sets, sub-queries, offsets.
@@ -54,7 +58,7 @@ def running(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     token = folder / "admin-token"
     token.write_text(ADMIN_TOKEN + "\n", encoding="utf-8")
     token.chmod(0o600)
-    with service(stack, folder, http={"admin_token_file": str(token)}) as made:
+    with service(stack, folder, http={"admin_token_file": str(token)}, jobs={"part_bytes": "1m"}) as made:
         yield made
 
 
@@ -179,6 +183,45 @@ def test_admin_verbs_need_the_admin_token(running: Service) -> None:
     assert running.node.ask(path, method="POST", headers=wrong)[0] in (401, 403)
     right = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
     assert running.node.ask(path, method="POST", headers=right)[0] == 200
+
+
+def test_an_operator_pauses_resumes_and_cancels_an_import_over_http(running: Service, tmp_path: Path) -> None:
+    now = SystemClock().now_ms()
+    mapping = 'metric = "imported"\nvalue = "value"\ntime = {column = "time", unit = "ms"}\n'
+    (tmp_path / "mapping.toml").write_text(mapping, encoding="utf-8")
+    lines = (f"{now - row},{row}\n" for row in range(150_000))
+    (tmp_path / "data.csv").write_text("time,value\n" + "".join(lines), encoding="utf-8")
+    arguments = ["job", "import", str(tmp_path / "data.csv"), "--format", "csv", "--rate", "500"]
+    settings = ["--mapping", str(tmp_path / "mapping.toml"), "--config", str(running.settings)]
+    assert running.node.data(JOBS)["jobs"] == []
+    worker = Program([*arguments, *settings], tmp_path / "import.log", environ=running.environ)
+    right = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+
+    def only() -> dict[str, Any]:
+        found = running.node.data(JOBS)["jobs"]
+        return dict(found[0]) if found else {"state": "none", "parts_leased": 0}
+
+    def change(verb: str) -> tuple[int, dict[str, Any]]:
+        status, body = running.node.ask(f"{JOBS}/{only()['job']}/{verb}", method="POST", headers=right)
+        return status, json.loads(body)["data"]
+
+    try:
+        eventually(lambda: only()["parts_leased"] > 0, "a worker has a part")
+        assert running.node.ask(f"{JOBS}/{only()['job']}/pause", method="POST")[0] == 401
+        status, told = change("pause")
+        assert (status, told["settled"], told["job"]["wanted"]) == (202, False, "paused")
+        eventually(lambda: only()["state"] == "paused", "the worker has given up its part")
+        assert 'strandline_bulk_jobs{kind="import",state="paused"} 1.0' in running.node.ask("/metrics")[1].decode()
+        eventually(lambda: worker.exit_code is not None, "the worker has ended")
+    finally:
+        worker.end()
+    landed = running.node.data(f"{JOBS}/{only()['job']}")["counts"]["samples"]
+    assert 0 < landed < 150_000
+    assert change("resume")[1]["job"]["state"] == "running"
+    # No worker runs that could fence its parts.
+    status, told = change("cancel")
+    assert (status, told["job"]["wanted"]) == (202, "cancelled")
+    assert "strandline job cancel" in told["note"]
 
 
 def test_a_shard_that_is_killed_is_told_of_in_answers_and_comes_back(compared: Compared, running: Service) -> None:
