@@ -26,8 +26,9 @@ JobsOpener = Callable[[], AbstractContextManager[BulkBoard]]
 _LOG = structlog.get_logger(__name__)
 LOOK_EVERY_S = 15.0
 _REMEMBER_S = 2.0
-# Looks at large jobs may take at most this share of the time.
+# Looks at large jobs may take this share of the time, and more only if they take seconds.
 _SHARE = 0.1
+_LONGEST_REST_S = 30.0
 
 
 @contextmanager
@@ -58,7 +59,7 @@ class JobsWatch:
         self._thread: StoreThread[BulkBoard] = StoreThread(opener, store, patience_s=patience_s)
         self._figures = JobsFigures()
         self._fresh_until = float("-inf")
-        self._took_s = 0.0
+        self._rest_s = 0.0
         self._looking: asyncio.Task[JobsFigures] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._complaint = Complaint("bulk jobs could not be looked up", "all", clock)
@@ -114,18 +115,23 @@ class JobsWatch:
         before, clock = self._figures, self._clock
         if before.began_at is None:
             before = self._figures = replace(before, began_at=clock.now_ms())
-        began = clock.monotonic()
+
+        def read(board: BulkBoard) -> tuple[list[tuple[BulkJob, JobSummary]], float]:
+            # Without the time until the store is open, or others are done with it.
+            began = clock.monotonic()
+            return read_jobs(board, before, clock), clock.monotonic() - began
+
         try:
-            rows = await self._thread.call(lambda board: read_jobs(board, before, clock))
+            rows, took_s = await self._thread.call(read)
         except StrandlineError as error:
             self._figures = replace(self._figures, failures=self._figures.failures + 1)
             self._complaint.about(error)
             raise
         self._complaint.is_over()
         now = clock.monotonic()
-        self._took_s = now - began
         self._figures = observed(self._figures, rows, clock.now_ms(), now)
-        self._fresh_until = now + max(self._remember_s, self._took_s / _SHARE)
+        self._rest_s = min(took_s / _SHARE, _LONGEST_REST_S)
+        self._fresh_until = now + max(self._remember_s, self._rest_s)
         return self._figures
 
     async def _watch(self) -> None:
@@ -136,7 +142,7 @@ class JobsWatch:
                 pass  # Counted and logged by the look.
             except Exception:  # noqa: BLE001 - whatever it is, the next look may work, and the log has all of it
                 _LOG.exception("the look-up of bulk jobs has failed")
-            await asyncio.sleep(max(self._every_s, self._took_s / _SHARE))
+            await asyncio.sleep(max(self._every_s, self._rest_s))
 
 
 def read_jobs(board: BulkBoard, before: JobsFigures, clock: Clock) -> list[tuple[BulkJob, JobSummary]]:

@@ -31,6 +31,7 @@ class CountedStore(MemoryStore):
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(MemoryServer(clock))
+        self.clock, self.takes_s = clock, 0.0
         self.reads: Counter[str] = Counter()
         self.trouble: Exception | None = None
         self.answers = threading.Event()
@@ -45,6 +46,7 @@ class CountedStore(MemoryStore):
 
     def bulk_parts(self, dataset: str, job: str) -> Sequence[BulkPart]:
         self.reads[job] += 1
+        self.clock.sleep(self.takes_s)
         return super().bulk_parts(dataset, job)
 
 
@@ -54,13 +56,14 @@ class Watched:
     def __init__(self, **options: Any) -> None:
         self.clock = ManualClock(NOW)
         self.store = CountedStore(self.clock)
-        self.opened = 0
+        self.opened, self.opening_s = 0, 0.0
         self.board = BulkBoard(self.store, "metrics", self.clock)
         self.watch = JobsWatch(self.opener, "Cassandra at db:9042", self.clock, **options)
 
     @contextmanager
     def opener(self) -> Iterator[BulkBoard]:
         self.opened += 1
+        self.clock.sleep(self.opening_s)
         yield self.board
 
     def add(self, job: BulkJob, states: Sequence[JobState] = (), counts: Counts | None = None) -> None:
@@ -91,6 +94,24 @@ def test_all_who_ask_within_seconds_share_one_look() -> None:
         await watched.watch.jobs()
         assert watched.store.reads == {"jobs": 2, "a": 2}
         assert watched.opened == 1
+        await watched.watch.stop()
+
+    in_loop(run())
+
+
+def test_looks_at_a_large_job_take_a_tenth_of_the_time_and_opening_the_store_does_not_count() -> None:
+    watched = Watched()
+    watched.add(bulk_job("a"))
+    watched.store.takes_s, watched.opening_s = 1.0, 8.0
+
+    async def run() -> None:
+        await watched.watch.jobs()
+        watched.clock.sleep(9.9)
+        await watched.watch.jobs()
+        assert watched.store.reads["jobs"] == 1
+        watched.clock.sleep(0.2)
+        await watched.watch.jobs()
+        assert watched.store.reads["jobs"] == 2
         await watched.watch.stop()
 
     in_loop(run())
