@@ -72,7 +72,7 @@ class PlanReport:
             found += _estimated(self.estimate)
         if self.seconds is not None:
             takes = duration(self.seconds)
-            found.append(f"One process takes about {takes}; waiting for Kafka and for jobs.max_lag adds to it.")
+            found.append(f"One process takes about {takes}; waiting for Kafka and for shards that lag adds to it.")
         limits = [f"before {moment(self.oldest)}"] if self.oldest > EARLIEST else []
         limits += [f"after {moment(self.newest)}"] if self.newest < LATEST else []
         if limits:
