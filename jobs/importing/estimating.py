@@ -51,7 +51,7 @@ class ImportEstimate:
 
     @property
     def hours(self) -> int:
-        """How many UTC hours lie between the earliest and the latest sample: at most so many are touched."""
+        """How many UTC hours lie between the earliest and the latest sample: an upper bound of the hours touched."""
         if self.first is None or self.behind is None:
             return 0
         return -(-self.behind // HOUR) - self.first // HOUR

@@ -1,4 +1,4 @@
-"""What is told about jobs of any kind, by the `strandline job` commands and over HTTP.
+"""Reports about jobs of any kind, for the `strandline job` commands and for HTTP.
 
 The HTTP front imports this: no module that reads files or packs records belongs here.
 """

@@ -79,7 +79,7 @@ class JobsApi:
         self._watch, self._dataset = watch, dataset
 
     async def listed(self, request: Request) -> Response:
-        """`limit`: jobs that have not ended, then the newest, up to so many."""
+        """`limit`: jobs that have not ended, then the newest, up to this number."""
         limit = parameters_of_url(request).limit(MOST_JOBS, default=_JOBS)
         figures = await self._watch.jobs()
         jobs = chosen(figures, limit)
@@ -132,7 +132,7 @@ def jobs_routes(watch: WatchedJobs, dataset: str) -> tuple[Route, ...]:
 
 
 def chosen(figures: JobsFigures, limit: int) -> tuple[JobSummary, ...]:
-    """Up to so many jobs, in the order in which they were planned: those that have not ended come before others, and
+    """Up to `limit` jobs, in the order in which they were planned: those that have not ended come before others, and
     newer ones before older ones.
     """
     newest_first = sorted(figures.jobs.values(), key=lambda one: (one.row.created_at, one.row.job), reverse=True)

@@ -67,7 +67,7 @@ class Pace {
 
 class Row {
     #pace = new Pace();
-    #told = "";
+    #shown = "";
     #open = false;
     #asking = 0;
 
@@ -117,9 +117,9 @@ class Row {
         this.#buttons(mayChange);
         say(this.reason, job.reason);
         this.#expiry(job, now);
-        const told = JSON.stringify([job.state, job.wanted, counts, job.parts_done, job.parts_failed]);
-        if (told !== this.#told && this.#open) this.#ask();
-        this.#told = told;
+        const shown = JSON.stringify([job.state, job.wanted, counts, job.parts_done, job.parts_failed]);
+        if (shown !== this.#shown && this.#open) this.#ask();
+        this.#shown = shown;
         show(this.more, Boolean(job.reason) || job.expires_at !== null || this.#open);
     }
 
@@ -261,10 +261,10 @@ export class Jobs {
     async #change(job, verb) {
         if (!(await confirmed(job, VERBS[verb]))) return;
         say(byId("jobs-failure"), "");
-        say(byId("jobs-told"), "");
+        say(byId("jobs-answer"), "");
         try {
             const {note} = await command(`jobs/${encodeURIComponent(job.job)}/${verb}`, this.#token);
-            say(byId("jobs-told"), `${VERBS[verb].name}: ${note}`);
+            say(byId("jobs-answer"), `${VERBS[verb].name}: ${note}`);
         } catch (error) {
             if ([401, 403].includes(error.status)) this.#use("");
             say(byId("jobs-failure"), `${VERBS[verb].name} job ${job.job}: ${error.message}`);

@@ -208,8 +208,8 @@ def test_an_operator_pauses_resumes_and_cancels_an_import_over_http(running: Ser
     try:
         eventually(lambda: only()["parts_leased"] > 0, "a worker has a part")
         assert running.node.ask(f"{JOBS}/{only()['job']}/pause", method="POST")[0] == 401
-        status, told = change("pause")
-        assert (status, told["settled"], told["job"]["wanted"]) == (202, False, "paused")
+        status, answer = change("pause")
+        assert (status, answer["settled"], answer["job"]["wanted"]) == (202, False, "paused")
         eventually(lambda: only()["state"] == "paused", "the worker has given up its part")
         assert 'strandline_bulk_jobs{kind="import",state="paused"} 1.0' in running.node.ask("/metrics")[1].decode()
         eventually(lambda: worker.exit_code is not None, "the worker has ended")
@@ -219,9 +219,9 @@ def test_an_operator_pauses_resumes_and_cancels_an_import_over_http(running: Ser
     assert 0 < landed < 150_000
     assert change("resume")[1]["job"]["state"] == "running"
     # No worker runs that could fence its parts.
-    status, told = change("cancel")
-    assert (status, told["job"]["wanted"]) == (202, "cancelled")
-    assert "strandline job cancel" in told["note"]
+    status, answer = change("cancel")
+    assert (status, answer["job"]["wanted"]) == (202, "cancelled")
+    assert "strandline job cancel" in answer["note"]
 
 
 def test_a_shard_that_is_killed_is_told_of_in_answers_and_comes_back(compared: Compared, running: Service) -> None:

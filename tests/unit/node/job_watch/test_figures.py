@@ -18,7 +18,7 @@ DONE = JobState.DONE
 
 
 class Looks:
-    """Looks that follow each other, so many seconds apart."""
+    """Looks that follow each other, some seconds apart."""
 
     def __init__(self, *jobs: tuple[BulkJob, JobSummary]) -> None:
         self.seconds = 0.0

@@ -86,8 +86,8 @@ class Jobs:
         return reply.status, orjson.loads(reply.body)
 
     def change(self, job: str, verb: str) -> tuple[int, Any]:
-        status, told = self.ask(f"jobs/{job}/{verb}", method="POST", token=ADMIN)
-        return status, told.get("data", told)
+        status, answer = self.ask(f"jobs/{job}/{verb}", method="POST", token=ADMIN)
+        return status, answer.get("data", answer)
 
 
 @pytest.fixture
@@ -98,28 +98,28 @@ def jobs(tmp_path: Path) -> Jobs:
 def test_jobs_are_listed_in_the_order_in_which_they_were_planned(jobs: Jobs) -> None:
     jobs.add(bulk_job("b"), [JobState.DONE, JobState.LEASED], Counts(records=10, bad=1))
     jobs.add(bulk_job("a", BulkJobState.DONE))
-    status, told = jobs.ask("jobs")
-    assert (status, told["status"], told["data"]["dataset"]) == (200, "success", "metrics")
-    assert [job["job"] for job in told["data"]["jobs"]] == ["a", "b"]
-    assert told["data"]["jobs"][1]["counts"]["records"] == 70
-    assert "warnings" not in told
+    status, answer = jobs.ask("jobs")
+    assert (status, answer["status"], answer["data"]["dataset"]) == (200, "success", "metrics")
+    assert [job["job"] for job in answer["data"]["jobs"]] == ["a", "b"]
+    assert answer["data"]["jobs"][1]["counts"]["records"] == 70
+    assert "warnings" not in answer
 
 
 def test_a_list_that_is_cut_keeps_jobs_that_have_not_ended_and_names_what_it_lacks(jobs: Jobs) -> None:
     jobs.add(bulk_job("1", BulkJobState.BROKEN))
     for name in "2345":
         jobs.add(bulk_job(name, BulkJobState.DONE))
-    _, told = jobs.ask("jobs?limit=3")
-    assert [job["job"] for job in told["data"]["jobs"]] == ["1", "4", "5"]
-    assert "2 older jobs" in told["warnings"][0]
+    _, answer = jobs.ask("jobs?limit=3")
+    assert [job["job"] for job in answer["data"]["jobs"]] == ["1", "4", "5"]
+    assert "2 older jobs" in answer["warnings"][0]
 
 
-def test_a_job_is_told_as_the_command_tells_it(jobs: Jobs) -> None:
+def test_a_job_is_answered_as_the_command_prints_it(jobs: Jobs) -> None:
     jobs.add(bulk_job("a"), [JobState.FAILED], Counts(records=10))
     job = jobs.board.job("a")
-    status, told = jobs.ask("jobs/a")
+    status, answer = jobs.ask("jobs/a")
     assert status == 200
-    assert told["data"] == json.loads(json.dumps(plain(JobStatus.of(job, jobs.board.parts(job)))))
+    assert answer["data"] == json.loads(json.dumps(plain(JobStatus.of(job, jobs.board.parts(job)))))
 
 
 @pytest.mark.parametrize("path", ["jobs/nothing", "jobs/%00", "jobs/%ff", f"jobs/{'a' * 101}"])
@@ -144,9 +144,14 @@ def test_a_pause_of_a_job_that_runs_is_noted_and_settled_by_a_worker_once_parts_
     (leased, *_) = jobs.board.parts(jobs.board.job("a"))
     leased = jobs.board.lease(leased, "worker", lambda one: one)
     assert leased is not None
-    status, told = jobs.change("a", "pause")
-    assert (status, told["settled"], told["job"]["state"], told["job"]["wanted"]) == (202, False, "running", "paused")
-    assert "`strandline job pause a`" in told["note"]
+    status, answer = jobs.change("a", "pause")
+    assert (status, answer["settled"], answer["job"]["state"], answer["job"]["wanted"]) == (
+        202,
+        False,
+        "running",
+        "paused",
+    )
+    assert "`strandline job pause a`" in answer["note"]
     # A second time is no other wish.
     assert jobs.change("a", "pause")[0] == 202
     jobs.board.release(leased)
@@ -154,9 +159,9 @@ def test_a_pause_of_a_job_that_runs_is_noted_and_settled_by_a_worker_once_parts_
     BulkWorker(jobs.board, {"import": kind}, jobs.clock, "worker").step()
     assert kind.fenced == [0]
     assert jobs.ask("jobs/a")[1]["data"]["state"] == "paused"
-    status, told = jobs.change("a", "resume")
-    assert (status, told["settled"], told["job"]["state"]) == (200, True, "running")
-    assert "`strandline job work`" in told["note"]
+    status, answer = jobs.change("a", "resume")
+    assert (status, answer["settled"], answer["job"]["state"]) == (200, True, "running")
+    assert "`strandline job work`" in answer["note"]
 
 
 @pytest.mark.parametrize(
@@ -165,16 +170,16 @@ def test_a_pause_of_a_job_that_runs_is_noted_and_settled_by_a_worker_once_parts_
 )
 def test_a_job_of_which_no_worker_has_a_part_stops_at_once(jobs: Jobs, state: str, verb: str, after: str) -> None:
     jobs.add(bulk_job("a", BulkJobState(state)))
-    status, told = jobs.change("a", verb)
-    assert (status, told["settled"], told["job"]["state"]) == (200, True, after)
+    status, answer = jobs.change("a", verb)
+    assert (status, answer["settled"], answer["job"]["state"]) == (200, True, after)
     assert jobs.board.job("a").state == after
 
 
 @pytest.mark.parametrize("state", ["running", "broken"])
 def test_a_job_whose_parts_may_still_land_does_not_stop_before_a_worker_fenced_them(jobs: Jobs, state: str) -> None:
     jobs.add(bulk_job("a", BulkJobState(state)))
-    status, told = jobs.change("a", "cancel")
-    assert (status, told["job"]["state"], told["job"]["wanted"]) == (202, state, "cancelled")
+    status, answer = jobs.change("a", "cancel")
+    assert (status, answer["job"]["state"], answer["job"]["wanted"]) == (202, state, "cancelled")
 
 
 @pytest.mark.parametrize(
@@ -182,9 +187,9 @@ def test_a_job_whose_parts_may_still_land_does_not_stop_before_a_worker_fenced_t
 )
 def test_what_a_state_does_not_allow_is_a_conflict(jobs: Jobs, state: str, verb: str) -> None:
     jobs.add(bulk_job("a", BulkJobState(state)))
-    status, told = jobs.change("a", verb)
-    assert (status, told["errorType"]) == (409, "conflict")
-    assert f"is {state}" in told["error"]
+    status, answer = jobs.change("a", verb)
+    assert (status, answer["errorType"]) == (409, "conflict")
+    assert f"is {state}" in answer["error"]
 
 
 def test_a_resume_has_failed_parts_tried_again(jobs: Jobs) -> None:
@@ -196,6 +201,6 @@ def test_a_resume_has_failed_parts_tried_again(jobs: Jobs) -> None:
 def test_a_store_that_does_not_answer_is_named(jobs: Jobs) -> None:
     jobs.unavailable = True
     for path, method in (("jobs", "GET"), ("jobs/a", "GET"), ("jobs/a/pause", "POST")):
-        status, told = jobs.ask(path, method=method, token=ADMIN)
-        assert (status, told["errorType"]) == (503, "unavailable")
-        assert "Cassandra at db:9042 does not answer: connection refused" in told["error"]
+        status, answer = jobs.ask(path, method=method, token=ADMIN)
+        assert (status, answer["errorType"]) == (503, "unavailable")
+        assert "Cassandra at db:9042 does not answer: connection refused" in answer["error"]

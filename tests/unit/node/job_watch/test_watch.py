@@ -239,7 +239,7 @@ def test_a_client_that_goes_away_does_not_end_a_look_that_others_wait_for() -> N
 
 def test_it_looks_by_itself_and_goes_on_after_a_failure() -> None:
     watched = Watched(every_s=0.01, remember_s=0)
-    watched.store.trouble = ValueError("nobody foresaw this")
+    watched.store.trouble = ValueError("an unexpected error")
 
     async def run() -> None:
         watched.watch.start()
