@@ -85,6 +85,8 @@ class JobsWatch:
             return self._figures
         if self._looking is None or self._looking.done():
             self._looking = asyncio.get_running_loop().create_task(self._look())
+            # All who waited may be gone when it fails; the look has logged why.
+            self._looking.add_done_callback(lambda look: look.cancelled() or look.exception())
         # A client that goes away does not end a look that others wait for.
         return await asyncio.shield(self._looking)
 
