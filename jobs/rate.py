@@ -1,19 +1,25 @@
-"""The rate of a job: a token bucket as a value, and a limit that waits on a clock.
+"""The rate of a job: a token bucket as a value, and limits that say how long to wait.
 
-`--rate` bounds the samples a second of all executors together. The driver gives each part of a wave an equal share, and
-a part waits before it opens a transaction, never within one.
+`--rate` bounds the samples a second of all parts that a worker runs at once, wherever they run: each asks the worker
+before a chunk lands. A part waits before it opens a transaction, never within one.
 """
 
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 from strandline.clock import Clock
 
 
-def share_of(rate: float, parts: int) -> float:
-    """What each of the parts that run at once may send a second."""
-    if parts < 1:
-        raise ValueError(f"a rate can't be shared among {parts} parts")
-    return rate / parts
+class Throttle(Protocol):
+    """Holds samples back before they land. May be used by several threads."""
+
+    def wait_s(self, samples: int) -> float:
+        """How many seconds to wait before so many samples are asked for again. 0: they may land now, and count as
+        landed.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +61,36 @@ class TokenBucket:
 
 
 class RateLimit:
-    """Lets chunks through at a rate; for one thread."""
+    """Lets chunks through at a rate."""
 
-    def __init__(self, rate: float | None, clock: Clock, *, burst_s: float = 1.0) -> None:
-        """None for no limit. What is not used for `burst_s` seconds may be used later."""
-        self._clock = clock
-        self._bucket = TokenBucket.full(rate, rate * burst_s, clock.monotonic()) if rate is not None else None
+    def __init__(self, rate: float, clock: Clock, *, burst_s: float = 1.0) -> None:
+        """What is not used for `burst_s` seconds may be used later."""
+        self._clock, self._lock = clock, threading.Lock()
+        self._bucket = TokenBucket.full(rate, rate * burst_s, clock.monotonic())
 
-    def acquire(self, samples: int, until: float) -> bool:
-        """Wait until so many samples may be sent. False, at once, if that is not before `until` on the monotonic clock:
-        nothing counts as sent then.
-        """
-        if self._bucket is None:
-            return True
-        now = self._clock.monotonic()
-        wait = self._bucket.wait(now)
-        if now + wait >= until:
-            return False
-        self._clock.sleep(wait)
-        self._bucket = self._bucket.taken(samples, self._clock.monotonic())
-        return True
+    def wait_s(self, samples: int) -> float:
+        with self._lock:
+            now = self._clock.monotonic()
+            wait = self._bucket.wait(now)
+            if wait <= 0:
+                self._bucket = self._bucket.taken(samples, now)
+            return wait
+
+
+@dataclass(frozen=True, slots=True)
+class Throttles:
+    """Several: samples land once none of them holds them back. What one has let through counts there, though another
+    holds it back, so the one with the dearest permission comes last.
+    """
+
+    each: Sequence[Throttle] = ()
+
+    def wait_s(self, samples: int) -> float:
+        for one in self.each:
+            wait = one.wait_s(samples)
+            if wait > 0:
+                return wait
+        return 0.0
+
+
+NO_THROTTLE: Final[Throttle] = Throttles()

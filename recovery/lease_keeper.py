@@ -50,6 +50,17 @@ class LeaseKeeper(Generic[U]):
         self._most_silence_s = most_silence_s
         self._since: dict[Hashable, float] = {} if leased_at is None else dict.fromkeys(self._held, leased_at)
 
+    def take(self, unit: U, leased_at: float) -> None:
+        """Keep one more lease. `leased_at` is the monotonic time before it was leased."""
+        with self._lock:
+            self._held[unit.key] = unit
+            self._since[unit.key] = leased_at
+
+    def holds(self, unit: U) -> bool:
+        """Whether a unit is still held, as far as is known. Never waits."""
+        # Without the lock, which is held while a renewal waits for the store.
+        return unit.key in self._held
+
     def held(self, units: Sequence[U]) -> list[U]:
         """Those of some units that are still held, as they stand by now."""
         with self._lock:
@@ -103,6 +114,14 @@ class LeaseKeeper(Generic[U]):
             self._forget(unit)
         return is_told
 
+    def release(self, unit: U, reason: str = "", amend: Callable[[U], U] = as_it_is) -> None:
+        """Leave a unit to others. Where the store does not answer, its lease runs out."""
+        with self._lock:
+            held = self._held.get(unit.key)
+            self._forget(unit)
+        if held is not None:
+            self._release(held, reason, amend)
+
     def release_all(self, reason: str = "") -> None:
         """Leave all that is held to others. What can't be told to the store runs out."""
         with self._lock:
@@ -110,10 +129,7 @@ class LeaseKeeper(Generic[U]):
             self._held.clear()
             self._since.clear()
         for unit in held:
-            try:
-                self._board.release(unit, reason)
-            except StrandlineError as error:
-                _LOG.warning("a lease could not be given back", job=told(unit), error=str(error))
+            self._release(unit, reason, as_it_is)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -145,6 +161,12 @@ class LeaseKeeper(Generic[U]):
         else:
             self._held[unit.key] = renewed
             self._since[unit.key] = begun
+
+    def _release(self, held: U, reason: str, amend: Callable[[U], U]) -> None:
+        try:
+            self._board.release(held, reason, amend)
+        except StrandlineError as error:
+            _LOG.warning("a lease could not be given back", job=told(held), error=str(error))
 
     def _forget(self, unit: U) -> None:
         self._held.pop(unit.key, None)

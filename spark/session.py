@@ -62,10 +62,12 @@ def session_properties(chosen: Mapping[str, str], jars: Path) -> dict[str, str]:
     return properties | dict(chosen) | fixed
 
 
-def forgiving_master(master: str) -> str:
-    """A local master that tries a failed task again; any other one, and one that says how often, as it is."""
+def forgiving_master(master: str, failures: int = TASK_FAILURES) -> str:
+    """A local master that runs a task so often before it has failed; any other one, and one that says how often, as it
+    is.
+    """
     found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
-    return f"local[{found[1] or 1},{TASK_FAILURES}]" if found else master
+    return f"local[{found[1] or 1},{failures}]" if found else master
 
 
 @contextmanager

@@ -134,7 +134,7 @@ def failures_named(what: str, context: SparkContext) -> Iterator[None]:
         yield
     except (*_CALL_ERRORS, PySparkException) as error:
         text = str(error)
-        message = f"{what} failed: {_reason(text)}"
+        message = f"{what} failed: {reason_of(text)}"
         if not is_answering(context):
             raise SessionLost(f"{message}; the Spark session is gone", remedy=_REMEDY) from error
         if any(sign in text for sign in _SIGNS_OF_LOSS):
@@ -155,7 +155,7 @@ def is_answering(context: SparkContext) -> bool:
         return False
 
 
-def _reason(text: str) -> str:
+def reason_of(text: str) -> str:
     """What a person needs of a failure that has passed through Python and Java: the errors, without the calls."""
     lines = [line.strip() for line in text.splitlines()]
     kept = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback", "..."))]

@@ -1,14 +1,16 @@
-"""The process of Spark that forks its Python workers, with all imported that their tasks need.
+"""The process of Spark that forks its Python workers, with all imported that the tasks of replays and bulk jobs need.
 
-Spark's own daemon has next to nothing imported, so each worker it forks imports numba, pyarrow, the Cassandra driver
-and our packages by itself: a second of processor time before its first task. Spark starts this module instead, by
-`spark.python.daemon.module`.
+Spark's own daemon has next to nothing imported, so each worker it forks imports numba, pyarrow, the clients of Kafka
+and Cassandra and our packages by itself: a second of processor time before its first task. Spark starts this module
+instead, by `spark.python.daemon.module`.
 """
 
 import gc
 
 from pyspark.daemon import manager
 
+from strandline.jobs.importing import opener as _preloaded_imports  # noqa: F401 - as below
+from strandline.spark import part_task as _preloaded_parts  # noqa: F401 - as below
 from strandline.spark import tasks as _preloaded  # noqa: F401 - for the workers, which have it from the fork
 
 

@@ -16,13 +16,12 @@ from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.landing.transactions import PartLost
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.report import job_report
+from strandline.jobs.running import RunningPart
 from strandline.jobs.transitions import complete
-from strandline.jobs.worker import RunningPart
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
 _LOG = structlog.get_logger(__name__)
 IMPORT = "import"
-Pace = Callable[[int, Callable[[], None]], None]
 _FENCE_S = 30.0
 
 
@@ -33,20 +32,15 @@ class LandingInterrupted(Retryable):
 class ImportKind:
     """The `JobKind` of imports."""
 
-    def __init__(
-        self, open_log: Callable[[], PartLog], clock: Clock, pace: Pace = lambda _samples, _check: None
-    ) -> None:
-        """`pace` returns when so many samples may land; while it waits it calls `check`, which raises if the part is to
-        be given up.
-        """
-        self._open_log, self._clock, self._pace = open_log, clock, pace
+    def __init__(self, open_log: Callable[[], PartLog], clock: Clock) -> None:
+        self._open_log, self._clock = open_log, clock
 
     def run(self, running: RunningPart) -> PartOutcome:
         """Import a part. What has landed of it before stays, and is not sent again."""
         spec, source = ImportSpec.from_json(running.job.spec), part_source(running.part.source)
 
         def before_landing(samples: int) -> None:
-            self._pace(samples, running.check)
+            running.pace(samples)
             require_same_files(source)
 
         hooks = PartHooks(running.deadline, before_landing, running.report)

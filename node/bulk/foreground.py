@@ -3,16 +3,18 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from strandline.clock import Clock
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts, Counts
+from strandline.jobs.running import PartRunner
 from strandline.node.bulk.opening import worker
 from strandline.node.bulk.pace import Pace
+from strandline.node.bulk.placing import Where
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.settings.sections import Settings
-from strandline.node.steps import Step
+from strandline.node.steps import Step, Steps
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
 
@@ -25,16 +27,18 @@ class Progress:
         self._latest: dict[int, Counts] = {}
         self._parts = status.parts_done
         self._pace = Pace()
+        self._lock = threading.Lock()
 
     def heard(self, part: BulkPart, counts: AttemptCounts) -> None:
-        """A chunk of a part has landed."""
-        self._latest[part.part] = counts.fresh
-        fresh = Counts.total(self._latest.values())
-        seconds = max(self._clock.monotonic() - self._began, 1e-3)
-        done = self._parts + len(self._latest) - 1
-        self._step.fraction = min(1.0, done / max(1, self._status.parts))
-        self._pace.see(seconds, self._step.fraction, fresh)
-        self._step.note = self._pace.note(done, self._status.parts)
+        """A chunk of a part has landed. May be called by several threads."""
+        with self._lock:
+            self._latest[part.part] = counts.fresh
+            fresh = Counts.total(self._latest.values())
+            seconds = max(self._clock.monotonic() - self._began, 1e-3)
+            done = self._parts + len(self._latest) - 1
+            self._step.fraction = min(1.0, done / max(1, self._status.parts))
+            self._pace.see(seconds, self._step.fraction, fresh)
+            self._step.note = self._pace.note(done, self._status.parts)
 
 
 @contextmanager
@@ -49,6 +53,23 @@ def interrupts() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def runner_for(where: Where, settings: Settings, steps: Steps, clock: Clock) -> Iterator[PartRunner | None]:
+    """What runs parts there; None for this process. It comes before `interrupts`: when Spark starts, it takes Ctrl-C for
+    itself.
+    """
+    if where is not Where.SPARK:
+        yield None
+        return
+    # Spark's modules take a second, and most jobs don't need them.
+    from strandline.node.bulk.spark_running import spark_runner  # noqa: PLC0415
+
+    with ExitStack() as opened:
+        with steps.step("Starting Spark"):
+            runner = opened.enter_context(spark_runner(settings, clock))
+        yield runner
+
+
 def work_on(
     settings: Settings,
     board: BulkBoard,
@@ -58,10 +79,13 @@ def work_on(
     *,
     rate: float | None,
     stop: threading.Event,
+    runner: PartRunner | None = None,
 ) -> JobStatus:
-    """Work on a job until nothing of it can be done now; how it stands then."""
+    """Work on a job until nothing of it can be done now; how it stands then. Without a runner its parts are run in this
+    process.
+    """
     progress = Progress(JobStatus.of(job, board.parts(job)), step, clock)
-    made = worker(settings, board, clock, rate=rate, stop=stop.is_set, on_progress=progress.heard)
+    made = worker(settings, board, clock, rate=rate, runner=runner, stop=stop.is_set, on_progress=progress.heard)
     made.run_until_done(job.job)
     job = board.job(job.job)
     return JobStatus.of(job, board.parts(job))

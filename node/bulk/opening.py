@@ -4,13 +4,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 from strandline.clock import Clock
+from strandline.jobs.attending import WorkerRules
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.breaker import BreakerRules
 from strandline.jobs.counts import AttemptCounts
-from strandline.jobs.importing.import_kind import IMPORT, ImportKind
+from strandline.jobs.importing.import_kind import IMPORT
+from strandline.jobs.importing.opener import ImportOpener
 from strandline.jobs.landing.kafka_part_log import kafka_part_log
-from strandline.jobs.rate import RateLimit
-from strandline.jobs.worker import BulkWorker, WorkerRules
+from strandline.jobs.rate import RateLimit, Throttle, Throttles
+from strandline.jobs.running import KindOpener, PartRunner
+from strandline.jobs.worker import BulkWorker
+from strandline.jobs.worker_names import GoneWorkers, with_tasks_elsewhere
+from strandline.node.bulk.lag import LagLimit
+from strandline.node.client.addresses import address_of
+from strandline.node.client.node_client import NodeClient
+from strandline.node.client.trust import Trust
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.assembling import open_store
@@ -19,8 +27,8 @@ from strandline.recovery.worker_identity import Processes
 from strandline.store.bulk_jobs import BulkPart
 
 _RENEWALS_A_LEASE = 6
-# How often a worker that waits for its rate looks whether it is to stop.
-_LOOK_S = 0.5
+# A node that takes longer than this to report its lag is not waited for.
+_NODE_S = 2.0
 
 
 @contextmanager
@@ -29,7 +37,8 @@ def opened_board(settings: Settings, environ: Mapping[str, str], clock: Clock) -
     lease = settings.jobs.lease.milliseconds
     policy = LeasePolicy(lease, lease // _RENEWALS_A_LEASE, settings.jobs.failures_allowed)
     with closing(open_store(settings, settings.shard.data_folder(environ), clock)) as store:
-        yield BulkBoard(store, settings.dataset.name, clock, policy, Processes().is_gone)
+        gone = GoneWorkers(Processes().is_gone, clock)
+        yield BulkBoard(store, settings.dataset.name, clock, policy, gone.is_gone)
 
 
 def offset_retention_ms(settings: Settings, clock: Clock) -> int:
@@ -39,25 +48,47 @@ def offset_retention_ms(settings: Settings, clock: Clock) -> int:
         return log.offset_retention_ms()
 
 
+def kind_openers(settings: Settings) -> dict[str, KindOpener]:
+    """The kinds of jobs, each with how it is opened where parts run: in this process, or on Spark's executors."""
+    return {IMPORT: ImportOpener(librdkafka_options(settings.kafka), settings.dataset.topic_name)}
+
+
 def worker(
     settings: Settings,
     board: BulkBoard,
     clock: Clock,
     *,
     rate: float | None = None,
+    runner: PartRunner | None = None,
     stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[BulkPart, AttemptCounts], None] = lambda _part, _counts: None,
 ) -> BulkWorker:
-    """A worker in this process, which lands at most `rate` samples a second."""
-    kafka, limit = librdkafka_options(settings.kafka), RateLimit(rate, clock)
-
-    def pace(samples: int, check: Callable[[], None]) -> None:
-        # The lease is renewed meanwhile.
-        while not limit.acquire(samples, clock.monotonic() + _LOOK_S):
-            check()
-            clock.sleep(_LOOK_S)
-
-    imports = ImportKind(lambda: kafka_part_log(kafka, settings.dataset.topic_name, clock), clock, pace)
+    """A worker, which lands at most `rate` samples a second. It runs parts in this process unless it has a runner."""
+    kinds = {name: opener(clock) for name, opener in kind_openers(settings).items()}
     rules = WorkerRules(BreakerRules(settings.jobs.error_rate, settings.jobs.error_minimum))
     name = Processes().this_worker()
-    return BulkWorker(board, {IMPORT: imports}, clock, name, rules, stop=stop, on_progress=on_progress)
+    throttles: list[Throttle] = []
+    if settings.jobs.max_lag is not None:
+        throttles.append(LagLimit(_own_node(settings), settings.jobs.max_lag.seconds, clock))
+    if rate is not None:
+        throttles.append(RateLimit(rate, clock))
+    return BulkWorker(
+        board,
+        kinds,
+        clock,
+        name if runner is None else with_tasks_elsewhere(name),
+        rules,
+        runner=runner,
+        throttle=Throttles(throttles),
+        stop=stop,
+        on_progress=on_progress,
+    )
+
+
+def _own_node(settings: Settings) -> NodeClient:
+    """The node of the settings."""
+    http = settings.http
+    token = http.read_token_file.tokens[0].get_secret_value() if http.read_token_file is not None else None
+    certificate = http.tls_certificate_file
+    trust = Trust.in_certificate(certificate.content) if certificate is not None else Trust()
+    return NodeClient(address_of(http), token=token, trust=trust, timeout_s=_NODE_S)

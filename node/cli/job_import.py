@@ -9,13 +9,14 @@ from strandline.jobs.importing.estimating import estimate_import
 from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
 from strandline.node.bulk.adding import add_job
-from strandline.node.bulk.foreground import interrupts, work_on
+from strandline.node.bulk.foreground import interrupts, runner_for, work_on
 from strandline.node.bulk.import_reports import PlanReport
 from strandline.node.bulk.importing import import_options, planned_import, preview, read_mapping, require_remembered
 from strandline.node.bulk.opening import offset_retention_ms, opened_board
+from strandline.node.bulk.placing import Where, placed
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.options import Command, help_with
+from strandline.node.cli.options import Command, help_with, on_option
 from strandline.store.bulk_jobs import BulkJobState
 
 
@@ -28,6 +29,7 @@ from strandline.store.bulk_jobs import BulkJobState
         "strandline job import 'data/*.csv' --format csv --mapping mapping.toml --preview 5",
         "strandline job import 'data/*.csv' --format csv --mapping mapping.toml",
         "strandline job import metrics.om --format openmetrics --rate 100000",
+        "strandline job import 's3://bucket/2026/*.csv' --format csv --mapping mapping.toml --on spark",
     ),
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.INTERRUPTED)),
 )
@@ -45,6 +47,7 @@ from strandline.store.bulk_jobs import BulkJobState
 @click.option(
     "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Land at most N samples a second."
 )
+@on_option
 @pass_context
 def command(
     context: Context,
@@ -55,6 +58,7 @@ def command(
     shown: int | None,
     only_plan: bool,
     rate: float | None,
+    on: str,
 ) -> ExitCode:
     """Import."""
     settings, clock = context.settings(), context.clock
@@ -69,14 +73,16 @@ def command(
         return ExitCode.OK
     planned = planned_import(plan)
     require_remembered(settings, offset_retention_ms(settings, clock))
+    where = placed(Where(on), planned.kind, planned.sources)
     with (
         opened_board(settings, context.environ, clock) as board,
-        interrupts() as stop,
         context.output.steps(f"Importing into {settings.dataset.name}") as steps,
+        runner_for(where, settings, steps, clock) as runner,
+        interrupts() as stop,
     ):
         job = add_job(settings, board, planned, clock)
         with steps.step(f"Job {job.job}") as step:
-            status = work_on(settings, board, job, step, clock, rate=rate, stop=stop)
+            status = work_on(settings, board, job, step, clock, rate=rate, stop=stop, runner=runner)
     context.output.result(status)
     if stop.is_set() and status.state is BulkJobState.RUNNING:
         context.output.note(f"Interrupted. `strandline job work {job.job}` goes on.")

@@ -1,15 +1,21 @@
 """`strandline job work`: work on jobs."""
 
+from contextlib import ExitStack
+
 import click
 
 from strandline.errors import ExitCode
+from strandline.jobs.board import BulkBoard
 from strandline.jobs.transitions import is_going
-from strandline.node.bulk.foreground import interrupts, work_on
+from strandline.node.bulk.foreground import interrupts, runner_for, work_on
 from strandline.node.bulk.opening import opened_board
+from strandline.node.bulk.placing import Where, placed
 from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.options import Command, help_with
+from strandline.node.cli.options import Command, help_with, on_option
+from strandline.recovery.leasing import is_open
+from strandline.store.bulk_jobs import BulkJob
 
 
 @click.command(
@@ -18,6 +24,7 @@ from strandline.node.cli.options import Command, help_with
         "Work on a job, or on all jobs of the dataset, until there is nothing left to do. Several workers share a job.",
         "strandline job work",
         "strandline job work 20261118T101500Z-a1b2c3 --rate 100000",
+        "strandline job work 20261118T101500Z-a1b2c3 --on spark",
     ),
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.INTERRUPTED)),
 )
@@ -25,21 +32,31 @@ from strandline.node.cli.options import Command, help_with
 @click.option(
     "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Land at most N samples a second."
 )
+@on_option
 @pass_context
-def command(context: Context, *, job: str | None, rate: float | None) -> ExitCode:
+def command(context: Context, *, job: str | None, rate: float | None, on: str) -> ExitCode:
     """Work."""
     settings, clock = context.settings(), context.clock
     done: list[JobStatus] = []
     with (
         opened_board(settings, context.environ, clock) as board,
-        interrupts() as stop,
         context.output.steps(f"Working on jobs of {settings.dataset.name}") as steps,
+        ExitStack() as opened,
     ):
         chosen = [board.job(job)] if job is not None else [one for one in board.jobs() if is_going(one, clock.now_ms())]
+        wheres = {placed(Where(on), one.kind, _open_sources(board, one)) for one in chosen}
+        where = Where.SPARK if Where.SPARK in wheres else Where.PROCESS
+        runner = opened.enter_context(runner_for(where, settings, steps, clock))
+        stop = opened.enter_context(interrupts())
         for one in chosen:
             with steps.step(f"Job {one.job}") as step:
-                done.append(work_on(settings, board, one, step, clock, rate=rate, stop=stop))
+                done.append(work_on(settings, board, one, step, clock, rate=rate, stop=stop, runner=runner))
     context.output.result(JobList(settings.dataset.name, tuple(done)))
     if stop.is_set():
         return ExitCode.INTERRUPTED
     return max((status.exit_code for status in done), default=ExitCode.OK)
+
+
+def _open_sources(board: BulkBoard, job: BulkJob) -> list[str]:
+    """What is left to do of a job."""
+    return [part.source for part in board.parts(job) if is_open(part)]

@@ -134,3 +134,12 @@ class LazyGroup(Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self._lazy[name].summary) for name in self.list_commands(ctx)])
+
+on_option = click.option(
+    "--on",
+    type=click.Choice(["auto", "process", "spark"]),
+    default="auto",
+    show_default=True,
+    help="Where parts run: in this process, or on Spark (see [spark] in the settings). auto: on Spark from 500 MB of "
+    "text on.",
+)

@@ -60,6 +60,16 @@ def samples(envelope: Envelope, limit: int) -> Answered[Sampled]:
             raise _malformed("a vector or a matrix")
 
 
+def shard_lags_s(envelope: Envelope) -> list[float]:
+    """The lags of a node's shards, in seconds, where they are known."""
+    match envelope.data:
+        case {"shards": [*shards]}:
+            lags = [shard.get("lag_s") if isinstance(shard, dict) else None for shard in shards]
+            return [float(lag) for lag in lags if isinstance(lag, int | float)]
+        case _:
+            raise _malformed("shards")
+
+
 def _answered(envelope: Envelope, limit: int, found: object, read: Callable[[object], Item]) -> Answered[Item]:
     if not isinstance(found, list):
         raise _malformed("a list")

@@ -88,6 +88,12 @@ class NodeClient:
         parameters += [("step", seconds(steps.step)), *_limited(limit)]
         return answers.samples(self._ask("/api/v1/query_range", parameters), limit)
 
+    def shard_lags_s(self) -> list[float]:
+        """For how many seconds records may have waited that a shard has not read: of each of the node's shards of which
+        that is known.
+        """
+        return answers.shard_lags_s(self._ask("/api/v1/strandline/shards", []))
+
     def _ask(self, path: str, parameters: list[tuple[str, str]], *, form: bool = True) -> Envelope:
         return opened(self._reply(path, urlencode(parameters), form=form))
 

@@ -30,6 +30,12 @@ class JobsSettings(Section):
     lease: Annotated[Duration, fields.between(Duration, "30s", "1h"), AS_WRITTEN] = Field(
         default=Duration.parse("2m"), description="How long a worker may be unheard of before others do its parts."
     )
+    max_lag: Annotated[Duration | None, fields.between_or_none(Duration, "1s", "1d"), AS_WRITTEN] = Field(
+        default=Duration.parse("30s"), description="Jobs wait while a shard is further behind; empty for no limit."
+    )
+    driver_port: Annotated[int, fields.whole_number(0, 65535)] = Field(
+        default=0, description="Where Spark's executors report to the worker; 0 for any free port."
+    )
     failures_allowed: Annotated[int, fields.whole_number(0, 100)] = Field(
         default=3, description="How often a part may fail and be tried again."
     )

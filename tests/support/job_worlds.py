@@ -2,17 +2,20 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, cast
 
 from strandline.clock import ManualClock
+from strandline.jobs.attending import WorkerRules
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.importing.import_kind import IMPORT, ImportKind, Pace
+from strandline.jobs.importing.import_kind import IMPORT, ImportKind
 from strandline.jobs.importing.planning import ImportOptions, ImportPlan, plan_import
 from strandline.jobs.landing.memory_part_log import MemoryCluster, MemoryTransactions
 from strandline.jobs.landing.part_log import PartLog
+from strandline.jobs.outcome import PartOutcome
+from strandline.jobs.running import InProcessRunner, JobKind, RunningPart
 from strandline.jobs.worker import BulkWorker
 from strandline.recovery.leasing import LeasePolicy
 from strandline.store.bulk_jobs import BulkJob, BulkPart
@@ -89,11 +92,25 @@ class Hooked:
         return hooked
 
 
+Pace = Callable[[int, Callable[[], None]], None]
+"""Gets the samples of a chunk before it lands, and what tells whether the part is to be given up."""
+
+
+class PacedImports(ImportKind):
+    """Imports whose chunks a test holds back."""
+
+    pace: Pace = staticmethod(lambda _samples, _check: None)
+
+    def run(self, running: RunningPart) -> PartOutcome:
+        return super().run(replace(running, pace=lambda samples: self.pace(samples, running.check)))
+
+
 class JobWorld:
     """A store, a topic, and any number of workers one after the other."""
 
-    def __init__(self, folder: Path, *, failures_allowed: int = 3) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, failures_allowed: int = 3, width: int = 1) -> None:
+        """`width` is how many parts each worker leases at a time."""
+        self.folder, self.width = folder, width
         self.policy = LeasePolicy(failures_allowed=failures_allowed)
         self.clock = ManualClock(1_800_000_000_000)
         self.server = MemoryServer(self.clock)
@@ -136,7 +153,12 @@ class JobWorld:
             return PartLog(cast("MemoryTransactions", transactions), clock)
 
         board = BulkBoard(cast("Store", store), DATASET, clock, self.policy, lambda other: other in self.dead)
-        return BulkWorker(board, {IMPORT: ImportKind(open_log, clock, pace)}, clock, name)
+        imports = PacedImports(open_log, clock)
+        imports.pace = pace
+        kinds: dict[str, JobKind] = {IMPORT: imports}
+        runner = InProcessRunner(kinds, clock, self.width)
+        # One at a time: the twins are for one thread.
+        return BulkWorker(board, kinds, clock, name, WorkerRules(fences_at_once=1), runner=runner)
 
     def work(self, fault: Fault | None = None, steps: int = 1_000) -> bool:
         """Let a new worker work until nothing is left to do; False if it crashed."""

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.clock import ManualClock
-from strandline.jobs.rate import RateLimit, TokenBucket, share_of
+from strandline.jobs.rate import NO_THROTTLE, RateLimit, Throttle, Throttles, TokenBucket
 
 pytestmark = pytest.mark.unit
 
@@ -26,6 +26,12 @@ def test_a_clock_that_goes_back_gives_nothing() -> None:
     assert bucket.filled(5) == bucket
 
 
+def acquire(throttle: Throttle, samples: int, clock: ManualClock) -> None:
+    """Wait until so many samples may land."""
+    while (wait := throttle.wait_s(samples)) > 0:
+        clock.sleep(wait)
+
+
 @given(
     st.floats(1, 1e7),
     st.floats(0, 5),
@@ -38,7 +44,7 @@ def test_no_more_is_sent_than_the_rate_a_burst_and_one_chunk(
     limit = RateLimit(rate, clock, burst_s=burst_s)
     sent = 0
     for samples, pause in chunks:
-        assert limit.acquire(samples, float("inf"))
+        acquire(limit, samples, clock)
         assert sent <= (rate * (clock.monotonic() + burst_s)) * 1.001 + 1
         sent += samples
         clock.sleep(pause)
@@ -48,31 +54,35 @@ def test_a_job_that_always_has_a_chunk_uses_its_rate() -> None:
     clock = ManualClock()
     limit = RateLimit(1_000, clock)
     for _ in range(101):
-        assert limit.acquire(500, float("inf"))
+        acquire(limit, 500, clock)
     assert clock.monotonic() == pytest.approx(101 * 500 / 1_000 - 1, abs=0.6)
 
 
-def test_a_chunk_that_would_have_to_wait_too_long_is_not_let_through() -> None:
-    clock = ManualClock()
-    limit = RateLimit(1_000, clock)
-    assert limit.acquire(6_000, until=1)
-    assert not limit.acquire(1, until=4.9)
-    assert clock.monotonic() == 0
-    assert limit.acquire(1, until=5.1)
-    assert clock.monotonic() == pytest.approx(5)
+def test_a_chunk_that_has_to_wait_does_not_count_as_landed() -> None:
+    limit = RateLimit(1_000, ManualClock())
+    assert limit.wait_s(6_000) == 0
+    assert [limit.wait_s(1_000_000) for _ in range(3)] == [pytest.approx(5)] * 3
 
 
 def test_without_a_rate_nothing_waits() -> None:
-    clock = ManualClock()
-    limit = RateLimit(None, clock)
-    assert all(limit.acquire(10**9, until=0) for _ in range(100))
-    assert clock.monotonic() == 0
+    assert all(NO_THROTTLE.wait_s(10**9) == 0 for _ in range(100))
 
 
-def test_parts_that_run_at_once_share_the_rate() -> None:
-    assert share_of(1_000, 4) == 250
-    with pytest.raises(ValueError, match="0 parts"):
-        share_of(1_000, 0)
+class Gate:
+    def __init__(self, wait: float) -> None:
+        self.wait = wait
+
+    def wait_s(self, samples: int) -> float:  # noqa: ARG002 - of the protocol
+        return self.wait
+
+
+def test_samples_that_are_held_back_by_one_limit_use_up_none_of_those_behind_it() -> None:
+    gate, limit = Gate(3.0), RateLimit(1_000, ManualClock())
+    both = Throttles((gate, limit))
+    assert [both.wait_s(5_000) for _ in range(9)] == [3.0] * 9
+    gate.wait = 0.0
+    assert both.wait_s(5_000) == 0
+    assert both.wait_s(5_000) == pytest.approx(4)
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (1, -1), (float("nan"), 1)])

@@ -1,0 +1,94 @@
+"""What happens to jobs between parts: they begin, break, are paused, cancelled and completed.
+
+What a worker does for a job, any other may do as well, and again: every step is a compare-and-set.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from strandline.clock import Clock
+from strandline.jobs.board import BulkBoard
+from strandline.jobs.breaker import BreakerRules
+from strandline.jobs.counts import AttemptCounts, Counts
+from strandline.jobs.running import JobKind
+from strandline.jobs.transitions import begin, conclude, expire, guard, settle
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
+from strandline.store.jobs import JobState
+
+CountsOf = Callable[[BulkPart], AttemptCounts]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRules:
+    """When a job breaks, how often a worker that runs parts looks whether their job is to stop, and how many parts of a
+    job that is to stop are fenced at once.
+    """
+
+    breaker: BreakerRules = field(default_factory=BreakerRules)
+    look_s: float = 2.0
+    fences_at_once: int = 16
+
+
+def stored_counts(part: BulkPart) -> AttemptCounts:
+    """What a part's row says that was counted."""
+    return AttemptCounts.from_json(part.counts)
+
+
+def window_counts(job: BulkJob, parts: Iterable[BulkPart], counts_of: CountsOf = stored_counts) -> Counts:
+    """What was counted since a job was started or resumed: by parts that are done, and by those that are being run."""
+    return Counts.total(counts_of(part).fresh for part in parts if part.window == job.window)
+
+
+class JobAttendant:
+    """Sees to the jobs of one board."""
+
+    def __init__(self, board: BulkBoard, kinds: dict[str, JobKind], clock: Clock, rules: WorkerRules) -> None:
+        self._board, self._kinds, self._clock, self._rules = board, kinds, clock, rules
+
+    def attend(self, job: BulkJob, counts_of: CountsOf = stored_counts) -> tuple[BulkJob, Sequence[BulkPart]]:
+        """What has to be done about a job before a part of it is taken; the job and its parts as they are then.
+        `counts_of` may know more of a part that is being run than its row does.
+        """
+        board, now, breaker = self._board, self._clock.now_ms, self._rules.breaker
+        parts = board.take_back_lost(job)
+        job = board.change(job, lambda one: begin(one, now()))
+        if job.wanted:
+            if not any(part.state is JobState.LEASED for part in parts):
+                parts = self._fenced(job, parts)
+            job = board.change(job, lambda one: settle(one, parts, now()))
+        job = board.change(job, lambda one: guard(one, window_counts(one, parts, counts_of), breaker, now()))
+        job = board.change(job, lambda one: expire(one, now()))
+        job = board.change(job, lambda one: conclude(one, parts, now()))
+        if job.state is BulkJobState.COMPLETING:
+            job = self._completed(job, parts)
+        return job, parts
+
+    def _completed(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        def completed(one: BulkJob) -> BulkJob:
+            return self._kinds[one.kind].complete(one, parts) if one.state is BulkJobState.COMPLETING else one
+
+        return self._board.change(job, completed)
+
+    def _fenced(self, job: BulkJob, parts: Sequence[BulkPart]) -> list[BulkPart]:
+        """The parts of a job that is to stop. Of those that were begun and are not done nothing lands from now on: a
+        worker that lost one may not know of it yet. Each has its count of what has landed then.
+        """
+        begun = [part for part in parts if part.state is not JobState.DONE and part.epoch > 0]
+        at_once = min(self._rules.fences_at_once, len(begun))
+        if at_once <= 1:
+            fenced = [self._fence(job, part) for part in begun]
+        else:
+            # Each waits for the brokers, and then for the store: thousands one after the other would take minutes.
+            with ThreadPoolExecutor(at_once, thread_name_prefix="fence") as threads:
+                fenced = list(threads.map(lambda part: self._fence(job, part), begun))
+        found = {part.part: part for part in fenced}
+        return [found.get(part.part, part) for part in parts]
+
+    def _fence(self, job: BulkJob, part: BulkPart) -> BulkPart:
+        landed, counts = self._kinds[job.kind].fence(job, part), stored_counts(part)
+        counts = counts if landed is None else replace(counts, total=landed)
+        fenced = replace(part, counts=counts.to_json(), renewals=part.renewals + 1)
+        # If it was changed meanwhile, another worker sees to it.
+        self._board.replace(part, fenced)
+        return fenced

@@ -1,0 +1,21 @@
+"""How imports are opened wherever their parts run."""
+
+from dataclasses import dataclass, field
+
+from strandline.clock import Clock
+from strandline.jobs.importing.import_kind import ImportKind
+from strandline.jobs.landing.kafka_part_log import kafka_part_log
+from strandline.kafka.clients import ClientOptions
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOpener:
+    """Opens imports into a topic. Files that the client's options name, such as a certificate, must lie at the same
+    place on every executor.
+    """
+
+    kafka: ClientOptions = field(repr=False)
+    topic: str
+
+    def __call__(self, clock: Clock) -> ImportKind:
+        return ImportKind(lambda: kafka_part_log(self.kafka, self.topic, clock), clock)

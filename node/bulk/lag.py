@@ -1,0 +1,61 @@
+"""Holds an import back while shards are behind: what lands meanwhile would only make them later.
+
+A shard's lag is for how long records may have waited in Kafka that it has not read. The node reports it. Offsets that
+consumer groups commit would not do: those of `strandline-<dataset>` follow the checkpoints, which move with each flush,
+so records that were read long ago count as unread for up to a flush interval.
+"""
+
+import threading
+from typing import Protocol
+
+import structlog
+
+from strandline.clock import Clock
+from strandline.errors import StrandlineError
+
+_LOG = structlog.get_logger(__name__)
+# A shard reports its lag twice a second.
+_LOOK_EVERY_S = 1.0
+# A node that does not answer is asked less often.
+_RETRY_S = 15.0
+
+
+class ShardLags(Protocol):
+    """Asks a node."""
+
+    def shard_lags_s(self) -> list[float]:
+        """The lags of its shards that are known, in seconds."""
+        ...
+
+
+class LagLimit:
+    """The `Throttle` that lets nothing land while a shard's lag is above a limit. Where no node answers nobody reads,
+    and nothing is held back.
+    """
+
+    def __init__(self, node: ShardLags, most_s: float, clock: Clock) -> None:
+        self._node, self._most_s, self._clock = node, most_s, clock
+        self._lock = threading.Lock()
+        self._look_at = clock.monotonic()
+        self._is_behind, self._is_known = False, True
+
+    def wait_s(self, samples: int) -> float:  # noqa: ARG002 - a limit for any number
+        with self._lock:
+            if self._clock.monotonic() >= self._look_at:
+                self._look()
+            return _LOOK_EVERY_S if self._is_behind else 0.0
+
+    def _look(self) -> None:
+        pause, is_known = _LOOK_EVERY_S, True
+        try:
+            lag = max(self._node.shard_lags_s(), default=0.0)
+        except StrandlineError as error:
+            lag, pause, is_known = 0.0, _RETRY_S, False
+            if self._is_known:
+                _LOG.info("the shards' lag is not known: nothing waits for them", error=str(error))
+        self._is_known = is_known
+        is_behind = lag > self._most_s
+        if is_behind != self._is_behind:
+            _LOG.info("jobs wait for the shards" if is_behind else "jobs go on", lag_s=lag, max_lag_s=self._most_s)
+        self._is_behind = is_behind
+        self._look_at = self._clock.monotonic() + pause
