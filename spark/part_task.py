@@ -126,7 +126,10 @@ def _ended(task: PartTask, link: DriverLink, clock: Clock) -> PartOutcome | Stra
         return PartFailed(f"{type(error).__name__}: {error}", remedy="This is a fault of the program: report it")
 
 
-def run_on_executor(task: PartTask, _rows: Iterable[object]) -> Iterator[object]:
-    """For Spark: a part as a function over the rows of a partition, which are not looked at."""
+def run_on_executor(task: PartTask, rows: Iterable[object]) -> Iterator[object]:
+    """For Spark: a part as a function over the rows of a partition, which say nothing."""
+    # Spark ends a Python process whose task has left rows unread, and the next one would load all kernels again.
+    for _ in rows:
+        pass
     run_task(task)
     return iter(())

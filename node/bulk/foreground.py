@@ -55,8 +55,8 @@ def interrupts() -> Iterator[threading.Event]:
 
 @contextmanager
 def runner_for(where: Where, settings: Settings, steps: Steps, clock: Clock) -> Iterator[PartRunner | None]:
-    """What runs parts there; None for this process. It comes before `interrupts`: when Spark starts, it takes Ctrl-C for
-    itself.
+    """What runs parts there; None for this process. It comes before `interrupts`: a session that starts takes Ctrl-C
+    for itself.
     """
     if where is not Where.SPARK:
         yield None

@@ -135,6 +135,7 @@ class LazyGroup(Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, self._lazy[name].summary) for name in self.list_commands(ctx)])
 
+
 on_option = click.option(
     "--on",
     type=click.Choice(["auto", "process", "spark"]),
