@@ -9,8 +9,8 @@ from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.running import GRANT_S, LeasedPart, PartEnd, PartStopped
 from strandline.spark.part_channel import Answer, Ask, PartFailed, end_of
 
-# For clocks that run at different speeds, and for what was begun just before the end of a grant.
-_SLACK_S = 1.0
+# Of a grant, for clocks that run at different speeds, and for what was begun just before its end.
+_SLACK = 0.1
 # A task that Spark runs beside another one asks again after so long.
 _TWIN_S = 0.5
 
@@ -62,7 +62,7 @@ class PartSlot:
                 return Answer(stop=self._closed.message)
             wait_s = self.leased.wait_s(ask.samples) if ask.samples is not None else 0.0
             seconds = min(self._grant_s, self.leased.remaining_s())
-            self._granted_until = self._clock.monotonic() + seconds + _SLACK_S
+            self._granted_until = self._clock.monotonic() + (1 + _SLACK) * seconds
             return Answer(seconds, wait_s)
 
     def close(self, why: StrandlineError) -> None:

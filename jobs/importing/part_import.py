@@ -15,6 +15,7 @@ from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.importing.chunks import Chunk
 from strandline.jobs.landing.packing import Packed, PackedRecord, pack
 from strandline.jobs.landing.progress import Landed, Progress
+from strandline.jobs.landing.transactions import RecordsRefused
 from strandline.jobs.outcome import PartOutcome, SamplesByTime
 from strandline.recovery.periods import HOUR
 from strandline.time_range import TimeRange
@@ -52,6 +53,7 @@ def run_part(
     """Land all chunks of a part that have not landed yet; the outcome of the whole part."""
     outcome, before = PartOutcome(), Counts()
     for number, chunk in enumerate(chunks):
+        counted = outcome.counts
         is_landed = number < landed.chunks
         # Into how many records a landed chunk went depends on the partitions that there were then: they are not counted
         # again, but taken from what was noted when it landed.
@@ -65,7 +67,14 @@ def run_part(
         if not is_landed:
             hooks.before_landing(sum(one.samples for one in packed))
             progress = Progress(chunk.position, outcome.counts.as_numbers())
-            log.land(number, records, progress, hooks.deadline())
+            try:
+                log.land(number, records, progress, hooks.deadline())
+            except RecordsRefused:
+                # The chunk lands whole or not at all. None of it may be left out, so the part fails; but the breaker
+                # counts the records, so that a job whose records are refused stops before all parts were tried.
+                refused = Counts(refused=chunk.records)
+                hooks.report(AttemptCounts(counted + refused, counted - before + refused))
+                raise
         hooks.report(AttemptCounts(outcome.counts, Counts() if is_landed else outcome.counts - before))
     if outcome.chunks < landed.chunks:
         raise _unstable(f"it has {outcome.chunks} chunks, and {landed.chunks} of them have landed")

@@ -17,6 +17,7 @@ from strandline.jobs.landing.transactions import (
     OffsetUnstable,
     PartLost,
     Record,
+    RecordsRefused,
 )
 from strandline.kafka.errors import KafkaRefused, LogUnreachable, TopicMissing
 from strandline.wire.record_headers import RecordHeaders
@@ -70,6 +71,8 @@ class MemoryCluster:
         self.refuses = False
         """While True, a right is missing for every request."""
         self.has_topic = True
+        self.largest_record: int | None = None
+        """A record that has more bytes is refused; None for no limit."""
         self.retention_ms = 7 * 24 * 3_600_000
         """After so long a group's offset is forgotten."""
         self.unstable_looks = 0
@@ -136,6 +139,8 @@ class MemoryCluster:
     def append(self, name: str, epoch: int, records: Sequence[Record], headers: RecordHeaders) -> None:
         """Put records into the holder's transaction."""
         transaction = self._transaction_of(name, epoch)
+        if self.largest_record is not None and any(len(record.value) > self.largest_record for record in records):
+            raise RecordsRefused(f"a record has more than {self.largest_record} bytes", remedy="Allow larger ones")
         for record in records:
             stored = MemoryRecord(record.value, headers, self.clock.now_ms())
             self.partitions[record.partition].append(stored)

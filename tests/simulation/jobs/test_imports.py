@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import shake_128
 from pathlib import Path
 
 import pytest
@@ -63,14 +64,16 @@ def test_undisturbed(tmp_path: Path) -> None:
     assert max(chunk for (_, _, chunk), _ in world.records()) >= 2
 
 
+@pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("harm", Harm)
-def test_a_crash_at_any_call_loses_and_doubles_nothing(tmp_path: Path, harm: Harm) -> None:
+def test_a_crash_at_any_call_loses_and_doubles_nothing(tmp_path: Path, harm: Harm, width: int) -> None:
+    """Also of a worker that leases several parts at a time, as one on Spark does."""
     calls = 0
     while True:
         calls += 1
         folder = tmp_path / str(calls)
         folder.mkdir()
-        world = JobWorld(folder)
+        world = JobWorld(folder, width=width)
         world.planned(text(), OPTIONS)
         fault = Fault(harm, calls)
         world.work(fault)
@@ -233,6 +236,46 @@ def test_a_twentieth_of_bad_records_is_allowed_and_more_breaks_the_job(
         world.board.change(job, lambda one: resume(one, NOW))
         assert world.work()
         check_done(world, rows, bad_every)
+
+
+def test_records_that_kafka_refuses_break_the_job_and_a_resume_goes_on(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    rows = 2_400
+    world.planned(text(rows, 10_000), replace(OPTIONS, part_bytes=30_000, chunk_bytes=25_000))
+    world.cluster.largest_record = 10
+    assert world.work()
+    job = world.board.job("job")
+    assert job.state is BulkJobState.BROKEN
+    assert "of 1" in job.reason
+    assert "jobs.error_rate" in job.reason
+    parts = world.board.parts(job)
+    # The first chunk was refused, and no other part was tried.
+    assert [part.failures for part in parts] == [1] + [0] * (len(parts) - 1)
+    assert not world.samples()
+    world.cluster.largest_record = None
+    world.board.change(job, lambda one: resume(one, NOW))
+    assert world.work()
+    check_done(world, rows, 10_000)
+
+
+def test_a_single_chunk_that_kafka_refuses_fails_its_part_by_name_and_nothing_is_left_out(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    lines = text(400, 10_000).decode().splitlines()
+    # A label that does not get smaller when it is packed.
+    lines[300] = f"{NOW + 299},{shake_128(b'host').hexdigest(1_000)},1"
+    plan = world.planned("\n".join(lines).encode(), replace(OPTIONS, part_bytes=900, max_record=4_000))
+    world.cluster.largest_record = 1_000
+    assert world.work()
+    job = world.board.job("job")
+    assert job.state is BulkJobState.FAILED
+    (failed,) = [part for part in world.board.parts(job) if part.state is JobState.FAILED]
+    assert f"part {failed.part}: a record has more than 1000 bytes" in job.reason
+    assert job.reason.startswith(f"1 of {len(plan.parts)} parts failed")
+    world.cluster.largest_record = None
+    world.board.replace(failed, reopened(failed))
+    world.board.change(job, lambda one: resume(one, NOW))
+    assert world.work()
+    assert sorted(time for _, time, _ in world.samples()) == [NOW + row for row in range(400)]
 
 
 def test_a_file_that_changes_between_plan_and_run_is_refused_and_nothing_lands(tmp_path: Path) -> None:
