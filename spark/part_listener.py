@@ -17,6 +17,8 @@ _LOG = structlog.get_logger(__name__)
 _KEY_BYTES = 32
 # A task asks before and after each chunk, and while it waits. One that says nothing for so long has lost its host.
 _SILENCE_S = 600.0
+# How long the end of the listener takes at most.
+_POLL_S = 0.05
 _SlotKey = tuple[str, str, int, int]
 
 
@@ -36,7 +38,9 @@ class PartListener:
                 listener._serve(self.request)
 
         self._server = _Server((bind or host, port), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="part-listener", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_POLL_S,), name="part-listener", daemon=True
+        )
 
     @property
     def address(self) -> tuple[str, int]:

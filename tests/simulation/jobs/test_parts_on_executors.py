@@ -1,0 +1,139 @@
+"""Imports whose parts run on executors, over the real channel to the driver: tasks are lost, run twice and stopped."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strandline.jobs.transitions import resume, want
+from strandline.store.bulk_jobs import BulkJobState, BulkPart, Wanted
+from strandline.store.jobs import JobState
+from support.job_worlds import Fault, Harm, JobWorld
+from support.part_executors import MemoryOpener, job_world, worker_with_executors
+
+from .test_imports import NOW, OPTIONS, check_done, text
+
+pytestmark = pytest.mark.simulation
+
+
+def rows(world: JobWorld) -> list[BulkPart]:
+    """What parts leave in the store, but for which worker had them."""
+    return [replace(part, worker="", renewals=0) for part in world.board.parts(world.board.job("job"))]
+
+
+def test_executors_leave_the_same_rows_report_and_samples_as_the_process_itself(tmp_path: Path) -> None:
+    alone, world = JobWorld(tmp_path), job_world(tmp_path)
+    alone.planned(text(), OPTIONS)
+    assert alone.work()
+    world.planned_of(tmp_path / "job.txt", OPTIONS)
+    with worker_with_executors(world, MemoryOpener(world)) as worker:
+        worker.run_until_done()
+    check_done(world)
+    assert rows(world) == rows(alone)
+    assert world.board.job("job").report == alone.board.job("job").report
+    assert world.samples() == alone.samples()
+
+
+@pytest.mark.parametrize("calls", [1, 3, 6, 9])
+def test_a_task_that_is_killed_loses_and_doubles_nothing(tmp_path: Path, calls: int) -> None:
+    """Its part is begun again under another lease, behind what has landed; that counts as a failure of the part."""
+    world = job_world(tmp_path)
+    world.planned(text(), OPTIONS)
+    fault = Fault(Harm.CRASH_AFTER, calls)
+    with worker_with_executors(world, MemoryOpener(world, fault)) as worker:
+        worker.run_until_done()
+    assert fault.is_over
+    check_done(world)
+    assert sum(part.failures for part in rows(world)) == 1
+
+
+def test_a_task_that_spark_runs_again_does_nothing(tmp_path: Path) -> None:
+    world = job_world(tmp_path)
+    world.planned(text(), OPTIONS)
+    with worker_with_executors(world, MemoryOpener(world), runs=3) as worker:
+        worker.run_until_done()
+    check_done(world)
+    assert {part.epoch for part in rows(world)} == {1}
+
+
+def wanting(world: JobWorld, wanted: Wanted, after: int) -> Callable[[], None]:
+    """Lets an operator stop the job after so many chunks."""
+    seen: list[int] = []
+
+    def before_landing() -> None:
+        seen.append(1)
+        if len(seen) == after:
+            world.board.change(world.board.job("job"), lambda one: want(one, wanted, NOW))
+
+    return before_landing
+
+
+@pytest.mark.parametrize("wanted", [Wanted.PAUSED, Wanted.CANCELLED])
+def test_a_job_that_is_stopped_has_no_part_leased_and_nothing_lands_afterwards(tmp_path: Path, wanted: Wanted) -> None:
+    world = job_world(tmp_path)
+    world.planned(text(), OPTIONS)
+    with worker_with_executors(world, MemoryOpener(world, None, wanting(world, wanted, 3))) as worker:
+        worker.run_until_done()
+        job = world.board.job("job")
+        assert (job.state.value, job.wanted) == (wanted.value, Wanted.NOTHING)
+        assert JobState.LEASED not in {part.state for part in rows(world)}
+        landed = world.samples()
+        assert landed
+    assert world.samples() == landed
+    if wanted is Wanted.PAUSED:
+        world.board.change(job, lambda one: resume(one, NOW))
+        assert world.work()
+        check_done(world)
+
+
+def test_a_worker_that_is_to_stop_leaves_its_parts_to_others(tmp_path: Path) -> None:
+    world = job_world(tmp_path)
+    world.planned(text(), OPTIONS)
+    chunks: list[int] = []
+    opener = MemoryOpener(world, None, lambda: chunks.append(1))
+    with worker_with_executors(world, opener, stop=lambda: len(chunks) >= 2) as worker:
+        worker.run_until_done()
+    assert {part.state for part in rows(world)} == {JobState.PENDING}
+    assert world.board.job("job").state is BulkJobState.RUNNING
+    assert world.work()
+    check_done(world)
+
+
+def test_a_lease_that_another_worker_took_ends_the_task_and_its_outcome_does_not_count(tmp_path: Path) -> None:
+    world = job_world(tmp_path)
+    world.planned(text(), OPTIONS)
+    taken: list[BulkPart] = []
+
+    def is_taken() -> None:
+        """Others hold the driver to be lost, and do all of its work."""
+        if not taken:
+            taken.append(world.board.parts(world.board.job("job"))[0])
+            world.dead.add("driver")
+            assert world.work()
+
+    with worker_with_executors(world, MemoryOpener(world, None, is_taken)) as worker:
+        worker.run_until_done()
+    check_done(world)
+    assert {part.worker for part in world.board.parts(world.board.job("job"))} == {"worker-0"}
+
+
+class Gate:
+    """Holds chunks back a few times."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def wait_s(self, samples: int) -> float:
+        self.asked.append(samples)
+        return 0.01 if len(self.asked) % 3 else 0.0
+
+
+def test_chunks_wait_until_the_driver_lets_them_land(tmp_path: Path) -> None:
+    world, gate = job_world(tmp_path), Gate()
+    world.planned(text(), OPTIONS)
+    with worker_with_executors(world, MemoryOpener(world), throttle=gate) as worker:
+        worker.run_until_done()
+    check_done(world)
+    chunks = len({where for where, _ in world.records()})
+    assert len(gate.asked) >= 3 * chunks

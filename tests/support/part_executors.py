@@ -1,0 +1,105 @@
+"""Executors without Spark: threads that run parts as executors do, over the real channel to the driver."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from strandline.clock import Clock, SystemClock
+from strandline.jobs.attending import WorkerRules
+from strandline.jobs.board import BulkBoard
+from strandline.jobs.importing.import_kind import IMPORT, ImportKind
+from strandline.jobs.landing.memory_part_log import MemoryTransactions
+from strandline.jobs.landing.part_log import PartLog
+from strandline.jobs.rate import NO_THROTTLE, Throttle
+from strandline.jobs.running import JobKind, KindOpener
+from strandline.jobs.worker import BulkWorker
+from strandline.spark.part_listener import PartListener
+from strandline.spark.part_runner import SparkPartRunner
+from strandline.spark.part_task import PartTask, run_task
+from strandline.store.protocol import Store
+from support.job_worlds import DATASET, Crash, Fault, Hooked, JobWorld
+from support.memory_store import MemoryStore
+
+GRANT_S = 0.3
+
+
+class ThreadLauncher:
+    """The `TaskLauncher` of one core: tasks run one after the other, so that twins for one thread do."""
+
+    def __init__(self, runs: int = 1) -> None:
+        """Each task is run so many times, as Spark does with one that it holds to be lost."""
+        self._runs, self._core = runs, threading.Lock()
+        self.cancelled: list[str] = []
+        self.threads: list[threading.Thread] = []
+
+    def cores(self) -> int:
+        return 1
+
+    def launch(self, name: str, task: PartTask, over: Callable[[str], None]) -> None:
+        def run() -> None:
+            failure = ""
+            with self._core:
+                for _ in range(self._runs):
+                    try:
+                        run_task(task)
+                    except Crash:
+                        failure = "the Python process was killed"
+            over(failure)
+
+        self.threads.append(threading.Thread(target=run, name=name, daemon=True))
+        self.threads[-1].start()
+
+    def cancel(self, name: str) -> None:
+        self.cancelled.append(name)
+
+    def require_alive(self) -> None:
+        pass
+
+
+@dataclass
+class MemoryOpener:
+    """Opens imports over a twin of Kafka. A fault ends the process of a task at one of its calls; later ones live."""
+
+    world: JobWorld
+    fault: Fault | None = None
+    before_landing: Callable[[], None] = lambda: None
+
+    def __call__(self, clock: Clock) -> ImportKind:
+        fault = None if self.fault is None or self.fault.is_over else self.fault
+        stalls = {"begin": self.before_landing}
+
+        def open_log() -> PartLog:
+            calls = Hooked(MemoryTransactions(self.world.cluster), fault, self.world.calls, stalls)
+            return PartLog(cast("MemoryTransactions", calls), clock)
+
+        return ImportKind(open_log, clock)
+
+
+@contextmanager
+def worker_with_executors(
+    world: JobWorld,
+    opener: KindOpener,
+    *,
+    runs: int = 1,
+    throttle: Throttle = NO_THROTTLE,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[BulkWorker]:
+    """A worker in this world whose parts are run by executors."""
+    clock, launcher = SystemClock(), ThreadLauncher(runs)
+    board = BulkBoard(cast("Store", MemoryStore(world.server)), DATASET, world.clock, world.policy)
+    kinds: dict[str, JobKind] = {IMPORT: MemoryOpener(world)(world.clock)}
+    with PartListener("127.0.0.1") as listener:
+        runner = SparkPartRunner(launcher, listener, {IMPORT: opener}, clock, grant_s=GRANT_S)
+        rules = WorkerRules(look_s=0, fences_at_once=1)
+        yield BulkWorker(board, kinds, world.clock, "driver", rules, runner=runner, throttle=throttle, stop=stop)
+        for thread in launcher.threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+def job_world(folder: Path) -> JobWorld:
+    """A world in which a part may lose any number of tasks."""
+    return JobWorld(folder, failures_allowed=1_000)
