@@ -1,4 +1,4 @@
-"""Replay jobs on a Spark cluster: a master, a worker and executors in processes of their own."""
+"""Replay jobs and bulk jobs on a Spark cluster: a master, a worker and executors in processes of their own."""
 
 import os
 import signal
@@ -13,12 +13,17 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from strandline.jobs.transitions import want
+from strandline.node.stack import Stack
 from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.node.tether import tethered
 from strandline.setup.installation import Installation
 from strandline.spark.executor_store import CassandraOpener
 from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
 from strandline.spark.session import spark_session
+from strandline.store.bulk_jobs import BulkJobState, Wanted
+from strandline.store.jobs import JobState
+from support.executor_imports import DeadlyImports, Imports, executors_of, imports_into
 from support.replay_openers import DeadlyOpener
 from support.replayed_topic import Log, Places, ancestors, by_twin, jobs_of, stored_in
 from support.stack import PATIENCE, eventually
@@ -111,6 +116,18 @@ def test_executors_in_their_own_processes_leave_the_same_bytes_as_the_twin_in_me
     assert stored_in(places.store, jobs) == stored_in(twins_store, jobs)
 
 
+def kill_executor(marker: Path) -> list[int]:
+    """Kill the executor of the Python process that writes its number into a file: its own number."""
+    assert eventually(marker.exists)
+    killed = []
+    for process in ancestors(int(marker.read_text())):
+        command = Path(f"/proc/{process}/cmdline").read_bytes()
+        if b"CoarseGrainedExecutorBackend" in command and command.startswith(b"/"):
+            os.kill(process, signal.SIGKILL)
+            killed.append(process)
+    return killed
+
+
 def test_the_tasks_of_a_killed_executor_are_run_by_others(
     spark: SparkSession, log: Log, places: Places, tmp_path: Path
 ) -> None:
@@ -118,12 +135,7 @@ def test_the_tasks_of_a_killed_executor_are_run_by_others(
     marker, killed = tmp_path / "worker", []
 
     def kill() -> None:
-        assert eventually(marker.exists)
-        for process in ancestors(int(marker.read_text())):
-            command = Path(f"/proc/{process}/cmdline").read_bytes()
-            if b"CoarseGrainedExecutorBackend" in command and command.startswith(b"/"):
-                os.kill(process, signal.SIGKILL)
-                killed.append(process)
+        killed.extend(kill_executor(marker))
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -131,3 +143,74 @@ def test_the_tasks_of_a_killed_executor_are_run_by_others(
     killer.join(PATIENCE)
     assert killed
     assert stored_in(places.store, jobs) == stored_in(by_twin(log, places, jobs)[0], jobs)
+
+
+@pytest.fixture(scope="module")
+def imports(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imports]:
+    with imports_into(stack.kafka_bootstrap, tmp_path_factory.mktemp("imports")) as opened:
+        job = opened.planned("in-process")
+        opened.worker().run_until_done(job.job)
+        yield opened
+
+
+def test_an_import_on_executors_leaves_the_same_rows_report_and_samples_as_in_process(
+    spark: SparkSession, imports: Imports
+) -> None:
+    job = imports.planned("cluster")
+    with executors_of(spark.sparkContext, imports.opener) as runner:
+        imports.worker(runner).run_until_done(job.job)
+    done, alone = imports.board.job("cluster"), imports.board.job("in-process")
+    assert (done.state, done.reason, done.parts > 2 * EXECUTORS) == (BulkJobState.DONE, "", True)
+    assert done.report == alone.report
+    assert imports.rows("cluster") == imports.rows("in-process")
+    assert imports.landed("cluster") == imports.landed("in-process")
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+
+
+def test_a_part_whose_executor_is_killed_within_a_transaction_lands_once(
+    spark: SparkSession, imports: Imports, tmp_path: Path
+) -> None:
+    job, marker, killed = imports.planned("killed"), tmp_path / "worker", list[int]()
+    killer = threading.Thread(target=lambda: killed.extend(kill_executor(marker)))
+    killer.start()
+    opener = DeadlyImports(imports.topic.client, imports.topic.name, marker)
+    with executors_of(spark.sparkContext, opener) as runner:
+        imports.worker(runner).run_until_done(job.job)
+    killer.join(PATIENCE)
+    assert len(killed) == 1
+    assert imports.board.job("killed").state is BulkJobState.DONE
+    assert imports.landed("killed") == imports.landed("in-process")
+    assert [part.outcome for part in imports.rows("killed")] == [part.outcome for part in imports.rows("in-process")]
+    # The part was begun again under another lease. No other one was touched, but for one that waited for the executor.
+    assert 1 <= sum(part.epoch - 1 for part in imports.rows("killed")) <= 2
+
+
+def test_a_cancellation_holds_within_seconds_though_a_task_hangs_and_nothing_lands_afterwards(
+    spark: SparkSession, imports: Imports, tmp_path: Path
+) -> None:
+    job, marker = imports.planned("cancelled"), tmp_path / "worker"
+    clock = imports.board.clock
+    took: list[float] = []
+
+    def cancel() -> None:
+        assert eventually(marker.exists)
+        began = clock.monotonic()
+        imports.board.change(imports.board.job(job.job), lambda one: want(one, Wanted.CANCELLED, clock.now_ms()))
+        assert eventually(lambda: imports.board.job(job.job).state is BulkJobState.CANCELLED)
+        took.append(clock.monotonic() - began)
+
+    operator = threading.Thread(target=cancel)
+    operator.start()
+    opener = DeadlyImports(imports.topic.client, imports.topic.name, marker)
+    with executors_of(spark.sparkContext, opener) as runner:
+        imports.worker(runner).run_until_done(job.job)
+    operator.join(PATIENCE)
+    (seconds,) = took
+    # As long as the last grant, and then the fencing of some parts.
+    assert seconds < 30
+    assert JobState.LEASED not in {part.state for part in imports.rows(job.job)}
+    landed = imports.landed(job.job)
+    # Spark ends the process that hangs. What it left open was aborted when its part was fenced.
+    assert eventually(lambda: not spark.sparkContext.statusTracker().getActiveJobsIds())
+    assert imports.landed(job.job) == landed
+    assert sum(landed.values()) < sum(imports.landed("in-process").values())
