@@ -1,5 +1,6 @@
 """The parts that a worker holds: their leases, and what their attempts have counted so far."""
 
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -27,6 +28,8 @@ class HeldParts:
         self._counts: dict[_Key, AttemptCounts] = {}
         self._keeper = self._new_keeper()
         self._keeping = ExitStack()
+        # A count that comes late must not outlive the part's lease here.
+        self._counting = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -57,8 +60,9 @@ class HeldParts:
     def note(self, part: BulkPart, counts: AttemptCounts) -> None:
         """What an attempt has counted by now."""
         self._keeper.note_progress()
-        if part.key in self._counts:
-            self._counts[part.key] = counts
+        with self._counting:
+            if part.key in self._counts:
+                self._counts[part.key] = counts
 
     def counts_of(self, part: BulkPart) -> AttemptCounts:
         """The newest counts of a part: those of its attempt if it is held here, else those of its row."""
@@ -92,11 +96,13 @@ class HeldParts:
         self._parts.clear()
         self._keeping.close()
         self._keeper.release_all()
-        self._counts.clear()
+        with self._counting:
+            self._counts.clear()
 
     def _forget(self, part: BulkPart) -> None:
         self._parts.pop(part.key, None)
-        self._counts.pop(part.key, None)
+        with self._counting:
+            self._counts.pop(part.key, None)
         if not self._parts:
             self._keeping.close()
 

@@ -82,11 +82,11 @@ class BulkWorker:
         try:
             try:
                 self._fill(only)
-            except Retryable:
+            except Retryable as error:
                 if not len(self._held):
                     raise
                 # Parts go on for as long as their leases last.
-                _LOG.warning("no parts can be leased now", exc_info=True)
+                _LOG.warning("no parts can be leased now", error=str(error))
             if not len(self._held):
                 return False
             for end in self._runner.ended(self._look):

@@ -21,11 +21,12 @@ from strandline.store.bulk_jobs import BulkJob, BulkPart
 class Progress:
     """How far a job is, as its worker hears of it."""
 
-    def __init__(self, status: JobStatus, step: Step, clock: Clock) -> None:
+    def __init__(self, status: JobStatus, step: Step, clock: Clock, at_once: int = 1) -> None:
+        """`at_once` parts may be running that were heard of."""
         self._status, self._step, self._clock = status, step, clock
         self._began = clock.monotonic()
         self._latest: dict[int, Counts] = {}
-        self._parts = status.parts_done
+        self._parts, self._at_once = status.parts_done, at_once
         self._pace = Pace()
         self._lock = threading.Lock()
 
@@ -35,7 +36,7 @@ class Progress:
             self._latest[part.part] = counts.fresh
             fresh = Counts.total(self._latest.values())
             seconds = max(self._clock.monotonic() - self._began, 1e-3)
-            done = self._parts + len(self._latest) - 1
+            done = self._parts + max(0, len(self._latest) - self._at_once)
             self._step.fraction = min(1.0, done / max(1, self._status.parts))
             self._pace.see(seconds, self._step.fraction, fresh)
             self._step.note = self._pace.note(done, self._status.parts)
@@ -84,7 +85,8 @@ def work_on(
     """Work on a job until nothing of it can be done now; how it stands then. Without a runner its parts are run in this
     process.
     """
-    progress = Progress(JobStatus.of(job, board.parts(job)), step, clock)
+    at_once = 1 if runner is None else runner.width()
+    progress = Progress(JobStatus.of(job, board.parts(job)), step, clock, at_once)
     made = worker(settings, board, clock, rate=rate, runner=runner, stop=stop.is_set, on_progress=progress.heard)
     made.run_until_done(job.job)
     job = board.job(job.job)

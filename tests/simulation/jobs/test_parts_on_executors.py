@@ -1,11 +1,11 @@
 """Imports whose parts run on executors, over the real channel to the driver: tasks are lost, run twice and stopped."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.transitions import resume, want
 from strandline.store.bulk_jobs import BulkJobState, BulkPart, Wanted
 from strandline.store.jobs import JobState
@@ -57,34 +57,64 @@ def test_a_task_that_spark_runs_again_does_nothing(tmp_path: Path) -> None:
     assert {part.epoch for part in rows(world)} == {1}
 
 
-def wanting(world: JobWorld, wanted: Wanted, after: int) -> Callable[[], None]:
-    """Lets an operator stop the job after so many chunks."""
-    seen: list[int] = []
+class StoppedByOperator:
+    """Lets some chunks land, and holds back all others while an operator has the job stopped."""
 
-    def before_landing() -> None:
-        seen.append(1)
-        if len(seen) == after:
-            world.board.change(world.board.job("job"), lambda one: want(one, wanted, NOW))
+    def __init__(self, world: JobWorld, wanted: Wanted, chunks: int) -> None:
+        self._world, self._wanted, self._chunks, self._asked = world, wanted, chunks, 0
 
-    return before_landing
+    def wait_s(self, samples: int) -> float:  # noqa: ARG002 - of the protocol
+        self._asked += 1
+        if self._asked == self._chunks:
+            board = self._world.board
+            board.change(board.job("job"), lambda one: want(one, self._wanted, NOW))
+        # Not for ever, if nothing stops the task.
+        return 0.01 if self._chunks <= self._asked < self._chunks + 500 else 0.0
 
 
 @pytest.mark.parametrize("wanted", [Wanted.PAUSED, Wanted.CANCELLED])
-def test_a_job_that_is_stopped_has_no_part_leased_and_nothing_lands_afterwards(tmp_path: Path, wanted: Wanted) -> None:
+def test_the_tasks_of_a_job_that_is_stopped_end_and_nothing_lands_afterwards(tmp_path: Path, wanted: Wanted) -> None:
     world = job_world(tmp_path)
     world.planned(text(), OPTIONS)
-    with worker_with_executors(world, MemoryOpener(world, None, wanting(world, wanted, 3))) as worker:
+    throttle = StoppedByOperator(world, wanted, chunks=3)
+    with worker_with_executors(world, MemoryOpener(world), throttle=throttle) as worker:
         worker.run_until_done()
         job = world.board.job("job")
         assert (job.state.value, job.wanted) == (wanted.value, Wanted.NOTHING)
-        assert JobState.LEASED not in {part.state for part in rows(world)}
+        assert {part.state for part in rows(world)} == {JobState.PENDING}
         landed = world.samples()
-        assert landed
+        assert {where for where, _, _ in landed} == {("job", 0, 0), ("job", 0, 1)}
     assert world.samples() == landed
     if wanted is Wanted.PAUSED:
         world.board.change(job, lambda one: resume(one, NOW))
         assert world.work()
         check_done(world)
+
+
+class Shut:
+    """Lets so many chunks land, and then none for a while."""
+
+    def __init__(self, chunks: int) -> None:
+        self._chunks, self._asked = chunks, 0
+
+    def wait_s(self, samples: int) -> float:  # noqa: ARG002 - of the protocol
+        self._asked += 1
+        return 0.01 if self._chunks < self._asked < self._chunks + 500 else 0.0
+
+
+def test_a_job_breaks_by_what_its_running_parts_have_counted(tmp_path: Path) -> None:
+    """Though nothing of that is in their rows before the next renewal of their leases."""
+    world = job_world(tmp_path)
+    plan = world.planned(text(2_400, 10), replace(OPTIONS, part_bytes=100_000, chunk_bytes=12_000))
+    assert len(plan.parts) == 1
+    with worker_with_executors(world, MemoryOpener(world), throttle=Shut(3)) as worker:
+        worker.run_until_done()
+    job = world.board.job("job")
+    assert job.state is BulkJobState.BROKEN
+    (part,) = rows(world)
+    assert part.state is JobState.PENDING
+    # Pausing and breaking leave what was counted by then.
+    assert 1_000 <= AttemptCounts.from_json(part.counts).fresh.records < 2_400
 
 
 def test_a_worker_that_is_to_stop_leaves_its_parts_to_others(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_a_worker_has_what_its_tasks_need_before_the_first_one(spark: SparkSessi
         yield pa.RecordBatch.from_pydict({"name": list(sys.modules)})
 
     loaded = {row.name for row in spark.range(1).mapInArrow(modules, "name string").collect()}
-    assert "strandline.spark.tasks" in loaded
+    assert {"strandline.spark.tasks", "strandline.spark.part_task", "strandline.jobs.importing.opener"} <= loaded
 
 
 def test_records_that_kafka_no_longer_has_fail_the_run(spark: SparkSession, places: Places, stack: Stack) -> None:
