@@ -11,8 +11,8 @@ from strandline.clock import Clock
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.breaker import BreakerRules
 from strandline.jobs.counts import AttemptCounts, Counts
-from strandline.jobs.running import JobKind
-from strandline.jobs.transitions import begin, conclude, expire, guard, settle
+from strandline.jobs.running import JobKind, PartStopped
+from strandline.jobs.transitions import begin, conclude, expire, guard, settle, takes_parts
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 
@@ -40,6 +40,19 @@ def window_counts(job: BulkJob, parts: Iterable[BulkPart], counts_of: CountsOf =
     return Counts.total(counts_of(part).fresh for part in parts if part.window == job.window)
 
 
+def begun_in(part: BulkPart, window: int) -> BulkPart:
+    """A part that is about to be run. What Kafka has refused of it before, in the same window, still counts."""
+    refused = stored_counts(part).fresh.refused if part.window == window else 0
+    counts = AttemptCounts(fresh=Counts(refused=refused)).to_json() if refused else ""
+    return replace(part, window=window, counts=counts)
+
+
+def require_going(job: BulkJob) -> None:
+    """Raises `PartStopped` if a job's parts are not to be run."""
+    if not takes_parts(job):
+        raise PartStopped(f"{job.name} is {job.wanted or job.state}")
+
+
 class JobAttendant:
     """Sees to the jobs of one board."""
 
@@ -51,20 +64,24 @@ class JobAttendant:
         `counts_of` may know more of a part that is being run than its row does.
         """
         board, now, breaker = self._board, self._clock.now_ms, self._rules.breaker
-        parts = board.take_back_lost(job)
         job = board.change(job, lambda one: begin(one, now()))
-        if job.wanted:
-            if not any(part.state is JobState.LEASED for part in parts):
-                parts = self._fenced(job, parts)
-            job = board.change(job, lambda one: settle(one, parts, now()))
-        job = board.change(job, lambda one: guard(one, window_counts(one, parts, counts_of), breaker, now()))
-        job = board.change(job, lambda one: expire(one, now()))
-        job = board.change(job, lambda one: conclude(one, parts, now()))
-        if job.state is BulkJobState.COMPLETING:
-            job = self._completed(job, parts)
-        return job, parts
+        # Read behind the job: a lease of one that is to stop is among these, or its worker sees it in `confirm`.
+        parts = board.take_back_lost(job)
+        if job.wanted and not any(part.state is JobState.LEASED for part in parts):
+            parts = self._fenced(job, parts)
 
-    def _completed(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        def attended(one: BulkJob) -> BulkJob:
+            one = settle(one, parts, now())
+            one = guard(one, window_counts(one, parts, counts_of), breaker, now())
+            return conclude(expire(one, now()), parts, now())
+
+        job = board.change_once(job, attended)
+        return (self._completed(job) if job.state is BulkJobState.COMPLETING else job), parts
+
+    def _completed(self, job: BulkJob) -> BulkJob:
+        # Another worker may have seen them all done.
+        parts = self._board.parts(job)
+
         def completed(one: BulkJob) -> BulkJob:
             return self._kinds[one.kind].complete(one, parts) if one.state is BulkJobState.COMPLETING else one
 

@@ -87,3 +87,10 @@ class BulkBoard(LeaseBoard[BulkPart]):
                 return after
             job = self.job(job.job)
         raise JobContended(f"{job.name} is changed by others again and again", remedy="Try again")
+
+    def change_once(self, job: BulkJob, transition: Callable[[BulkJob], BulkJob]) -> BulkJob:
+        """Apply a transition that depends on more than the job, such as its parts: only to the job as it was when those
+        were read. If others have changed it since, it stays as they have left it. The job as it is then.
+        """
+        after = transition(job)
+        return after if after == job or self.store.replace_bulk_job(job, after) else self.job(job.job)

@@ -10,8 +10,8 @@ class Counts:
     """Of one attempt at a part, or of several parts together.
 
     `records` counts what was read of the source, bad records included, `samples` and `sent` what landed: samples, and
-    records in Kafka with so many `bytes`. `bad` counts records that can't be used, `refused` the source's records of a
-    chunk that Kafka did not take: those are not in `records`.
+    records in Kafka with so many `bytes`. `bad` counts records that can't be used, `refused` samples that Kafka did not
+    take.
     """
 
     records: int = 0

@@ -43,8 +43,9 @@ class HeldParts:
         if not self._parts:
             self._keeper = self._new_keeper()
             self._keeping.enter_context(self._keeper.keeping())
-        self._counts[part.key] = AttemptCounts()
-        self._parts[part.key] = part
+        with self._counting:
+            self._counts[part.key] = stored_counts(part)
+            self._parts[part.key] = part
         self._keeper.take(part, leased_at)
 
     # These never wait, and may be called by any thread.
@@ -58,11 +59,12 @@ class HeldParts:
         return self._keeper.remaining_s(part)
 
     def note(self, part: BulkPart, counts: AttemptCounts) -> None:
-        """What an attempt has counted by now."""
+        """What an attempt has counted by now. What its row had when it was leased stays part of it."""
         self._keeper.note_progress()
         with self._counting:
             if part.key in self._counts:
-                self._counts[part.key] = counts
+                begun = stored_counts(self._parts[part.key])
+                self._counts[part.key] = replace(counts, fresh=counts.fresh + begun.fresh)
 
     def counts_of(self, part: BulkPart) -> AttemptCounts:
         """The newest counts of a part: those of its attempt if it is held here, else those of its row."""
@@ -93,15 +95,15 @@ class HeldParts:
 
     def give_up(self) -> None:
         """Leave all parts to others."""
-        self._parts.clear()
+        with self._counting:
+            self._parts.clear()
+            self._counts.clear()
         self._keeping.close()
         self._keeper.release_all()
-        with self._counting:
-            self._counts.clear()
 
     def _forget(self, part: BulkPart) -> None:
-        self._parts.pop(part.key, None)
         with self._counting:
+            self._parts.pop(part.key, None)
             self._counts.pop(part.key, None)
         if not self._parts:
             self._keeping.close()

@@ -35,6 +35,13 @@ class RunningPart:
     raise `PartStopped` if the part is to be given up. `pace` is to be called before a chunk lands, outside of any
     transaction: it returns when so many samples may land, and raises `PartStopped`, too. `first_begun_ms` is when the
     part may have been begun for the first time; None if it never was.
+
+    `confirm` is to be called once the part's transactional id is held, and before anything lands: it raises
+    `PartStopped` if the store has given the part to another worker, or its job is to stop. A worker whose machine stood
+    still does not know that by its clock, and by then it has fenced the others.
+
+    `note` is to be called with what was counted before an error is raised for records that Kafka refused: the circuit
+    breaker counts them.
     """
 
     job: BulkJob
@@ -43,6 +50,8 @@ class RunningPart:
     report: Callable[[AttemptCounts], None]
     check: Callable[[], None]
     first_begun_ms: int | None
+    confirm: Callable[[], None] = lambda: None
+    note: Callable[[AttemptCounts], None] = lambda _counts: None
     pace: Callable[[int], None] = lambda _samples: None
 
 
@@ -76,11 +85,11 @@ class KindOpener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LeasedPart:
-    """A part that a worker has leased, for its runner. All calls may come from any thread, and none waits.
+    """A part that a worker has leased, for its runner. All calls may come from any thread, and only `confirm` waits.
 
     `remaining_s` is for how long nobody else can have the part. `report` hears what was counted, `check` raises
-    `PartStopped` if the part is to be given up. `wait_s` says how long to wait before so many samples may land: 0 for
-    now, and then they count as landed.
+    `PartStopped` if the part is to be given up, and `confirm` does so by what the store says. `wait_s` says how long to
+    wait before so many samples may land: 0 for now, and then they count as landed.
     """
 
     job: BulkJob
@@ -89,6 +98,7 @@ class LeasedPart:
     remaining_s: Callable[[], float]
     report: Callable[[AttemptCounts], None]
     check: Callable[[], None]
+    confirm: Callable[[], None]
     wait_s: Callable[[int], float]
 
 
@@ -165,6 +175,8 @@ class InProcessRunner:
             report,
             check,
             leased.first_begun_ms,
+            leased.confirm,
+            leased.report,
             lambda samples: pace(leased, samples, clock, check),
         )
         try:

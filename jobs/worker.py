@@ -5,23 +5,24 @@ leases: code that runs parts elsewhere never does.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import structlog
 
 from strandline.clock import Clock
 from strandline.errors import Retryable
-from strandline.jobs.attending import JobAttendant, WorkerRules
+from strandline.jobs.attending import JobAttendant, WorkerRules, begun_in, require_going
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.held_parts import HeldParts
 from strandline.jobs.rate import NO_THROTTLE, Throttle
-from strandline.jobs.running import InProcessRunner, JobKind, LeasedPart, PartEnd, PartRunner, PartStopped
+from strandline.jobs.running import InProcessRunner, JobKind, LeasedPart, PartEnd, PartRunner, PartStopped, RunningPart
 from strandline.jobs.transitions import ENDED, is_going, takes_parts
-from strandline.recovery.leasing import is_leasable
+from strandline.recovery.leasing import is_leasable, is_same_lease
 from strandline.recovery.setbacks import Pause
 from strandline.store.bulk_jobs import BulkJob, BulkPart
+
+__all__ = ["BulkWorker", "JobKind", "PartStopped", "RunningPart", "WorkerRules"]
 
 _LOG = structlog.get_logger(__name__)
 _POLL_S = 0.5
@@ -132,7 +133,7 @@ class BulkWorker:
         while candidates and leased < room and not self._is_paused(job):
             part = candidates.pop(0)
             leased_at = self._clock.monotonic()
-            held = self._board.lease(part, self._name, lambda one: replace(one, window=job.window, counts=""))
+            held = self._board.lease(part, self._name, lambda one: begun_in(one, job.window))
             if held is not None:
                 leased += 1
                 self._held.take(held, leased_at)
@@ -156,9 +157,16 @@ class BulkWorker:
             if job.job in self._stopped:
                 raise PartStopped(self._stopped[job.job])
 
+        def confirm() -> None:
+            found = self._board.current(part)
+            if found is None or not is_same_lease(found, part):
+                raise PartStopped(f"{part.name} is no longer leased to {self._name}")
+            # Behind the lease: who has the job paused or cancelled looks for leases after that is wanted.
+            require_going(self._board.job(job.job))
+
         begun = job.created_at if part.epoch > 1 else None
         remaining = partial(self._held.remaining_s, part)
-        return LeasedPart(job, part, begun, remaining, report, check, self._throttle.wait_s)
+        return LeasedPart(job, part, begun, remaining, report, check, confirm, self._throttle.wait_s)
 
     def _is_time_to_look(self) -> bool:
         return self._clock.monotonic() - self._looked >= self._rules.look_s

@@ -48,12 +48,13 @@ class PartDelayed(Retryable):
 @dataclass(frozen=True, slots=True)
 class Ask:
     """A question of an executor. The first one of a connection names the part and the epoch of its lease. `counts` is
-    what was counted by now, `samples` how many are to land.
+    what was counted by now, `samples` how many are to land, and `confirm` asks for what the store says.
     """
 
     part: tuple[str, str, int, int] | None = None
     counts: str = ""
     samples: int | None = None
+    confirm: bool = False
     outcome: str = ""
     """Of a part that is done."""
     error: tuple[str, str, str] | None = None
@@ -160,6 +161,7 @@ def ask_of(fields: dict[str, Any]) -> Ask:
         tuple(part) if part is not None else None,
         fields["counts"],
         fields["samples"],
+        fields["confirm"],
         fields["outcome"],
         tuple(error) if error is not None else None,
     )

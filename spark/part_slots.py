@@ -47,8 +47,10 @@ class PartSlot:
             self.leased.report(counts)
         try:
             self.leased.check()
-        except PartStopped as stopped:
-            self.close(stopped)
+            if ask.confirm:
+                self.leased.confirm()
+        except StrandlineError as error:
+            self.close(error)
         with self._lock:
             if self._task is None and not self._closed:
                 self._task = task
@@ -90,7 +92,9 @@ class PartSlot:
             if isinstance(self._end, PartOutcome):
                 return PartEnd(self.leased.part, self._end)
             if self._end is not None:
-                return PartEnd(self.leased.part, error=self._end)
+                # A task that was stopped does not know why.
+                stopped = self._closed if isinstance(self._end, PartStopped) else None
+                return PartEnd(self.leased.part, error=stopped or self._end)
             if self._closed is not None and self._clock.monotonic() >= self._granted_until:
                 return PartEnd(self.leased.part, error=self._closed)
         return None

@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from strandline.clock import Clock, SystemClock
@@ -73,6 +73,16 @@ class DriverLink:
         """Tell what was counted. Raises `PartStopped`."""
         self._ask(Ask(counts=counts.to_json()))
 
+    def confirm(self) -> None:
+        """Raises `PartStopped` if the store says that the part is not to be run under this lease."""
+        self._ask(Ask(confirm=True))
+
+    def note(self, counts: AttemptCounts) -> None:
+        """Tell what was counted, just before the part ends with an error."""
+        # That error counts, and not whether this was heard.
+        with suppress(PartStopped):
+            self.report(counts)
+
     def pace(self, samples: int) -> None:
         """Wait until so many samples may land. Raises `PartStopped`."""
         while (answer := self._ask(Ask(samples=samples))).wait_s > 0:
@@ -117,7 +127,17 @@ def run_task(task: PartTask, clock: Clock | None = None) -> None:
 
 
 def _ended(task: PartTask, link: DriverLink, clock: Clock) -> PartOutcome | StrandlineError:
-    running = RunningPart(task.job, task.part, link.deadline, link.report, link.check, task.first_begun_ms, link.pace)
+    running = RunningPart(
+        task.job,
+        task.part,
+        link.deadline,
+        link.report,
+        link.check,
+        task.first_begun_ms,
+        link.confirm,
+        link.note,
+        link.pace,
+    )
     try:
         return task.opener(clock).run(running)
     except StrandlineError as error:

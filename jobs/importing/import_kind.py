@@ -43,11 +43,12 @@ class ImportKind:
             running.pace(samples)
             require_same_files(source)
 
-        hooks = PartHooks(running.deadline, before_landing, running.report)
+        hooks = PartHooks(running.deadline, before_landing, running.report, running.note)
         try:
             with closing(self._open_log()) as log, chunks_of(source, spec) as chunks:
                 identity = _identity(running.part)
                 landed = log.begin(identity, first_begun_ms=running.first_begun_ms, deadline=running.deadline())
+                running.confirm()
                 return run_part(chunks, landed, log, spec.times, hooks)
         except PartLost as lost:
             raise LandingInterrupted(lost.message, remedy="It is tried again by itself") from lost

@@ -39,12 +39,14 @@ class PartHooks:
 
     `deadline` says until when, on the monotonic clock, Kafka may be used: the rest of the lease. `before_landing` gets
     the samples of a chunk and returns when they may land; it raises if the part is to stop, or its source has changed.
-    `report` hears, after each chunk, what was counted so far.
+    `report` hears, after each chunk, what was counted so far, and `note` the same before an error is raised for records
+    that Kafka has refused.
     """
 
     deadline: Callable[[], float]
     before_landing: Callable[[int], None] = lambda _samples: None
     report: Callable[[AttemptCounts], None] = lambda _counts: None
+    note: Callable[[AttemptCounts], None] = lambda _counts: None
 
 
 def run_part(
@@ -53,13 +55,13 @@ def run_part(
     """Land all chunks of a part that have not landed yet; the outcome of the whole part."""
     outcome, before = PartOutcome(), Counts()
     for number, chunk in enumerate(chunks):
-        counted = outcome.counts
         is_landed = number < landed.chunks
         # Into how many records a landed chunk went depends on the partitions that there were then: they are not counted
         # again, but taken from what was noted when it landed.
         partitions = 1 if is_landed else log.partitions(hooks.deadline())
         packed = [pack(block, partitions, times, offset=offset) for offset, block in chunk.blocks]
         records = [record for one in packed for record in one.records]
+        last = outcome.counts
         outcome += _outcome_of(chunk, packed, [] if is_landed else records)
         if number + 1 == landed.chunks:
             outcome = _as_it_landed(outcome, chunk, landed)
@@ -70,10 +72,8 @@ def run_part(
             try:
                 log.land(number, records, progress, hooks.deadline())
             except RecordsRefused:
-                # The chunk lands whole or not at all. None of it may be left out, so the part fails; but the breaker
-                # counts the records, so that a job whose records are refused stops before all parts were tried.
-                refused = Counts(refused=chunk.records)
-                hooks.report(AttemptCounts(counted + refused, counted - before + refused))
+                refused = Counts(refused=sum(one.samples for one in packed))
+                hooks.note(AttemptCounts(last, last - before + refused))
                 raise
         hooks.report(AttemptCounts(outcome.counts, Counts() if is_landed else outcome.counts - before))
     if outcome.chunks < landed.chunks:

@@ -70,9 +70,9 @@ class MemoryCluster:
         """While False, no request is answered."""
         self.refuses = False
         """While True, a right is missing for every request."""
+        self.refuses_records = False
+        """While True, records are too large for the topic."""
         self.has_topic = True
-        self.largest_record: int | None = None
-        """A record that has more bytes is refused; None for no limit."""
         self.retention_ms = 7 * 24 * 3_600_000
         """After so long a group's offset is forgotten."""
         self.unstable_looks = 0
@@ -139,8 +139,8 @@ class MemoryCluster:
     def append(self, name: str, epoch: int, records: Sequence[Record], headers: RecordHeaders) -> None:
         """Put records into the holder's transaction."""
         transaction = self._transaction_of(name, epoch)
-        if self.largest_record is not None and any(len(record.value) > self.largest_record for record in records):
-            raise RecordsRefused(f"a record has more than {self.largest_record} bytes", remedy="Allow larger ones")
+        if self.refuses_records:
+            raise RecordsRefused("the cluster in memory was made to refuse records", remedy="Raise max.message.bytes")
         for record in records:
             stored = MemoryRecord(record.value, headers, self.clock.now_ms())
             self.partitions[record.partition].append(stored)

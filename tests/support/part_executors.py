@@ -1,9 +1,9 @@
 """Executors without Spark: threads that run parts as executors do, over the real channel to the driver."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -65,14 +65,14 @@ class MemoryOpener:
 
     world: JobWorld
     fault: Fault | None = None
-    before_landing: Callable[[], None] = lambda: None
+    stalls: Mapping[str, Callable[[], None]] = field(default_factory=dict)
+    """What happens before a call to the brokers, while the process stands still."""
 
     def __call__(self, clock: Clock) -> ImportKind:
         fault = None if self.fault is None or self.fault.is_over else self.fault
-        stalls = {"begin": self.before_landing}
 
         def open_log() -> PartLog:
-            calls = Hooked(MemoryTransactions(self.world.cluster), fault, self.world.calls, stalls)
+            calls = Hooked(MemoryTransactions(self.world.cluster), fault, self.world.calls, self.stalls)
             return PartLog(cast("MemoryTransactions", calls), clock)
 
         return ImportKind(open_log, clock)
@@ -84,6 +84,7 @@ def worker_with_executors(
     opener: KindOpener,
     *,
     runs: int = 1,
+    look_s: float = 0,
     throttle: Throttle = NO_THROTTLE,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[BulkWorker]:
@@ -93,7 +94,7 @@ def worker_with_executors(
     kinds: dict[str, JobKind] = {IMPORT: MemoryOpener(world)(world.clock)}
     with PartListener("127.0.0.1") as listener:
         runner = SparkPartRunner(launcher, listener, {IMPORT: opener}, clock, grant_s=GRANT_S)
-        rules = WorkerRules(look_s=0, fences_at_once=1)
+        rules = WorkerRules(look_s=look_s, fences_at_once=1)
         yield BulkWorker(board, kinds, world.clock, "driver", rules, runner=runner, throttle=throttle, stop=stop)
         for thread in launcher.threads:
             thread.join(60)

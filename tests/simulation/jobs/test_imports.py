@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from hashlib import shake_128
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from strandline.jobs.importing.planning import ImportOptions
 from strandline.jobs.importing.spec import Format
 from strandline.jobs.report import JobReport
 from strandline.jobs.transitions import reopened, resume, want
+from strandline.node.bulk.changing import resume_job
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
 from support.job_worlds import Fault, Harm, JobWorld
@@ -171,11 +171,11 @@ def test_a_pause_holds_once_nothing_can_land_and_a_resume_goes_on(tmp_path: Path
     check_done(world)
 
 
-@pytest.mark.parametrize("call", ["begin", "send", "send_offset", "commit"])
-@pytest.mark.parametrize("calls", range(1, 40, 3))
+@pytest.mark.parametrize("call", ["hold", "committed", "begin", "send", "send_offset", "commit"])
+@pytest.mark.parametrize("calls", range(1, 40, 5))
 def test_after_a_cancellation_holds_nothing_lands_though_a_zombie_wakes(tmp_path: Path, calls: int, call: str) -> None:
-    """Its machine was suspended, and its monotonic clock with it. So it does not know that its lease is over, and only
-    the brokers can refuse it.
+    """Its machine was suspended, and its monotonic clock with it, so it does not know that its lease is over. The
+    brokers refuse it, or, if it has fenced the others by then, it finds in the store that it lost the part.
     """
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
@@ -238,44 +238,21 @@ def test_a_twentieth_of_bad_records_is_allowed_and_more_breaks_the_job(
         check_done(world, rows, bad_every)
 
 
-def test_records_that_kafka_refuses_break_the_job_and_a_resume_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [1_500, 300])
+def test_a_broker_that_refuses_deliveries_breaks_the_job(tmp_path: Path, rows: int) -> None:
+    """At once, or by what several attempts at a part have counted together."""
     world = JobWorld(tmp_path)
-    rows = 2_400
-    world.planned(text(rows, 10_000), replace(OPTIONS, part_bytes=30_000, chunk_bytes=25_000))
-    world.cluster.largest_record = 10
+    world.planned(text(rows, rows + 1), replace(OPTIONS, part_bytes=100_000, chunk_bytes=100_000))
+    world.cluster.refuses_records = True
     assert world.work()
     job = world.board.job("job")
     assert job.state is BulkJobState.BROKEN
-    assert "of 1" in job.reason
     assert "jobs.error_rate" in job.reason
-    parts = world.board.parts(job)
-    # The first chunk was refused, and no other part was tried.
-    assert [part.failures for part in parts] == [1] + [0] * (len(parts) - 1)
     assert not world.samples()
-    world.cluster.largest_record = None
-    world.board.change(job, lambda one: resume(one, NOW))
+    world.cluster.refuses_records = False
+    resume_job(world.board, "job", world.clock)
     assert world.work()
-    check_done(world, rows, 10_000)
-
-
-def test_a_single_chunk_that_kafka_refuses_fails_its_part_by_name_and_nothing_is_left_out(tmp_path: Path) -> None:
-    world = JobWorld(tmp_path)
-    lines = text(400, 10_000).decode().splitlines()
-    # A label that does not get smaller when it is packed.
-    lines[300] = f"{NOW + 299},{shake_128(b'host').hexdigest(1_000)},1"
-    plan = world.planned("\n".join(lines).encode(), replace(OPTIONS, part_bytes=900, max_record=4_000))
-    world.cluster.largest_record = 1_000
-    assert world.work()
-    job = world.board.job("job")
-    assert job.state is BulkJobState.FAILED
-    (failed,) = [part for part in world.board.parts(job) if part.state is JobState.FAILED]
-    assert f"part {failed.part}: a record has more than 1000 bytes" in job.reason
-    assert job.reason.startswith(f"1 of {len(plan.parts)} parts failed")
-    world.cluster.largest_record = None
-    world.board.replace(failed, reopened(failed))
-    world.board.change(job, lambda one: resume(one, NOW))
-    assert world.work()
-    assert sorted(time for _, time, _ in world.samples()) == [NOW + row for row in range(400)]
+    check_done(world, rows, rows + 1)
 
 
 def test_a_file_that_changes_between_plan_and_run_is_refused_and_nothing_lands(tmp_path: Path) -> None:

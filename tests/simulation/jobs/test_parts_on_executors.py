@@ -121,7 +121,7 @@ def test_a_worker_that_is_to_stop_leaves_its_parts_to_others(tmp_path: Path) -> 
     world = job_world(tmp_path)
     world.planned(text(), OPTIONS)
     chunks: list[int] = []
-    opener = MemoryOpener(world, None, lambda: chunks.append(1))
+    opener = MemoryOpener(world, stalls={"begin": lambda: chunks.append(1)})
     with worker_with_executors(world, opener, stop=lambda: len(chunks) >= 2) as worker:
         worker.run_until_done()
     assert {part.state for part in rows(world)} == {JobState.PENDING}
@@ -142,10 +142,33 @@ def test_a_lease_that_another_worker_took_ends_the_task_and_its_outcome_does_not
             world.dead.add("driver")
             assert world.work()
 
-    with worker_with_executors(world, MemoryOpener(world, None, is_taken)) as worker:
+    with worker_with_executors(world, MemoryOpener(world, stalls={"begin": is_taken})) as worker:
         worker.run_until_done()
     check_done(world)
     assert {part.worker for part in world.board.parts(world.board.job("job"))} == {"worker-0"}
+
+
+@pytest.mark.parametrize("call", ["hold", "committed", "begin", "commit"])
+def test_after_a_cancellation_holds_nothing_lands_though_a_task_wakes(tmp_path: Path, call: str) -> None:
+    """Its driver is taken for dead, and others settle the job. The brokers refuse the task, or, if it has fenced the
+    others by then, its driver finds in the store that the part is lost.
+    """
+    world = job_world(tmp_path)
+    world.planned(text(), OPTIONS)
+    seen: list[int] = []
+
+    def stands_still() -> None:
+        if not seen and world.samples():
+            world.dead.add("driver")
+            world.board.change(world.board.job("job"), lambda one: want(one, Wanted.CANCELLED, NOW))
+            assert world.work()
+            assert world.board.job("job").state is BulkJobState.CANCELLED
+            seen.append(sum(world.samples().values()))
+
+    # The driver does not look at the job meanwhile.
+    with worker_with_executors(world, MemoryOpener(world, stalls={call: stands_still}), look_s=1_000) as worker:
+        worker.run_until_done()
+    assert [sum(world.samples().values())] == seen
 
 
 class Gate:

@@ -5,13 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from strandline.clock import ManualClock
-from strandline.errors import Retryable
+from strandline.errors import Retryable, StrandlineError
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.running import LeasedPart, PartStopped
 from strandline.spark.part_channel import Answer, Ask, PartFailed, ended_with
 from strandline.spark.part_slots import PartSlot, TaskNotRun
 from strandline.store.bulk_jobs import BulkJob, BulkPart
+from strandline.store.protocol import StoreUnavailable
 
 pytestmark = pytest.mark.unit
 
@@ -28,16 +29,21 @@ class Lease:
         self.clock = ManualClock()
         self.remaining, self.wait, self.stop = 80.0, 0.0, ""
         self.reported: list[AttemptCounts] = []
+        self.confirmed: StrandlineError | None = None
 
     def slot(self) -> PartSlot:
         leased = LeasedPart(
-            JOB, PART, None, lambda: self.remaining, self.reported.append, self.check, lambda _: self.wait
+            JOB, PART, None, lambda: self.remaining, self.reported.append, self.check, self.confirm, lambda _: self.wait
         )
         return PartSlot(leased, self.clock, grant_s=10)
 
     def check(self) -> None:
         if self.stop:
             raise PartStopped(self.stop)
+
+    def confirm(self) -> None:
+        if self.confirmed is not None:
+            raise self.confirmed
 
 
 @pytest.fixture
@@ -136,3 +142,17 @@ def test_a_part_that_was_done_just_before_it_was_to_stop_is_done(lease: Lease) -
     end = slot.ended()
     assert end is not None
     assert end.outcome == PartOutcome(chunks=1)
+
+
+@pytest.mark.parametrize("why", [PartStopped("taken by others"), StoreUnavailable("no answer")])
+def test_a_part_that_the_store_does_not_confirm_is_given_up_for_that_reason(lease: Lease, why: StrandlineError) -> None:
+    slot = lease.slot()
+    slot.answer(FIRST, HELLO)
+    assert slot.answer(FIRST, Ask(confirm=True)) == Answer(10)
+    lease.confirmed = why
+    assert slot.answer(FIRST, Ask()) == Answer(10), "nothing was to be confirmed"
+    assert slot.answer(FIRST, Ask(confirm=True)) == Answer(stop=why.message)
+    slot.answer(FIRST, ended_with(PartStopped(why.message)))
+    end = slot.ended()
+    assert end is not None
+    assert end.error is why

@@ -30,7 +30,7 @@ class Driver:
     def __init__(self, listener: PartListener) -> None:
         self.clock, self.takes = ManualClock(), 0.0
         self.heard: list[AttemptCounts] = []
-        leased = LeasedPart(JOB, PART, None, lambda: 80.0, self.report, lambda: None, lambda _: 0.0)
+        leased = LeasedPart(JOB, PART, None, lambda: 80.0, self.report, lambda: None, lambda: None, lambda _: 0.0)
         self.slot = PartSlot(leased, self.clock, GRANT_S)
         listener.add(self.slot)
         self.task = PartTask(JOB, PART, None, OPENER, listener.address, listener.key)
