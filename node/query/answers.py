@@ -6,6 +6,7 @@ without a warning is whole.
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,8 @@ from strandline.arrays import F64s, I64s, U32s, U64s
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
 
 Bytes = npt.NDArray[np.uint8]
+NO_SAMPLE: Final = np.iinfo(np.int64).min
+"""The time of a sample that there is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,24 @@ class SeriesHashesAnswer:
     part_ids: U32s
     low: U64s
     high: U64s
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPageAnswer:
+    """Series in the order of their key hashes, each once: key, hash, and the times of the first and the last sample.
+    `time` and `value` are those of the newest sample that was looked for; `NO_SAMPLE` where there is none, or if none
+    was asked for. If there are `more` series, they lie behind these.
+    """
+
+    keys: KeyBytes
+    low: U64s
+    high: U64s
+    start: I64s
+    end: I64s
+    time: I64s
+    value: F64s
+    more: bool
     warnings: tuple[str, ...] = ()
 
 
@@ -163,4 +184,6 @@ class BucketsAnswer:
     warnings: tuple[str, ...] = field(default=())
 
 
-Answer = SeriesAnswer | TermsAnswer | SamplesAnswer | SeriesHashesAnswer | CardinalityAnswer | BucketsAnswer
+Answer = (
+    SeriesAnswer | TermsAnswer | SamplesAnswer | SeriesHashesAnswer | KeyPageAnswer | CardinalityAnswer | BucketsAnswer
+)
