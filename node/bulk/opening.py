@@ -10,7 +10,9 @@ from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.importing.import_kind import IMPORT, ImportKind
 from strandline.jobs.landing.kafka_part_log import kafka_part_log
 from strandline.jobs.rate import RateLimit
-from strandline.jobs.worker import BulkWorker, WorkerRules
+from strandline.jobs.sending.send_kind import SEND
+from strandline.jobs.worker import BulkWorker, JobKind, WorkerRules
+from strandline.node.bulk.send_opening import CompletionOpener, SendKindOpener
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.assembling import open_store
@@ -57,7 +59,9 @@ def worker(
             check()
             clock.sleep(_LOOK_S)
 
-    imports = ImportKind(lambda: kafka_part_log(kafka, settings.dataset.topic_name, clock), clock, pace)
+    completion = CompletionOpener.of(settings)(clock)
+    imports = ImportKind(lambda: kafka_part_log(kafka, settings.dataset.topic_name, clock), clock, pace, completion)
+    kinds: dict[str, JobKind] = {IMPORT: imports, SEND: SendKindOpener.of(settings)(clock, pace)}
     rules = WorkerRules(BreakerRules(settings.jobs.error_rate, settings.jobs.error_minimum))
     name = Processes().this_worker()
-    return BulkWorker(board, {IMPORT: imports}, clock, name, rules, stop=stop, on_progress=on_progress)
+    return BulkWorker(board, kinds, clock, name, rules, stop=stop, on_progress=on_progress)

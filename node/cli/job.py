@@ -1,4 +1,4 @@
-"""`strandline job import | list | status | work | pause | resume | cancel | delete`: bulk jobs."""
+"""`strandline job import | send | list | status | work | pause | resume | cancel | delete`: bulk jobs."""
 
 import click
 
@@ -11,6 +11,7 @@ COMMANDS = {
     "list": Lazy("strandline.node.cli.job_list", "List the dataset's jobs."),
     "pause": Lazy("strandline.node.cli.job_pause", "Pause a job."),
     "resume": Lazy("strandline.node.cli.job_resume", "Go on with a job that was paused, broken or has failed."),
+    "send": Lazy("strandline.node.cli.job_send", "Send series to another topic."),
     "status": Lazy("strandline.node.cli.job_status", "Show a job: how far it is, and what is wrong."),
     "work": Lazy("strandline.node.cli.job_work", "Work on jobs until there is nothing left to do."),
 }

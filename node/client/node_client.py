@@ -5,6 +5,7 @@ import ssl
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
+from strandline.jobs.sending.series import SentSeries, SeriesQuery
 from strandline.node.client import answers
 from strandline.node.client.addresses import NodeAddress
 from strandline.node.client.answers import Answered, Labels, Sampled
@@ -76,6 +77,22 @@ class NodeClient:
         path = f"/api/v1/label/{quote(label, safe='')}/values"
         # The API has no form for this one.
         return answers.texts(self._ask(path, _listing(selectors, within, limit), form=False), limit)
+
+    def series_page(self, query: SeriesQuery) -> Answered[SentSeries]:
+        """A page of series in the order of their key hashes."""
+        parameters = [
+            *_listing((query.selector,), Within(query.window.first, query.window.last), 0),
+            ("first", f"{query.first:032x}"),
+            ("last", f"{query.last:032x}"),
+            ("limit", str(query.limit)),
+            *([("newest", "true")] if query.newest else []),
+        ]
+        return answers.series_page(self._ask("/api/v1/strandline/series", parameters))
+
+    def count_series(self, selector: str, within: Within) -> Answered[int]:
+        """How many series there are, or about how many, if the warnings say so."""
+        parameters = [*_listing((selector,), within, 0), ("limit", "1")]
+        return answers.series_count(self._ask("/api/v1/strandline/cardinality", parameters))
 
     def query(self, selector: str, time: int, limit: int) -> Answered[Sampled]:
         """What each series had at a moment."""

@@ -4,8 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+import numpy as np
 import orjson
 
+from strandline.node.http.api.kernels.points import STALE
 from strandline.node.http.api.names import scope_of
 from strandline.node.http.api.pieces import series_json
 from strandline.node.http.api.sending import Answer, respond
@@ -66,7 +68,9 @@ def _hash(given: Parameters, name: str, default: int) -> tuple[int, int]:
 def _page_json(found: KeyPageAnswer) -> Iterator[bytes]:
     """Columns: labels, key, start, end, and, null where there is no sample, time and value."""
     hashes = [f"{low:016x}{high:016x}" for low, high in zip(found.low.tolist(), found.high.tolist(), strict=True)]
-    times = [None if time == NO_SAMPLE else time for time in found.time.tolist()]
+    # A series that has ended has no value.
+    is_there = (found.time != NO_SAMPLE) & (found.value.view(np.uint64) != STALE)
+    times = [time if there else None for time, there in zip(found.time.tolist(), is_there.tolist(), strict=True)]
     values = [
         None if time is None else _written(value) for time, value in zip(times, found.value.tolist(), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Jobs that send series, with crashes at every call to the store, to Kafka and to the nodes: each series is sent once."""
+"""Jobs that send series, with crashes at every call to store, Kafka and nodes: each series is sent once."""
 
 import json
 from dataclasses import replace
