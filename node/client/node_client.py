@@ -2,6 +2,7 @@
 
 import http.client
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
@@ -109,28 +110,32 @@ class NodeClient:
         return opened(self._reply(path, urlencode(parameters), form=form))
 
     def _reply(self, path: str, parameters: str, *, form: bool) -> Reply:
+        headers = {"Accept": "application/json"}
+        if form and len(parameters) > _LONGEST_URL:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+            return self.exchanged("POST", path, parameters.encode("ascii"), headers)
+        return self.exchanged("GET", f"{path}?{parameters}" if parameters else path, None, headers)
+
+    def exchanged(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+        """What a node answers to a request, whatever that is."""
         url, target = self.address.url, self.address.prefix + path
-        headers = {"Accept": "application/json", "User-Agent": "strandline"}
+        sent = {**headers, "User-Agent": "strandline"}
         if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
+            sent["Authorization"] = f"Bearer {self._token}"
         connection = self._connected()
         try:
-            if form and len(parameters) > _LONGEST_URL:
-                headers["Content-Type"] = "application/x-www-form-urlencoded"
-                connection.request("POST", target, parameters, headers)
-            else:
-                connection.request("GET", f"{target}?{parameters}" if parameters else target, headers=headers)
+            connection.request(method, target, body, sent)
             response = connection.getresponse()
-            body = response.read(_LARGEST_ANSWER + 1)
-            if response.length and len(body) <= _LARGEST_ANSWER:
-                raise http.client.IncompleteRead(body, response.length)
+            answer = response.read(_LARGEST_ANSWER + 1)
+            if response.length and len(answer) <= _LARGEST_ANSWER:
+                raise http.client.IncompleteRead(answer, response.length)
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise self._failure(error) from error
-        if len(body) > _LARGEST_ANSWER:
+        if len(answer) > _LARGEST_ANSWER:
             self.close()
             raise NotANode(f"{url} answered with more than {_LARGEST_ANSWER:,} bytes", remedy="Ask for less")
-        return Reply(url, response.status, response.headers.get("Content-Type", ""), body)
+        return Reply(url, response.status, response.headers.get("Content-Type", ""), answer)
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._connection is None:
