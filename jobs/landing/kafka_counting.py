@@ -19,7 +19,7 @@ _OWN: ClientOptions = {
     "auto.offset.reset": "earliest",
 }
 _TIMEOUT_S = 30.0
-_AT_ONCE = 1_000
+_AT_ONCE, _WAIT_S = 1_000, 0.2
 
 
 def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, clock: Clock) -> Counter[int]:
@@ -36,9 +36,13 @@ def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, c
             places = [TopicPartition(topic, number, since_ms) for number in known.partitions]
             consumer.assign(consumer.offsets_for_times(places, _TIMEOUT_S))
             at_end = set[int]()
+            heard = clock.monotonic()
             while len(at_end) < len(places):
-                messages = consumer.consume(_AT_ONCE, _TIMEOUT_S)
-                if not messages:
+                # It waits until there are so many, or for all of this time.
+                messages = consumer.consume(_AT_ONCE, _WAIT_S)
+                if messages:
+                    heard = clock.monotonic()
+                elif clock.monotonic() - heard > _TIMEOUT_S:
                     raise LogUnreachable(f"{what}: the brokers have not answered", remedy="Check that they run")
                 for message in messages:
                     error = message.error()

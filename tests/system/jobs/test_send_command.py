@@ -3,11 +3,10 @@ imported is read back and compared, and messages are read from their topic.
 """
 
 import csv
+import io
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from strandline.clock import SystemClock
 from strandline.errors import ExitCode
+from strandline.node.cli.main import main
 from strandline.node.stack import Stack
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.record_headers import JOB_HEADER
@@ -74,26 +74,11 @@ class World:
         (self.folder / "data.csv").write_text("\n".join(["at,host,tz,load", *rows]))
 
     def command(self, *arguments: str) -> tuple[int, Any]:
-        script = Path(sys.executable).with_name("strandline")
-        ended = subprocess.run(
-            [
-                sys.executable,
-                str(script),
-                "job",
-                *arguments,
-                "--config",
-                str(self.service.settings),
-                "--output",
-                "json",
-            ],
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-            env=dict(self.service.environ),
-        )
-        assert ended.stdout, f"exit code {ended.returncode}: {ended.stderr}"
-        return ended.returncode, json.loads(ended.stdout)
+        """Run `strandline job` in this process: its exit code, and what it printed."""
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            code = main(["job", *arguments, "--config", str(self.service.settings), "--output", "json"])
+        return code, json.loads(printed.getvalue())
 
     def messages(self, job: str) -> list[SimpleNamespace]:
         """All messages of a job that readers of committed records see, doubles included."""
@@ -142,9 +127,6 @@ def test_an_import_is_read_back_and_compared_value_by_value(world: World, import
     code, found = world.command("verify", imported, "--all")
     assert (code, found["sound"]) == (ExitCode.OK, True)
     assert (found["imported"]["samples"], found["imported"]["series"]) == (HOSTS * SAMPLES, HOSTS)
-    code, found = world.command("verify", imported)
-    assert code == ExitCode.OK
-    assert 0 < found["imported"]["samples"] < HOSTS * SAMPLES
     # Another sample at a time of the import wins, and is not what was imported.
     labels = [("__name__", "load"), ("host", "host-3")]
     body = compress(encode_request([Series(labels, [(world.first, -1.0)])]))
@@ -168,8 +150,6 @@ def test_an_import_is_read_back_and_compared_value_by_value(world: World, import
 def test_each_series_becomes_one_message_in_the_topic_but_for_the_control_sample(world: World, imported: str) -> None:
     assert imported
     template = ("--to", world.topic, "--template", str(world.folder / "template.toml"))
-    code, plan = world.command("send", "load", *template, "--plan")
-    assert (code, plan["series"], [one["parts"] for one in plan["jobs"]]) == (ExitCode.OK, HOSTS, [1])
     code, status = world.command("send", "load", *template, "--control", "0.2", "--seed", "7")
     assert (code, status["state"], status["counts"]["records"]) == (ExitCode.OK, "done", HOSTS)
     name = status["job"]
@@ -193,21 +173,17 @@ def test_each_series_becomes_one_message_in_the_topic_but_for_the_control_sample
     )
 
 
-def test_series_with_local_times_become_one_job_an_offset(world: World, imported: str) -> None:
+def test_a_plan_shows_one_job_for_each_offset_and_writes_nothing(world: World, imported: str) -> None:
     assert imported
-    template = ("--to", world.topic, "--template", str(world.folder / "template.toml"))
+    template = ("--template", str(world.folder / "template.toml"))
     local = ("--timezone-label", "tz", "--local-time", "09:00")
-    code, plan = world.command("send", "load", *template, *local, "--plan")
-    assert code == ExitCode.OK
+    code, plan = world.command("send", "load", "--to", world.topic, *template, *local, "--plan")
+    assert (code, plan["series"]) == (ExitCode.OK, HOSTS)
     assert {tuple(one["zones"]) for one in plan["jobs"]} == {("America/St_Johns",), ("Europe/Berlin",)}
     assert plan["unknown_zones"] == ["Mars"]
     now = CLOCK.now_ms()
     assert all(now < one["due_at"] < now + 24 * 3_600_000 for one in plan["jobs"])
-    code, listed = world.command("send", "load", *template, *local)
-    assert (code, {job["state"] for job in listed["jobs"]}) == (ExitCode.OK, {"planned"})
-    assert not world.messages(listed["jobs"][0]["job"])
-    for job in listed["jobs"]:
-        assert world.command("cancel", job["job"])[1]["state"] == "cancelled"
-    code, refused = world.command("send", "load", "--to", "no-such-topic", *template[2:])
+    code, refused = world.command("send", "load", "--to", "no-such-topic", *template)
     assert code == ExitCode.FAILED
     assert "no-such-topic" in json.dumps(refused)
+    assert {job["state"] for job in world.command("list")[1]["jobs"]} == {"done"}
