@@ -1,7 +1,9 @@
 """The list of a job's control sample: each part keeps its series in its row, and the list is their sorted union.
 
-A part's series are compressed in its outcome: texts of labels repeat themselves, so that one takes some 20 bytes. That
-is bounded for a part here, and for a job when it is planned, since workers read the rows of all parts again and again.
+A part's series are compressed in its outcome: sorted texts of labels repeat themselves, so that one takes 10 to 40
+bytes. A text in the store has at most 64 KB, so a plan makes parts of some hundred control series, and a part whose
+labels are too long all the same fails by name. How many a job may have is bounded when it is planned, since workers
+read the rows of all parts again and again.
 """
 
 import base64
@@ -14,11 +16,11 @@ from typing import Final
 
 from strandline.errors import Fatal
 
-MAX_PACKED: Final = 512 << 10
-"""Characters in the row of a part."""
-MAX_KEYS: Final = 250_000
+MAX_PACKED: Final = 44 << 10
+"""Characters in the outcome of a part, beside which its counts and bad records have room."""
+MAX_KEYS: Final = 100_000
 """Series of a job, about: more are refused when it is planned."""
-KEYS_A_PART: Final = 5_000
+KEYS_A_PART: Final = 500
 """Series of a part, about: a plan makes as many parts as this takes."""
 _LEVEL = 6
 

@@ -30,6 +30,8 @@ from strandline.time_range import TimeRange
 
 _TOPIC_S = 30.0
 _MOST_PARTS = 10_000
+# The store takes texts of 64 KB.
+_MOST_SPEC = 60_000
 # A zone's name as a regular expression has it: letters, digits and these stand for themselves.
 _PLAIN_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PLAIN_ZONE = re.compile(r"[A-Za-z0-9_/-]", re.ASCII)
@@ -162,6 +164,7 @@ def plan_send(settings: Settings, options: SendOptions, clock: Clock) -> SendPla
         options.control,
         max_message=settings.jobs.max_record.bytes,
     )
+    _require_small(spec, zones)
     if options.local_time is None:
         return SendPlan(options.topic, options.at, series, (PlannedSend(spec, parts),))
     grouped = group_zones(zones, options.local_time, clock.now_ms())
@@ -207,6 +210,17 @@ def _parts(series: int, part_series: int, control: ControlSample) -> int:
             remedy="Choose a smaller --control, or a narrower selector",
         )
     return max(1, min(_MOST_PARTS, max(-(-series // part_series), -int(-left_out // KEYS_A_PART))))
+
+
+def _require_small(spec: SendSpec, zones: Sequence[str]) -> None:
+    """Raises `SendRefused` for a spec that does not fit into the row of a job."""
+    # Zones stand in it up to three times: those of the job, those of all jobs, and in the selector.
+    size = len(spec.to_json()) + 3 * sum(len(zone) + 8 for zone in zones)
+    if size > _MOST_SPEC:
+        raise SendRefused(
+            f"the spec takes {size:,} bytes, over the limit of {_MOST_SPEC:,}",
+            remedy="Choose a shorter template or selector, or a label with fewer values",
+        )
 
 
 def _zones_of(client: NodeClient, options: SendOptions, within: Within) -> Sequence[str]:

@@ -109,9 +109,12 @@ def test_plans_that_can_t_work_are_refused(node: FakeNode, tmp_path: Path) -> No
     with pytest.raises(SendRefused, match="is the topic of the dataset itself"):
         plan_send(chosen, options(topic=chosen.dataset.topic_name), clock)
     node.data("/api/v1/strandline/cardinality", {"series": 550_000})
-    with pytest.raises(SendRefused, match=r"would have about 275,000 series, over the limit of 250,000"):
+    with pytest.raises(SendRefused, match=r"would have about 275,000 series, over the limit of 100,000"):
         plan_send(chosen, options(control=ControlSample(0.5)), clock)
-    assert plan_send(chosen, options(control=ControlSample(0.4)), clock).jobs[0].parts == 44
+    # As many parts as the rows of the store need for their control series.
+    assert plan_send(chosen, options(control=ControlSample(0.1)), clock).jobs[0].parts == 110
+    with pytest.raises(SendRefused, match="the spec takes"):
+        plan_send(chosen, options(template={"value": "x" * 70_000}), clock)
     with pytest.raises(SendRefused, match="has no place to be written to"):
         plan_send(settings(node), options(control=ControlSample(0.1)), clock)
     with pytest.raises(TemplateUnusable):
