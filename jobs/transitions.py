@@ -57,6 +57,12 @@ def is_going(job: BulkJob, now: int) -> bool:
     return job.state in (BulkJobState.RUNNING, BulkJobState.COMPLETING) or (job.state in _IDLE and bool(job.wanted))
 
 
+def next_due(jobs: Iterable[BulkJob], now: int) -> int | None:
+    """When the next job that is planned for later is due; None if there is none."""
+    later = [job.due_at for job in jobs if job.state is BulkJobState.PLANNED and not job.wanted and job.due_at > now]
+    return min(later, default=None)
+
+
 def want(job: BulkJob, wanted: Wanted, now: int) -> BulkJob:
     """An operator wants a job paused or cancelled. It is so once no part is leased any more, see `settle`. Raises
     `NotPossible` for a job that has ended, or is about to.

@@ -15,6 +15,7 @@ from strandline.jobs.transitions import (
     expire,
     expires_at,
     guard,
+    next_due,
     reopened,
     resume,
     settle,
@@ -63,6 +64,12 @@ class TestBegin:
         # An operator may want it all the same, and a job without a time is never overdue.
         assert resume(failed, NOW + 7_200_000).state is BulkJobState.RUNNING
         assert begin(JOB, NOW + 7_200_000).state is BulkJobState.RUNNING
+
+    def test_the_next_job_that_is_due_is_the_earliest_that_is_planned_for_later(self) -> None:
+        some = [replace(JOB, due_at=due) for due in (NOW + 9, NOW + 5, NOW, 0)]
+        others = [job(BulkJobState.CANCELLED, due_at=NOW + 1), replace(JOB, due_at=NOW + 2, wanted=Wanted.CANCELLED)]
+        assert next_due([*some, *others], NOW) == NOW + 5
+        assert next_due([*some, *others], NOW + 9) is None
 
     def test_a_job_that_was_paused_before_it_was_due_waits_for_its_time_again(self) -> None:
         paused = settle(want(replace(JOB, due_at=NOW + 10), Wanted.PAUSED, NOW), [], NOW)

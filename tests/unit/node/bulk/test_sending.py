@@ -4,6 +4,7 @@ import itertools
 import pickle
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,10 +19,12 @@ from strandline.jobs.sending.spec import HASHES, HashRange, SendSpec, equal_rang
 from strandline.jobs.sending.template import TemplateUnusable
 from strandline.jobs.sending.zones import LocalTime
 from strandline.node.bulk import sending
+from strandline.node.bulk.foreground import wait_for_due
 from strandline.node.bulk.send_opening import SendKindOpener
 from strandline.node.bulk.sending import SendOptions, SendPlanReport, SendRefused, narrowed, plan_send, read_template
 from strandline.node.bulk.webhook import Webhook
 from strandline.node.settings.sections import Settings
+from strandline.store.bulk_jobs import BulkJob
 from support.fake_node import FakeNode, fake_node
 
 pytestmark = pytest.mark.unit
@@ -181,3 +184,22 @@ def test_a_webhook_gets_the_event_with_its_key_and_must_answer_well() -> None:
             thread.join()
     with pytest.raises(EventNotDelivered, match="did not answer"):
         Webhook(url, timeout_s=1)("job-1", b"{}")
+
+
+def test_a_worker_waits_for_jobs_that_are_due_later_until_they_are_or_it_is_to_stop() -> None:
+    class Stop(threading.Event):
+        """Time passes while it is waited for."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            clock.sleep(timeout or 0)
+            return self.is_set()
+
+    clock, stop = ManualClock(NOW), Stop()
+    jobs = [BulkJob("metrics", "late", "send", "{}", "hash", 1, 1000, NOW, due_at=NOW + HOUR)]
+    board: Any = SimpleNamespace(jobs=lambda: jobs)
+    assert not wait_for_due(board, "another", clock, stop)
+    assert wait_for_due(board, "late", clock, stop)
+    assert clock.now_ms() == NOW + HOUR
+    jobs[0] = replace(jobs[0], due_at=NOW + 2 * HOUR)
+    stop.set()
+    assert not wait_for_due(board, "", clock, stop)
