@@ -118,6 +118,15 @@ def test_the_number_of_bad_records_survives_an_interruption(tmp_path: Path) -> N
     assert 0 < report.bad[EARLIER] < SERIES
 
 
+def test_chunks_that_end_by_their_bytes_leave_nothing_out(tmp_path: Path) -> None:
+    world = SendWorld(tmp_path, *ALL)
+    world.planned(parts=2, chunk_series=10, chunk_bytes=40)
+    assert world.work()
+    check_done(world)
+    chunks = [(dict(one.headers)["strandline-part"], dict(one.headers)["strandline-chunk"]) for one in world.records()]
+    assert max(chunks.count(chunk) for chunk in chunks) == 2
+
+
 def test_a_part_is_not_done_while_a_node_s_answer_has_a_warning(tmp_path: Path) -> None:
     world = SendWorld(tmp_path, *ALL)
     world.planned()
