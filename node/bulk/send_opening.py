@@ -9,8 +9,7 @@ from strandline.jobs.landing.kafka_part_log import kafka_part_log
 from strandline.jobs.sending.send_kind import Pace, SendKind
 from strandline.kafka.clients import ClientOptions
 from strandline.node.bulk.webhook import Webhook
-from strandline.node.client.addresses import BadAddress
-from strandline.node.client.series_source import NodeAccess, NodeSeries, node_access
+from strandline.node.client.series_source import NodeAccess, NodeSeries, nodes_of
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 
@@ -37,24 +36,19 @@ class SendKindOpener:
     """Opens the kind of jobs that send series."""
 
     kafka: ClientOptions = field(repr=False)
-    node: NodeAccess | None
+    nodes: tuple[NodeAccess, ...]
     completion: CompletionOpener
 
     @classmethod
     def of(cls, settings: Settings) -> "SendKindOpener":
         """As the settings say."""
-        try:
-            node = node_access(settings)
-        except BadAddress:
-            # Which address it is shows only when the node has started. Other kinds of jobs ask no node.
-            node = None
-        return cls(librdkafka_options(settings.kafka), node, CompletionOpener.of(settings))
+        return cls(librdkafka_options(settings.kafka), nodes_of(settings), CompletionOpener.of(settings))
 
     def __call__(self, clock: Clock, pace: Pace = lambda _messages, _check: None) -> SendKind:
         return SendKind(
             # What lands is no remote-write request: it has no times that could have been checked.
             lambda topic: kafka_part_log(self.kafka, topic, clock, headers=[]),
-            NodeSeries(self.node),
+            NodeSeries(self.nodes),
             clock,
             self.completion(clock),
             pace,

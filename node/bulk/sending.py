@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +15,14 @@ from strandline.jobs.control_list import KEYS_A_PART, MAX_KEYS
 from strandline.jobs.control_sample import ControlSample
 from strandline.jobs.landing.kafka_group import KafkaGroups
 from strandline.jobs.sending.send_kind import SEND
-from strandline.jobs.sending.spec import SendSpec, ZoneRule, equal_ranges
+from strandline.jobs.sending.series import SeriesQuery
+from strandline.jobs.sending.spec import HASHES, SendSpec, ZoneRule, equal_ranges
 from strandline.jobs.sending.template import MessageTemplate, TemplateUnusable
 from strandline.jobs.sending.zones import LocalTime, ZoneGroup, group_zones
 from strandline.node.bulk.adding import PlannedJob
-from strandline.node.client.node_client import NodeClient, Within
+from strandline.node.client.node_client import Within
 from strandline.node.client.notation import quoted
-from strandline.node.client.series_source import node_access, require_whole
+from strandline.node.client.series_source import NodeSeries, nodes_of
 from strandline.node.output import Block, Table
 from strandline.node.recovering.words import count, moment
 from strandline.node.settings.clients import librdkafka_options
@@ -151,10 +152,15 @@ def plan_send(settings: Settings, options: SendOptions, clock: Clock) -> SendPla
     _require_target(settings, options, clock)
     window = TimeRange(options.at - settings.query.lookback.milliseconds, options.at)
     within = Within(window.first, window.last)
-    with closing(node_access(settings).client()) as client:
-        answer = client.count_series(options.selector, within)
-        zones = _zones_of(client, options, within) if options.local_time is not None else ()
-    (series,) = answer.items
+    nodes = nodes_of(settings)
+    # What a part needs later is needed now: all partitions are served, and no shard lacks anything.
+    NodeSeries(nodes).page(SeriesQuery(options.selector, window, 0, HASHES - 1, 1, newest=False))
+    series, zones = 0, set[str]()
+    for node in nodes:
+        with closing(node.client()) as client:
+            series += sum(client.count_series(options.selector, within).items)
+            if options.local_time is not None:
+                zones.update(client.label_values(options.zone_label, (options.selector,), within, 0).items)
     parts = _parts(series, settings.jobs.part_series, options.control)
     spec = SendSpec(
         options.selector,
@@ -212,7 +218,7 @@ def _parts(series: int, part_series: int, control: ControlSample) -> int:
     return max(1, min(_MOST_PARTS, max(-(-series // part_series), -int(-left_out // KEYS_A_PART))))
 
 
-def _require_small(spec: SendSpec, zones: Sequence[str]) -> None:
+def _require_small(spec: SendSpec, zones: Collection[str]) -> None:
     """Raises `SendRefused` for a spec that does not fit into the row of a job."""
     # Zones stand in it up to three times: those of the job, those of all jobs, and in the selector.
     size = len(spec.to_json()) + 3 * sum(len(zone) + 8 for zone in zones)
@@ -221,12 +227,6 @@ def _require_small(spec: SendSpec, zones: Sequence[str]) -> None:
             f"the spec takes {size:,} bytes, over the limit of {_MOST_SPEC:,}",
             remedy="Choose a shorter template or selector, or a label with fewer values",
         )
-
-
-def _zones_of(client: NodeClient, options: SendOptions, within: Within) -> Sequence[str]:
-    answer = client.label_values(options.zone_label, (options.selector,), within, 0)
-    require_whole(answer.warnings)
-    return answer.items
 
 
 def _require_target(settings: Settings, options: SendOptions, clock: Clock) -> None:

@@ -9,17 +9,20 @@ from strandline.jobs.board import BulkBoard
 from strandline.jobs.importing.import_kind import IMPORT
 from strandline.jobs.landing.kafka_counting import count_records
 from strandline.jobs.sending.send_kind import SEND
-from strandline.jobs.sending.spec import SendSpec
+from strandline.jobs.sending.series import SeriesQuery
+from strandline.jobs.sending.spec import HASHES, SendSpec
 from strandline.jobs.verifying.imports import ImportVerified, ImportVerifier
 from strandline.jobs.verifying.sends import SendVerified, verify_messages
 from strandline.node.client.sample_reader import NodeSamples
-from strandline.node.client.series_source import node_access
+from strandline.node.client.series_source import NodeSeries, nodes_of
 from strandline.node.output import Block, Table
 from strandline.node.recovering.words import count, moment
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
+from strandline.time_range import TimeRange
 
 _MOST_SHOWN = 50
+_ANY = '{__name__!=""}'
 # For brokers whose clocks are wrong.
 _SLACK_MS = 3_600_000
 
@@ -77,7 +80,10 @@ def verify_job(
     match job.kind:
         case kind if kind == IMPORT:
             oldest = clock.now_ms() - settings.dataset.retention.milliseconds
-            verifier = ImportVerifier(NodeSamples(node_access(settings)), clock, oldest)
+            nodes = nodes_of(settings)
+            # Else samples of a partition that none of them serves would seem to be missing.
+            NodeSeries(nodes).page(SeriesQuery(_ANY, TimeRange(0, 0), 0, HASHES - 1, 1, newest=False))
+            verifier = ImportVerifier(NodeSamples(nodes), clock, oldest)
             found = ImportVerified()
             for one in verifier.verify(job, parts, all_of_it=all_of_it):
                 found += one

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from strandline.jobs.sending.series import SentSeries
+from strandline.jobs.sending.series import SentSeries, SeriesPage
 from strandline.node.client.envelope import Envelope
 from strandline.node.client.errors import NotANode
 
@@ -51,10 +51,19 @@ def label_sets(envelope: Envelope, limit: int) -> Answered[Labels]:
     return _answered(envelope, limit, envelope.data, _labels)
 
 
-def series_page(envelope: Envelope) -> Answered[SentSeries]:
+@dataclass(frozen=True, slots=True)
+class NodePage:
+    """A page of a node's series, and the partitions that the node does not serve."""
+
+    page: SeriesPage
+    unserved: frozenset[int]
+    warnings: tuple[str, ...]
+
+
+def series_page(envelope: Envelope) -> NodePage:
     """Series with their key hashes and times, from columns."""
     match envelope.data:
-        case {"more": bool(more), **columns}:
+        case {"more": bool(more), "unserved": list(unserved), **columns}:
             pass
         case _:
             raise _malformed("a page of series")
@@ -65,7 +74,7 @@ def series_page(envelope: Envelope) -> Answered[SentSeries]:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed("a page of series") from error
-    return Answered(found, more, envelope.warnings)
+    return NodePage(SeriesPage(found, more), frozenset(unserved), envelope.warnings)
 
 
 def series_count(envelope: Envelope) -> Answered[int]:

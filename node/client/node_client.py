@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from strandline.jobs.sending.series import SentSeries, SeriesQuery
+from strandline.jobs.sending.series import SeriesQuery
 from strandline.node.client import answers
 from strandline.node.client.addresses import NodeAddress
-from strandline.node.client.answers import Answered, Labels, Sampled
+from strandline.node.client.answers import Answered, Labels, NodePage, Sampled
 from strandline.node.client.envelope import Envelope, Reply, opened
 from strandline.node.client.errors import NodeUnreachable, NodeUntrusted, NotANode
 from strandline.node.client.trust import Trust
@@ -79,7 +79,7 @@ class NodeClient:
         # The API has no form for this one.
         return answers.texts(self._ask(path, _listing(selectors, within, limit), form=False), limit)
 
-    def series_page(self, query: SeriesQuery) -> Answered[SentSeries]:
+    def series_page(self, query: SeriesQuery) -> NodePage:
         """A page of series in the order of their key hashes."""
         parameters = [
             *_listing((query.selector,), Within(query.window.first, query.window.last), 0),

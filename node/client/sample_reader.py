@@ -25,19 +25,24 @@ _LONGEST_REASON = 500
 
 @dataclass(frozen=True, slots=True)
 class NodeSamples:
-    """The `SampleReader` of a node. Questions that are too large for the node are divided."""
+    """The `SampleReader` of nodes that serve all partitions together. Questions that are too large for a node are
+    divided.
+    """
 
-    access: NodeAccess
+    nodes: tuple[NodeAccess, ...]
 
     def read(self, series: Sequence[WantedSeries]) -> KeyedSamples:
         """All samples of these series in their times, and of others that have more labels. Raises `NotReadable`."""
-        with closing(self.access.client()) as client:
-            return KeyedSamples.joined(list(_divided(client, series)))
+        found: list[KeyedSamples] = []
+        for node in self.nodes:
+            with closing(node.client()) as client:
+                found += _divided(client, series)
+        return KeyedSamples.joined(found)
 
 
 def _divided(client: NodeClient, series: Sequence[WantedSeries]) -> Iterator[KeyedSamples]:
     queries = b"".join(encode_query(_pairs(one.labels), one.times) for one in series)
-    reply = client.exchanged("POST", "/api/v1/read", compress(queries), READ_HEADERS)
+    reply = client.exchanged("POST", "/api/v1/read?partial=node", compress(queries), READ_HEADERS)
     if reply.status == HTTPStatus.OK:
         yield _keyed(decode_results(decompress(reply.body, limit=_MOST_BYTES)))
     elif reply.status == HTTPStatus.UNPROCESSABLE_ENTITY and (halves := _halves(series)) is not None:

@@ -96,7 +96,8 @@ class SeriesHashesAnswer:
 class KeyPageAnswer:
     """Series in the order of their key hashes, each once: key, hash, and the times of the first and the last sample.
     `time` and `value` are those of the newest sample that was looked for; `NO_SAMPLE` where there is none, or if none
-    was asked for. If there are `more` series, they lie behind these.
+    was asked for. If there are `more` series, they lie behind these. A node's answer names the partitions that the node
+    does not serve, which is no warning: other nodes may be asked for them.
     """
 
     keys: KeyBytes
@@ -108,6 +109,7 @@ class KeyPageAnswer:
     value: F64s
     more: bool
     warnings: tuple[str, ...] = ()
+    unserved: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,15 +72,14 @@ def merge_key_pages(answers: Sequence[KeyPageAnswer], limit: int) -> KeyPageAnsw
     if len(answers) == 1:
         return answers[0]
     # Behind the end of a page that was cut off nothing is known of its shard.
-    bounds = [(int(one.low[-1]), int(one.high[-1])) for one in answers if one.more and len(one.keys)]
-    bound = min(bounds, default=None)
+    bound = min((_end_of(one) for one in answers if one.more), default=None)
     low, high = (np.concatenate([getattr(one, name) for one in answers]) for name in ("low", "high"))
     start, end = (np.concatenate([getattr(one, name) for one in answers]) for name in ("start", "end"))
     time, value = np.concatenate([one.time for one in answers]), np.concatenate([one.value for one in answers])
     shard = np.concatenate([np.full(len(one.keys), at) for at, one in enumerate(answers)])
     order = np.lexsort((shard, time, high, low))
     if bound is not None:
-        order = order[~_is_behind(low[order], high[order], bound)]
+        order = order[~_is_behind(low[order], high[order], bound)] if bound[0] >= 0 else order[:0]
     first = np.ones(len(order), dtype=np.bool_)
     first[1:] = (low[order][1:] != low[order][:-1]) | (high[order][1:] != high[order][:-1])
     begins = np.flatnonzero(first)
@@ -97,9 +96,16 @@ def merge_key_pages(answers: Sequence[KeyPageAnswer], limit: int) -> KeyPageAnsw
         end[kept],
         time[chosen][kept],
         value[chosen][kept],
-        bool(bounds) or len(chosen) > limit,
+        bound is not None or len(chosen) > limit,
         tuple(warning for one in answers for warning in one.warnings),
     )
+
+
+def _end_of(page: KeyPageAnswer) -> tuple[int, int]:
+    """The last hash of a page; that before all others if its series were purged meanwhile, so that it is asked for
+    again.
+    """
+    return (int(page.low[-1]), int(page.high[-1])) if len(page.keys) else (-1, -1)
 
 
 def _with_newest(

@@ -126,7 +126,11 @@ class ShardQueries:
         return (await self._distinct(selectors, within, scope)).count
 
     async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer:
-        return await self._merged(ask, KeyPageAnswer, scope, lambda answers: merge_key_pages(answers, ask.limit))
+        line_up = self._line_up()
+        page = await self._merged(ask, KeyPageAnswer, scope, lambda answers: merge_key_pages(answers, ask.limit))
+        # If they are others by now, the warning stays.
+        warnings = tuple(warning for warning in page.warnings if warning not in line_up.unserved)
+        return replace(page, warnings=warnings, unserved=line_up.missing)
 
     async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
         shards = len(self._line_up().able)
@@ -290,9 +294,9 @@ class _LineUp:
                 self.able.append((shard, clients[shard]))
             else:
                 self.trouble[shard] = reason
-        missing = unserved(partitions, {*clients, *by_shard})
-        told = f"{unserved_in_words(missing, partitions)}: the answer lacks the series there"
-        self.unserved: tuple[str, ...] = (told,) if missing else ()
+        self.missing = unserved(partitions, {*clients, *by_shard})
+        told = f"{unserved_in_words(self.missing, partitions)}: the answer lacks the series there"
+        self.unserved: tuple[str, ...] = (told,) if self.missing else ()
 
 
 async def _of_each(

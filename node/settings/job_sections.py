@@ -7,13 +7,10 @@ from pydantic import Field
 
 from strandline.node.settings import fields, files
 from strandline.node.settings.files import PathSetting
-from strandline.node.settings.section import AS_WRITTEN, Section
+from strandline.node.settings.section import AS_LIST, AS_WRITTEN, Section
 from strandline.node.settings.units import ByteSize, Duration
 
-# Without a user or a password: what the settings say is shown and logged.
-_URL = r"(https?://[^\s@/?#]+(/[^\s?#]*)?(\?[^\s#]*)?)?"
-_NO_URL = "is not an http or https URL without a user"
-_SUCH_AS_NODE = "A URL such as http://127.0.0.1:9460, or nothing"
+_SUCH_AS_NODES = 'A list such as ["http://node-1:9460", "http://node-2:9460"], or an empty one'
 _SUCH_AS_HOOK = "A URL such as https://ci.example.com/hooks/strandline, or nothing"
 
 
@@ -44,12 +41,12 @@ class JobsSettings(Section):
     failures_allowed: Annotated[int, fields.whole_number(0, 100)] = Field(
         default=3, description="How often a part may fail and be tried again."
     )
-    node_url: Annotated[str, fields.text_like(_URL, _NO_URL, _SUCH_AS_NODE)] = Field(
-        default="", description="Where jobs ask for series; empty for the node of these settings."
+    node_urls: Annotated[tuple[str, ...], fields.urls(_SUCH_AS_NODES), AS_LIST] = Field(
+        default=(), description="The nodes that jobs ask for series; empty for the node of these settings."
     )
     events_folder: Annotated[Path | None, files.folder, PathSetting(), AS_WRITTEN] = Field(
         default=None, description="Where a file is written when a job is done; empty for none."
     )
-    webhook: Annotated[str, fields.text_like(_URL, _NO_URL, _SUCH_AS_HOOK)] = Field(
+    webhook: Annotated[str, fields.url_or_nothing(_SUCH_AS_HOOK)] = Field(
         default="", description="A URL that is called when a job is done; empty for none."
     )

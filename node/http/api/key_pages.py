@@ -66,7 +66,9 @@ def _hash(given: Parameters, name: str, default: int) -> tuple[int, int]:
 
 
 def _page_json(found: KeyPageAnswer) -> Iterator[bytes]:
-    """Columns: labels, key, start, end, and, null where there is no sample, time and value."""
+    """Columns: labels, key, start, end, and, null where there is no sample, time and value; and partitions that the
+    node does not serve.
+    """
     hashes = [f"{low:016x}{high:016x}" for low, high in zip(found.low.tolist(), found.high.tolist(), strict=True)]
     # A series that has ended has no value.
     is_there = (found.time != NO_SAMPLE) & (found.value.view(np.uint64) != STALE)
@@ -76,8 +78,9 @@ def _page_json(found: KeyPageAnswer) -> Iterator[bytes]:
     ]
     columns = {"key": hashes, "start": found.start.tolist(), "end": found.end.tolist(), "time": times, "value": values}
     texts = [b"%b:%b," % (orjson.dumps(name), orjson.dumps(column)) for name, column in columns.items()]
-    more = b'"more":true,' if found.more else b'"more":false,'
-    return chain((b"{", more, *texts, b'"labels":'), series_json(found.keys), (b"}",))
+    columns_of_page = b"".join(texts)
+    told = b'"more":%b,"unserved":%b,' % (orjson.dumps(found.more), orjson.dumps(found.unserved))
+    return chain((b"{", told, columns_of_page, b'"labels":'), series_json(found.keys), (b"}",))
 
 
 def _written(value: float) -> str:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from strandline.clock import ManualClock
 from strandline.jobs.completing import EventNotDelivered
@@ -23,6 +24,7 @@ from strandline.node.bulk.foreground import wait_for_due
 from strandline.node.bulk.send_opening import SendKindOpener
 from strandline.node.bulk.sending import SendOptions, SendPlanReport, SendRefused, narrowed, plan_send, read_template
 from strandline.node.bulk.webhook import Webhook
+from strandline.node.client.addresses import BadAddress
 from strandline.node.settings.sections import Settings
 from strandline.store.bulk_jobs import BulkJob
 from support.fake_node import FakeNode, fake_node
@@ -41,13 +43,15 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNode]:
     monkeypatch.setattr(sending, "KafkaGroups", lambda *_: groups)
     with fake_node() as running:
         running.data("/api/v1/strandline/cardinality", {"series": 250_000})
+        page = {name: [] for name in ("key", "labels", "start", "end", "time", "value")}
+        running.data("/api/v1/strandline/series", {"more": False, "unserved": [], **page})
         zones = ["Europe/Berlin", "Europe/Paris", "Asia/Kathmandu", "Etc/GMT+12", "Mars", ""]
         running.data("/api/v1/label/tz/values", zones)
         yield running
 
 
 def settings(node: FakeNode, **jobs: object) -> Settings:
-    return Settings.model_validate({"jobs": {"node_url": node.url, **jobs}})
+    return Settings.model_validate({"jobs": {"node_urls": [node.url], **jobs}})
 
 
 def options(**changes: Any) -> SendOptions:
@@ -122,11 +126,21 @@ def test_plans_that_can_t_work_are_refused(node: FakeNode, tmp_path: Path) -> No
         plan_send(settings(node), options(control=ControlSample(0.1)), clock)
     with pytest.raises(TemplateUnusable):
         plan_send(chosen, options(template={"value": "{"}), clock)
+    with pytest.raises(BadAddress, match=r"Set jobs.node_urls"):
+        plan_send(Settings.model_validate({"http": {"node_address": "127.0.0.1:0"}}), options(), clock)
     node.data("/api/v1/label/tz/values", ["Mars"])
     with pytest.raises(SendRefused, match="no series has a time zone in the label tz"):
         plan_send(chosen, options(zone_label="tz", local_time=LocalTime(9, 0)), clock)
     with pytest.raises(TemplateUnusable, match="can't be read"):
         read_template(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("url", ["ftp://a", "http://user:secret@a/", "http://", "a b", 3])
+def test_addresses_that_are_no_urls_are_refused_and_not_shown(url: object) -> None:
+    for jobs in ({"webhook": url}, {"node_urls": [url]}):
+        with pytest.raises(ValidationError) as caught:
+            Settings.model_validate({"jobs": jobs})
+        assert "secret" not in str(caught.value)
 
 
 def test_parts_cover_every_hash_once() -> None:
@@ -140,7 +154,7 @@ def test_what_opens_the_kind_travels_to_other_processes_and_shows_no_secret(node
     token = tmp_path / "token"
     token.write_text("a-token-of-sixteen-characters\n")
     token.chmod(0o600)
-    chosen = Settings.model_validate({"jobs": {"node_url": node.url}, "http": {"read_token_file": str(token)}})
+    chosen = Settings.model_validate({"jobs": {"node_urls": [node.url]}, "http": {"read_token_file": str(token)}})
     opener = SendKindOpener.of(chosen)
     assert pickle.loads(pickle.dumps(opener)) == opener  # noqa: S301 - our own
     assert "a-token" not in repr(opener)

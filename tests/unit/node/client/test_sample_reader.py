@@ -42,7 +42,7 @@ def answering(answer: Answer) -> Iterator[NodeSamples]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield NodeSamples(NodeAccess(parse_url(f"http://127.0.0.1:{server.server_port}")))
+            yield NodeSamples((NodeAccess(parse_url(f"http://127.0.0.1:{server.server_port}")),))
         finally:
             server.shutdown()
             thread.join()

@@ -28,6 +28,8 @@ QUERY = SeriesQuery('up{a="b"}', TimeRange(1_000, 2_500), 7, (1 << 128) - 1, 500
 
 
 class Paged(FakeQueries):
+    missing: tuple[int, ...] = ()
+
     async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer:
         await self._begin(ask, scope)
         keys = [encode_part_key(labels) for labels in LABELS]
@@ -42,6 +44,7 @@ class Paged(FakeQueries):
             np.array([0.1, math.nan, math.inf, -math.inf, STALE, 3.0]),
             more=True,
             warnings=self.warnings,
+            unserved=self.missing,
         )
 
 
@@ -50,7 +53,7 @@ def test_a_page_comes_through_http_as_it_is() -> None:
 
     async def asked() -> None:
         async with api_served(queries) as serving:
-            source = NodeSeries(NodeAccess(parse_url(serving.bound.url)))
+            source = NodeSeries((NodeAccess(parse_url(serving.bound.url)),))
             page = await asyncio.to_thread(source.page, QUERY)
         assert page.more
         assert [one.labels for one in page.series] == LABELS
@@ -73,9 +76,24 @@ def test_a_page_comes_through_http_as_it_is() -> None:
 def test_an_answer_with_a_warning_is_not_used() -> None:
     async def asked() -> None:
         async with api_served(Paged(warnings=("shard 1 is replaying",))) as serving:
-            source = NodeSeries(NodeAccess(parse_url(serving.bound.url)))
+            source = NodeSeries((NodeAccess(parse_url(serving.bound.url)),))
             with pytest.raises(AnswerIncomplete, match="shard 1 is replaying"):
                 await asyncio.to_thread(source.page, QUERY)
+
+    in_loop(asked())
+
+
+def test_each_partition_must_be_served_by_one_of_the_nodes() -> None:
+    one, other = Paged(), Paged()
+    one.missing, other.missing = (1, 2), (0, 2)
+
+    async def asked() -> None:
+        async with api_served(one) as first, api_served(other) as second:
+            source = NodeSeries(tuple(NodeAccess(parse_url(served.bound.url)) for served in (first, second)))
+            with pytest.raises(AnswerIncomplete, match="serves the partitions 2"):
+                await asyncio.to_thread(source.page, QUERY)
+            other.missing = (0,)
+            assert len((await asyncio.to_thread(source.page, QUERY)).series) == len(LABELS)
 
     in_loop(asked())
 
