@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from strandline.jobs.bad_records import BadRecord, BadRecords
+from strandline.jobs.control_list import pack_keys, unpack_keys
 from strandline.jobs.counts import Counts
 from strandline.recovery.periods import HOUR
 
@@ -45,7 +46,8 @@ class SamplesByTime:
 @dataclass(frozen=True, slots=True)
 class PartOutcome:
     """Of one part. `lines` counts those of a text, so that a bad record's line in its file can be told; `series` counts
-    those that each chunk brought, so that one in several chunks counts several times.
+    those that each chunk brought, so that one in several chunks counts several times. `control` has the series that a
+    control sample left out, see `strandline.jobs.control_list`.
     """
 
     counts: Counts = field(default_factory=Counts)
@@ -54,6 +56,7 @@ class PartOutcome:
     series: int = 0
     times: SamplesByTime = field(default_factory=SamplesByTime)
     bad: BadRecords = field(default_factory=BadRecords)
+    control: str = ""
 
     def __add__(self, other: "PartOutcome") -> "PartOutcome":
         return PartOutcome(
@@ -63,6 +66,7 @@ class PartOutcome:
             self.series + other.series,
             SamplesByTime.joined((self.times, other.times)),
             BadRecords.joined((self.bad, other.bad)),
+            pack_keys([*unpack_keys(self.control), *unpack_keys(other.control)]),
         )
 
     def to_json(self) -> str:
@@ -85,4 +89,5 @@ class PartOutcome:
             value["series"],
             SamplesByTime(times["step_ms"], dict(times["counts"])),
             BadRecords(bad["counts"], tuple(BadRecord(**example) for example in bad["examples"])),
+            value.get("control", ""),
         )

@@ -2,6 +2,7 @@
 
     planned -> running -> completing -> done
     running -> failed            every part was tried, and some have failed for good
+    planned -> failed            it was due at a time, and no worker began it within an hour
     running -> broken            the circuit breaker: too many records fail
     planned, running -> paused   an operator wants it, and no part is leased any more
     paused, broken, failed -> running    resume
@@ -12,6 +13,7 @@ The store's compare-and-set makes a transition happen; these say only what it is
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from strandline.errors import ExitCode, Fatal
 from strandline.jobs.breaker import BreakerRules, breaks, reason_of
@@ -21,6 +23,7 @@ from strandline.store.jobs import JobState
 
 ENDED = frozenset({BulkJobState.DONE, BulkJobState.FAILED, BulkJobState.CANCELLED})
 _IDLE = frozenset({BulkJobState.PAUSED, BulkJobState.BROKEN})
+OVERDUE_MS = 3_600_000
 
 
 class NotPossible(Fatal):
@@ -30,9 +33,15 @@ class NotPossible(Fatal):
 
 
 def begin(job: BulkJob, now: int) -> BulkJob:
-    """A worker takes its first part. A job that is not due yet, or is not planned, stays as it is."""
+    """A worker takes its first part. A job that is not due yet, or is not planned, stays as it is. One that has been
+    due for an hour fails: what was to happen at that time may do harm later. An operator may resume it all the same.
+    """
     if job.state is not BulkJobState.PLANNED or job.wanted or now < job.due_at:
         return job
+    if job.due_at and now - job.due_at >= OVERDUE_MS:
+        due = datetime.fromtimestamp(job.due_at / 1000, UTC)
+        reason = f"it was due at {due:%Y-%m-%dT%H:%M:%SZ}, and no worker began it within an hour"
+        return _changed(job, BulkJobState.FAILED, now, reason=reason)
     return _changed(job, BulkJobState.RUNNING, now)
 
 
@@ -46,6 +55,12 @@ def is_going(job: BulkJob, now: int) -> bool:
     if job.state is BulkJobState.PLANNED:
         return now >= job.due_at
     return job.state in (BulkJobState.RUNNING, BulkJobState.COMPLETING) or (job.state in _IDLE and bool(job.wanted))
+
+
+def next_due(jobs: Iterable[BulkJob], now: int) -> int | None:
+    """When the next job that is planned for later is due; None if there is none."""
+    later = [job.due_at for job in jobs if job.state is BulkJobState.PLANNED and not job.wanted and job.due_at > now]
+    return min(later, default=None)
 
 
 def want(job: BulkJob, wanted: Wanted, now: int) -> BulkJob:
@@ -71,8 +86,8 @@ def settle(job: BulkJob, parts: Iterable[BulkPart], now: int) -> BulkJob:
 
 
 def resume(job: BulkJob, now: int) -> BulkJob:
-    """Go on with a job that was paused, broken or has failed. The breaker counts anew. A job that runs stays as it is.
-    Raises `NotPossible` for any other.
+    """Go on with a job that was paused, broken or has failed. The breaker counts anew. A job that runs stays as it is,
+    and one that is not due yet is planned again. Raises `NotPossible` for any other.
     """
     if job.state in (BulkJobState.PLANNED, BulkJobState.RUNNING) and not job.wanted:
         return job
@@ -80,7 +95,7 @@ def resume(job: BulkJob, now: int) -> BulkJob:
         what = "being cancelled" if job.wanted is Wanted.CANCELLED else job.state
         raise NotPossible(f"{job.name} is {what}, and can't be resumed", remedy="Plan a new job")
     resumed = replace(job, wanted=Wanted.NOTHING, window=job.window + 1)
-    return _changed(resumed, BulkJobState.RUNNING, now)
+    return _changed(resumed, BulkJobState.PLANNED if now < job.due_at else BulkJobState.RUNNING, now)
 
 
 def reopened(part: BulkPart) -> BulkPart:
@@ -113,11 +128,11 @@ def conclude(job: BulkJob, parts: Sequence[BulkPart], now: int) -> BulkJob:
     return _changed(job, BulkJobState.FAILED, now, reason=reason)
 
 
-def complete(job: BulkJob, report: str, now: int) -> BulkJob:
-    """The report is written, and so is everything else that belongs to the end of a job."""
+def complete(job: BulkJob, report: str, now: int, *, reason: str = "") -> BulkJob:
+    """The report is written, and so is everything else that belongs to the end of a job; `reason` says what is not."""
     if job.state is not BulkJobState.COMPLETING:
         raise NotPossible(f"{job.name} is {job.state}, and was to be completed")
-    return _changed(replace(job, report=report), BulkJobState.DONE, now)
+    return _changed(replace(job, report=report), BulkJobState.DONE, now, reason=reason)
 
 
 def expires_at(job: BulkJob) -> int | None:

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
-import structlog
-
 from strandline.clock import Clock
-from strandline.errors import Fatal, Retryable
+from strandline.errors import Retryable
+from strandline.jobs.completing import Completion, forget_parts
 from strandline.jobs.counts import Counts
 from strandline.jobs.importing.part_import import PartHooks, run_part
 from strandline.jobs.importing.part_sources import chunks_of, part_source, require_same_files
@@ -15,12 +14,9 @@ from strandline.jobs.landing.part_log import OffsetExpired, PartLog
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.landing.transactions import PartLost
 from strandline.jobs.outcome import PartOutcome
-from strandline.jobs.report import job_report
 from strandline.jobs.running import RunningPart
-from strandline.jobs.transitions import complete
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
-_LOG = structlog.get_logger(__name__)
 IMPORT = "import"
 _FENCE_S = 30.0
 
@@ -32,8 +28,10 @@ class LandingInterrupted(Retryable):
 class ImportKind:
     """The `JobKind` of imports."""
 
-    def __init__(self, open_log: Callable[[], PartLog], clock: Clock) -> None:
+    def __init__(self, open_log: Callable[[], PartLog], clock: Clock, completion: Completion | None = None) -> None:
+        """Without a `completion` the end of a job is its report alone."""
         self._open_log, self._clock = open_log, clock
+        self._completion = completion or Completion(clock)
 
     def run(self, running: RunningPart) -> PartOutcome:
         """Import a part. What has landed of it before stays, and is not sent again."""
@@ -66,15 +64,11 @@ class ImportKind:
 
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
         """The job with its report. The brokers may forget its parts: all of them are done in the store."""
-        with closing(self._open_log()) as log:
-            for part in parts:
-                try:
-                    log.forget(_identity(part))
-                except Fatal as error:
-                    # A missing right, say. They expire by themselves.
-                    _LOG.warning("offsets of a job can't be deleted", job=job.job, error=str(error))
-                    break
-        return complete(job, job_report(parts).to_json(), self._clock.now_ms())
+        done = self._completion.finish(job, parts)
+        if done != job:
+            with closing(self._open_log()) as log:
+                forget_parts(log, job, parts)
+        return done
 
 
 def _identity(part: BulkPart) -> PartIdentity:

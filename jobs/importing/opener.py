@@ -1,8 +1,10 @@
 """How imports are opened wherever their parts run."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from strandline.clock import Clock
+from strandline.jobs.completing import Completion
 from strandline.jobs.importing.import_kind import ImportKind
 from strandline.jobs.landing.kafka_part_log import kafka_part_log
 from strandline.kafka.clients import ClientOptions
@@ -11,11 +13,12 @@ from strandline.kafka.clients import ClientOptions
 @dataclass(frozen=True, slots=True)
 class ImportOpener:
     """Opens imports into a topic. Files that the client's options name, such as a certificate, must lie at the same
-    place on every executor.
+    place on every executor. `completion` opens what completes a job.
     """
 
     kafka: ClientOptions = field(repr=False)
     topic: str
+    completion: Callable[[Clock], Completion] = Completion
 
     def __call__(self, clock: Clock) -> ImportKind:
-        return ImportKind(lambda: kafka_part_log(self.kafka, self.topic, clock), clock)
+        return ImportKind(lambda: kafka_part_log(self.kafka, self.topic, clock), clock, self.completion(clock))

@@ -24,7 +24,7 @@ from strandline.jobs.landing.transactions import (
 from strandline.kafka.clients import BrokerErrors, ClientOptions, made
 from strandline.kafka.errors import KafkaFailed, KafkaRefused, LogUnreachable, TopicUnfit
 from strandline.kafka.meaning import error_of, meaning
-from strandline.wire.record_headers import RecordHeaders
+from strandline.wire.record_headers import CHECKED_HEADERS, RecordHeaders
 
 _TUNING: ClientOptions = {
     # What goes in is packed already.
@@ -34,6 +34,8 @@ _TUNING: ClientOptions = {
     # Far above what a chunk has, so that the queue refuses none of it.
     "queue.buffering.max.kbytes": 1 << 20,
     "queue.buffering.max.messages": 10_000_000,
+    # For records that go by their keys: where Kafka's clients in Java would put them.
+    "partitioner": "murmur2_random",
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 2_000,
 }
@@ -77,6 +79,7 @@ class ProducerClient(Protocol):
         topic: str,
         *,
         value: bytes,
+        key: bytes | None,
         partition: int,
         headers: RecordHeaders,
     ) -> None: ...
@@ -102,9 +105,11 @@ def producer_options(options: ClientOptions, part: PartIdentity) -> Mapping[str,
     return {**_TUNING, **options, **_OWN, "socket.timeout.ms": request_ms, "transactional.id": part.name}
 
 
-def kafka_part_log(options: ClientOptions, topic: str, clock: Clock) -> PartLog:
-    """The part log of a topic. Connects in the background."""
-    return PartLog(KafkaTransactions(options, topic, clock), clock)
+def kafka_part_log(
+    options: ClientOptions, topic: str, clock: Clock, headers: RecordHeaders = CHECKED_HEADERS
+) -> PartLog:
+    """The part log of a topic, whose records have these headers. Connects in the background."""
+    return PartLog(KafkaTransactions(options, topic, clock), clock, headers)
 
 
 class KafkaTransactions:
@@ -156,7 +161,13 @@ class KafkaTransactions:
         # call one. A record that was not delivered fails the next call of the transaction, with its own error.
         for record in records:
             with self._explained(what, record.partition):
-                producer.produce(self._topic, value=record.value, partition=record.partition, headers=headers)
+                producer.produce(
+                    self._topic,
+                    value=record.value,
+                    key=record.key,
+                    partition=record.partition,
+                    headers=[*headers, *record.headers],
+                )
         with self._explained(what):
             waiting = producer.flush(timeout)
         if waiting:

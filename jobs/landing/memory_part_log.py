@@ -7,10 +7,12 @@ an open transaction, forgets old offsets. `MemoryTransactions` is one client of 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from zlib import crc32
 
 from strandline.clock import Clock
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.landing.transactions import (
+    BY_KEY,
     TRANSACTION_TIMEOUT_S,
     CommittedOffset,
     LandingUnknown,
@@ -34,6 +36,7 @@ class MemoryRecord:
     value: bytes
     headers: RecordHeaders
     time_ms: int
+    key: bytes | None = None
     is_open: bool = True
     is_committed: bool = False
 
@@ -142,8 +145,10 @@ class MemoryCluster:
         if self.refuses_records:
             raise RecordsRefused("the cluster in memory was made to refuse records", remedy="Raise max.message.bytes")
         for record in records:
-            stored = MemoryRecord(record.value, headers, self.clock.now_ms())
-            self.partitions[record.partition].append(stored)
+            stored = MemoryRecord(record.value, [*headers, *record.headers], self.clock.now_ms(), record.key)
+            # Which partition a key stands for is another one than Kafka's, but always the same.
+            by_key = crc32(record.key or b"") % len(self.partitions)
+            self.partitions[by_key if record.partition == BY_KEY else record.partition].append(stored)
             transaction.records.append(stored)
 
     def put_offset(self, name: str, epoch: int, offset: CommittedOffset) -> None:

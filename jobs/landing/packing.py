@@ -29,6 +29,7 @@ from strandline.jobs.sample_block import SampleBlock, SeriesColumns
 from strandline.recovery.periods import HOUR
 from strandline.time_range import EARLIEST, LATEST, TimeRange
 from strandline.wire.label_texts import labels_text
+from strandline.wire.record_headers import RecordHeaders
 from strandline.wire.snappy import compress
 from strandline.wire.splitting import MAX_PART_BYTES
 
@@ -57,6 +58,16 @@ class PackedRecord:
     value: bytes
     samples: int
     series: int
+
+    @property
+    def key(self) -> None:
+        """It has none: its partition is that of its series."""
+        return
+
+    @property
+    def headers(self) -> RecordHeaders:
+        """None beside those of its chunk."""
+        return []
 
 
 @dataclass(frozen=True, slots=True)

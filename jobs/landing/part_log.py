@@ -1,4 +1,4 @@
-"""The part log: chunk after chunk of a part lands in the dataset's topic, each exactly once.
+"""The part log: chunk after chunk of a part lands in a topic, each exactly once.
 
 A chunk lands in one transaction, which holds its records and the offset of a consumer group that belongs to the part:
 the number of chunks landed, with the part's progress as metadata. Either both are seen or neither. Whoever begins a

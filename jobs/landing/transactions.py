@@ -33,17 +33,31 @@ class RecordsRefused(Fatal):
     """The brokers will not have a record: it is too large for the topic, say."""
 
 
+BY_KEY: Final = -1
+"""The partition of a record that goes where its key says, as Kafka's own clients in Java have it (murmur2)."""
+
+
 class Record(Protocol):
     """A record of a chunk."""
 
     @property
     def partition(self) -> int:
-        """Where it goes."""
+        """Where it goes; `BY_KEY` if its key says so."""
         ...
 
     @property
     def value(self) -> bytes:
         """What it holds."""
+        ...
+
+    @property
+    def key(self) -> bytes | None:
+        """Its key, if it has one."""
+        ...
+
+    @property
+    def headers(self) -> RecordHeaders:
+        """Its own headers, which come behind those of the chunk."""
         ...
 
 

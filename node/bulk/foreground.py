@@ -9,13 +9,16 @@ from strandline.clock import Clock
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.running import PartRunner
+from strandline.jobs.transitions import is_going, next_due
 from strandline.node.bulk.opening import worker
 from strandline.node.bulk.pace import Pace
 from strandline.node.bulk.placing import Where
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.settings.sections import Settings
 from strandline.node.steps import Step, Steps
-from strandline.store.bulk_jobs import BulkJob, BulkPart
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
+
+_LOOK_S = 5.0
 
 
 class Progress:
@@ -91,3 +94,18 @@ def work_on(
     made.run_until_done(job.job)
     job = board.job(job.job)
     return JobStatus.of(job, board.parts(job))
+
+
+def wait_for_due(board: BulkBoard, only: str, clock: Clock, stop: threading.Event) -> bool:
+    """Wait until a job, or this one, is due; False if none is planned for later, or if it is to stop."""
+    while not stop.is_set():
+        jobs = [job for job in board.jobs() if only in ("", job.job)]
+        now = clock.now_ms()
+        if any(job.state is BulkJobState.PLANNED and is_going(job, now) for job in jobs):
+            return True
+        due = next_due(jobs, now)
+        if due is None:
+            return False
+        # Jobs may be cancelled or planned meanwhile.
+        stop.wait(min(_LOOK_S, (due - now) / 1000))
+    return False

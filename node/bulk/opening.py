@@ -13,12 +13,12 @@ from strandline.jobs.importing.opener import ImportOpener
 from strandline.jobs.landing.kafka_part_log import kafka_part_log
 from strandline.jobs.rate import RateLimit, Throttle, Throttles
 from strandline.jobs.running import KindOpener, PartRunner
+from strandline.jobs.sending.send_kind import SEND
 from strandline.jobs.worker import BulkWorker
 from strandline.jobs.worker_names import GoneWorkers, with_tasks_elsewhere
 from strandline.node.bulk.lag import LagLimit
-from strandline.node.client.addresses import address_of
-from strandline.node.client.node_client import NodeClient
-from strandline.node.client.trust import Trust
+from strandline.node.bulk.send_opening import CompletionOpener, SendKindOpener
+from strandline.node.client.series_source import nodes_of
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.assembling import open_store
@@ -50,7 +50,11 @@ def offset_retention_ms(settings: Settings, clock: Clock) -> int:
 
 def kind_openers(settings: Settings) -> dict[str, KindOpener]:
     """The kinds of jobs, each with how it is opened where parts run: in this process, or on Spark's executors."""
-    return {IMPORT: ImportOpener(librdkafka_options(settings.kafka), settings.dataset.topic_name)}
+    kafka, topic = librdkafka_options(settings.kafka), settings.dataset.topic_name
+    return {
+        IMPORT: ImportOpener(kafka, topic, CompletionOpener.of(settings)),
+        SEND: SendKindOpener.of(settings),
+    }
 
 
 def worker(
@@ -69,7 +73,8 @@ def worker(
     name = Processes().this_worker()
     throttles: list[Throttle] = []
     if settings.jobs.max_lag is not None:
-        throttles.append(LagLimit(_own_node(settings), settings.jobs.max_lag.seconds, clock))
+        most = settings.jobs.max_lag.seconds
+        throttles += [LagLimit(node.client(_NODE_S), most, clock) for node in nodes_of(settings)]
     if rate is not None:
         throttles.append(RateLimit(rate, clock))
     return BulkWorker(
@@ -83,12 +88,3 @@ def worker(
         stop=stop,
         on_progress=on_progress,
     )
-
-
-def _own_node(settings: Settings) -> NodeClient:
-    """The node of the settings."""
-    http = settings.http
-    token = http.read_token_file.tokens[0].get_secret_value() if http.read_token_file is not None else None
-    certificate = http.tls_certificate_file
-    trust = Trust.in_certificate(certificate.content) if certificate is not None else Trust()
-    return NodeClient(address_of(http), token=token, trust=trust, timeout_s=_NODE_S)

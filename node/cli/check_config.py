@@ -59,7 +59,7 @@ def _effective(setting: str, value: object, loaded: LoadedSettings) -> Effective
 
 def _text(value: object) -> str:
     match value:
-        case "" | dict():
+        case "" | [] | dict():
             # A table that has anything in it is told property by property.
             return "(none)"
         case bool():

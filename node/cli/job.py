@@ -1,4 +1,4 @@
-"""`strandline job import | list | status | work | pause | resume | cancel | delete`: bulk jobs."""
+"""`strandline job import | send | list | status | work | pause | resume | cancel | verify | delete`: bulk jobs."""
 
 import click
 
@@ -11,7 +11,9 @@ COMMANDS = {
     "list": Lazy("strandline.node.cli.job_list", "List the dataset's jobs."),
     "pause": Lazy("strandline.node.cli.job_pause", "Pause a job."),
     "resume": Lazy("strandline.node.cli.job_resume", "Go on with a job that was paused, broken or has failed."),
+    "send": Lazy("strandline.node.cli.job_send", "Send series to another topic."),
     "status": Lazy("strandline.node.cli.job_status", "Show a job: how far it is, and what is wrong."),
+    "verify": Lazy("strandline.node.cli.job_verify", "Read back what a job has sent, and compare."),
     "work": Lazy("strandline.node.cli.job_work", "Work on jobs until there is nothing left to do."),
 }
 

@@ -7,7 +7,7 @@ import click
 from strandline.errors import ExitCode
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.transitions import is_going
-from strandline.node.bulk.foreground import interrupts, runner_for, work_on
+from strandline.node.bulk.foreground import interrupts, runner_for, wait_for_due, work_on
 from strandline.node.bulk.opening import opened_board
 from strandline.node.bulk.placing import Where, placed
 from strandline.node.bulk.reports import JobList, JobStatus
@@ -25,6 +25,7 @@ from strandline.store.bulk_jobs import BulkJob
         "strandline job work",
         "strandline job work 20261118T101500Z-a1b2c3 --rate 100000",
         "strandline job work 20261118T101500Z-a1b2c3 --on spark",
+        "strandline job work --wait",
     ),
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.INTERRUPTED)),
 )
@@ -32,9 +33,10 @@ from strandline.store.bulk_jobs import BulkJob
 @click.option(
     "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Land at most N samples a second."
 )
+@click.option("--wait", is_flag=True, help="Also wait for jobs that are due later (`job send --local-time`).")
 @on_option
 @pass_context
-def command(context: Context, *, job: str | None, rate: float | None, on: str) -> ExitCode:
+def command(context: Context, *, job: str | None, rate: float | None, wait: bool, on: str) -> ExitCode:
     """Work."""
     settings, clock = context.settings(), context.clock
     done: list[JobStatus] = []
@@ -43,18 +45,27 @@ def command(context: Context, *, job: str | None, rate: float | None, on: str) -
         context.output.steps(f"Working on jobs of {settings.dataset.name}") as steps,
         ExitStack() as opened,
     ):
-        chosen = [board.job(job)] if job is not None else [one for one in board.jobs() if is_going(one, clock.now_ms())]
+        chosen = _chosen(board, job, clock.now_ms())
         wheres = {placed(Where(on), one.kind, _open_sources(board, one)) for one in chosen}
         where = Where.SPARK if Where.SPARK in wheres else Where.PROCESS
         runner = opened.enter_context(runner_for(where, settings, steps, clock))
         stop = opened.enter_context(interrupts())
-        for one in chosen:
-            with steps.step(f"Job {one.job}") as step:
-                done.append(work_on(settings, board, one, step, clock, rate=rate, stop=stop, runner=runner))
+        while True:
+            for one in chosen:
+                with steps.step(f"Job {one.job}") as step:
+                    done.append(work_on(settings, board, one, step, clock, rate=rate, stop=stop, runner=runner))
+            if not wait or not wait_for_due(board, job or "", clock, stop):
+                break
+            chosen = _chosen(board, job, clock.now_ms())
     context.output.result(JobList(settings.dataset.name, tuple(done)))
     if stop.is_set():
         return ExitCode.INTERRUPTED
     return max((status.exit_code for status in done), default=ExitCode.OK)
+
+
+def _chosen(board: BulkBoard, only: str | None, now: int) -> list[BulkJob]:
+    """The jobs to work on."""
+    return [board.job(only)] if only is not None else [one for one in board.jobs() if is_going(one, now)]
 
 
 def _open_sources(board: BulkBoard, job: BulkJob) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from strandline.jobs.sending.series import SentSeries, SeriesPage
 from strandline.node.client.envelope import Envelope
 from strandline.node.client.errors import NotANode
 
@@ -12,6 +13,7 @@ Item = TypeVar("Item")
 
 # How Prometheus, and a node, begin what they say of a list that was cut off.
 _TRUNCATED = "results truncated due to limit"
+_PAGE = ("key", "labels", "start", "end", "time", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,47 @@ def texts(envelope: Envelope, limit: int) -> Answered[str]:
 def label_sets(envelope: Envelope, limit: int) -> Answered[Labels]:
     """A list of series."""
     return _answered(envelope, limit, envelope.data, _labels)
+
+
+@dataclass(frozen=True, slots=True)
+class NodePage:
+    """A page of a node's series, and the partitions that the node does not serve."""
+
+    page: SeriesPage
+    unserved: frozenset[int]
+    warnings: tuple[str, ...]
+
+
+def series_page(envelope: Envelope) -> NodePage:
+    """Series with their key hashes and times, from columns."""
+    match envelope.data:
+        case {"more": bool(more), "unserved": list(unserved), **columns}:
+            pass
+        case _:
+            raise _malformed("a page of series")
+    try:
+        found = tuple(
+            SentSeries(int(key, 16), _labels(labels), int(start), int(end), *_newest(time, value))
+            for key, labels, start, end, time, value in zip(*(columns[name] for name in _PAGE), strict=True)
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed("a page of series") from error
+    return NodePage(SeriesPage(found, more), frozenset(unserved), envelope.warnings)
+
+
+def series_count(envelope: Envelope) -> Answered[int]:
+    """The number of series in what was found of their cardinality."""
+    match envelope.data:
+        case {"series": int(number)}:
+            return Answered((number,), more=False, warnings=envelope.warnings)
+        case _:
+            raise _malformed("a number of series")
+
+
+def _newest(time: int | None, value: str | None) -> tuple[int | None, float | None]:
+    if time is None or value is None:
+        return None, None
+    return time, float(value)
 
 
 def samples(envelope: Envelope, limit: int) -> Answered[Sampled]:

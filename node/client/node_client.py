@@ -2,12 +2,14 @@
 
 import http.client
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
+from strandline.jobs.sending.series import SeriesQuery
 from strandline.node.client import answers
 from strandline.node.client.addresses import NodeAddress
-from strandline.node.client.answers import Answered, Labels, Sampled
+from strandline.node.client.answers import Answered, Labels, NodePage, Sampled
 from strandline.node.client.envelope import Envelope, Reply, opened
 from strandline.node.client.errors import NodeUnreachable, NodeUntrusted, NotANode
 from strandline.node.client.trust import Trust
@@ -77,6 +79,22 @@ class NodeClient:
         # The API has no form for this one.
         return answers.texts(self._ask(path, _listing(selectors, within, limit), form=False), limit)
 
+    def series_page(self, query: SeriesQuery) -> NodePage:
+        """A page of series in the order of their key hashes."""
+        parameters = [
+            *_listing((query.selector,), Within(query.window.first, query.window.last), 0),
+            ("first", f"{query.first:032x}"),
+            ("last", f"{query.last:032x}"),
+            ("limit", str(query.limit)),
+            *([("newest", "true")] if query.newest else []),
+        ]
+        return answers.series_page(self._ask("/api/v1/strandline/series", parameters))
+
+    def count_series(self, selector: str, within: Within) -> Answered[int]:
+        """How many series there are, or about how many, if the warnings say so."""
+        parameters = [*_listing((selector,), within, 0), ("limit", "1")]
+        return answers.series_count(self._ask("/api/v1/strandline/cardinality", parameters))
+
     def query(self, selector: str, time: int, limit: int) -> Answered[Sampled]:
         """What each series had at a moment."""
         parameters = [("query", selector), ("time", seconds(time)), *_limited(limit)]
@@ -98,28 +116,32 @@ class NodeClient:
         return opened(self._reply(path, urlencode(parameters), form=form))
 
     def _reply(self, path: str, parameters: str, *, form: bool) -> Reply:
+        headers = {"Accept": "application/json"}
+        if form and len(parameters) > _LONGEST_URL:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+            return self.exchanged("POST", path, parameters.encode("ascii"), headers)
+        return self.exchanged("GET", f"{path}?{parameters}" if parameters else path, None, headers)
+
+    def exchanged(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+        """What a node answers to a request, whatever that is."""
         url, target = self.address.url, self.address.prefix + path
-        headers = {"Accept": "application/json", "User-Agent": "strandline"}
+        sent = {**headers, "User-Agent": "strandline"}
         if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
+            sent["Authorization"] = f"Bearer {self._token}"
         connection = self._connected()
         try:
-            if form and len(parameters) > _LONGEST_URL:
-                headers["Content-Type"] = "application/x-www-form-urlencoded"
-                connection.request("POST", target, parameters, headers)
-            else:
-                connection.request("GET", f"{target}?{parameters}" if parameters else target, headers=headers)
+            connection.request(method, target, body, sent)
             response = connection.getresponse()
-            body = response.read(_LARGEST_ANSWER + 1)
-            if response.length and len(body) <= _LARGEST_ANSWER:
-                raise http.client.IncompleteRead(body, response.length)
+            answer = response.read(_LARGEST_ANSWER + 1)
+            if response.length and len(answer) <= _LARGEST_ANSWER:
+                raise http.client.IncompleteRead(answer, response.length)
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise self._failure(error) from error
-        if len(body) > _LARGEST_ANSWER:
+        if len(answer) > _LARGEST_ANSWER:
             self.close()
             raise NotANode(f"{url} answered with more than {_LARGEST_ANSWER:,} bytes", remedy="Ask for less")
-        return Reply(url, response.status, response.headers.get("Content-Type", ""), body)
+        return Reply(url, response.status, response.headers.get("Content-Type", ""), answer)
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._connection is None:

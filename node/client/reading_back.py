@@ -5,6 +5,7 @@ which decode what is written decode what is read.
 """
 
 import http.client
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from strandline.wire.snappy import compress, decompress
 _QUERIES, _START, _END, _MATCHERS = 0x0A, b"\x08", b"\x10", 0x1A
 _NAME, _VALUE, _RESULTS = 0x12, 0x1A, 0x0A
 _MOST_BYTES = 1 << 30
-_HEADERS = {
+READ_HEADERS = {
     "Content-Encoding": "snappy",
     "Content-Type": "application/x-protobuf",
     "X-Prometheus-Remote-Read-Version": "0.1.0",
@@ -33,7 +34,7 @@ def read_back(address: str, label: str, value: str, times: TimeRange) -> Columns
     """The samples of all series whose label has this value. Raises `NotRead`."""
     connection = http.client.HTTPConnection(address, timeout=120)
     try:
-        connection.request("POST", "/api/v1/read", compress(encode_read(label, value, times)), _HEADERS)
+        connection.request("POST", "/api/v1/read", compress(encode_read(label, value, times)), READ_HEADERS)
         answer = connection.getresponse()
         body = answer.read()
     except (OSError, http.client.HTTPException) as error:
@@ -47,24 +48,43 @@ def read_back(address: str, label: str, value: str, times: TimeRange) -> Columns
 
 def encode_read(label: str, value: str, times: TimeRange) -> bytes:
     """A `ReadRequest` of one query with one matcher, of equality, for an answer in samples."""
-    matcher = field(_NAME, label.encode()) + field(_VALUE, value.encode())
-    query = _START + varint(times.first) + _END + varint(times.last) + field(_MATCHERS, matcher)
-    return field(_QUERIES, query)
+    return encode_query([(label, value)], times)
+
+
+def encode_query(labels: Iterable[tuple[str, str]], times: TimeRange) -> bytes:
+    """A query with matchers of equality. Several one behind the other are a `ReadRequest`, too."""
+    matchers = (
+        field(_MATCHERS, field(_NAME, label.encode()) + field(_VALUE, value.encode())) for label, value in labels
+    )
+    return field(_QUERIES, _START + varint(times.first) + _END + varint(times.last) + b"".join(matchers))
 
 
 def decode_result(response: bytes) -> Columns:
     """The one result of a `ReadResponse`. Raises `NotRead` for anything else."""
-    if not response:
-        return _columns(b"")
-    length, at, shift = 0, 1, 0
-    while at < len(response):
-        length |= (response[at] & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-        if response[at - 1] < 0x80:
-            break
-    if response[0] != _RESULTS or at + length != len(response):
+    results = list(_results(response))
+    if len(results) > 1:
         raise NotRead("the node's answer is no answer to one query")
-    return _columns(response[at:])
+    return _columns(b"".join(results))
+
+
+def decode_results(response: bytes) -> Columns:
+    """All results of a `ReadResponse` as one: they have the shape of one request. Raises `NotRead`."""
+    return _columns(b"".join(_results(response)))
+
+
+def _results(response: bytes) -> Iterator[bytes]:
+    behind = 0
+    while behind < len(response):
+        tag, length, at, shift = response[behind], 0, behind + 1, 0
+        while at < len(response):
+            length |= (response[at] & 0x7F) << shift
+            shift, at = shift + 7, at + 1
+            if response[at - 1] < 0x80:
+                break
+        behind = at + length
+        if tag != _RESULTS or behind > len(response):
+            raise NotRead("the node's answer is no answer to one query")
+        yield response[at:behind]
 
 
 def _columns(result: bytes) -> Columns:

@@ -12,6 +12,7 @@ from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
     CardinalityAnswer,
+    KeyPageAnswer,
     SamplesAnswer,
     SeriesAnswer,
     SeriesCount,
@@ -23,6 +24,7 @@ from strandline.node.query.asks import (
     SERIES,
     BucketsAsk,
     CardinalityAsk,
+    KeyPageAsk,
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
@@ -78,6 +80,9 @@ class CountedQueries:
         """Not counted: it is a part of another query."""
         return await self._queries.count_series(selectors, within, scope)
 
+    async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer:
+        return await self._counted("key-page", self._queries.key_page(ask, scope))
+
     async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
         return await self._counted("cardinality", self._queries.cardinality(ask, scope))
 
@@ -100,7 +105,7 @@ class CountedQueries:
         except BaseException as error:
             self._figures.asked(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
             raise
-        series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer) else 0
+        series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer | KeyPageAnswer) else 0
         samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
         # Partitions of other nodes are no trouble of this one.
         is_warned = answer.warnings and answer.warnings != self._queries.unserved()

@@ -6,6 +6,7 @@ without a warning is whole.
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,8 @@ from strandline.arrays import F64s, I64s, U32s, U64s
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
 
 Bytes = npt.NDArray[np.uint8]
+NO_SAMPLE: Final = np.iinfo(np.int64).min
+"""The time of a sample that there is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,26 @@ class SeriesHashesAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyPageAnswer:
+    """Series in the order of their key hashes, each once: key, hash, and the times of the first and the last sample.
+    `time` and `value` are those of the newest sample that was looked for; `NO_SAMPLE` where there is none, or if none
+    was asked for. If there are `more` series, they lie behind these. A node's answer names the partitions that the node
+    does not serve, which is no warning: other nodes may be asked for them.
+    """
+
+    keys: KeyBytes
+    low: U64s
+    high: U64s
+    start: I64s
+    end: I64s
+    time: I64s
+    value: F64s
+    more: bool
+    warnings: tuple[str, ...] = ()
+    unserved: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SeriesCount:
     """How many series there are, or about how many."""
 
@@ -163,4 +186,6 @@ class BucketsAnswer:
     warnings: tuple[str, ...] = field(default=())
 
 
-Answer = SeriesAnswer | TermsAnswer | SamplesAnswer | SeriesHashesAnswer | CardinalityAnswer | BucketsAnswer
+Answer = (
+    SeriesAnswer | TermsAnswer | SamplesAnswer | SeriesHashesAnswer | KeyPageAnswer | CardinalityAnswer | BucketsAnswer
+)

@@ -62,6 +62,23 @@ class SeriesHashesAsk:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyPageAsk:
+    """The series that had a sample up to the end of the range and one since its beginning, in the order of their key
+    hashes: those from `first` to `last`, both included, at most `limit`. A hash is 128 bits; the words of each bound
+    are (low, high), compared in this order. With `newest` also the newest sample of each within the range, for which at
+    most `max_samples` are read.
+    """
+
+    selectors: tuple[Selector, ...]
+    within: TimeRange
+    first: tuple[int, int]
+    last: tuple[int, int]
+    limit: int
+    newest: bool = False
+    max_samples: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CardinalityAsk:
     """What makes the index large: tops of `limit` entries, over the series that match and were there in the range. With
     `label` the values of that label are ranked, too.
@@ -89,4 +106,6 @@ class BucketsAsk:
 Lookup = SeriesAsk | LabelNamesAsk | LabelValuesAsk
 SERIES, LABEL_NAMES, LABEL_VALUES = "series", "label-names", "label-values"
 """The kinds of look-ups."""
-Ask = SeriesAsk | LabelNamesAsk | LabelValuesAsk | SamplesAsk | SeriesHashesAsk | CardinalityAsk | BucketsAsk
+Ask = (
+    SeriesAsk | LabelNamesAsk | LabelValuesAsk | SamplesAsk | SeriesHashesAsk | KeyPageAsk | CardinalityAsk | BucketsAsk
+)

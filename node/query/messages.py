@@ -21,6 +21,7 @@ from strandline.node.query.answers import (
     BucketsAnswer,
     CardinalityAnswer,
     KeyBytes,
+    KeyPageAnswer,
     LabelTerms,
     SamplesAnswer,
     SeriesAnswer,
@@ -31,6 +32,7 @@ from strandline.node.query.asks import (
     Ask,
     BucketsAsk,
     CardinalityAsk,
+    KeyPageAsk,
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
@@ -58,6 +60,7 @@ _ASKS = {
     "label-values": LabelValuesAsk,
     "samples": SamplesAsk,
     "series-hashes": SeriesHashesAsk,
+    "key-page": KeyPageAsk,
     "cardinality": CardinalityAsk,
     "buckets": BucketsAsk,
 }
@@ -130,6 +133,11 @@ def ask_of(message: Message) -> tuple[Ask, float]:
             ask = LabelValuesAsk(label, selectors, within, fields.count("limit"))
         case "series-hashes":
             ask = SeriesHashesAsk(fields.get("selectors", _selectors), within, fields.count("limit"))
+        case "key-page":
+            within = fields.get("within", lambda told: TimeRange(*_row(told, "ii")))
+            bounds = (fields.get("first", _hash), fields.get("last", _hash))
+            limit, is_newest, most = fields.count("limit"), fields.flag("newest"), fields.count("max_samples")
+            ask = KeyPageAsk(fields.get("selectors", _selectors), within, *bounds, limit, is_newest, most)
         case "cardinality":
             ranked = fields.get("label", lambda told: None if told is None else _text(told))
             selectors, limit = fields.get("selectors", _selectors), fields.count("limit")
@@ -142,7 +150,7 @@ def ask_of(message: Message) -> tuple[Ask, float]:
     return ask, seconds
 
 
-def answer_message(answer: Answer) -> Message:
+def answer_message(answer: Answer) -> Message:  # noqa: PLR0911 - one for each kind
     """An answer."""
     told: dict[str, Any] = {"warnings": answer.warnings}
     match answer:
@@ -157,6 +165,14 @@ def answer_message(answer: Answer) -> Message:
         case SeriesHashesAnswer():
             words = (answer.part_ids.view(np.uint8), answer.low.view(np.int64), answer.high.view(np.int64))
             return Message("series-hashes", told | {"series": answer.series}, words)
+        case KeyPageAnswer():
+            low, high = answer.low.view(np.int64), answer.high.view(np.int64)
+            times = (answer.start, answer.end, answer.time)
+            return Message(
+                "key-page",
+                told | {"more": answer.more},
+                (answer.keys.offsets, answer.keys.data, low, high, *times, answer.value),
+            )
         case CardinalityAnswer():
             tops = {name: [list(asdict(one).values()) for one in getattr(answer, name)] for name in _TOPS}
             labels = [[one.name, one.values, one.series, one.value_bytes] for one in answer.labels]
@@ -166,7 +182,7 @@ def answer_message(answer: Answer) -> Message:
             return Message("buckets", told | {"buckets": [asdict(one) for one in answer.buckets]})
 
 
-def answer_of(message: Message) -> Answer:
+def answer_of(message: Message) -> Answer:  # noqa: PLR0911 - one for each kind
     """The answer of a message; raises what an error says, and `FrameDamaged`."""
     if message.kind == ERROR:
         raise error_of(message)
@@ -195,6 +211,8 @@ def answer_of(message: Message) -> Answer:
                 raise FrameDamaged(f"{len(ids)} bytes of part ids came with {len(low)} and {len(high)} words of hashes")
             words = (ids.view(np.uint32), low.view(np.uint64), high.view(np.uint64))
             return SeriesHashesAnswer(fields.count("series"), *words, warnings)
+        case "key-page":
+            return _key_page(columns, fields.flag("more"), warnings)
         case "cardinality":
             pairs, metrics, values = (fields.get(name, _values) for name in _TOPS)
             labels = fields.get("labels", lambda told: tuple(LabelCardinality(*_row(one, "siii")) for one in told))
@@ -283,6 +301,11 @@ def _buckets(told: Any) -> tuple[BucketFigures, ...]:
     return found
 
 
+def _hash(told: Any) -> tuple[int, int]:
+    low, high = np.array(_row(told, "ii"), dtype=np.uint64).tolist()
+    return low, high
+
+
 def _time_range(told: Any) -> TimeRange | None:
     return None if told is None else TimeRange(*_row(told, "ii"))
 
@@ -338,6 +361,14 @@ def _typed(columns: Sequence[Any], *kinds: str) -> Sequence[Any]:
     if [column.dtype.str for column in columns] != list(kinds):
         raise FrameDamaged(f"a frame has columns of {[column.dtype.str for column in columns]}, not of {list(kinds)}")
     return columns
+
+
+def _key_page(columns: Sequence[Any], more: bool, warnings: tuple[str, ...]) -> KeyPageAnswer:
+    offsets, data, low, high, start, end, time, value = _typed(columns, "<i8", "|u1", *5 * ("<i8",), "<f8")
+    keys = _keys(offsets, data)
+    if any(len(column) != len(keys) for column in (low, high, start, end, time, value)):
+        raise FrameDamaged(f"{len(keys)} keys of a page came with columns of other lengths")
+    return KeyPageAnswer(keys, low.view(np.uint64), high.view(np.uint64), start, end, time, value, more, warnings)
 
 
 def _term_columns(terms: LabelTerms | None) -> tuple[Any, ...]:

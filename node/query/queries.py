@@ -9,6 +9,7 @@ from strandline.node.query.answer_memory import MemoryLease
 from strandline.node.query.answers import (
     BucketsAnswer,
     CardinalityAnswer,
+    KeyPageAnswer,
     SamplesAnswer,
     SeriesAnswer,
     SeriesCount,
@@ -17,6 +18,7 @@ from strandline.node.query.answers import (
 from strandline.node.query.asks import (
     BucketsAsk,
     CardinalityAsk,
+    KeyPageAsk,
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
@@ -146,6 +148,8 @@ class NodeQueries(Protocol):
     ) -> SeriesCount:
         """How many series any of the selectors matches, those in several shards once."""
         ...
+
+    async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer: ...
 
     async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer: ...
 

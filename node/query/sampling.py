@@ -47,7 +47,7 @@ class SampleCount:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class Wanted:
     """Series in the order of their hashes, and the part id of each."""
 
     series: WantedSeries
@@ -73,7 +73,7 @@ def read_samples(
     found = catalogue.find((ask.selector,), ask.within)
     check_series(len(found.part_ids), ask.max_series)
     cancellation.check()
-    wanted = _wanted(columns, to_ids(found.part_ids))
+    wanted = wanted_series(columns, to_ids(found.part_ids))
     run = reader.read(wanted.series, ask.within, SampleCount(ask.max_samples, cancellation))
     check_samples(run.samples, ask.max_samples)
     cancellation.check()
@@ -81,14 +81,15 @@ def read_samples(
     return _named(_keys_of(catalogue, found, part_ids, cancellation), part_ids, run, warnings)
 
 
-def _wanted(columns: PartColumns, part_ids: U32s) -> _Wanted:
+def wanted_series(columns: PartColumns, part_ids: U32s) -> Wanted:
+    """The series of some part ids, which rise."""
     known = columns.rows
     rows = known.rows_of(part_ids)
     # One that was purged just now has no row any more.
     rows = rows[rows >= 0]
     metric, key_high, key_low = known.metric[rows], known.key_high[rows], known.key_low[rows]
     order = np.lexsort((key_low, key_high, metric))
-    return _Wanted(WantedSeries(metric[order], key_high[order], key_low[order]), known.part_id[rows][order])
+    return Wanted(WantedSeries(metric[order], key_high[order], key_low[order]), known.part_id[rows][order])
 
 
 def _keys_of(catalogue: Catalogue, found: Found, part_ids: U32s, cancellation: Cancellation) -> PartKeyBatch:

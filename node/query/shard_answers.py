@@ -22,6 +22,7 @@ from strandline.node.query.asks import (
     Ask,
     BucketsAsk,
     CardinalityAsk,
+    KeyPageAsk,
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
@@ -31,6 +32,7 @@ from strandline.node.query.asks import (
 from strandline.node.query.bucket_figures import bucket_figures
 from strandline.node.query.index_version import IndexVersionPage
 from strandline.node.query.key_bytes import in_label_order
+from strandline.node.query.key_pages import read_key_page
 from strandline.node.query.label_terms import list_terms
 from strandline.node.query.live_shard import Answering, LiveShard, answering, number_of, still_answers
 from strandline.node.query.lookup_gate import LookupGate
@@ -117,7 +119,9 @@ class ShardAnswers:
         if reader is not None:
             reader.close()
 
-    def _answered(self, able: Answering, ask: Ask, cancellation: Cancellation) -> Answer:
+    def _answered(  # noqa: PLR0911 - one for each kind
+        self, able: Answering, ask: Ask, cancellation: Cancellation
+    ) -> Answer:
         reader = self._reader_of(able)
         index = able.shard.index
         budget = self._budget_of(cancellation)
@@ -132,6 +136,8 @@ class ShardAnswers:
                 return read_samples(catalogue, columns, reader, ask, cancellation, warnings=able.warnings)
             case SeriesHashesAsk():
                 return series_hashes(catalogue, index.columns, ask, able.warnings)
+            case KeyPageAsk():
+                return read_key_page(catalogue, index.columns, reader, ask, cancellation, warnings=able.warnings)
             case CardinalityAsk():
                 return _cardinality(catalogue, ask, cancellation, able.warnings)
             case BucketsAsk():

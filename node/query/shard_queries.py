@@ -11,6 +11,7 @@ from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
     CardinalityAnswer,
+    KeyPageAnswer,
     SamplesAnswer,
     SeriesAnswer,
     SeriesCount,
@@ -21,6 +22,7 @@ from strandline.node.query.asks import (
     Ask,
     BucketsAsk,
     CardinalityAsk,
+    KeyPageAsk,
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
@@ -32,6 +34,7 @@ from strandline.node.query.cardinality_merging import merge_cardinality
 from strandline.node.query.coverage import unserved, unserved_in_words
 from strandline.node.query.frames import encode_joined
 from strandline.node.query.index_version import IndexVersion, joined
+from strandline.node.query.key_pages import merge_key_pages
 from strandline.node.query.link_socket import SHORT
 from strandline.node.query.lookup_frames import lookup_frame
 from strandline.node.query.merging import (
@@ -121,6 +124,13 @@ class ShardQueries:
         self, selectors: tuple[Selector, ...], within: TimeRange | None, scope: QueryScope
     ) -> SeriesCount:
         return (await self._distinct(selectors, within, scope)).count
+
+    async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer:
+        line_up = self._line_up()
+        page = await self._merged(ask, KeyPageAnswer, scope, lambda answers: merge_key_pages(answers, ask.limit))
+        # If they are others by now, the warning stays.
+        warnings = tuple(warning for warning in page.warnings if warning not in line_up.unserved)
+        return replace(page, warnings=warnings, unserved=line_up.missing)
 
     async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
         shards = len(self._line_up().able)
@@ -284,9 +294,9 @@ class _LineUp:
                 self.able.append((shard, clients[shard]))
             else:
                 self.trouble[shard] = reason
-        missing = unserved(partitions, {*clients, *by_shard})
-        told = f"{unserved_in_words(missing, partitions)}: the answer lacks the series there"
-        self.unserved: tuple[str, ...] = (told,) if missing else ()
+        self.missing = unserved(partitions, {*clients, *by_shard})
+        told = f"{unserved_in_words(self.missing, partitions)}: the answer lacks the series there"
+        self.unserved: tuple[str, ...] = (told,) if self.missing else ()
 
 
 async def _of_each(

@@ -158,6 +158,37 @@ def addresses(*, default_port: bool) -> PlainValidator:
     return PlainValidator(check)
 
 
+# Without a user or a password: what the settings say is shown and logged.
+_URL = re.compile(r"https?://[^\s@/?#]+(/[^\s?#]*)?(\?[^\s#]*)?", re.ASCII)
+_NO_URL = "is not an http or https URL without a user"
+
+
+def url_or_nothing(right: str) -> PlainValidator:
+    """A URL, or an empty text."""
+
+    def check(value: object) -> str:
+        if not isinstance(value, str) or (value and _URL.fullmatch(value) is None):
+            raise nonsense(_NO_URL, right, hidden=True)
+        return value
+
+    return PlainValidator(check)
+
+
+def urls(right: str) -> PlainValidator:
+    """Any number of URLs, as a list or as one text with commas."""
+
+    def check(value: object) -> tuple[str, ...]:
+        items: object = [item for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+        if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
+            raise nonsense("is not a list of URLs", right)
+        found = tuple(item.strip() for item in items)
+        if not all(_URL.fullmatch(item) for item in found):
+            raise nonsense(_NO_URL, right, hidden=True)
+        return found
+
+    return PlainValidator(check)
+
+
 def _checked_address(address: str, right: str, *, default_port: bool) -> str:
     if "@" in address or "/" in address:
         # Perhaps a URL with a user and a password in it, so it is not shown.

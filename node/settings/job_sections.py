@@ -1,12 +1,17 @@
 """The settings of bulk jobs."""
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from strandline.node.settings import fields
-from strandline.node.settings.section import AS_WRITTEN, Section
+from strandline.node.settings import fields, files
+from strandline.node.settings.files import PathSetting
+from strandline.node.settings.section import AS_LIST, AS_WRITTEN, Section
 from strandline.node.settings.units import ByteSize, Duration
+
+_SUCH_AS_NODES = 'A list such as ["http://node-1:9460", "http://node-2:9460"], or an empty one'
+_SUCH_AS_HOOK = "A URL such as https://ci.example.com/hooks/strandline, or nothing"
 
 
 class JobsSettings(Section):
@@ -14,6 +19,9 @@ class JobsSettings(Section):
 
     part_bytes: Annotated[ByteSize, fields.between(ByteSize, "1m", "1g"), AS_WRITTEN] = Field(
         default=ByteSize.parse("64m"), description="About how much of a file is one part."
+    )
+    part_series: Annotated[int, fields.whole_number(100, 10**8)] = Field(
+        default=100_000, description="About how many series are one part of a job that sends them."
     )
     max_record: Annotated[ByteSize, fields.between(ByteSize, "1k", "16m"), AS_WRITTEN] = Field(
         default=ByteSize.parse("1m"), description="The longest record that is read; a longer one is a bad record."
@@ -38,4 +46,13 @@ class JobsSettings(Section):
     )
     failures_allowed: Annotated[int, fields.whole_number(0, 100)] = Field(
         default=3, description="How often a part may fail and be tried again."
+    )
+    node_urls: Annotated[tuple[str, ...], fields.urls(_SUCH_AS_NODES), AS_LIST] = Field(
+        default=(), description="The nodes that jobs ask for series; empty for the node of these settings."
+    )
+    events_folder: Annotated[Path | None, files.folder, PathSetting(), AS_WRITTEN] = Field(
+        default=None, description="Where a file is written when a job is done; empty for none."
+    )
+    webhook: Annotated[str, fields.url_or_nothing(_SUCH_AS_HOOK)] = Field(
+        default="", description="A URL that is called when a job is done; empty for none."
     )

@@ -18,6 +18,7 @@ from strandline.node.query.asks import (
     Ask,
     BucketsAsk,
     CardinalityAsk,
+    KeyPageAsk,
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
@@ -163,6 +164,7 @@ _QUERIES = {
     LabelNamesAsk: ShardQueries.label_names,
     LabelValuesAsk: ShardQueries.label_values,
     SamplesAsk: ShardQueries.samples,
+    KeyPageAsk: ShardQueries.key_page,
     CardinalityAsk: ShardQueries.cardinality,
     BucketsAsk: ShardQueries.buckets,
 }

@@ -9,6 +9,7 @@ from strandline.errors import Fatal, Retryable
 from strandline.jobs.landing.part_log import DeadlinePassed, OffsetExpired
 from strandline.jobs.landing.progress import Landed, MetadataTooLong, PartIdentity, Progress
 from strandline.jobs.landing.transactions import LandingUnknown, OffsetUnstable, PartLost
+from strandline.jobs.sending.template import Message
 from strandline.kafka.errors import LogUnreachable, TopicMissing
 from strandline.wire.record_headers import are_times_checked
 from support.part_logs import (
@@ -56,6 +57,23 @@ def test_records_carry_their_chunk_and_the_mark_of_checked_times_into_their_part
         assert are_times_checked(headers.items())
         assert headers["strandline-job"] == part.job.encode()
         assert (headers["strandline-part"], headers["strandline-chunk"]) == (b"7", b"0")
+
+
+def test_records_with_keys_go_where_their_keys_say_and_have_headers_of_their_own(
+    world: World, part: PartIdentity
+) -> None:
+    log = world.open_log()
+    begin(log, part)
+    keys = [b"key-%d" % number for number in range(20)]
+    for chunk in range(2):
+        records = [Message(key, b"value", [("own", key)]) for key in keys]
+        log.land(chunk, records, progress_behind(chunk), world.clock.monotonic() + 60)
+    found = world.committed()
+    assert Counter(headers["own"] for _, _, headers in found) == Counter(2 * keys)
+    assert {headers["strandline-part"] for _, _, headers in found} == {b"7"}
+    # Each key has one partition, and all partitions have some.
+    assert len({(headers["own"], partition) for partition, _, headers in found}) == len(keys)
+    assert len({partition for partition, _, _ in found}) == PARTITIONS
 
 
 def test_a_chunk_without_records_counts_as_landed(world: World, part: PartIdentity) -> None:

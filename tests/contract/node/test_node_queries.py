@@ -10,10 +10,11 @@ import pytest
 from strandline.clock import wait_until
 from strandline.index.cardinality import LabelCardinality
 from strandline.index.matchers import InvalidMatcher, Matcher, MatcherTooCostly, MatchOp
-from strandline.node.query.answers import SeriesAnswer, SeriesCount
+from strandline.node.query.answers import NO_SAMPLE, KeyPageAnswer, SeriesAnswer, SeriesCount
 from strandline.node.query.asks import (
     BucketsAsk,
     CardinalityAsk,
+    KeyPageAsk,
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
@@ -114,6 +115,51 @@ def test_no_selector_means_every_series(filled: NodeWorld) -> None:
 def test_no_more_series_than_the_limit_and_it_is_said(filled: NodeWorld) -> None:
     answer = filled.ask(SeriesAsk((EVERY,), None, 3))
     assert (len(answer.keys), answer.more) == (3, True)
+
+
+_LAST = 2**64 - 1
+
+
+def pages(node: NodeWorld, within: TimeRange, limit: int, *, newest: bool = True) -> list[KeyPageAnswer]:
+    """All series, page by page."""
+    found: list[KeyPageAnswer] = []
+    first = (0, 0)
+    while True:
+        page: KeyPageAnswer = node.ask(KeyPageAsk((EVERY,), within, first, (_LAST, _LAST), limit, newest, 1000))
+        found.append(page)
+        if not page.more:
+            return found
+        first = (int(page.low[-1]), int(page.high[-1]) + 1)
+
+
+def test_series_come_page_by_page_in_the_order_of_their_hashes_each_once(filled: NodeWorld) -> None:
+    for limit in (1, 2, 4, 100):
+        check_pages(filled, pages(filled, ALL_TIMES, limit), limit)
+
+
+def check_pages(filled: NodeWorld, found: list[KeyPageAnswer], limit: int) -> None:
+    hashes = [one for page in found for one in zip(page.low.tolist(), page.high.tolist(), strict=True)]
+    assert hashes == sorted(set(hashes))
+    assert all(len(page.keys) == limit for page in found[:-1])
+    names = [name for page in found for name in names_of(page.keys)]
+    expected = expected_samples(filled.worlds)
+    assert len(names) == len(expected)
+    times = [one for page in found for one in zip(page.start.tolist(), page.end.tolist(), strict=True)]
+    newest = [one for page in found for one in zip(page.time.tolist(), page.value.tolist(), strict=True)]
+    by_name = dict(zip(names, zip(times, newest, strict=True), strict=True))
+    assert by_name == {name: ((samples[0][0], samples[-1][0]), samples[-1]) for name, samples in expected.items()}
+
+
+def test_a_page_has_series_with_samples_around_a_range_and_the_newest_within_it(node: NodeWorld) -> None:
+    now = node.worlds[0].clock.now_ms()
+    node.worlds[0].produce(("m", "old", now, 1.0), ("m", "both", now, 2.0), ("m", "both", now + 9, 3.0))
+    node.worlds[1].produce(("m", "new", now + 9, 4.0), ("m", "both", now + 5, 5.0))
+    for world in node.worlds:
+        world.settle()
+    (page,) = pages(node, TimeRange(now + 1, now + 6), 10)
+    assert (names_of(page.keys), page.time.tolist(), page.value.tolist()) == ([("m", "both")], [now + 5], [5.0])
+    (page,) = pages(node, TimeRange(now + 1, now + 6), 10, newest=False)
+    assert (names_of(page.keys), page.time.tolist()) == ([("m", "both")], [NO_SAMPLE])
 
 
 def test_names_and_values_are_merged_with_their_counts(filled: NodeWorld) -> None:

@@ -15,6 +15,7 @@ from strandline.jobs.transitions import (
     expire,
     expires_at,
     guard,
+    next_due,
     reopened,
     resume,
     settle,
@@ -53,6 +54,27 @@ class TestBegin:
         later = replace(JOB, due_at=NOW + 1)
         assert begin(later, NOW) is later
         assert begin(later, NOW + 1).state is BulkJobState.RUNNING
+
+    def test_a_job_that_has_been_due_for_an_hour_fails_by_name(self) -> None:
+        late = replace(JOB, due_at=NOW)
+        assert begin(late, NOW + 3_599_999).state is BulkJobState.RUNNING
+        failed = begin(late, NOW + 3_600_000)
+        assert failed.state is BulkJobState.FAILED
+        assert failed.reason == "it was due at 1970-01-01T00:16:40Z, and no worker began it within an hour"
+        # An operator may want it all the same, and a job without a time is never overdue.
+        assert resume(failed, NOW + 7_200_000).state is BulkJobState.RUNNING
+        assert begin(JOB, NOW + 7_200_000).state is BulkJobState.RUNNING
+
+    def test_the_next_job_that_is_due_is_the_earliest_that_is_planned_for_later(self) -> None:
+        some = [replace(JOB, due_at=due) for due in (NOW + 9, NOW + 5, NOW, 0)]
+        others = [job(BulkJobState.CANCELLED, due_at=NOW + 1), replace(JOB, due_at=NOW + 2, wanted=Wanted.CANCELLED)]
+        assert next_due([*some, *others], NOW) == NOW + 5
+        assert next_due([*some, *others], NOW + 9) is None
+
+    def test_a_job_that_was_paused_before_it_was_due_waits_for_its_time_again(self) -> None:
+        paused = settle(want(replace(JOB, due_at=NOW + 10), Wanted.PAUSED, NOW), [], NOW)
+        assert resume(paused, NOW + 9).state is BulkJobState.PLANNED
+        assert resume(paused, NOW + 10).state is BulkJobState.RUNNING
 
     @pytest.mark.parametrize("state", [one for one in BulkJobState if one is not BulkJobState.PLANNED])
     def test_no_other_job_begins(self, state: BulkJobState) -> None:

@@ -22,6 +22,7 @@ from strandline.node.query.answers import (
     BucketsAnswer,
     CardinalityAnswer,
     KeyBytes,
+    KeyPageAnswer,
     LabelTerms,
     SamplesAnswer,
     SeriesAnswer,
@@ -32,6 +33,7 @@ from strandline.node.query.asks import (
     Ask,
     BucketsAsk,
     CardinalityAsk,
+    KeyPageAsk,
     LabelNamesAsk,
     LabelValuesAsk,
     SamplesAsk,
@@ -64,12 +66,14 @@ SELECTORS = st.lists(st.builds(Matcher, TEXTS, st.sampled_from(MatchOp), TEXTS),
 SEVERAL = st.lists(SELECTORS, max_size=3).map(tuple)
 MAYBE = st.none() | RANGES
 PART_IDS = st.lists(st.integers(0, 2**32 - 1), max_size=3).map(lambda ids: np.array(ids, dtype="<u4").tobytes())
+HASHES = st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 ASKS: st.SearchStrategy[Ask] = st.one_of(
     st.builds(SeriesAsk, SEVERAL, MAYBE, COUNTS),
     st.builds(LabelNamesAsk, SEVERAL, MAYBE, COUNTS),
     st.builds(LabelValuesAsk, TEXTS, SEVERAL, MAYBE, COUNTS),
     st.builds(SamplesAsk, SELECTORS, RANGES, COUNTS, COUNTS),
     st.builds(SeriesHashesAsk, SEVERAL, MAYBE, COUNTS),
+    st.builds(KeyPageAsk, SEVERAL, RANGES, HASHES, HASHES, COUNTS, st.booleans(), COUNTS),
     st.builds(CardinalityAsk, SEVERAL, MAYBE, COUNTS, st.none() | TEXTS, COUNTS, PART_IDS),
     st.builds(BucketsAsk, MAYBE, COUNTS),
 )
@@ -97,6 +101,13 @@ def _hashes(rows: list[tuple[int, int, int]], more: int, warnings: tuple[str, ..
     ids, low, high = ([row[place] for row in rows] for place in range(3))
     words = np.array(low, dtype=np.uint64), np.array(high, dtype=np.uint64)
     return SeriesHashesAnswer(len(rows) + more, np.array(ids, dtype=np.uint32), *words, warnings)
+
+
+def _page(keys: KeyBytes, word: int, more: bool, warnings: tuple[str, ...]) -> KeyPageAnswer:
+    series = len(keys)
+    words = np.full(series, word, dtype=np.uint64)
+    times = np.arange(series, dtype=np.int64)
+    return KeyPageAnswer(keys, words, words[::-1], times, times + 1, times - 5, times / 3, more, warnings)
 
 
 def _cardinality(
@@ -128,6 +139,7 @@ ANSWERS: st.SearchStrategy[Answer] = st.one_of(
     st.builds(
         _hashes, st.lists(st.tuples(st.integers(0, 2**32 - 1), WORDS, WORDS), max_size=3), st.integers(0, 9), WARNINGS
     ),
+    st.builds(_page, KEYS, WORDS, st.booleans(), WARNINGS),
     st.builds(
         _cardinality,
         st.lists(st.tuples(TEXTS, st.lists(TEXTS, max_size=3), st.lists(WORDS, max_size=3)), max_size=2),
@@ -309,6 +321,14 @@ def _with(**changes: object) -> Message:
         Message("terms", {"warnings": [], "more": False}, (np.array([0, 2, 1]), np.zeros(1, "u1"), np.arange(2))),
         Message("buckets", {"warnings": [], "buckets": [{"shard": 1}]}),
         Message("cardinality", {"warnings": [], "series": -1}),
+        Message(
+            "key-page", {"warnings": [], "more": False}, (np.array([0, 0]), np.empty(0, "u1"), *5 * (np.arange(1),))
+        ),
+        Message(
+            "key-page",
+            {"warnings": [], "more": False},
+            (np.array([0]), np.empty(0, "u1"), *5 * (np.arange(1),), np.zeros(1)),
+        ),
         Message("series-hashes", {"warnings": [], "series": 9}, (np.zeros(4, "u1"), np.arange(2), np.arange(2))),
         Message("series-hashes", {"warnings": [], "series": 1}, (np.zeros(8, "u1"), np.arange(2), np.arange(2))),
     ],

@@ -1,0 +1,168 @@
+"""The end of a job whose parts are all done: its control sample, its event, its report.
+
+Any number of workers may do this for one job at once, and again after a crash: all of them write the same bytes under
+the same names, aside and renamed, and the store's compare-and-set lets one of them move the job to done. So there is
+one event file, and one change of state. The webhook is called at least once, with the job's id as its key.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+import orjson
+import structlog
+
+from strandline.clock import Clock
+from strandline.errors import Retryable, StrandlineError
+from strandline.jobs.control_list import control_csv
+from strandline.jobs.landing.progress import PartIdentity
+from strandline.jobs.outcome import PartOutcome
+from strandline.jobs.report import JobReport, job_report
+from strandline.jobs.transitions import complete
+from strandline.recovery.setbacks import Pause
+from strandline.store.bulk_jobs import BulkJob, BulkPart
+
+_LOG = structlog.get_logger(__name__)
+
+WEBHOOK_GIVEN_UP_MS: Final = 10 * 60_000
+"""So long after its last part a job is done, though its webhook could not be called."""
+
+
+class EventNotDelivered(Retryable):
+    """A webhook did not take an event."""
+
+
+class EventNotWritten(Retryable):
+    """A file that belongs to the end of a job can't be written."""
+
+
+CallWebhook = Callable[[str, bytes], None]
+"""Gives an event, with its key, to the webhook. Raises `EventNotDelivered`."""
+
+
+class ForgetsParts(Protocol):
+    """A part log: see `strandline.jobs.landing.part_log`."""
+
+    def forget(self, part: PartIdentity) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionEvent:
+    """What others learn of a job that is done. `completed_at` is when its last part was seen to be done."""
+
+    event: str
+    key: str
+    dataset: str
+    job: str
+    kind: str
+    completed_at: int
+    parts: int
+    counts: dict[str, int]
+    bad: dict[str, int]
+    control_file: str
+
+    @classmethod
+    def of(cls, job: BulkJob, report: JobReport, control_file: str) -> "CompletionEvent":
+        """The same for every worker that sees the job complete."""
+        counts = asdict(report.counts)
+        return cls(
+            "job.done",
+            job.job,
+            job.dataset,
+            job.job,
+            job.kind,
+            job.changed_at,
+            job.parts,
+            counts,
+            report.bad,
+            control_file,
+        )
+
+    def to_json(self) -> bytes:
+        """As it is written, and sent."""
+        return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+
+
+class Completion:
+    """Completes jobs for one worker. For one thread."""
+
+    def __init__(self, clock: Clock, folder: Path | None = None, webhook: CallWebhook | None = None) -> None:
+        """Files go into `folder`, if there is one, and events to `webhook`."""
+        self._clock, self._folder, self._webhook = clock, folder, webhook
+        self._pauses: dict[str, Pause] = {}
+
+    def finish(self, job: BulkJob, parts: Sequence[BulkPart], *, has_control: bool = False) -> BulkJob:
+        """Write what belongs to the end of a job: the job as it is then, which is done. While something can't be
+        written or delivered the job stays as it is, to be completed by a later step of this worker or of another.
+        """
+        pause = self._pauses.setdefault(job.job, Pause(self._clock))
+        if not pause.is_over:
+            return job
+        report = job_report(parts)
+        reason = ""
+        try:
+            control = self._write_control(job, parts) if has_control else ""
+            event = CompletionEvent.of(job, report, control).to_json()
+            if self._folder is not None:
+                write_aside(self._folder / f"{job.job}.json", event)
+            if self._webhook is not None:
+                self._webhook(job.job, event)
+        except EventNotDelivered as error:
+            if self._clock.now_ms() - job.changed_at < WEBHOOK_GIVEN_UP_MS:
+                return self._later(job, pause, error)
+            _LOG.warning("the webhook of a job was given up", job=job.job, error=str(error))
+            reason = f"its webhook was not called: {error.message}"
+        except EventNotWritten as error:
+            return self._later(job, pause, error)
+        del self._pauses[job.job]
+        return complete(job, report.to_json(), self._clock.now_ms(), reason=reason)
+
+    def _write_control(self, job: BulkJob, parts: Sequence[BulkPart]) -> str:
+        if self._folder is None:
+            raise EventNotWritten(
+                f"{job.name} has a control sample, and this worker no folder to write it to",
+                remedy="Set jobs.events_folder",
+            )
+        name = f"{job.job}.control.csv"
+        write_aside(self._folder / name, control_csv(PartOutcome.from_json(part.outcome).control for part in parts))
+        return name
+
+    @staticmethod
+    def _later(job: BulkJob, pause: Pause, error: StrandlineError) -> BulkJob:
+        _LOG.warning("a job can't be completed now", job=job.job, error=str(error))
+        pause.begin()
+        return job
+
+
+def write_aside(path: Path, content: bytes) -> None:
+    """Write a file under another name, and rename it once it is on the disk: readers see all of it or nothing. Raises
+    `EventNotWritten`.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with aside.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
+    except OSError as error:
+        raise EventNotWritten(
+            f"{path} can't be written: {error.strerror or error}", remedy="Check jobs.events_folder and its disk"
+        ) from error
+
+
+def forget_parts(log: ForgetsParts, job: BulkJob, parts: Sequence[BulkPart]) -> None:
+    """Let the brokers forget what has landed of a job's parts, which are done in the store."""
+    for part in parts:
+        try:
+            log.forget(PartIdentity(part.dataset, part.job, part.part))
+        except StrandlineError as error:
+            # A missing right, say. They expire by themselves.
+            _LOG.warning("offsets of a job can't be deleted", job=job.job, error=str(error))
+            return

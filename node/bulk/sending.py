@@ -1,0 +1,242 @@
+"""A send job as an operator asks for it: its template, its plan, and one job for each offset if local times count."""
+
+import re
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from strandline.clock import Clock
+from strandline.digest import digest
+from strandline.errors import ExitCode, Fatal
+from strandline.jobs.control_list import KEYS_A_PART, MAX_KEYS
+from strandline.jobs.control_sample import ControlSample
+from strandline.jobs.landing.kafka_group import KafkaGroups
+from strandline.jobs.sending.send_kind import SEND
+from strandline.jobs.sending.series import SeriesQuery
+from strandline.jobs.sending.spec import HASHES, SendSpec, ZoneRule, equal_ranges
+from strandline.jobs.sending.template import MessageTemplate, TemplateUnusable
+from strandline.jobs.sending.zones import LocalTime, ZoneGroup, group_zones
+from strandline.node.bulk.adding import PlannedJob
+from strandline.node.client.node_client import Within
+from strandline.node.client.notation import quoted
+from strandline.node.client.series_source import NodeSeries, nodes_of
+from strandline.node.output import Block, Table
+from strandline.node.recovering.words import count, moment
+from strandline.node.settings.clients import librdkafka_options
+from strandline.node.settings.sections import Settings
+from strandline.time_range import TimeRange
+
+_TOPIC_S = 30.0
+_MOST_PARTS = 10_000
+# The store takes texts of 64 KB.
+_MOST_SPEC = 60_000
+# A zone's name as a regular expression has it: letters, digits and these stand for themselves.
+_PLAIN_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PLAIN_ZONE = re.compile(r"[A-Za-z0-9_/-]", re.ASCII)
+
+
+class SendRefused(Fatal):
+    """A job that sends series can't be planned this way."""
+
+    exit_code = ExitCode.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class SendOptions:
+    """What an operator chooses."""
+
+    selector: str
+    topic: str
+    template: Mapping[str, Any]
+    at: int
+    control: ControlSample
+    zone_label: str = ""
+    local_time: LocalTime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSend:
+    """One job of a plan. The offset, in hours, and the zones are those of local times."""
+
+    spec: SendSpec
+    parts: int
+    due_at: int = 0
+    offset: int | None = None
+
+    def job(self) -> PlannedJob:
+        """As it is put into the store."""
+        spec = self.spec.to_json()
+        sources = tuple(part.to_json(self.spec.selector) for part in equal_ranges(self.parts))
+        texts = "\n".join((spec, *sources))
+        return PlannedJob(SEND, spec, f"{digest(texts.encode()):032x}", sources, self.due_at)
+
+
+@dataclass(frozen=True, slots=True)
+class SendPlan:
+    """All jobs of a plan, in the order in which they are due, over so many series."""
+
+    topic: str
+    at: int
+    series: int
+    jobs: tuple[PlannedSend, ...]
+    unknown_zones: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SendPlanJob:
+    """A job of a plan, told."""
+
+    offset: int | None
+    due_at: int
+    parts: int
+    zones: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SendPlanReport:
+    """What would be sent."""
+
+    topic: str
+    at: int
+    series: int
+    control: float
+    jobs: tuple[SendPlanJob, ...]
+    unknown_zones: tuple[str, ...]
+
+    @classmethod
+    def of(cls, plan: SendPlan) -> "SendPlanReport":
+        """A plan, told."""
+        jobs = tuple(
+            SendPlanJob(one.offset, one.due_at, one.parts, one.spec.zones.zones if one.spec.zones else ())
+            for one in plan.jobs
+        )
+        return cls(plan.topic, plan.at, plan.series, plan.jobs[0].spec.control.fraction, jobs, plan.unknown_zones)
+
+    def blocks(self) -> list[Block]:
+        """For people."""
+        rows = tuple(
+            (
+                f"UTC{one.offset:+03d}:00" if one.offset is not None else "",
+                moment(one.due_at) if one.due_at else "at once",
+                count(one.parts),
+                ", ".join(one.zones),
+            )
+            for one in self.jobs
+        )
+        found: list[Block] = [Table(("offset", "due", "parts", "time zones"), rows)]
+        found.append(f"About {count(self.series)} series of {moment(self.at)} would become messages in {self.topic}.")
+        if self.control:
+            found.append(f"Of these, {self.control:.2%} would be left out as a control sample.".replace("%", " %"))
+        if self.unknown_zones:
+            found.append(f"Bad records, since no such time zone exists: {', '.join(map(quoted, self.unknown_zones))}.")
+        found.append("Nothing was written.")
+        return found
+
+
+def read_template(path: Path) -> Mapping[str, Any]:
+    """A template file, which is TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise TemplateUnusable(
+            f"the template {path} can't be read: {error}", remedy="docs/pipeline.md shows what a template looks like"
+        ) from error
+
+
+def plan_send(settings: Settings, options: SendOptions, clock: Clock) -> SendPlan:
+    """Check the template and the topic, ask the node how many series there are, and divide them. Writes nothing."""
+    MessageTemplate.from_table(options.template)
+    _require_target(settings, options, clock)
+    window = TimeRange(options.at - settings.query.lookback.milliseconds, options.at)
+    within = Within(window.first, window.last)
+    nodes = nodes_of(settings)
+    # What a part needs later is needed now: all partitions are served, and no shard lacks anything.
+    NodeSeries(nodes).page(SeriesQuery(options.selector, window, 0, HASHES - 1, 1, newest=False))
+    series, zones = 0, set[str]()
+    for node in nodes:
+        with closing(node.client()) as client:
+            series += sum(client.count_series(options.selector, within).items)
+            if options.local_time is not None:
+                zones.update(client.label_values(options.zone_label, (options.selector,), within, 0).items)
+    parts = _parts(series, settings.jobs.part_series, options.control)
+    spec = SendSpec(
+        options.selector,
+        options.topic,
+        window,
+        options.template,
+        options.control,
+        max_message=settings.jobs.max_record.bytes,
+    )
+    _require_small(spec, zones)
+    if options.local_time is None:
+        return SendPlan(options.topic, options.at, series, (PlannedSend(spec, parts),))
+    grouped = group_zones(zones, options.local_time, clock.now_ms())
+    if not grouped.groups:
+        raise SendRefused(
+            f"no series has a time zone in the label {options.zone_label}",
+            remedy="Check --timezone-label: its values are IANA names such as Europe/Berlin",
+        )
+    planned = tuple(zone for group in grouped.groups for zone in group.zones)
+    jobs = tuple(
+        _of_group(spec, options.zone_label, group, planned, parts, is_first=at == 0)
+        for at, group in enumerate(grouped.groups)
+    )
+    return SendPlan(options.topic, options.at, series, jobs, grouped.unknown)
+
+
+def narrowed(selector: str, label: str, zones: Sequence[str]) -> str:
+    """The selector for series of some zones only."""
+    names = "|".join("".join(one if _PLAIN_ZONE.match(one) else f"[{one}]" for one in zone) for zone in zones)
+    matcher = f"{label if _PLAIN_LABEL.fullmatch(label) else quoted(label)}=~{quoted(names)}"
+    inside = selector.rstrip()
+    if not inside.endswith("}"):
+        return f"{inside}{{{matcher}}}"
+    inside = inside[:-1].rstrip()
+    return f"{inside}{'' if inside.endswith(('{', ',')) else ','}{matcher}}}"
+
+
+def _of_group(
+    spec: SendSpec, label: str, group: ZoneGroup, planned: tuple[str, ...], parts: int, *, is_first: bool
+) -> PlannedSend:
+    """The job of an offset. The first one sees all series, and counts those whose zone belongs to no job."""
+    rule = ZoneRule(label, group.zones, is_first, planned if is_first else ())
+    selector = spec.selector if is_first else narrowed(spec.selector, label, group.zones)
+    made = SendSpec(selector, spec.topic, spec.window, spec.template, spec.control, rule, max_message=spec.max_message)
+    return PlannedSend(made, parts, group.due_at, group.offset)
+
+
+def _parts(series: int, part_series: int, control: ControlSample) -> int:
+    left_out = series * control.fraction
+    if left_out > MAX_KEYS:
+        raise SendRefused(
+            f"the control sample would have about {left_out:,.0f} series, over the limit of {MAX_KEYS:,}",
+            remedy="Choose a smaller --control, or a narrower selector",
+        )
+    return max(1, min(_MOST_PARTS, max(-(-series // part_series), -int(-left_out // KEYS_A_PART))))
+
+
+def _require_small(spec: SendSpec, zones: Collection[str]) -> None:
+    """Raises `SendRefused` for a spec that does not fit into the row of a job."""
+    # Zones stand in it up to three times: those of the job, those of all jobs, and in the selector.
+    size = len(spec.to_json()) + 3 * sum(len(zone) + 8 for zone in zones)
+    if size > _MOST_SPEC:
+        raise SendRefused(
+            f"the spec takes {size:,} bytes, over the limit of {_MOST_SPEC:,}",
+            remedy="Choose a shorter template or selector, or a label with fewer values",
+        )
+
+
+def _require_target(settings: Settings, options: SendOptions, clock: Clock) -> None:
+    """The topic exists, and is another one than the dataset's."""
+    if options.topic == settings.dataset.topic_name:
+        raise SendRefused(
+            f"{options.topic} is the topic of the dataset itself: its shards would read the messages as samples",
+            remedy="Name another topic",
+        )
+    if options.control.fraction and settings.jobs.events_folder is None:
+        raise SendRefused("the list of a control sample has no place to be written to", remedy="Set jobs.events_folder")
+    with closing(KafkaGroups(librdkafka_options(settings.kafka), options.topic, clock)) as groups:
+        groups.require_topic(_TOPIC_S)

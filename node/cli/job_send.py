@@ -1,0 +1,122 @@
+"""`strandline job send`: series to another topic."""
+
+from pathlib import Path
+
+import click
+
+from strandline.errors import ExitCode
+from strandline.jobs.control_sample import ControlSample
+from strandline.jobs.sending.zones import LocalTime
+from strandline.node.bulk.adding import add_job
+from strandline.node.bulk.foreground import interrupts, work_on
+from strandline.node.bulk.importing import require_remembered
+from strandline.node.bulk.opening import offset_retention_ms, opened_board
+from strandline.node.bulk.reports import JobList, JobStatus
+from strandline.node.bulk.sending import SendOptions, SendPlanReport, plan_send, read_template
+from strandline.node.cli.asking import moment_of
+from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.options import Command, help_with
+from strandline.node.client.moments import WAYS
+from strandline.store.bulk_jobs import BulkJobState
+
+
+@click.command(
+    cls=Command,
+    help=help_with(
+        "Send one message for each series that SELECTOR matches to a Kafka topic: plan a job, and work on it in the "
+        "foreground. Each message is sent once, also if this is interrupted: `strandline job work` goes on. With "
+        "--local-time there is one job for each UTC offset, which `strandline job work` begins when it is due.",
+        "strandline job send 'up{job=\"node\"}' --to alerts --template template.toml --plan",
+        "strandline job send up --to offers --template t.toml --control 0.05 --seed 7",
+        "strandline job send up --to offers --template t.toml --timezone-label tz --local-time 09:00",
+    ),
+    epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_READY, ExitCode.INTERRUPTED)),
+)
+@click.argument("selector")
+@click.option("--to", "topic", metavar="TOPIC", required=True, help="The topic that messages go to. It has to exist.")
+@click.option(
+    "--template",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="A TOML file that says what a message holds.",
+)
+@click.option("--at", "at", metavar="TIME", help=f"The moment whose series are meant: {WAYS}. [default: now]")
+@click.option(
+    "--control",
+    metavar="FRACTION",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    help="Leave out this share of the series, and list them in jobs.events_folder.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    default=0,
+    help="Which series these are: the same for the same seed.",
+)
+@click.option("--timezone-label", "zone_label", metavar="LABEL", help="The label that names a series' time zone.")
+@click.option("--local-time", metavar="HH:MM", help="When messages are due, in each series' own time zone.")
+@click.option("--plan", "only_plan", is_flag=True, help="Show the plan only. Writes nothing.")
+@click.option(
+    "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Send at most N messages a second."
+)
+@pass_context
+def command(
+    context: Context,
+    *,
+    selector: str,
+    topic: str,
+    template: Path,
+    at: str | None,
+    control: float,
+    seed: int,
+    zone_label: str | None,
+    local_time: str | None,
+    only_plan: bool,
+    rate: float | None,
+) -> ExitCode:
+    """Send."""
+    settings, clock = context.settings(), context.clock
+    if (zone_label is None) != (local_time is None):
+        raise click.UsageError("--timezone-label and --local-time belong together")
+    now = clock.now_ms()
+    evaluated = moment_of("--at", at, now)
+    options = SendOptions(
+        selector,
+        topic,
+        read_template(template),
+        now if evaluated is None else evaluated,
+        ControlSample(control, seed),
+        zone_label or "",
+        _local_time(local_time),
+    )
+    plan = plan_send(settings, options, clock)
+    if only_plan:
+        context.output.result(SendPlanReport.of(plan))
+        return ExitCode.OK
+    require_remembered(settings, offset_retention_ms(settings, clock))
+    done: list[JobStatus] = []
+    with (
+        opened_board(settings, context.environ, clock) as board,
+        interrupts() as stop,
+        context.output.steps(f"Sending series of {settings.dataset.name} to {topic}") as steps,
+    ):
+        jobs = [add_job(settings, board, one.job(), clock) for one in plan.jobs]
+        for job in jobs:
+            with steps.step(f"Job {job.job}") as step:
+                done.append(work_on(settings, board, job, step, clock, rate=rate, stop=stop))
+    context.output.result(done[0] if len(done) == 1 else JobList(settings.dataset.name, tuple(done)))
+    if any(one.state is BulkJobState.PLANNED for one in done):
+        context.output.note("Jobs that are not due yet need a worker when they are: `strandline job work`.")
+    if stop.is_set() and any(one.state is BulkJobState.RUNNING for one in done):
+        context.output.note("Interrupted. `strandline job work` goes on.")
+        return ExitCode.INTERRUPTED
+    return max((one.exit_code for one in done), default=ExitCode.OK)
+
+
+def _local_time(written: str | None) -> LocalTime | None:
+    try:
+        return LocalTime.parse(written) if written is not None else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--local-time") from None

@@ -1,0 +1,138 @@
+"""Jobs that send series, over twins of store, Kafka and nodes, with workers that may crash at any call."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import xxhash
+
+from strandline.clock import ManualClock
+from strandline.errors import Retryable
+from strandline.jobs.board import BulkBoard
+from strandline.jobs.completing import CallWebhook, Completion
+from strandline.jobs.control_sample import ControlSample
+from strandline.jobs.landing.memory_part_log import MemoryCluster, MemoryRecord, MemoryTransactions
+from strandline.jobs.landing.part_log import PartLog
+from strandline.jobs.sending.send_kind import SEND, SendKind
+from strandline.jobs.sending.series import SentSeries, SeriesPage, SeriesQuery
+from strandline.jobs.sending.spec import SendSpec, equal_ranges
+from strandline.jobs.worker import BulkWorker
+from strandline.recovery.leasing import LeasePolicy
+from strandline.store.bulk_jobs import BulkJob, BulkPart
+from strandline.store.protocol import Store, StoreUnavailable
+from strandline.time_range import TimeRange
+from support.job_worlds import DATASET, LIFE, Crash, Fault, Hooked
+from support.memory_store import MemoryServer, MemoryStore
+
+NOW = 1_800_000_000_000
+TEMPLATE = {"key": "{host}", "value": {"host": "{host}", "load": "{$value}"}}
+
+
+class AnswerLacking(Retryable):
+    """A node's answer had a warning."""
+
+
+def series(number: int, **labels: str) -> SentSeries:
+    """A series with a label of its own."""
+    known = {"__name__": "up", "host": f"host-{number}", **labels}
+    return SentSeries(key_of(known), known, NOW - 1000, NOW, NOW - 10, float(number))
+
+
+def key_of(labels: Mapping[str, str]) -> int:
+    return xxhash.xxh3_128_intdigest(repr(sorted(labels.items())).encode())
+
+
+class FakeNodes:
+    """Series that may change between two questions."""
+
+    def __init__(self, *some: SentSeries) -> None:
+        self.series = {one.key: one for one in some}
+        self.warns = False
+        self.queries: list[SeriesQuery] = []
+
+    def add(self, *some: SentSeries) -> None:
+        self.series |= {one.key: one for one in some}
+
+    def page(self, query: SeriesQuery) -> SeriesPage:
+        self.queries.append(query)
+        if self.warns:
+            raise AnswerLacking("shard 3 is replaying")
+        found = [self.series[key] for key in sorted(self.series) if query.first <= key <= query.last]
+        shown = found[: query.limit]
+        if not query.newest:
+            shown = [replace(one, time=None, value=None) for one in shown]
+        return SeriesPage(tuple(shown), len(found) > query.limit)
+
+
+class SendWorld:
+    """A store, a topic, nodes, and any number of workers one after the other."""
+
+    def __init__(self, folder: Path, *some: SentSeries, failures_allowed: int = 3) -> None:
+        self.folder = folder
+        self.policy = LeasePolicy(failures_allowed=failures_allowed)
+        self.clock = ManualClock(NOW)
+        self.server = MemoryServer(self.clock)
+        self.cluster = MemoryCluster(self.clock, partitions=3)
+        self.nodes = FakeNodes(*some)
+        self.board = BulkBoard(cast("Store", MemoryStore(self.server)), DATASET, self.clock)
+        self.dead: set[str] = set()
+        self.calls: Counter[str] = Counter()
+        self.webhook: CallWebhook | None = None
+        self.events: Path | None = folder / "events"
+        self._workers = 0
+
+    def planned(
+        self, parts: int = 3, template: Mapping[str, Any] = TEMPLATE, name: str = "job", due_at: int = 0, **spec: Any
+    ) -> BulkJob:
+        """A plan to send all series."""
+        window = TimeRange(NOW - 300_000, NOW)
+        made = SendSpec("up", "target", window, template, **{"chunk_series": 4, **spec})
+        sources = [part.to_json("up") for part in equal_ranges(parts)]
+        job = BulkJob(DATASET, name, SEND, made.to_json(), "hash", parts, LIFE, NOW, due_at=due_at)
+        self.board.add(job, [BulkPart(DATASET, name, at, source, LIFE) for at, source in enumerate(sources)])
+        return job
+
+    def worker(self, fault: Fault | None = None) -> BulkWorker:
+        name = f"worker-{self._workers}"
+        self._workers += 1
+        store = Hooked(MemoryStore(self.server), fault, self.calls)
+
+        def open_log(topic: str) -> PartLog:
+            assert topic == "target"
+            transactions = Hooked(MemoryTransactions(self.cluster), fault, self.calls)
+            return PartLog(cast("MemoryTransactions", transactions), self.clock, [])
+
+        nodes: Any = Hooked(self.nodes, fault, self.calls)
+        board = BulkBoard(cast("Store", store), DATASET, self.clock, self.policy, lambda other: other in self.dead)
+        kind = SendKind(open_log, nodes, self.clock, Completion(self.clock, self.events, self.webhook))
+        return BulkWorker(board, {SEND: kind}, self.clock, name)
+
+    def work(self, fault: Fault | None = None, steps: int = 1_000) -> bool:
+        """Let a new worker work until nothing is left to do; False if it crashed."""
+        worker = self.worker(fault)
+        try:
+            for _ in range(steps):
+                if not worker.step():
+                    # A failure that passes is waited for.
+                    self.clock.sleep(120)
+                    if not worker.step():
+                        break
+        except Crash:
+            return False
+        except StoreUnavailable:
+            return self.work()
+        finally:
+            self.dead.add(f"worker-{self._workers - 1}")
+        return True
+
+    def records(self) -> list[MemoryRecord]:
+        """What readers of the topic see."""
+        return [record for records in self.cluster.read().values() for record in records]
+
+    def job(self, name: str = "job") -> BulkJob:
+        return self.board.job(name)
+
+    def control(self, fraction: float, seed: int = 7) -> ControlSample:
+        return ControlSample(fraction, seed)

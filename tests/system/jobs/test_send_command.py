@@ -1,0 +1,189 @@
+"""`strandline job send` and `strandline job verify` on a real Kafka, a real Cassandra and a real node: what was
+imported is read back and compared, and messages are read from their topic.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from contextlib import closing, redirect_stdout
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from strandline.clock import SystemClock
+from strandline.errors import ExitCode
+from strandline.node.cli.main import main
+from strandline.node.stack import Stack
+from strandline.wire.encoding import Series, encode_request
+from strandline.wire.record_headers import JOB_HEADER
+from strandline.wire.snappy import compress
+from support.service import Service, eventually, service
+
+pytestmark = pytest.mark.system
+
+CLOCK = SystemClock()
+HOSTS, SAMPLES = 60, 20
+MAPPING = """
+metric = "load"
+value = "load"
+time = {column = "at", unit = "ms"}
+labels = ["host", "tz"]
+"""
+TEMPLATE = """
+key = "{host}"
+headers = {metric = "{__name__}", zone = "{tz}"}
+defaults = {tz = "none"}
+
+[value]
+host = "{host}"
+load = "{$value}"
+seen = "{$time}"
+since = "{$start}"
+"""
+
+
+class World:
+    """A service, a file that is imported, and a topic that messages go to."""
+
+    def __init__(self, running: Service, stack: Stack, folder: Path) -> None:
+        self.service, self.folder = running, folder
+        self.client = {"bootstrap.servers": stack.kafka_bootstrap}
+        self.topic = f"messages-{uuid4().hex[:8]}"
+        # Kept until it has answered: without it the request would be given up.
+        admin = AdminClient(self.client)
+        (made,) = admin.create_topics([NewTopic(self.topic, 3, 1)]).values()
+        made.result(90)
+        self.first = CLOCK.now_ms() - 60_000
+        (folder / "mapping.toml").write_text(MAPPING)
+        (folder / "template.toml").write_text(TEMPLATE)
+        self.write_file()
+
+    def write_file(self) -> None:
+        zones = ("Europe/Berlin", "America/St_Johns", "Mars", "")
+        rows = [
+            f"{self.first + 1000 * at},host-{host},{zones[host % 4]},{host}.{at:02d}5"
+            for at in range(SAMPLES)
+            for host in range(HOSTS)
+        ]
+        (self.folder / "data.csv").write_text("\n".join(["at,host,tz,load", *rows]))
+
+    def command(self, *arguments: str) -> tuple[int, Any]:
+        """Run `strandline job` in this process: its exit code, and what it printed."""
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            code = main(["job", *arguments, "--config", str(self.service.settings), "--output", "json"])
+        return code, json.loads(printed.getvalue())
+
+    def messages(self, job: str) -> list[SimpleNamespace]:
+        """All messages of a job that readers of committed records see, doubles included."""
+        options = {
+            **self.client,
+            "group.id": uuid4().hex,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+        found, at_end = [], set[int]()
+        with closing(Consumer(options)) as consumer:
+            consumer.assign([TopicPartition(self.topic, number, 0) for number in range(3)])
+            while len(at_end) < 3:
+                message = consumer.poll(60)
+                assert message is not None
+                if (error := message.error()) is not None:
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    at_end.add(message.partition())
+                elif (headers := dict(message.headers()))[JOB_HEADER] == job.encode():
+                    value = json.loads(message.value())
+                    found.append(SimpleNamespace(key=message.key(), value=value, headers=headers))
+        return found
+
+
+@pytest.fixture(scope="module")
+def world(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("sends")
+    jobs = {"events_folder": str(folder / "events"), "part_series": 100}
+    with service(stack, folder / "service", replay={"mode": "direct"}, jobs=jobs, dataset={"retention": "2h"}) as made:
+        yield World(made, stack, folder)
+
+
+@pytest.fixture(scope="module")
+def imported(world: World) -> str:
+    """An import that is done, and whose series the node knows."""
+    options = ("--format", "csv", "--mapping", str(world.folder / "mapping.toml"))
+    code, status = world.command("import", str(world.folder / "data.csv"), *options)
+    assert (code, status["state"]) == (ExitCode.OK, "done")
+    eventually(lambda: len(world.service.node.data("/api/v1/series", match="load")) == HOSTS, "all series")
+    return str(status["job"])
+
+
+def test_an_import_is_read_back_and_compared_value_by_value(world: World, imported: str) -> None:
+    event = json.loads((world.folder / "events" / f"{imported}.json").read_bytes())
+    assert (event["kind"], event["counts"]["samples"]) == ("import", HOSTS * SAMPLES)
+    code, found = world.command("verify", imported, "--all")
+    assert (code, found["sound"]) == (ExitCode.OK, True)
+    assert (found["imported"]["samples"], found["imported"]["series"]) == (HOSTS * SAMPLES, HOSTS)
+    # Another sample at a time of the import wins, and is not what was imported.
+    labels = [("__name__", "load"), ("host", "host-3")]
+    body = compress(encode_request([Series(labels, [(world.first, -1.0)])]))
+    world.service.gateway.post("/api/v1/write", body)
+    eventually(
+        lambda: (
+            world.service.node.data("/api/v1/query", query='load{host="host-3"}', time=world.first / 1000)["result"][0][
+                "value"
+            ][1]
+            == "-1"
+        ),
+        "the later sample",
+    )
+    code, found = world.command("verify", imported, "--all")
+    assert code == ExitCode.VERIFY_FAILED
+    assert (found["imported"]["different"], found["imported"]["missing"]) == (1, 0)
+    (example,) = found["imported"]["examples"]
+    assert (example["time"], example["sent"], example["found"]) == (world.first, 3.005, -1.0)
+
+
+def test_each_series_becomes_one_message_in_the_topic_but_for_the_control_sample(world: World, imported: str) -> None:
+    assert imported
+    template = ("--to", world.topic, "--template", str(world.folder / "template.toml"))
+    code, status = world.command("send", "load", *template, "--control", "0.2", "--seed", "7")
+    assert (code, status["state"], status["counts"]["records"]) == (ExitCode.OK, "done", HOSTS)
+    name = status["job"]
+    found = world.messages(name)
+    with (world.folder / "events" / f"{name}.control.csv").open(newline="") as file:
+        control = [row[0] for row in csv.reader(file)][1:]
+    left_out = [host for host in range(HOSTS) if any(f'host="host-{host}"' in one for one in control)]
+    assert 3 < len(left_out) == len(control) < 30
+    sent = sorted(int(message.value["host"].removeprefix("host-")) for message in found)
+    assert sent == sorted(set(range(HOSTS)) - set(left_out))
+    last = world.first + 1000 * (SAMPLES - 1)
+    for message in found:
+        host = int(message.key.removeprefix(b"host-"))
+        assert message.value == {"host": f"host-{host}", "load": host + 0.195, "seen": last, "since": world.first}
+        assert message.headers["metric"] == b"load"
+        assert message.headers["zone"] == (b"Europe/Berlin", b"America/St_Johns", b"Mars", b"none")[host % 4]
+    code, verified = world.command("verify", name)
+    assert (code, verified["sent"]) == (
+        ExitCode.OK,
+        {"parts": 1, "sent": len(found), "found": len(found), "wrong": []},
+    )
+
+
+def test_a_plan_shows_one_job_for_each_offset_and_writes_nothing(world: World, imported: str) -> None:
+    assert imported
+    template = ("--template", str(world.folder / "template.toml"))
+    local = ("--timezone-label", "tz", "--local-time", "09:00")
+    code, plan = world.command("send", "load", "--to", world.topic, *template, *local, "--plan")
+    assert (code, plan["series"]) == (ExitCode.OK, HOSTS)
+    assert {tuple(one["zones"]) for one in plan["jobs"]} == {("America/St_Johns",), ("Europe/Berlin",)}
+    assert plan["unknown_zones"] == ["Mars"]
+    now = CLOCK.now_ms()
+    assert all(now < one["due_at"] < now + 24 * 3_600_000 for one in plan["jobs"])
+    code, refused = world.command("send", "load", "--to", "no-such-topic", *template)
+    assert code == ExitCode.FAILED
+    assert "no-such-topic" in json.dumps(refused)
+    assert {job["state"] for job in world.command("list")[1]["jobs"]} == {"done"}

@@ -1,0 +1,141 @@
+"""The end of a job: seen by many workers at once, with a full disk, and with a webhook that is away."""
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.jobs.board import BulkBoard
+from strandline.jobs.completing import WEBHOOK_GIVEN_UP_MS, Completion, EventNotDelivered
+from strandline.jobs.control_list import MAX_PACKED, ControlTooLarge, control_csv, pack_keys, unpack_keys
+from strandline.jobs.counts import Counts
+from strandline.jobs.outcome import PartOutcome
+from strandline.jobs.report import JobReport
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
+from strandline.store.jobs import JobState
+from strandline.store.protocol import Store
+from support.memory_store import MemoryServer, MemoryStore
+
+pytestmark = pytest.mark.unit
+
+NOW = 1_800_000_000_000
+OUTCOME = PartOutcome(Counts(10, 0, 1, 9, 90), control=pack_keys(["{b}", '{a="x,y"}']))
+PARTS = (
+    BulkPart("metrics", "job", 0, '{"uri":"up"}', 1000, JobState.DONE, outcome=OUTCOME.to_json()),
+    BulkPart("metrics", "job", 1, '{"uri":"up"}', 1000, JobState.DONE, outcome=OUTCOME.to_json()),
+)
+JOB = BulkJob("metrics", "job", "send", "{}", "hash", 2, 1000, NOW, BulkJobState.COMPLETING, changed_at=NOW)
+
+
+class Webhook:
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, bytes]] = []
+        self.is_away = False
+
+    def __call__(self, key: str, body: bytes) -> None:
+        if self.is_away:
+            raise EventNotDelivered("http://hook answered 503")
+        self.calls.append((key, body))
+
+
+def test_eight_workers_at_once_leave_one_event_file_and_one_change_of_state(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    server, webhook = MemoryServer(clock), Webhook()
+    board = BulkBoard(cast("Store", MemoryStore(server)), "metrics", clock)
+    board.add(JOB, PARTS)
+    barrier, changed = threading.Barrier(8), list[bool]()
+
+    def complete() -> None:
+        completion = Completion(clock, tmp_path, webhook)
+        mine = BulkBoard(cast("Store", MemoryStore(server)), "metrics", clock)
+        seen = mine.job("job")
+        barrier.wait()
+
+        def finished(one: BulkJob) -> BulkJob:
+            return completion.finish(one, PARTS) if one.state is BulkJobState.COMPLETING else one
+
+        changed.append(mine.change(seen, finished).version == JOB.version + 1)
+
+    threads = [threading.Thread(target=complete) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert changed == [True] * 8
+    done = board.job("job")
+    assert (done.state, done.version) == (BulkJobState.DONE, JOB.version + 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["job.json"]
+    event = json.loads((tmp_path / "job.json").read_bytes())
+    assert (event["event"], event["key"], event["completed_at"]) == ("job.done", "job", NOW)
+    assert event["counts"]["sent"] == 18
+    # At least once, and always the same.
+    assert {key for key, _ in webhook.calls} == {"job"}
+    assert {body for _, body in webhook.calls} == {(tmp_path / "job.json").read_bytes()}
+
+
+def test_a_webhook_that_is_away_is_called_again_until_it_answers(tmp_path: Path) -> None:
+    clock, webhook = ManualClock(NOW), Webhook()
+    completion = Completion(clock, tmp_path, webhook)
+    webhook.is_away = True
+    assert completion.finish(JOB, PARTS) == JOB
+    assert (tmp_path / "job.json").exists()
+    webhook.is_away = False
+    # Not at once: it is left alone for a moment.
+    assert completion.finish(JOB, PARTS) == JOB
+    clock.sleep(2)
+    done = completion.finish(JOB, PARTS)
+    assert (done.state, done.reason, len(webhook.calls)) == (BulkJobState.DONE, "", 1)
+    assert JobReport.from_json(done.report).counts.records == 20
+
+
+def test_a_webhook_that_stays_away_does_not_keep_a_job_from_being_done(tmp_path: Path) -> None:
+    clock, webhook = ManualClock(NOW), Webhook()
+    webhook.is_away = True
+    completion = Completion(clock, tmp_path, webhook)
+    tries = 0
+    while (done := completion.finish(JOB, PARTS)) == JOB:
+        clock.sleep(5)
+        tries += 1
+    assert (clock.now_ms() - NOW - WEBHOOK_GIVEN_UP_MS) // 1000 in range(70)
+    assert tries > 10
+    assert (done.state, done.reason) == (BulkJobState.DONE, "its webhook was not called: http://hook answered 503")
+
+
+def unwritable(folder: Path) -> Path:
+    (folder / "file").write_text("")
+    return folder / "file"
+
+
+@pytest.mark.parametrize("folder", [unwritable, lambda _folder: None])
+def test_a_job_waits_for_a_folder_that_its_control_sample_can_be_written_to(
+    tmp_path: Path, folder: Callable[[Path], Path | None]
+) -> None:
+    clock = ManualClock(NOW)
+    completion = Completion(clock, folder(tmp_path))
+    clock.sleep(86_400)
+    assert completion.finish(JOB, PARTS, has_control=True) == JOB
+    done = Completion(clock, tmp_path / "other").finish(JOB, PARTS, has_control=True)
+    assert done.state is BulkJobState.DONE
+    assert (tmp_path / "other" / "job.control.csv").read_text() == 'series\n"{a=""x,y""}"\n{b}\n'
+    assert json.loads((tmp_path / "other" / "job.json").read_bytes())["control_file"] == "job.control.csv"
+
+
+def test_control_keys_of_parts_are_joined_sorted_and_bounded() -> None:
+    keys = [f'{{host="{number:x}{hash((number, 7)) & 0xFFFFFFFF:x}"}}' for number in range(200_000)]
+    assert unpack_keys(pack_keys(keys[:10])) == sorted(keys[:10])
+    assert pack_keys([]) == ""
+    halves = [pack_keys(keys[:6]), "", pack_keys(keys[4:10])]
+    assert control_csv(halves) == control_csv([pack_keys(keys[:10])])
+    with pytest.raises(ControlTooLarge, match=f"over the limit of {MAX_PACKED:,}"):
+        pack_keys(keys)
+
+
+def test_outcomes_that_older_workers_wrote_have_no_control_keys() -> None:
+    written = replace(OUTCOME, control="").to_json().replace(',"control":""', "")
+    assert "control" not in written
+    assert PartOutcome.from_json(written) == replace(OUTCOME, control="")

@@ -1,0 +1,121 @@
+"""Pages of series over HTTP, and the client that bulk jobs ask by."""
+
+import asyncio
+import math
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from strandline.index.documents import encode_part_key
+from strandline.jobs.sending.series import SeriesQuery
+from strandline.node.client.addresses import parse_url
+from strandline.node.client.errors import QuestionWrong
+from strandline.node.client.node_client import NodeClient
+from strandline.node.client.series_source import AnswerIncomplete, NodeAccess, NodeSeries
+from strandline.node.query.answers import NO_SAMPLE, KeyBytes, KeyPageAnswer
+from strandline.node.query.asks import KeyPageAsk
+from strandline.node.query.queries import QueryScope
+from strandline.time_range import TimeRange
+from support.fake_queries import FakeQueries
+from support.http_servers import api_served, in_loop
+
+pytestmark = pytest.mark.unit
+
+STALE = np.array([0x7FF0000000000002], dtype=np.uint64).view(np.float64)[0]
+LABELS = [{"__name__": "up", "host": f'a"\\\n{number}é'} for number in range(6)]
+QUERY = SeriesQuery('up{a="b"}', TimeRange(1_000, 2_500), 7, (1 << 128) - 1, 500, newest=True)
+
+
+class Paged(FakeQueries):
+    missing: tuple[int, ...] = ()
+
+    async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer:
+        await self._begin(ask, scope)
+        keys = [encode_part_key(labels) for labels in LABELS]
+        offsets = np.cumsum([0, *map(len, keys)])
+        return KeyPageAnswer(
+            KeyBytes(offsets, np.frombuffer(b"".join(keys), dtype=np.uint8)),
+            np.arange(6, dtype=np.uint64),
+            np.full(6, 2**64 - 1, dtype=np.uint64),
+            np.arange(6) * 10,
+            np.arange(6) * 100,
+            np.array([1, 2, 3, 4, 5, NO_SAMPLE]),
+            np.array([0.1, math.nan, math.inf, -math.inf, STALE, 3.0]),
+            more=True,
+            warnings=self.warnings,
+            unserved=self.missing,
+        )
+
+
+def test_a_page_comes_through_http_as_it_is() -> None:
+    queries = Paged()
+
+    async def asked() -> None:
+        async with api_served(queries) as serving:
+            source = NodeSeries((NodeAccess(parse_url(serving.bound.url)),))
+            page = await asyncio.to_thread(source.page, QUERY)
+        assert page.more
+        assert [one.labels for one in page.series] == LABELS
+        assert [one.key for one in page.series] == [(low << 64) + 2**64 - 1 for low in range(6)]
+        assert [(one.start, one.end) for one in page.series] == [(10 * at, 100 * at) for at in range(6)]
+        assert [one.time for one in page.series] == [1, 2, 3, 4, None, None]
+        values = [one.value for one in page.series]
+        assert values[0] == 0.1
+        assert values[1] is not None
+        assert math.isnan(values[1])
+        assert values[2:] == [math.inf, -math.inf, None, None]
+
+    in_loop(asked())
+    (ask,) = queries.asked
+    assert isinstance(ask, KeyPageAsk)
+    assert (ask.within, ask.limit, ask.newest) == (TimeRange(1_000, 2_500), 500, True)
+    assert (ask.first, ask.last) == ((0, 7), (2**64 - 1, 2**64 - 1))
+
+
+def test_an_answer_with_a_warning_is_not_used() -> None:
+    async def asked() -> None:
+        async with api_served(Paged(warnings=("shard 1 is replaying",))) as serving:
+            source = NodeSeries((NodeAccess(parse_url(serving.bound.url)),))
+            with pytest.raises(AnswerIncomplete, match="shard 1 is replaying"):
+                await asyncio.to_thread(source.page, QUERY)
+
+    in_loop(asked())
+
+
+def test_each_partition_must_be_served_by_one_of_the_nodes() -> None:
+    one, other = Paged(), Paged()
+    one.missing, other.missing = (1, 2), (0, 2)
+
+    async def asked() -> None:
+        async with api_served(one) as first, api_served(other) as second:
+            source = NodeSeries(tuple(NodeAccess(parse_url(served.bound.url)) for served in (first, second)))
+            with pytest.raises(AnswerIncomplete, match="serves the partitions 2"):
+                await asyncio.to_thread(source.page, QUERY)
+            other.missing = (0,)
+            assert len((await asyncio.to_thread(source.page, QUERY)).series) == len(LABELS)
+
+    in_loop(asked())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "fault"),
+    [
+        ("match[]=up", 'neither "start" nor "end" is given'),
+        ("match[]=up&end=3&first=xyz", 'the parameter "first" is no hash'),
+        ("match[]=up&end=3&last=1" + "0" * 32, 'the parameter "last" is no hash'),
+        ("end=3", 'no "match[]" is given'),
+    ],
+)
+def test_what_is_wrong_with_a_question_is_named(parameters: str, fault: str) -> None:
+    def ask(url: str) -> None:
+        with closing(NodeClient(parse_url(url))) as client:
+            client._ask(f"/api/v1/strandline/series?{parameters}", [])
+
+    async def asked() -> None:
+        async with api_served(Paged()) as serving:
+            with pytest.raises(QuestionWrong) as caught:
+                await asyncio.to_thread(ask, serving.bound.url)
+        assert fault in str(caught.value)
+
+    in_loop(asked())
