@@ -44,6 +44,16 @@ class SamplesByTime:
 
 
 @dataclass(frozen=True, slots=True)
+class FileWritten:
+    """A file that a part has written: its name, and what is in it. `sha256` is that of its bytes."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class PartOutcome:
     """Of one part. `lines` counts those of a text, so that a bad record's line in its file can be told; `series` counts
     those that each chunk brought, so that one in several chunks counts several times. `control` has the series that a
@@ -57,6 +67,7 @@ class PartOutcome:
     times: SamplesByTime = field(default_factory=SamplesByTime)
     bad: BadRecords = field(default_factory=BadRecords)
     control: str = ""
+    files: tuple[FileWritten, ...] = ()
 
     def __add__(self, other: "PartOutcome") -> "PartOutcome":
         return PartOutcome(
@@ -67,6 +78,7 @@ class PartOutcome:
             SamplesByTime.joined((self.times, other.times)),
             BadRecords.joined((self.bad, other.bad)),
             pack_keys([*unpack_keys(self.control), *unpack_keys(other.control)]),
+            (*self.files, *other.files),
         )
 
     def to_json(self) -> str:
@@ -90,4 +102,5 @@ class PartOutcome:
             SamplesByTime(times["step_ms"], dict(times["counts"])),
             BadRecords(bad["counts"], tuple(BadRecord(**example) for example in bad["examples"])),
             value.get("control", ""),
+            tuple(FileWritten(**one) for one in value.get("files", ())),
         )

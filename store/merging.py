@@ -24,6 +24,30 @@ def merge_runs(runs: Sequence[SeriesRun]) -> SeriesRun:
     return left[0]
 
 
+def joined_runs(runs: Sequence[SeriesRun]) -> SeriesRun:
+    """Runs that follow each other in the order of their series, as one. The last series of a run may go on in the next
+    one, at later times: so do the segments of a group.
+    """
+    left = [run for run in runs if len(run)]
+    if len(left) <= 1:
+        return left[0] if left else SeriesRun.empty()
+    metric, high, low = (
+        np.concatenate([getattr(run, name) for run in left]) for name in ("metric", "key_high", "key_low")
+    )
+    before = np.cumsum([0, *(run.samples for run in left)])
+    first = np.concatenate([run.first_sample[:-1] + start for run, start in zip(left, before, strict=False)])
+    new = np.ones(len(metric), dtype=np.bool_)
+    new[1:] = (metric[1:] != metric[:-1]) | (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+    return SeriesRun(
+        metric[new],
+        high[new],
+        low[new],
+        np.append(first[new], before[-1]),
+        np.concatenate([run.time for run in left]),
+        np.concatenate([run.value for run in left]),
+    )
+
+
 def _merge(pair: list[SeriesRun]) -> SeriesRun:
     if len(pair) == 1:
         return pair[0]

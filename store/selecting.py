@@ -22,6 +22,11 @@ class WantedSeries(SeriesKeys):
         """One of them; counted from the end if `place` is negative."""
         return SeriesKey(int(self.metric[place]), int(self.key_high[place]), int(self.key_low[place]))
 
+    def of_group(self, group: int, groups: int) -> "WantedSeries":
+        """Those of one group of so many."""
+        chosen = np.flatnonzero(self.metric % np.uint64(groups) == group)
+        return WantedSeries(self.metric[chosen], self.key_high[chosen], self.key_low[chosen])
+
     @classmethod
     def of(cls, keys: Iterable[SeriesKey]) -> "WantedSeries":
         """These keys, given in any order."""

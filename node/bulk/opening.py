@@ -1,5 +1,6 @@
 """From settings to the jobs of a dataset: the board in its store, and a worker with everything that it needs."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
@@ -8,6 +9,8 @@ from strandline.jobs.attending import WorkerRules
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.breaker import BreakerRules
 from strandline.jobs.counts import AttemptCounts
+from strandline.jobs.exporting.export_kind import EXPORT
+from strandline.jobs.exporting.opener import ExportOpener
 from strandline.jobs.importing.import_kind import IMPORT
 from strandline.jobs.importing.opener import ImportOpener
 from strandline.jobs.landing.kafka_part_log import kafka_part_log
@@ -19,6 +22,7 @@ from strandline.jobs.worker_names import GoneWorkers, with_tasks_elsewhere
 from strandline.node.bulk.lag import LagLimit
 from strandline.node.bulk.send_opening import CompletionOpener, SendKindOpener
 from strandline.node.client.series_source import nodes_of
+from strandline.node.replay.openers import own_store_opener
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.assembling import open_store
@@ -53,6 +57,7 @@ def kind_openers(settings: Settings) -> dict[str, KindOpener]:
     kafka, topic = librdkafka_options(settings.kafka), settings.dataset.topic_name
     return {
         IMPORT: ImportOpener(kafka, topic, CompletionOpener.of(settings)),
+        EXPORT: ExportOpener(own_store_opener(settings, os.environ), CompletionOpener.of(settings)),
         SEND: SendKindOpener.of(settings),
     }
 

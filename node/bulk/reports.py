@@ -18,6 +18,9 @@ from strandline.node.recovering.words import count, duration, moment, size
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 
+# What the counts of a job mean, by its kind; most kinds land records in Kafka.
+_LANDING = ("records read", "samples landed", "sent to Kafka", "records")
+_WORDS = {"export": ("samples read", "samples exported", "written", "files")}
 _MOST_SHOWN = 50
 _DAY_MS = 86_400_000
 
@@ -102,16 +105,17 @@ class JobStatus(JobSummary):
         if self.expires_at is not None:
             found.append(f"It will be cancelled at {moment(self.expires_at)} unless it is resumed.")
         counts = self.counts
+        read, done, sent, unit = _WORDS.get(self.kind, _LANDING)
         found.append(
             Table(
-                ("parts done", "records read", "samples landed", "bad records", "sent to Kafka"),
+                ("parts done", read, done, "bad records", sent),
                 (
                     (
                         f"{count(self.parts_done)} of {count(self.parts)}",
                         count(counts.records),
                         count(counts.samples),
                         count(counts.bad),
-                        f"{count(counts.sent)} records, {size(counts.bytes)}",
+                        f"{count(counts.sent)} {unit}, {size(counts.bytes)}",
                     ),
                 ),
             )

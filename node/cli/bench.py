@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from strandline.jobs.importing.spec import Format
+from strandline.node.bench.export_bench import ExportBench, ExportLoad
 from strandline.node.bench.gateway_bench import GatewayBench, GatewayLoad
 from strandline.node.bench.import_bench import FILE_FORMATS, ImportBench, ImportLoad
 from strandline.node.bench.index_bench import IndexBench, IndexBenchReport
@@ -215,6 +216,31 @@ def import_(context: Context, *, samples: int, series: int, formats: tuple[str, 
         context.output.steps(f"Measuring imports of {samples:,} samples of {load.series:,} series") as steps,
     ):
         report = ImportBench(load, Path(folder), steps).run()
+    context.output.result(report)
+
+
+@command.command(
+    help=help_with(
+        "Measure exports: a day of stored samples from a real Cassandra, which is started for it in a temporary "
+        "folder, into Parquet files. What counts is the CPU time of the worker's process, which is this one. "
+        "VictoriaMetrics gets the same samples, if it is installed, and exports them, too.",
+        "strandline bench export --samples 10000000",
+        "strandline bench export --samples 1000000 --labels 10 --peer-url http://127.0.0.1:8428",
+    ),
+)
+@click.option("--samples", type=click.IntRange(min=1000), default=10_000_000, show_default=True, help="How many.")
+@click.option("--series", type=click.IntRange(min=4), default=4_000, show_default=True, help="How many series.")
+@click.option("--labels", type=click.IntRange(2, 30), default=3, show_default=True, help="How many labels each has.")
+@click.option("--peer-url", metavar="URL", help="Where a peer is that has no data. [default: start VictoriaMetrics]")
+@pass_context
+def export(context: Context, *, samples: int, series: int, labels: int, peer_url: str | None) -> None:
+    """Measure exports."""
+    load = ExportLoad(samples, min(series, samples // 24), labels)
+    with (
+        tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
+        context.output.steps(f"Measuring exports of {samples:,} samples of {load.series:,} series") as steps,
+    ):
+        report = ExportBench(load, Path(folder), steps, peer_url).run()
     context.output.result(report)
 
 

@@ -1,4 +1,4 @@
-"""`strandline job import | send | list | status | work | pause | resume | cancel | verify | delete`: bulk jobs."""
+"""`strandline job import | export | send | verify | list | status | work | pause | ...`: bulk jobs."""
 
 import click
 
@@ -7,6 +7,7 @@ from strandline.node.cli.options import Lazy, LazyGroup, help_with
 COMMANDS = {
     "cancel": Lazy("strandline.node.cli.job_cancel", "Cancel a job. What has landed stays."),
     "delete": Lazy("strandline.node.cli.job_delete", "Remove an ended job from the list."),
+    "export": Lazy("strandline.node.cli.job_export", "Export series to Parquet files, a folder a day."),
     "import": Lazy("strandline.node.cli.job_import", "Import files into the dataset."),
     "list": Lazy("strandline.node.cli.job_list", "List the dataset's jobs."),
     "pause": Lazy("strandline.node.cli.job_pause", "Pause a job."),
@@ -24,6 +25,7 @@ COMMANDS = {
     help=help_with(
         "Bulk jobs: large pieces of work that are divided into parts, survive any crash, and do each part once.",
         "strandline job import 'data/*.csv' --format csv --mapping mapping.toml",
+        "strandline job export up --to /data/export --start 2026-11-15 --end 2026-11-16",
         "strandline job list",
         "strandline job pause 20261118T101500Z-a1b2c3",
     ),

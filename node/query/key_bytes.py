@@ -4,8 +4,8 @@ import numpy as np
 
 from strandline.arrays import Rows
 from strandline.index.kernels.gather import gather_runs
+from strandline.index.kernels.key_order import order_by_labels
 from strandline.node.query.answers import KeyBytes
-from strandline.node.query.kernels.key_order import order_by_labels
 
 
 def label_order(keys: KeyBytes) -> Rows:

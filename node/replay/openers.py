@@ -1,5 +1,6 @@
 """How executors open the store: values that travel to them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,11 +29,20 @@ class SqliteOpener:
 
 def store_opener(settings: Settings, data_folder: Path) -> StoreOpener:
     """For the store that the settings name. Raises `StoreOutOfReach` for a file that a cluster can't see."""
-    if settings.store.kind != "sqlite":
-        return CassandraOpener(cassandra_connection(settings.cassandra))
-    if not settings.spark.master.startswith("local"):
+    if settings.store.kind == "sqlite" and not settings.spark.master.startswith("local"):
         raise StoreOutOfReach(
             f"the store is a file of this machine, and Spark's executors run on {settings.spark.master}",
             remedy='Set spark.master to "local[*]", or store.kind to "cassandra"',
         )
-    return SqliteOpener(settings.store.sqlite_path(data_folder))
+    return _opener(settings, data_folder)
+
+
+def own_store_opener(settings: Settings, environ: Mapping[str, str]) -> StoreOpener:
+    """The same for processes of this machine, which see its files."""
+    return _opener(settings, settings.shard.data_folder(environ))
+
+
+def _opener(settings: Settings, data_folder: Path) -> StoreOpener:
+    if settings.store.kind == "sqlite":
+        return SqliteOpener(settings.store.sqlite_path(data_folder))
+    return CassandraOpener(cassandra_connection(settings.cassandra))

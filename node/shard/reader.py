@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numpy as np
-
 from strandline.node.shard.shard import Shard
 from strandline.store.buffer.view import BufferView
 from strandline.store.merging import merge_runs
@@ -96,7 +94,7 @@ class ShardReader:
     ) -> list[tuple[GroupRow, SeriesRun]]:
         """What is stored of each row in whose group there is something wanted, in the order of the rows."""
         groups = self._shard.parts.options.groups
-        of_group = {group: _of_group(wanted, group, groups) for group in {row.group for row in rows}}
+        of_group = {group: wanted.of_group(group, groups) for group in {row.group for row in rows}}
         work = [_RowRead(row, of_group[row.group]) for row in rows if len(of_group[row.group])]
         given_up = threading.Event()
 
@@ -149,8 +147,3 @@ def read_shards(readers: Iterable[ShardReader], wanted: WantedSeries, times: Tim
     """
     ordered = sorted(readers, key=lambda reader: reader.number)
     return merge_runs([reader.read(wanted, times) for reader in ordered])
-
-
-def _of_group(wanted: WantedSeries, group: int, groups: int) -> WantedSeries:
-    chosen = np.flatnonzero(wanted.metric % np.uint64(groups) == group)
-    return WantedSeries(wanted.metric[chosen], wanted.key_high[chosen], wanted.key_low[chosen])

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from strandline.node.query.kernels.key_order import compare_keys, compare_texts
+from strandline.index.kernels.key_order import compare_keys, compare_texts
 
 
 @njit(cache=True, nogil=True)

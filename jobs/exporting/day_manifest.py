@@ -1,0 +1,169 @@
+"""The manifest of an exported day: which files count, and which stored rows they were made from. Pure.
+
+A day is exported again only if it would be made from other rows now. It is never replaced once a row that it was made
+from has expired: the samples of that row exist nowhere else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from strandline.digest import digest
+from strandline.errors import ExitCode, Fatal
+from strandline.jobs.outcome import FileWritten
+from strandline.jobs.reading.pins import RowId
+from strandline.recovery.periods import utc_text
+
+VERSION = 1
+NAME = "_manifest.json"
+DAY_MS = 86_400_000
+
+
+class OtherExport(Fatal):
+    """The target holds another export, which this one would damage."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ManifestUnreadable(Fatal):
+    """A day's manifest is not one that this program has written."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayOf:
+    """What a day of an export is about: samples of a selector from `start` to before `end`, of one UTC day."""
+
+    dataset: str
+    selector: str
+    start: int
+    end: int
+
+    @property
+    def day(self) -> str:
+        """Its date."""
+        return utc_text(self.start)[: len("2026-11-15")]
+
+    @property
+    def folder(self) -> str:
+        """Where its files lie."""
+        return folder_of(self.day)
+
+
+@dataclass(frozen=True, slots=True)
+class DayManifest:
+    """What was exported of a day. `revision` counts how often, from 1 on. `ready` is whether all of its hours were."""
+
+    of: DayOf
+    revision: int
+    ready: bool
+    job: str
+    files: tuple[FileWritten, ...]
+    rows: tuple[RowId, ...]
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return f"{self.of.folder}/{NAME}"
+
+    def to_json(self) -> bytes:
+        """As it is written."""
+        value = {
+            "version": VERSION,
+            "dataset": self.of.dataset,
+            "selector": self.of.selector,
+            "day": self.of.day,
+            "start": self.of.start,
+            "end": self.of.end,
+            "revision": self.revision,
+            "ready": self.ready,
+            "job": self.job,
+            "samples": sum(file.rows for file in self.files),
+            "files": [asdict(file) for file in self.files],
+            "rows": [astuple(row) for row in self.rows],
+        }
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2)
+
+    @classmethod
+    def from_json(cls, content: bytes, named: str) -> "DayManifest":
+        """What `to_json` wrote. Raises `ManifestUnreadable`."""
+        try:
+            value: dict[str, Any] = orjson.loads(content)
+            if value["version"] != VERSION:
+                raise ManifestUnreadable(
+                    f"{named} has version {value['version']}, and this program reads {VERSION}",
+                    remedy="Use the version of Strandline that wrote it, or a later one",
+                )
+            return cls(
+                DayOf(value["dataset"], value["selector"], value["start"], value["end"]),
+                value["revision"],
+                value["ready"],
+                value["job"],
+                tuple(FileWritten(**one) for one in value["files"]),
+                tuple(RowId(*one) for one in value["rows"]),
+            )
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise ManifestUnreadable(
+                f"{named} can't be read: {error!r}", remedy="Export to another folder, or remove that day's folder"
+            ) from error
+
+
+def folder_of(day: str) -> str:
+    """The folder of a day. Spark and pyarrow read the date from such a name."""
+    return f"day={day}"
+
+
+class Choice(StrEnum):
+    """What becomes of a day."""
+
+    EXPORT = "export"
+    UNCHANGED = "unchanged"
+    EXPIRED = "kept: rows it was made from have expired"
+
+
+def days_between(start: int, end: int) -> list[tuple[int, int]]:
+    """The UTC days from `start` to before `end`: the beginning and the end of each, the first and last one cut."""
+    days = range(start // DAY_MS, -(-end // DAY_MS))
+    return [(max(start, day * DAY_MS), min(end, (day + 1) * DAY_MS)) for day in days]
+
+
+def choose(former: DayManifest | None, of: DayOf, rows: Sequence[RowId], gone: Sequence[RowId]) -> Choice:
+    """Whether a day is to be exported, if it would be made from `rows` now. `gone` are those of the former export's
+    rows that have expired. Raises `OtherExport` if the former one has another selector or dataset, or a time that this
+    one would leave out.
+    """
+    if former is None:
+        return Choice.EXPORT
+    was = former.of
+    if (was.dataset, was.selector) != (of.dataset, of.selector):
+        raise OtherExport(
+            f"{of.folder} holds an export of {was.selector!r} of dataset {was.dataset}",
+            remedy="Export to another folder, or use the same selector",
+        )
+    if of.start > was.start or of.end < was.end:
+        raise OtherExport(
+            f"{of.folder} holds an export from {utc_text(was.start)} to {utc_text(was.end)}, which would be cut short",
+            remedy="Export the whole day, or to another folder",
+        )
+    if (was.start, was.end) == (of.start, of.end) and former.rows == tuple(sorted(rows)):
+        return Choice.UNCHANGED
+    return Choice.EXPIRED if gone else Choice.EXPORT
+
+
+def fingerprint(content: bytes | None) -> str:
+    """By which a manifest that was replaced meanwhile is noticed; empty without one."""
+    return f"{digest(content):032x}" if content is not None else ""
+
+
+def file_name(job: str, part: int, epoch: int) -> str:
+    """The name of the file of a part under a lease: no other attempt uses it. Names sort as the parts do."""
+    return f"{job}-{part:06d}-{epoch}.parquet"
+
+
+def job_of(name: str) -> str:
+    """The job that has written a file; empty for any other file."""
+    stem, dot, _ = name.rpartition(".parquet")
+    parts = stem.rsplit("-", 2)
+    return parts[0] if dot and len(parts) == 3 else ""

@@ -1,0 +1,175 @@
+"""Exports as a kind of job: a part writes one file, and the end of a job makes the files of each day count."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+import structlog
+
+from strandline.clock import Clock
+from strandline.jobs.completing import Completion
+from strandline.jobs.counts import AttemptCounts, Counts
+from strandline.jobs.exporting.day_manifest import NAME, DayManifest, file_name, fingerprint, folder_of, job_of
+from strandline.jobs.exporting.day_plan import DayPlan, PlanMissing, read_day, read_task
+from strandline.jobs.exporting.label_sort import LabelSort
+from strandline.jobs.exporting.parquet_file import hours_of, write_file
+from strandline.jobs.exporting.spec import ExportPart, ExportSpec
+from strandline.jobs.exporting.target import Target
+from strandline.jobs.outcome import FileWritten, PartOutcome, SamplesByTime
+from strandline.jobs.reading.arrow_batches import SampleColumns
+from strandline.jobs.reading.pins import RowId, expired_rows
+from strandline.jobs.reading.series_reading import read_slices
+from strandline.jobs.running import RunningPart
+from strandline.jobs.transitions import ENDED
+from strandline.recovery.periods import HOUR
+from strandline.store.bulk_jobs import BulkJob, BulkPart
+from strandline.store.protocol import Store
+from strandline.store.rows import ShardId
+
+_LOG = structlog.get_logger(__name__)
+EXPORT = "export"
+
+
+class ExportKind:
+    """The `JobKind` of exports."""
+
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        clock: Clock,
+        open_target: Callable[[str], Target] = Target,
+        completion: Completion | None = None,
+    ) -> None:
+        """Without a `completion` the end of a job is its days and its report."""
+        self._open_store, self._clock, self._open_target = open_store, clock, open_target
+        self._completion = completion or Completion(clock)
+
+    def run(self, running: RunningPart) -> PartOutcome:
+        """Write a part's file. Its name is that of this lease, so a file of an attempt that was lost counts nowhere."""
+        spec, part = ExportSpec.from_json(running.job.spec), ExportPart.from_json(running.part.source)
+        target = self._open_target(spec.to)
+        task = read_task(target, spec.plan, part.day, part.range)
+        path = f"{folder_of(part.day)}/{file_name(running.job.job, running.part.part, running.part.epoch)}"
+        tally = _Tally(running)
+        with closing(self._open_store()) as store, LabelSort(task.series) as sort:
+            for slice_ in read_slices(store, task, self._clock, running.check):
+                sort.add(slice_)
+                tally.read(slice_.run.samples)
+            written = write_file(target, path, tally.counted(sort.sorted()))
+        return tally.outcome(written)
+
+    def fence(self, job: BulkJob, part: BulkPart) -> Counts | None:  # noqa: ARG002 - as the protocol has it
+        """Nothing has to be stopped: what a part has written counts only once its job completes."""
+        return None
+
+    def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        """Write the manifest of each day, remove the files that count no longer, and the plan at last."""
+        spec = ExportSpec.from_json(job.spec)
+        target = self._open_target(spec.to)
+        with closing(self._open_store()) as store:
+            for day in spec.days:
+                files = [
+                    file
+                    for part in sorted(parts, key=lambda one: one.part)
+                    if ExportPart.from_json(part.source).day == day
+                    for file in PartOutcome.from_json(part.outcome).files
+                ]
+                try:
+                    plan = read_day(target, spec.plan, day)
+                except PlanMissing:
+                    # A worker that was lost behind its last step has removed it.
+                    if not _is_exported(target, day, job.job):
+                        raise
+                    continue
+                self._complete_day(target, plan, job, files, store)
+        done = self._completion.finish(job, parts)
+        if done != job:
+            target.remove_folder(spec.plan)
+        return done
+
+    def _complete_day(
+        self, target: Target, plan: DayPlan, job: BulkJob, files: Sequence[FileWritten], store: Store
+    ) -> None:
+        rows = tuple(sorted(row.id for row in plan.rows))
+        made = DayManifest(plan.of, plan.revision, plan.ready, job.job, tuple(files), rows)
+        content = made.to_json()
+        before = target.read(made.path)
+        former = DayManifest.from_json(before, target.uri_of(made.path)) if before is not None else None
+        kept = ""
+        if before != content and fingerprint(before) != plan.former:
+            kept = "another export has replaced it meanwhile"
+        elif before != content and former is not None and self._gone(former.rows, plan.of.dataset, store):
+            kept = "rows it was made from have expired meanwhile"
+        if kept:
+            _LOG.warning("a day was not replaced", day=plan.of.day, why=kept)
+        elif before != content:
+            target.write(made.path, content)
+        counted = former if kept and former is not None else made
+        self._clean(target, counted, job.job, store)
+
+    def _gone(self, rows: Sequence[RowId], dataset: str, store: Store) -> bool:
+        manifests = {shard: store.manifest(ShardId(dataset, shard)) for shard in {row.shard for row in rows}}
+        time = store.server_time()
+        now = time if time is not None else self._clock.now_ms()
+        return bool(expired_rows(rows, {shard: one for shard, one in manifests.items() if one is not None}, now))
+
+    def _clean(self, target: Target, manifest: DayManifest, job: str, store: Store) -> None:
+        """Remove files of a day that do not count: of former exports, and of attempts that were lost. Those of a job
+        that still runs stay.
+        """
+        counting = {file.name for file in manifest.files}
+        for name in target.names(manifest.of.folder):
+            writer = job_of(name)
+            if name == NAME or name in counting or not writer:
+                continue
+            other = store.bulk_job(manifest.of.dataset, writer) if writer != job else None
+            if other is None or other.state in ENDED:
+                target.remove(f"{manifest.of.folder}/{name}")
+
+
+def _is_exported(target: Target, day: str, job: str) -> bool:
+    """Whether a job has written the manifest of a day, or another one has since then."""
+    path = f"{folder_of(day)}/{NAME}"
+    content = target.read(path)
+    if content is None:
+        return False
+    found = DayManifest.from_json(content, target.uri_of(path))
+    # Jobs' names begin with the time at which they were planned.
+    return found.job >= job
+
+
+class _Tally:
+    """What an attempt at a part has read and written."""
+
+    def __init__(self, running: RunningPart) -> None:
+        self._running = running
+        self._counts = Counts()
+        self._series = 0
+        self._hours: dict[int, int] = {}
+
+    def read(self, samples: int) -> None:
+        self._counts = replace(self._counts, records=self._counts.records + samples)
+        self._report()
+
+    def counted(self, pieces: Iterator[SampleColumns]) -> Iterator[SampleColumns]:
+        for piece in pieces:
+            self._series += len(piece.labels)
+            for hour, count in hours_of(piece, HOUR).items():
+                self._hours[hour] = self._hours.get(hour, 0) + count
+            yield piece
+            self._counts = replace(self._counts, samples=self._counts.samples + len(piece.time))
+            self._report()
+
+    def outcome(self, written: FileWritten | None) -> PartOutcome:
+        files = () if written is None else (written,)
+        size = sum(file.bytes for file in files)
+        return PartOutcome(
+            replace(self._counts, sent=len(files), bytes=size),
+            chunks=len(files),
+            series=self._series,
+            times=SamplesByTime.joined([SamplesByTime(HOUR, self._hours)]),
+            files=files,
+        )
+
+    def _report(self) -> None:
+        self._running.report(AttemptCounts(self._counts, self._counts))

@@ -1,0 +1,166 @@
+"""Samples as Arrow columns: metric, labels, time, value. Labels are numbered once a series, and repeated by number."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strandline.arrays import F64s, I64s
+from strandline.jobs.reading.kernels.labels import count_labels, label_spans, repeat_labels
+from strandline.jobs.reading.matching import texts
+from strandline.jobs.reading.series_reading import SeriesSlice
+from strandline.jobs.reading.series_set import LabelBytes
+
+ROWS_A_BATCH = 1 << 18
+_NUMBERED = pa.dictionary(pa.int32(), pa.string())
+
+NUMBERED_SCHEMA = pa.schema(
+    [
+        ("metric", _NUMBERED),
+        ("labels", pa.map_(_NUMBERED, _NUMBERED)),
+        ("time", pa.timestamp("ms", tz="UTC")),
+        ("value", pa.float64()),
+    ]
+)
+"""With texts by number: what Parquet is written from."""
+
+PLAIN_SCHEMA = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("labels", pa.map_(pa.string(), pa.string())),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("value", pa.float64()),
+    ]
+)
+"""With texts in each row, and microseconds: what Spark takes from a Python data source."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleColumns:
+    """Samples of series, one series behind the other: series i has those from `first_sample[i]` to before
+    `first_sample[i + 1]`.
+    """
+
+    labels: LabelBytes
+    first_sample: I64s
+    time: I64s
+    value: F64s
+
+    @classmethod
+    def of(cls, part: SeriesSlice) -> "SampleColumns":
+        """Of a slice, in its order."""
+        return cls(part.labels(), part.run.first_sample, part.run.time, part.run.value)
+
+
+def numbered_batches(columns: SampleColumns, rows: int = ROWS_A_BATCH) -> Iterator[pa.RecordBatch]:
+    """Batches of at most about so many samples, in order, with `NUMBERED_SCHEMA`."""
+    for first, behind, part in _parts(columns, rows):
+        labels = _Labels.of(columns.labels.take(np.arange(first, behind)))
+        metrics, maps = labels.repeated(np.diff(part.first_sample))
+        yield pa.RecordBatch.from_arrays(
+            [metrics, maps, pa.array(part.time).cast(NUMBERED_SCHEMA.field("time").type), pa.array(part.value)],
+            schema=NUMBERED_SCHEMA,
+        )
+
+
+def plain_batches(columns: SampleColumns, rows: int = ROWS_A_BATCH) -> Iterator[pa.RecordBatch]:
+    """The same with `PLAIN_SCHEMA`."""
+    for first, behind, part in _parts(columns, rows):
+        labels = _Labels.of(columns.labels.take(np.arange(first, behind)))
+        counts = np.diff(part.first_sample)
+        series = pa.array(np.repeat(np.arange(len(counts), dtype=np.int32), counts))
+        yield pa.RecordBatch.from_arrays(
+            [
+                labels.metrics.dictionary_decode().take(series),
+                labels.maps().take(series),
+                pa.array(part.time * 1000).cast(PLAIN_SCHEMA.field("time").type),
+                pa.array(part.value),
+            ],
+            schema=PLAIN_SCHEMA,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    first_sample: I64s
+    time: I64s
+    value: F64s
+
+
+def _parts(columns: SampleColumns, rows: int) -> Iterator[tuple[int, int, _Samples]]:
+    """Series from one place up to, not including, another, with their samples, at most about `rows` of them. A series
+    that has more is divided.
+    """
+    first, sample = 0, 0
+    ends = columns.first_sample
+    while sample < ends[-1]:
+        behind = int(np.searchsorted(ends, sample + rows, side="right")) - 1
+        end = int(ends[behind]) if behind > first else min(sample + rows, int(ends[first + 1]))
+        behind = max(behind, first + 1)
+        yield (
+            first,
+            behind,
+            _Samples(
+                ends[first : behind + 1].clip(sample, end) - sample,
+                columns.time[sample:end],
+                columns.value[sample:end],
+            ),
+        )
+        sample = end
+        first = int(np.searchsorted(ends, sample, side="right")) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """Labels of series by number: series i has those from `first_label[i]` to before `first_label[i + 1]`."""
+
+    metrics: pa.DictionaryArray
+    first_label: npt.NDArray[np.int32]
+    names: pa.DictionaryArray
+    values: pa.DictionaryArray
+
+    @classmethod
+    def of(cls, labels: LabelBytes) -> "_Labels":
+        counts = np.empty(len(labels), dtype=np.int64)
+        count_labels(labels.data, labels.offsets, counts)
+        # Without the metric.
+        first_label = np.append(0, np.cumsum(counts - 1)).astype(np.int32)
+        metrics = np.empty((len(labels), 2), dtype=np.int64)
+        names, values = (np.empty((int(first_label[-1]), 2), dtype=np.int64) for _ in range(2))
+        label_spans(labels.data, labels.offsets, metrics, names, values)
+        return cls(
+            texts(labels.data, metrics).dictionary_encode(),
+            first_label,
+            texts(labels.data, names).dictionary_encode(),
+            texts(labels.data, values).dictionary_encode(),
+        )
+
+    def maps(self) -> pa.MapArray:
+        """The labels of each series."""
+        return pa.MapArray.from_arrays(
+            pa.array(self.first_label), self.names.dictionary_decode(), self.values.dictionary_decode()
+        )
+
+    def repeated(self, counts: I64s) -> tuple[pa.DictionaryArray, pa.MapArray]:
+        """Metric and labels for each sample, of which each series has so many."""
+        samples, labels = int(counts.sum()), int((np.diff(self.first_label) * counts).sum())
+        first = np.empty(samples + 1, dtype=np.int32)
+        names, values = np.empty(labels, dtype=np.int32), np.empty(labels, dtype=np.int32)
+        repeat_labels(
+            self.first_label,
+            counts,
+            np.asarray(self.names.indices),
+            np.asarray(self.values.indices),
+            first,
+            names,
+            values,
+        )
+        metrics = np.repeat(np.asarray(self.metrics.indices), counts)
+        maps = pa.MapArray.from_arrays(
+            pa.array(first),
+            pa.DictionaryArray.from_arrays(pa.array(names), self.names.dictionary),
+            pa.DictionaryArray.from_arrays(pa.array(values), self.values.dictionary),
+        )
+        return pa.DictionaryArray.from_arrays(pa.array(metrics), self.metrics.dictionary), maps

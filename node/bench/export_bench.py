@@ -1,0 +1,297 @@
+"""`strandline bench export`: stored samples into Parquet files, by a worker in this process; and a peer beside it.
+
+What counts is the CPU time of this process, from the plan to the manifest of the day, Cassandra's client included. The
+peer, VictoriaMetrics, gets the same samples and exports them as JSON lines, which is what its export API writes; of it
+the CPU time of its own process counts.
+"""
+
+import http.client
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+
+from strandline.arrays import F64s, I64s
+from strandline.clock import SystemClock
+from strandline.errors import Fatal
+from strandline.index.documents import encode_part_key
+from strandline.jobs.board import BulkBoard
+from strandline.jobs.exporting.export_kind import EXPORT, ExportKind
+from strandline.jobs.exporting.planning import ExportOptions, StoredNow, plan_export
+from strandline.jobs.worker import BulkWorker
+from strandline.node.bench.machine import MIB, Machine
+from strandline.node.bench.process_memory import peak_resident_bytes
+from strandline.node.bench.query_servers import (
+    PEER_MISSING,
+    PEER_PROGRAM,
+    Server,
+    free_port,
+    peer_launch,
+    peer_program,
+    running,
+    wait_until_quiet,
+)
+from strandline.node.bench.stored_load import StoredKeys, StoredLoad
+from strandline.node.bulk.adding import add_job
+from strandline.node.bulk.exporting import export_job
+from strandline.node.bulk.reports import JobStatus
+from strandline.node.output import Block, Table
+from strandline.node.settings.clients import cassandra_connection
+from strandline.node.settings.load import load_settings
+from strandline.node.settings.sections import Settings
+from strandline.node.settings.writing import write_settings
+from strandline.node.stack import Stack, StackOptions
+from strandline.node.stack.stack import kafka_and_cassandra
+from strandline.node.steps import Steps
+from strandline.recovery.periods import HOUR, HOURS_A_DAY
+from strandline.store.bulk_jobs import BulkJobState
+from strandline.store.cassandra.store import open_cassandra_store
+from strandline.store.protocol import Store
+from strandline.store.rows import DatasetShape, ShardId
+
+_DATASET, _GROUPS = "bench", 16
+_DAY = HOURS_A_DAY * HOUR
+_SELECTOR = "cpu_usage"
+
+
+class NotExported(Fatal):
+    """A job of the bench did not end well, or the peer did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportLoad:
+    """About so many samples of a day, of so many series with so many labels, in so many shards."""
+
+    samples: int
+    series: int = 4_000
+    labels: int = 3
+    shards: int = 4
+
+    @property
+    def samples_an_hour(self) -> int:
+        """Of each series."""
+        return max(1, self.samples // self.series // HOURS_A_DAY)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFigures:
+    """One exporter. `cpu_seconds` is None where its process is not known, `peak_bytes` where it is not measured."""
+
+    exporter: str
+    samples: int
+    seconds: float
+    cpu_seconds: float | None
+    bytes: int
+    peak_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportBenchReport:
+    """All figures of one run."""
+
+    load: ExportLoad
+    machine: Machine
+    figures: tuple[ExportFigures, ...]
+    remark: str
+
+    def blocks(self) -> Iterator[Block]:
+        """The figures as a table."""
+        load = self.load
+        yield f"{load.samples:,} samples of {load.series:,} series with {load.labels} labels, {load.shards} shards"
+        yield str(self.machine)
+        yield ""
+        rows = tuple(
+            (
+                one.exporter,
+                f"{one.samples:,}",
+                f"{one.samples / one.cpu_seconds:,.0f}" if one.cpu_seconds else "",
+                f"{one.samples / one.seconds:,.0f}",
+                f"{one.bytes / one.samples:.1f}",
+                f"{one.peak_bytes / MIB:,.0f} MiB" if one.peak_bytes is not None else "",
+            )
+            for one in self.figures
+        )
+        yield Table(("exporter", "samples", "samples a CPU-second", "samples/s", "bytes a sample", "memory"), rows)
+        if self.remark:
+            yield self.remark
+
+
+class ExportBench:
+    """One run, with a Cassandra of its own in a folder of its own."""
+
+    def __init__(self, load: ExportLoad, folder: Path, steps: Steps, peer_url: str | None = None) -> None:
+        self._load, self._folder, self._steps, self._peer_url = load, folder, steps, peer_url
+        self._clock = SystemClock()
+        self._start = (self._clock.now_ms() // _DAY - 2) * _DAY
+
+    def run(self) -> ExportBenchReport:
+        """Start Cassandra and measure."""
+        options = StackOptions(state_dir=self._folder / "stack", optimise=True)
+        with self._steps.step("Starting Cassandra"):
+            stack = Stack.start(options, build=lambda *parts: kafka_and_cassandra(*parts)[1:])
+        with stack:
+            path = write_settings(
+                self._folder / "export.toml",
+                {
+                    "cassandra": {
+                        "contact_points": [f"{stack.cassandra_host}:{stack.cassandra_port}"],
+                        "keyspace_copies": 1,
+                    },
+                    "dataset": {"name": _DATASET, "kafka_retention": "1h"},
+                },
+            )
+            settings = load_settings(path, {})
+            connection = cassandra_connection(settings.cassandra)
+            copies = {settings.cassandra.local_datacenter: 1}
+            with closing(open_cassandra_store(connection, self._clock, copies=copies)) as store:
+                return self.run_on(store, settings)
+
+    def run_on(self, store: Store, settings: Settings) -> ExportBenchReport:
+        """Measure with a store in which there is no such dataset."""
+        with self._steps.step("Storing samples"):
+            self._fill(store, settings.dataset.name)
+        with self._steps.step("Exporting one series first"):
+            # Kernels are loaded, and the client knows its servers.
+            self._export(store, settings, f'{_SELECTOR}{{host="host-0-0"}}')
+        with self._steps.step("Exporting") as step:
+            ours = self._export(store, settings, _SELECTOR)
+            step.note = f"{ours.samples / (ours.cpu_seconds or 1):,.0f} samples a CPU-second"
+        peer, remark = self._peer()
+        return ExportBenchReport(self._load, Machine.this(), (ours, *peer), remark)
+
+    def _fill(self, store: Store, dataset: str) -> None:
+        load = self._load
+        shape = DatasetShape(dataset, HOUR, _GROUPS, "xxh3-128", load.shards)
+        written = StoredLoad(store, shape, self._clock.now_ms())
+        for shard in range(load.shards):
+            keys = StoredKeys.of([encode_part_key(labels) for labels in self._labels(shard)])
+            written.begin(shard, self._start // HOUR - 1)
+            for hour in range(HOURS_A_DAY):
+                new: dict[int, int] | None = None if hour == 0 else {}
+                written.write(shard, self._start // HOUR + hour, keys, self._columns(len(keys.metric), hour), new=new)
+
+    def _labels(self, shard: int) -> list[dict[str, str]]:
+        load = self._load
+        more = range(load.labels - 2)
+        return [
+            {"__name__": _SELECTOR, "host": f"host-{shard}-{number}"}
+            | {f"label_{at}": f"v{number % (at + 3)}" for at in more}
+            for number in range(load.series // load.shards)
+        ]
+
+    def _columns(self, series: int, hour: int) -> tuple[I64s, I64s, F64s]:
+        each = self._load.samples_an_hour
+        at = np.repeat(self._start + hour * HOUR + np.arange(each) * (HOUR // each), series)
+        number = np.tile(np.arange(series), each)
+        value = (number * 7919 + at // 1000) % 100_000 / 100
+        return number, at, value
+
+    def _export(self, store: Store, settings: Settings, selector: str) -> ExportFigures:
+        dataset = settings.dataset.name
+        to = self._folder / f"out-{len(list(self._folder.iterdir()))}"
+        # The peak is counted from here on.
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        began, cpu_began = time.perf_counter(), time.process_time()
+        found = {shard: store.manifest(ShardId(dataset, shard)) for shard in range(self._load.shards)}
+        manifests = {shard: rows for shard, rows in found.items() if rows is not None}
+        stored = StoredNow(dataset, _GROUPS, manifests, frozenset(), self._clock.now_ms())
+        options = ExportOptions(str(to), selector, self._start, self._start + _DAY)
+        planned = export_job(plan_export(store, stored, options, "plan"))
+        board = BulkBoard(store, dataset, self._clock)
+        if planned is None:
+            raise NotExported(f"nothing of {selector} is stored")
+        job = add_job(settings, board, planned, self._clock)
+        kind = ExportKind(lambda: cast("Store", _Lent(store)), self._clock)
+        BulkWorker(board, {EXPORT: kind}, self._clock, "bench").run_until_done(job.job)
+        ended = board.job(job.job)
+        status = JobStatus.of(ended, board.parts(ended))
+        if status.state is not BulkJobState.DONE:
+            raise NotExported(f"the export is {status.state}: {status.reason}")
+        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
+        peak = peak_resident_bytes(os.getpid())
+        return ExportFigures("strandline", status.counts.samples, seconds, cpu_seconds, status.counts.bytes, peak)
+
+    def _peer(self) -> tuple[tuple[ExportFigures, ...], str]:
+        program = peer_program()
+        if self._peer_url is not None:
+            where = urlsplit(self._peer_url)
+            return (self._peer_export(Server(PEER_PROGRAM, where.hostname or "", where.port or 80)),), ""
+        if program is None:
+            return (), PEER_MISSING
+        folder = self._folder / "peer"
+        folder.mkdir()
+        with running(peer_launch(program, folder, free_port()), self._clock) as server:
+            return (self._peer_export(server),), ""
+
+    def _peer_export(self, server: Server) -> ExportFigures:
+        with self._steps.step(f"Sending the same samples to {server.name}"):
+            for shard in range(self._load.shards):
+                for body in self._json_lines(shard):
+                    _ask(server, "POST", "/api/v1/import", body)
+            _ask(server, "GET", "/internal/force_flush")
+            if server.pid is not None:
+                wait_until_quiet([server], self._clock)
+        with self._steps.step(f"Exporting from {server.name}"):
+            first = self._start // 1000
+            path = f"/api/v1/export?match[]={quote(_SELECTOR)}&start={first}&end={first + _DAY // 1000}"
+            _ask(server, "GET", f"{path}&max_rows_per_line=1000000")
+            began, cpu_began = time.perf_counter(), server.cpu_seconds()
+            body = _ask(server, "GET", path)
+            seconds, cpu_ended = time.perf_counter() - began, server.cpu_seconds()
+        cpu = cpu_ended - cpu_began if cpu_began is not None and cpu_ended is not None else None
+        return ExportFigures(server.name, _count_samples(body), seconds, cpu, len(body), None)
+
+    def _json_lines(self, shard: int) -> Iterator[bytes]:
+        """The samples of a shard as the peer takes them, some series at a time."""
+        series = self._labels(shard)
+        each = [self._columns(len(series), hour) for hour in range(HOURS_A_DAY)]
+        times = np.concatenate([at.reshape(-1, len(series)) for _, at, _ in each])
+        values = np.concatenate([value.reshape(-1, len(series)) for _, _, value in each])
+        lines: list[str] = []
+        for place, labels in enumerate(series):
+            metric = ",".join(f'"{name}":"{value}"' for name, value in labels.items())
+            numbers = ",".join(map(str, values[:, place].tolist()))
+            moments = ",".join(map(str, times[:, place].tolist()))
+            lines.append(f'{{"metric":{{{metric}}},"values":[{numbers}],"timestamps":[{moments}]}}')
+            if len(lines) == 200 or place == len(series) - 1:
+                yield "\n".join(lines).encode()
+                lines = []
+
+
+def _count_samples(body: bytes) -> int:
+    """How many samples there are in JSON lines."""
+    return sum(line.rpartition(b'"timestamps":')[2].count(b",") + 1 for line in body.splitlines() if line)
+
+
+class _Lent:
+    """A store that stays open when its borrower closes it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def close(self) -> None:
+        """The lender closes it."""
+
+
+def _ask(server: Server, method: str, path: str, body: bytes | None = None) -> bytes:
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=600)
+    try:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        content = answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise NotExported(f"{server.name} does not answer: {error!r}", remedy="Check that the peer runs") from error
+    finally:
+        connection.close()
+    if answer.status >= 300:
+        raise NotExported(f"{server.name} answered {answer.status} to {path}: {content[:200].decode(errors='replace')}")
+    return content

@@ -1,0 +1,70 @@
+"""`strandline job export`: series into Parquet files."""
+
+import click
+
+from strandline.errors import ExitCode
+from strandline.jobs.exporting.planning import ExportOptions
+from strandline.node.bulk.adding import add_job
+from strandline.node.bulk.exporting import ExportPlanReport, export_job, planned_export
+from strandline.node.bulk.foreground import interrupts, runner_for, work_on
+from strandline.node.bulk.opening import opened_board
+from strandline.node.bulk.placing import Where, placed
+from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.options import Command, help_with, on_option
+from strandline.node.offsets.deployment import opened
+from strandline.node.replay.openers import store_opener
+from strandline.recovery.periods import parse_moment
+from strandline.store.bulk_jobs import BulkJobState
+
+
+@click.command(
+    cls=Command,
+    help=help_with(
+        "Export series to Parquet: a folder for each UTC day, sorted by metric, labels and time. The file "
+        "_manifest.json in it names the files that count. Run again, only days are exported that have other samples "
+        "now. Times are UTC: 2026-11-15, 2026-11-15T10 or 2026-11-15T10:30.",
+        "strandline job export 'up{job=\"node\"}' --to /data/export --start 2026-11-15 --end 2026-11-16",
+        "strandline job export '{__name__=~\"http_.*\"}' --to s3://bucket/http --start 2026-11-01 --end 2026-11-15",
+        "strandline job export up --to out --start 2026-11-15 --end 2026-11-16 --plan",
+    ),
+    epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_READY, ExitCode.INTERRUPTED)),
+)
+@click.argument("selector")
+@click.option("--to", metavar="URI", required=True, help="The folder: a path, or a URI (s3://, gs://, hdfs://).")
+@click.option("--start", metavar="TIME", required=True, help="The first moment.")
+@click.option("--end", metavar="TIME", required=True, help="The moment behind the last one.")
+@click.option("--not-ready", is_flag=True, help="Export hours that are not complete yet, too.")
+@click.option("--plan", "only_plan", is_flag=True, help="Show the plan only. Writes nothing.")
+@on_option
+@pass_context
+def command(
+    context: Context, *, selector: str, to: str, start: str, end: str, not_ready: bool, only_plan: bool, on: str
+) -> ExitCode:
+    """Export."""
+    settings, clock = context.settings(), context.clock
+    options = ExportOptions(to, selector, parse_moment(start), parse_moment(end))
+    with opened(settings, context.environ, clock) as deployment:
+        plan = planned_export(deployment, options, not_ready=not_ready, write=not only_plan)
+    planned = export_job(plan)
+    if only_plan or planned is None:
+        context.output.result(ExportPlanReport.of(plan))
+        return ExitCode.OK
+    where = placed(Where(on), planned.kind, planned.sources)
+    if where is Where.SPARK:
+        # Refused here rather than by each executor.
+        store_opener(settings, settings.shard.data_folder(context.environ))
+    with (
+        opened_board(settings, context.environ, clock) as board,
+        context.output.steps(f"Exporting from {settings.dataset.name}") as steps,
+        runner_for(where, settings, steps, clock) as runner,
+        interrupts() as stop,
+    ):
+        job = add_job(settings, board, planned, clock)
+        with steps.step(f"Job {job.job}") as step:
+            status = work_on(settings, board, job, step, clock, rate=None, stop=stop, runner=runner)
+    context.output.result(status)
+    if stop.is_set() and status.state is BulkJobState.RUNNING:
+        context.output.note(f"Interrupted. `strandline job work {job.job}` goes on.")
+        return ExitCode.INTERRUPTED
+    return status.exit_code

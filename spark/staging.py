@@ -1,0 +1,74 @@
+"""Rows of a data frame as Parquet files, on their way into the dataset."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from strandline.jobs.exporting.target import Target
+
+_SCHEMA = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("labels", pa.map_(pa.string(), pa.string())),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("value", pa.float64()),
+    ]
+)
+_ROWS_A_GROUP = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file in a folder that is given by its URI."""
+
+    folder: str
+    name: str
+    rows: int
+
+    @property
+    def uri(self) -> str:
+        """Where it lies."""
+        return Target(self.folder).uri_of(self.name)
+
+
+def stage(folder: str, batches: Iterable[pa.RecordBatch]) -> StagedFile | None:
+    """Write the rows of a partition into one file with a name of its own; None if there are none. Columns may come in
+    any order, and others are left out. A row without a label has no map, or an empty one.
+    """
+    filled: Iterator[pa.RecordBatch] = (batch for batch in batches if batch.num_rows)
+    first = next(filled, None)
+    if first is None:
+        return None
+    name, rows = f"{os.urandom(12).hex()}.parquet", 0
+    with Target(folder).opened(name) as file, pq.ParquetWriter(file, _SCHEMA, compression="zstd") as writer:
+        batch: pa.RecordBatch | None = first
+        while batch is not None:
+            writer.write_batch(batch.select(_SCHEMA.names).cast(_SCHEMA), row_group_size=_ROWS_A_GROUP)
+            rows += batch.num_rows
+            batch = next(filled, None)
+    return StagedFile(folder, name, rows)
+
+
+def mark_importing(files: Sequence[StagedFile]) -> None:
+    """From now on a job may read these files, in whatever process."""
+    Target(files[0].folder).write(_mark(files[0]), b"")
+
+
+def is_importing(files: Sequence[StagedFile]) -> bool:
+    """Whether `mark_importing` was called, and the files were not removed since then."""
+    return bool(files) and Target(files[0].folder).read(_mark(files[0])) is not None
+
+
+def remove_staged(files: Sequence[StagedFile]) -> None:
+    """Remove files that are no longer needed, and their mark."""
+    for file in files:
+        Target(file.folder).remove(file.name)
+    for file in files[:1]:
+        Target(file.folder).remove(_mark(file))
+
+
+def _mark(file: StagedFile) -> str:
+    return f"_{file.name}.importing"
