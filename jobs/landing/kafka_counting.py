@@ -38,7 +38,7 @@ def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, c
             at_end = set[int]()
             heard = clock.monotonic()
             while len(at_end) < len(places):
-                # It waits until there are so many, or for all of this time.
+                # Returns when it has that number of messages, or when the time is over.
                 messages = consumer.consume(_AT_ONCE, _WAIT_S)
                 if messages:
                     heard = clock.monotonic()

@@ -34,7 +34,7 @@ class RecordsRefused(Fatal):
 
 
 BY_KEY: Final = -1
-"""The partition of a record that goes where its key says, as Kafka's own clients in Java have it (murmur2)."""
+"""The partition of a record whose key decides where it goes, as in Kafka's own Java clients (murmur2)."""
 
 
 class Record(Protocol):
@@ -42,7 +42,7 @@ class Record(Protocol):
 
     @property
     def partition(self) -> int:
-        """Where it goes; `BY_KEY` if its key says so."""
+        """Where it goes; `BY_KEY` if its key decides."""
         ...
 
     @property

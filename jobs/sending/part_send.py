@@ -1,10 +1,10 @@
 """One part of a send job: page after page of its series becomes messages, which land chunk by chunk, and are counted.
 
-Series come in the order of their key hashes, and with each chunk the hash of its last series is committed. Whoever goes
-on with a part asks for the series behind that hash. So no series is ever sent twice, whatever changes meanwhile: values
-are those at the time of sending, a series that appears later behind the hash is sent, and one before it is not. Landed
-messages can't be made again as they were; therefore the counts of landed chunks are those that were committed with
-them. Of their bad records only the number is known then.
+Series come in the order of their key hashes, and with each chunk the hash of its last series is committed. A worker
+that takes over a part asks for the series behind that hash. So no series is ever sent twice, whatever changes
+meanwhile: values are those at the time of sending, a series that appears later behind the hash is sent, and one before
+it is not. Landed messages can't be made again as they were; therefore the counts of landed chunks are those that were
+committed with them. Of their bad records only the number is known then.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,8 +42,8 @@ class LandsMessages(Protocol):
 @dataclass(frozen=True, slots=True)
 class SendHooks:
     """What happens around each chunk: `deadline` says until when Kafka may be used, `before_landing` returns when so
-    many messages may land, `report` hears what was counted, and so does `note` before an error is raised for messages
-    that Kafka refused.
+    many messages may land, `report` hears what was counted, and `note` the same before an error is raised for messages
+    that Kafka has refused.
     """
 
     deadline: Callable[[], float]
@@ -83,8 +83,7 @@ def send_part(
             _require_end(more=page.more)
             break
         chunk = make_chunk(page.series, spec, template, counts.records)
-        last = counts
-        counts += chunk.counts
+        last, counts = counts, counts + chunk.counts
         hooks.before_landing(len(chunk.messages))
         try:
             log.land(chunks, chunk.messages, Progress(chunk.position, counts.as_numbers()), hooks.deadline())

@@ -85,6 +85,6 @@ class HashRange:
 
 
 def equal_ranges(parts: int) -> tuple[HashRange, ...]:
-    """All hashes, in so many ranges of equal length."""
+    """All hashes, divided into this number of ranges of equal length."""
     bounds = [place * HASHES // parts for place in range(parts + 1)]
     return tuple(HashRange(bounds[at], bounds[at + 1] - 1) for at in range(parts))

@@ -20,7 +20,7 @@ from strandline.jobs.sending.send_kind import SEND
 from strandline.jobs.worker import BulkWorker
 from strandline.jobs.worker_names import GoneWorkers, with_tasks_elsewhere
 from strandline.node.bulk.lag import LagLimit
-from strandline.node.bulk.send_opening import CompletionOpener, SendKindOpener
+from strandline.node.bulk.send_opening import CompletionOpener, SendOpener
 from strandline.node.client.series_source import nodes_of
 from strandline.node.replay.openers import own_store_opener
 from strandline.node.settings.clients import librdkafka_options
@@ -58,7 +58,7 @@ def kind_openers(settings: Settings) -> dict[str, KindOpener]:
     return {
         IMPORT: ImportOpener(kafka, topic, CompletionOpener.of(settings)),
         EXPORT: ExportOpener(own_store_opener(settings, os.environ), CompletionOpener.of(settings)),
-        SEND: SendKindOpener.of(settings),
+        SEND: SendOpener.of(settings),
     }
 
 

@@ -32,7 +32,7 @@ class CompletionOpener:
 
 
 @dataclass(frozen=True, slots=True)
-class SendKindOpener:
+class SendOpener:
     """Opens the kind of jobs that send series."""
 
     kafka: ClientOptions = field(repr=False)
@@ -40,7 +40,7 @@ class SendKindOpener:
     completion: CompletionOpener
 
     @classmethod
-    def of(cls, settings: Settings) -> "SendKindOpener":
+    def of(cls, settings: Settings) -> "SendOpener":
         """As the settings say."""
         return cls(librdkafka_options(settings.kafka), nodes_of(settings), CompletionOpener.of(settings))
 

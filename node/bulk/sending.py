@@ -76,7 +76,7 @@ class PlannedSend:
 
 @dataclass(frozen=True, slots=True)
 class SendPlan:
-    """All jobs of a plan, in the order in which they are due, over so many series."""
+    """All jobs of a plan, in the order in which they are due, and the number of series."""
 
     topic: str
     at: int
@@ -87,7 +87,7 @@ class SendPlan:
 
 @dataclass(frozen=True, slots=True)
 class SendPlanJob:
-    """A job of a plan, told."""
+    """A job of a plan, as it is reported."""
 
     offset: int | None
     due_at: int
@@ -108,7 +108,7 @@ class SendPlanReport:
 
     @classmethod
     def of(cls, plan: SendPlan) -> "SendPlanReport":
-        """A plan, told."""
+        """The report of a plan."""
         jobs = tuple(
             SendPlanJob(one.offset, one.due_at, one.parts, one.spec.zones.zones if one.spec.zones else ())
             for one in plan.jobs

@@ -4,18 +4,15 @@ import click
 
 from strandline.errors import ExitCode
 from strandline.jobs.exporting.planning import ExportOptions
-from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.exporting import ExportPlanReport, export_job, planned_export
-from strandline.node.bulk.foreground import interrupts, runner_for, work_on
-from strandline.node.bulk.opening import opened_board
 from strandline.node.bulk.placing import Where, placed
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.job_running import run_planned
 from strandline.node.cli.options import Command, help_with, on_option
 from strandline.node.offsets.deployment import opened
 from strandline.node.replay.openers import store_opener
 from strandline.recovery.periods import parse_moment
-from strandline.store.bulk_jobs import BulkJobState
 
 
 @click.command(
@@ -54,17 +51,4 @@ def command(
     if where is Where.SPARK:
         # Refused here rather than by each executor.
         store_opener(settings, settings.shard.data_folder(context.environ))
-    with (
-        opened_board(settings, context.environ, clock) as board,
-        context.output.steps(f"Exporting from {settings.dataset.name}") as steps,
-        runner_for(where, settings, steps, clock) as runner,
-        interrupts() as stop,
-    ):
-        job = add_job(settings, board, planned, clock)
-        with steps.step(f"Job {job.job}") as step:
-            status = work_on(settings, board, job, step, clock, rate=None, stop=stop, runner=runner)
-    context.output.result(status)
-    if stop.is_set() and status.state is BulkJobState.RUNNING:
-        context.output.note(f"Interrupted. `strandline job work {job.job}` goes on.")
-        return ExitCode.INTERRUPTED
-    return status.exit_code
+    return run_planned(context, planned, f"Exporting from {settings.dataset.name}", on=where)

@@ -8,16 +8,14 @@ from strandline.errors import ExitCode
 from strandline.jobs.importing.estimating import estimate_import
 from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
-from strandline.node.bulk.adding import add_job
-from strandline.node.bulk.foreground import interrupts, runner_for, work_on
 from strandline.node.bulk.import_reports import PlanReport
 from strandline.node.bulk.importing import import_options, planned_import, preview, read_mapping, require_remembered
-from strandline.node.bulk.opening import offset_retention_ms, opened_board
-from strandline.node.bulk.placing import Where, placed
+from strandline.node.bulk.opening import offset_retention_ms
+from strandline.node.bulk.placing import Where
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.job_running import run_planned
 from strandline.node.cli.options import Command, help_with, on_option
-from strandline.store.bulk_jobs import BulkJobState
 
 
 @click.command(
@@ -73,18 +71,5 @@ def command(
         return ExitCode.OK
     planned = planned_import(plan)
     require_remembered(settings, offset_retention_ms(settings, clock))
-    where = placed(Where(on), planned.kind, planned.sources)
-    with (
-        opened_board(settings, context.environ, clock) as board,
-        context.output.steps(f"Importing into {settings.dataset.name}") as steps,
-        runner_for(where, settings, steps, clock) as runner,
-        interrupts() as stop,
-    ):
-        job = add_job(settings, board, planned, clock)
-        with steps.step(f"Job {job.job}") as step:
-            status = work_on(settings, board, job, step, clock, rate=rate, stop=stop, runner=runner)
-    context.output.result(status)
-    if stop.is_set() and status.state is BulkJobState.RUNNING:
-        context.output.note(f"Interrupted. `strandline job work {job.job}` goes on.")
-        return ExitCode.INTERRUPTED
-    return status.exit_code
+    title = f"Importing into {settings.dataset.name}"
+    return run_planned(context, planned, title, on=Where(on), rate=rate)

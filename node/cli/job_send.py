@@ -6,17 +6,19 @@ import click
 
 from strandline.errors import ExitCode
 from strandline.jobs.control_sample import ControlSample
+from strandline.jobs.sending.send_kind import SEND
 from strandline.jobs.sending.zones import LocalTime
 from strandline.node.bulk.adding import add_job
-from strandline.node.bulk.foreground import interrupts, work_on
+from strandline.node.bulk.foreground import interrupts, runner_for, work_on
 from strandline.node.bulk.importing import require_remembered
 from strandline.node.bulk.opening import offset_retention_ms, opened_board
+from strandline.node.bulk.placing import Where, placed
 from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.bulk.sending import SendOptions, SendPlanReport, plan_send, read_template
 from strandline.node.cli.asking import moment_of
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.options import Command, help_with
+from strandline.node.cli.options import Command, help_with, on_option
 from strandline.node.client.moments import WAYS
 from strandline.store.bulk_jobs import BulkJobState
 
@@ -61,6 +63,7 @@ from strandline.store.bulk_jobs import BulkJobState
 @click.option(
     "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Send at most N messages a second."
 )
+@on_option
 @pass_context
 def command(
     context: Context,
@@ -75,6 +78,7 @@ def command(
     local_time: str | None,
     only_plan: bool,
     rate: float | None,
+    on: str,
 ) -> ExitCode:
     """Send."""
     settings, clock = context.settings(), context.clock
@@ -99,17 +103,18 @@ def command(
     done: list[JobStatus] = []
     with (
         opened_board(settings, context.environ, clock) as board,
-        interrupts() as stop,
         context.output.steps(f"Sending series of {settings.dataset.name} to {topic}") as steps,
+        runner_for(placed(Where(on), SEND, ()), settings, steps, clock) as runner,
+        interrupts() as stop,
     ):
         jobs = [add_job(settings, board, one.job(), clock) for one in plan.jobs]
         for job in jobs:
             with steps.step(f"Job {job.job}") as step:
-                done.append(work_on(settings, board, job, step, clock, rate=rate, stop=stop))
+                done.append(work_on(settings, board, job, step, clock, rate=rate, stop=stop, runner=runner))
     context.output.result(done[0] if len(done) == 1 else JobList(settings.dataset.name, tuple(done)))
     if any(one.state is BulkJobState.PLANNED for one in done):
         context.output.note("Jobs that are not due yet need a worker when they are: `strandline job work`.")
-    if stop.is_set() and any(one.state is BulkJobState.RUNNING for one in done):
+    if stop.is_set() and any(one.state in (BulkJobState.RUNNING, BulkJobState.COMPLETING) for one in done):
         context.output.note("Interrupted. `strandline job work` goes on.")
         return ExitCode.INTERRUPTED
     return max((one.exit_code for one in done), default=ExitCode.OK)

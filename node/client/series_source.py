@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from strandline.errors import Retryable
+from strandline.errors import ExitCode, Retryable
 from strandline.jobs.sending.series import SeriesPage, SeriesQuery, merge_pages
 from strandline.node.client.addresses import BadAddress, NodeAddress, address_of, parse_url
 from strandline.node.client.node_client import NodeClient
@@ -17,6 +17,8 @@ _TIMEOUT_S = 120.0
 
 class AnswerIncomplete(Retryable):
     """The node's answer may lack something."""
+
+    exit_code = ExitCode.NOT_READY
 
 
 @dataclass(frozen=True, slots=True)

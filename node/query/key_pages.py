@@ -36,7 +36,7 @@ def read_key_page(
     """What one shard answers."""
     known = columns.rows
     rows = known.rows_of(to_ids(catalogue.find(ask.selectors).part_ids))
-    # One that was purged just now has no row any more.
+    # A series that was purged just now has no row.
     rows = rows[rows >= 0]
     rows = rows[(known.start[rows] <= ask.within.last) & (known.last[rows] >= ask.within.first)]
     low, high = known.key_low[rows], known.key_high[rows]

@@ -25,7 +25,7 @@ from strandline.node.workers import Workers
 MOST_KEYS = 20_000
 _BITS = 64
 _HASH_BITS = 2 * _BITS
-# A series without labels takes so many bytes: six columns.
+# Bytes of a series beside its labels: six columns.
 _SERIES_BYTES = 48
 
 
@@ -79,8 +79,8 @@ def _page_json(found: KeyPageAnswer) -> Iterator[bytes]:
     columns = {"key": hashes, "start": found.start.tolist(), "end": found.end.tolist(), "time": times, "value": values}
     texts = [b"%b:%b," % (orjson.dumps(name), orjson.dumps(column)) for name, column in columns.items()]
     columns_of_page = b"".join(texts)
-    told = b'"more":%b,"unserved":%b,' % (orjson.dumps(found.more), orjson.dumps(found.unserved))
-    return chain((b"{", told, columns_of_page, b'"labels":'), series_json(found.keys), (b"}",))
+    fields = b'"more":%b,"unserved":%b,' % (orjson.dumps(found.more), orjson.dumps(found.unserved))
+    return chain((b"{", fields, columns_of_page, b'"labels":'), series_json(found.keys), (b"}",))
 
 
 def _written(value: float) -> str:

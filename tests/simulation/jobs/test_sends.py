@@ -158,6 +158,21 @@ def test_a_template_that_fits_no_series_breaks_the_job(tmp_path: Path) -> None:
     }
 
 
+def test_a_broker_that_refuses_messages_breaks_the_job_and_a_resume_sends_each_once(tmp_path: Path) -> None:
+    some = tuple(series(number) for number in range(1_500))
+    world = SendWorld(tmp_path, *some, failures_allowed=100)
+    world.planned(parts=2, chunk_series=500)
+    world.cluster.refuses_records = True
+    assert world.work()
+    assert world.job().state is BulkJobState.BROKEN
+    assert not world.records()
+    world.cluster.refuses_records = False
+    world.board.change(world.job(), lambda one: resume(one, world.clock.now_ms()))
+    assert world.work()
+    assert sent(world) == hosts(*range(1_500))
+    assert JobReport.from_json(world.job().report).counts.sent == 1_500
+
+
 def control_list(world: SendWorld) -> bytes:
     return (world.folder / "events" / "job.control.csv").read_bytes()
 

@@ -21,7 +21,7 @@ from strandline.jobs.sending.template import TemplateUnusable
 from strandline.jobs.sending.zones import LocalTime
 from strandline.node.bulk import sending
 from strandline.node.bulk.foreground import wait_for_due
-from strandline.node.bulk.send_opening import SendKindOpener
+from strandline.node.bulk.send_opening import SendOpener
 from strandline.node.bulk.sending import SendOptions, SendPlanReport, SendRefused, narrowed, plan_send, read_template
 from strandline.node.bulk.webhook import Webhook
 from strandline.node.client.addresses import BadAddress
@@ -155,7 +155,7 @@ def test_what_opens_the_kind_travels_to_other_processes_and_shows_no_secret(node
     token.write_text("a-token-of-sixteen-characters\n")
     token.chmod(0o600)
     chosen = Settings.model_validate({"jobs": {"node_urls": [node.url]}, "http": {"read_token_file": str(token)}})
-    opener = SendKindOpener.of(chosen)
+    opener = SendOpener.of(chosen)
     assert pickle.loads(pickle.dumps(opener)) == opener  # noqa: S301 - our own
     assert "a-token" not in repr(opener)
 

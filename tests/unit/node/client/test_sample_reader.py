@@ -1,4 +1,4 @@
-"""Samples read back by remote read: what is too large is divided, and what can't be read is told."""
+"""Samples read back by remote read: what is too large is divided, and what can't be read is named."""
 
 import threading
 from collections.abc import Callable, Iterator
