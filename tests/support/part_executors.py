@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from strandline.clock import Clock, SystemClock
+from strandline.clock import Clock, ManualClock, SystemClock
 from strandline.jobs.attending import WorkerRules
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.importing.import_kind import IMPORT, ImportKind
@@ -85,17 +85,19 @@ def worker_with_executors(
     *,
     runs: int = 1,
     look_s: float = 0,
+    grant_s: float = GRANT_S,
+    clock: ManualClock | None = None,
     throttle: Throttle = NO_THROTTLE,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[BulkWorker]:
-    """A worker in this world whose parts are run by executors."""
-    clock, launcher = SystemClock(), ThreadLauncher(runs)
-    board = BulkBoard(cast("Store", MemoryStore(world.server)), DATASET, world.clock, world.policy)
-    kinds: dict[str, JobKind] = {IMPORT: MemoryOpener(world)(world.clock)}
+    """A worker in this world whose parts are run by executors. `clock` is that of its machine."""
+    own, launcher = clock or world.clock, ThreadLauncher(runs)
+    board = BulkBoard(cast("Store", MemoryStore(world.server)), DATASET, own, world.policy)
+    kinds: dict[str, JobKind] = {IMPORT: MemoryOpener(world)(own)}
     with PartListener("127.0.0.1") as listener:
-        runner = SparkPartRunner(launcher, listener, {IMPORT: opener}, clock, grant_s=GRANT_S)
+        runner = SparkPartRunner(launcher, listener, {IMPORT: opener}, SystemClock(), grant_s=grant_s)
         rules = WorkerRules(look_s=look_s, fences_at_once=1)
-        yield BulkWorker(board, kinds, world.clock, "driver", rules, runner=runner, throttle=throttle, stop=stop)
+        yield BulkWorker(board, kinds, own, "driver", rules, runner=runner, throttle=throttle, stop=stop)
         for thread in launcher.threads:
             thread.join(60)
             assert not thread.is_alive()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from strandline.clock import ManualClock
 from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.transitions import resume, want
 from strandline.store.bulk_jobs import BulkJobState, BulkPart, Wanted
@@ -150,8 +151,8 @@ def test_a_lease_that_another_worker_took_ends_the_task_and_its_outcome_does_not
 
 @pytest.mark.parametrize("call", ["hold", "committed", "begin", "commit"])
 def test_after_a_cancellation_holds_nothing_lands_though_a_task_wakes(tmp_path: Path, call: str) -> None:
-    """Its driver is taken for dead, and others settle the job. The brokers refuse the task, or, if it has fenced the
-    others by then, its driver finds in the store that the part is lost.
+    """Its driver was taken for dead, and others have settled the job. The brokers refuse the task, or, if it has fenced
+    the others by then, its driver finds in the store that the part is lost.
     """
     world = job_world(tmp_path)
     world.planned(text(), OPTIONS)
@@ -165,8 +166,9 @@ def test_after_a_cancellation_holds_nothing_lands_though_a_task_wakes(tmp_path: 
             assert world.board.job("job").state is BulkJobState.CANCELLED
             seen.append(sum(world.samples().values()))
 
-    # The driver does not look at the job meanwhile.
-    with worker_with_executors(world, MemoryOpener(world, stalls={call: stands_still}), look_s=1_000) as worker:
+    # The driver's machine was suspended, and its clock with it. So its lease lasts, as far as it knows, and the grant.
+    opener = MemoryOpener(world, stalls={call: stands_still})
+    with worker_with_executors(world, opener, look_s=1_000, grant_s=1_000, clock=ManualClock(NOW)) as worker:
         worker.run_until_done()
     assert [sum(world.samples().values())] == seen
 
