@@ -15,6 +15,9 @@ class JobsSettings(Section):
     part_bytes: Annotated[ByteSize, fields.between(ByteSize, "1m", "1g"), AS_WRITTEN] = Field(
         default=ByteSize.parse("64m"), description="About how much of a file is one part."
     )
+    chunk_bytes: Annotated[ByteSize, fields.between(ByteSize, "64k", "64m"), AS_WRITTEN] = Field(
+        default=ByteSize.parse("16m"), description="About how much of a text file lands in one Kafka transaction."
+    )
     max_record: Annotated[ByteSize, fields.between(ByteSize, "1k", "16m"), AS_WRITTEN] = Field(
         default=ByteSize.parse("1m"), description="The longest record that is read; a longer one is a bad record."
     )
