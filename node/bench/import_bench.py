@@ -186,10 +186,10 @@ class ImportBench:
         """Until shards have read all that was imported, and have stored it."""
 
         def is_stored(status: Status) -> bool:
-            return status["lag"] == 0 and status["unstored_buckets"] == 0 and status["buffer"]["samples"] == 0
+            return bool(status["lag"] == status["unstored_buckets"] == status["buffer"]["samples"] == 0)
 
         def are_read() -> bool:
-            return sum(one.status()["counters"]["samples"] for one in shards) >= self._landed
+            return sum(int(one.status()["counters"]["samples"]) for one in shards) >= self._landed
 
         wait_until(are_read, timeout=_STORED_S if shards else 0, clock=self._clock, poll=0.2)
         for one in shards:

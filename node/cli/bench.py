@@ -192,9 +192,9 @@ def query(context: Context, *, series: int, shards: int, requests: int, peer_url
     "import",
     help=help_with(
         "Measure imports: files of each text format into committed records of a real Kafka, and on into real shards "
-        "with a real Cassandra, all started for it in a temporary folder. The same files go to VictoriaMetrics' import "
-        "API, if it is installed. What counts is CPU time: that of the worker's process, which is this one, and that of the "
-        "shards until all is stored. Ten million samples take some ten minutes and gigabytes.",
+        "with a real Cassandra, all started for it in a temporary folder. The same files go to the import API of "
+        "VictoriaMetrics, if it is installed. What counts is CPU time: that of the worker, which is this process, "
+        "and that of the shards until all is stored. Ten million samples take some ten minutes and gigabytes.",
         "strandline bench import --samples 10000000",
         "strandline bench import --samples 10000000 --no-shards --no-peer    # up to committed records only",
         "strandline bench import --samples 400000 --series 400000 --format csv --partitions 1",

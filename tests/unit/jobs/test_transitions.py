@@ -167,6 +167,13 @@ class TestConclude:
     def test_only_a_running_job_is_concluded(self, state: BulkJobState) -> None:
         assert conclude(job(state), parts(JobState.DONE, JobState.DONE), NOW) == job(state)
 
+    @pytest.mark.parametrize("wanted", [Wanted.PAUSED, Wanted.CANCELLED])
+    def test_what_an_operator_wants_holds_first(self, wanted: Wanted) -> None:
+        stopping = replace(job(), wanted=wanted)
+        parts = [part(JobState.DONE), part(JobState.DONE)]
+        assert conclude(stopping, parts, NOW) == stopping
+        assert settle(stopping, parts, NOW).state.value == wanted.value
+
     def test_only_once(self) -> None:
         with pytest.raises(NotPossible):
             complete(job(BulkJobState.DONE), "another report", NOW)
