@@ -169,10 +169,9 @@ class TestConclude:
 
     @pytest.mark.parametrize("wanted", [Wanted.PAUSED, Wanted.CANCELLED])
     def test_what_an_operator_wants_holds_first(self, wanted: Wanted) -> None:
-        stopping = replace(job(), wanted=wanted)
-        parts = [part(JobState.DONE), part(JobState.DONE)]
-        assert conclude(stopping, parts, NOW) == stopping
-        assert settle(stopping, parts, NOW).state.value == wanted.value
+        stopping, done = job(BulkJobState.RUNNING, wanted=wanted), parts(JobState.DONE, JobState.DONE)
+        assert conclude(stopping, done, NOW) == stopping
+        assert settle(stopping, done, NOW).state.value == wanted.value
 
     def test_only_once(self) -> None:
         with pytest.raises(NotPossible):
