@@ -102,6 +102,28 @@ def test_a_zombie_that_begins_its_part_after_the_job_is_done_lands_nothing(tmp_p
     check_done(world)
 
 
+def test_a_zombie_that_begins_its_part_after_another_has_leased_it_lands_nothing(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    world.planned(text(), OPTIONS)
+
+    def stands_still() -> None:
+        if "worker-0" not in world.dead:
+            world.dead.add("worker-0")
+            # Another one takes the part, and does not get as far as to begin it.
+            other = world.worker(stalls={"hold": killed})
+            with pytest.raises(Crash):
+                other.step()
+
+    def killed() -> None:
+        raise Crash
+
+    world.worker(stalls={"hold": stands_still}, clock=ManualClock(NOW)).step()
+    assert not world.samples()
+    world.dead.add("worker-1")
+    assert world.work()
+    check_done(world)
+
+
 def test_a_worker_that_takes_a_part_while_the_job_is_being_paused_lands_nothing(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
@@ -113,7 +135,7 @@ def test_a_worker_that_takes_a_part_while_the_job_is_being_paused_lands_nothing(
             assert world.work()
             assert state(world) is BulkJobState.PAUSED
 
-    world.worker(store_stalls={"replace_bulk_part": paused_meanwhile}).step()
+    world.worker(store_stalls={"replace_bulk_part": paused_meanwhile}, clock=ManualClock(NOW)).step()
     assert state(world) is BulkJobState.PAUSED
     assert not world.samples()
     resume_job(world.board, "job", world.clock)
