@@ -41,6 +41,8 @@ from strandline.store.sqlite import open_sqlite_store
 _DATASET = "bench"
 _STORED_S = 3_600.0
 _SMALL = ImportLoad(10_000, 100)
+# What shards and peer are given first: a JVM that has just been started compiles for a while.
+_WARM_UP = ImportLoad(200_000, 100_000)
 # A file of about 1 MB.
 _COMMAND_LOAD = ImportLoad(30_000, 300)
 
@@ -87,10 +89,24 @@ class ImportBench:
             board = BulkBoard(store, dataset, self._clock)
             shards = opened.enter_context(self._shards(path)) if self._parts.shards else []
             peer = opened.enter_context(self._peer()) if self._parts.peer else None
+            self._warm_up(board, settings, shards, peer)
             figures = tuple(self._measured(board, settings, one, shards, peer) for one in self._load.formats)
             command_seconds = self._command(path) if self._parts.shards else None
         remark = PEER_MISSING if self._parts.peer and peer is None else ""
         return ImportBenchReport(self._load, Machine.this(), figures, command_seconds, remark)
+
+    def _warm_up(
+        self, board: BulkBoard, settings: Settings, shards: Sequence[ShardProcess], peer: Server | None
+    ) -> None:
+        if not shards:
+            return
+        with self._steps.step("Warming up"):
+            now, metric, format_ = self._clock.now_ms(), "warm_up_series", Format.CSV
+            file = write_file(self._folder / "warm-up", format_, _WARM_UP, metric, now)
+            samples = self._import(board, settings, format_, file, metric).counts.samples
+            self._wait_until_stored(shards)
+            if peer is not None:
+                send_file(peer, SentFile(file, format_, metric), samples, self._clock)
 
     def _measured(
         self,
