@@ -3,7 +3,7 @@
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,12 +41,13 @@ class SoakStuck(Fatal):
 
 @dataclass(frozen=True)
 class SoakOptions:
-    """`limit_s` bounds the whole soak, the servers' start apart."""
+    """`longest_pause_s` bounds the time between two kills, `limit_s` the whole soak, the servers' start apart."""
 
     seed: int
     kills: int = 30
     samples: int = 2_000_000
     limit_s: float = 1_800.0
+    longest_pause_s: float = 4.0
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,6 @@ class Soak:
             gateway = self._kept(opened, "gateway", "gateway", "--create-topic", str(_PARTITIONS))
             self._await("the gateway answers", lambda: is_answered(self._gateway, "/-/ready"), _START_S, (gateway,))
             node = self._kept(opened, "node", "node")
-            self._await("the node is ready", lambda: is_answered(self._node, "/-/ready"), _START_S, (node, gateway))
             board = opened.enter_context(opened_board(settings, {}, self._clock))
             load = LightLoad(self._gateway, self._clock)
             opened.callback(load.end)
@@ -132,8 +132,9 @@ class Soak:
 
     def _kill(self, board: BulkBoard, job: BulkJob, victims: Sequence[Victim], kept: Sequence[Kept]) -> Counter[str]:
         killed = Counter[str]()
+        order = self._order(victims)
         while killed.total() < self._options.kills:
-            victim = self._random.choices(victims, [one.weight for one in victims])[0]
+            victim = next(order)
             self._wait_for_a_moment(kept)
             for one in kept:
                 one.restart_if_ended()
@@ -150,11 +151,19 @@ class Soak:
                 )
         return killed
 
+    def _order(self, victims: Sequence[Victim]) -> Iterator[Victim]:
+        """As a deck of cards: each kind comes as often as it weighs before the deck is shuffled again."""
+        order = random.Random(self._options.seed)  # noqa: S311 - whatever else is drawn
+        while True:
+            deck = [one for one in victims for _ in range(one.weight)]
+            order.shuffle(deck)
+            yield from deck
+
     def _wait_for_a_moment(self, kept: Sequence[Kept]) -> None:
         """A random time; in half of all cases then until records come into the topic, so that the kill falls into a
         transaction, or just behind one.
         """
-        until = self._clock.monotonic() + self._random.uniform(0.2, 4.0)
+        until = self._clock.monotonic() + self._random.uniform(0.2, self._options.longest_pause_s)
         is_near = self._random.random() < 0.5
         self._await("a moment", lambda: self._clock.monotonic() >= until, 10, kept)
         if is_near:
