@@ -18,10 +18,9 @@ from strandline.jobs.importing.spec import Format
 from strandline.jobs.landing.memory_part_log import MemoryCluster, MemoryTransactions
 from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.landing.transactions import LandingUnknown, PartTransactions
-from strandline.jobs.transitions import want
 from strandline.jobs.worker import BulkWorker, WorkerRules
 from strandline.kafka.errors import LogUnreachable
-from strandline.node.bulk.changing import resume_job
+from strandline.node.bulk.changing import ask_to_stop, resume_job
 from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.recovery.leasing import LeasePolicy
 from strandline.store.bulk_jobs import BulkJob, BulkPart, Wanted
@@ -128,7 +127,7 @@ class Simulation:
         process, board = self._process(host)
 
         def stop() -> None:
-            board.change(board.job(job), lambda one: want(one, wanted, process.clock.now_ms()))
+            ask_to_stop(board, job, wanted, process.clock)
             settling = self._worker(process, board)
             for _ in range(4):
                 settling.step(job)
