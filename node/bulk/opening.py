@@ -11,7 +11,6 @@ from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.importing.import_kind import IMPORT
 from strandline.jobs.importing.opener import ImportOpener
 from strandline.jobs.landing.kafka_group import KafkaGroups
-from strandline.jobs.landing.kafka_part_log import kafka_part_log
 from strandline.jobs.rate import RateLimit, Throttle, Throttles
 from strandline.jobs.running import KindOpener, PartRunner
 from strandline.jobs.worker import BulkWorker
