@@ -3,7 +3,7 @@ PYTHON ?= /usr/bin/python3
 VENV := .venv/bin
 SETUP = PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m strandline.setup
 
-.PHONY: help run test setup setup-test setup-python lint format unit simulate mutants lock clean
+.PHONY: help run test setup setup-test setup-python lint format unit simulate simulate-jobs soak-jobs mutants lock clean
 
 help:
 	@echo 'make run     set up, start the real stack, show a node killed and recovered, serve until Ctrl-C'
@@ -11,6 +11,8 @@ help:
 	@echo 'make setup   set up only: packages, jars, PyLucene, .venv'
 	@echo 'make unit    the tests that need no server'
 	@echo 'make simulate  seeded histories of crashes, stalls and wrong clocks (SEEDS=10000 FROM=0)'
+	@echo 'make simulate-jobs  the same for bulk jobs (SEEDS=10000 FROM=0)'
+	@echo 'make soak-jobs   kill workers, node and gateway at random during an import on the real stack (KILLS=30)'
 	@echo 'make mutants   put deliberate faults into copies of the checkout: each must make a test fail (ONLY=name: one)'
 	@echo 'make lint    ruff, mypy and import-linter'
 	@echo 'make format  let ruff put the code into shape'
@@ -37,6 +39,13 @@ SEEDS ?= 10000
 FROM ?= 0
 simulate: setup-test
 	$(VENV)/python tests/strandline-sim --seeds $(SEEDS) --from $(FROM)
+
+simulate-jobs: setup-test
+	$(VENV)/python tests/strandline-sim --suite jobs --seeds $(SEEDS) --from $(FROM)
+
+KILLS ?= 30
+soak-jobs: setup-test
+	PYTHONPATH=tests $(VENV)/python -m soak_jobs --kills $(KILLS) $(addprefix --seed ,$(SEED))
 
 mutants: setup-test
 	PYTHONPATH=tests $(VENV)/python -m mutants --jobs $(JOBS) $(addprefix --only ,$(ONLY))

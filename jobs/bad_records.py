@@ -7,6 +7,13 @@ MAX_EXAMPLES = 20
 MAX_EXCERPT = 200
 
 
+def printable(text: str) -> str:
+    """Text of a file without characters that would do something to a terminal: they stand as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class BadRecord:
     """One of them: at which byte of its file it begins, in which line of its part (from 1 on; 0 where a format has no

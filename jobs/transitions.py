@@ -82,7 +82,8 @@ def settle(job: BulkJob, parts: Iterable[BulkPart], now: int) -> BulkJob:
     if not job.wanted or any(part.state is JobState.LEASED for part in parts):
         return job
     state = BulkJobState.PAUSED if job.wanted is Wanted.PAUSED else BulkJobState.CANCELLED
-    return _changed(replace(job, wanted=Wanted.NOTHING), state, now, reason=f"{state} by an operator")
+    reason = _expired(job) if state is BulkJobState.CANCELLED and _is_expired(job, now) else f"{state} by an operator"
+    return _changed(replace(job, wanted=Wanted.NOTHING), state, now, reason=reason)
 
 
 def resume(job: BulkJob, now: int) -> BulkJob:
@@ -115,9 +116,10 @@ def guard(job: BulkJob, window: Counts, rules: BreakerRules, now: int) -> BulkJo
 def conclude(job: BulkJob, parts: Sequence[BulkPart], now: int) -> BulkJob:
     """A job of which nothing is left to do: about to be completed, or failed. Any other stays as it is.
 
-    The number of parts is compared with the plan's: a list that lacks some says nothing.
+    The number of parts is compared with the plan's: a list that lacks some says nothing. What an operator wants holds
+    first, see `settle`.
     """
-    if job.state is not BulkJobState.RUNNING or len(parts) != job.parts:
+    if job.state is not BulkJobState.RUNNING or job.wanted or len(parts) != job.parts:
         return job
     if any(part.state in (JobState.PENDING, JobState.LEASED) for part in parts):
         return job
@@ -143,13 +145,23 @@ def expires_at(job: BulkJob) -> int | None:
 
 
 def expire(job: BulkJob, now: int) -> BulkJob:
-    """Cancel a job that was paused or broken for too long. Any other stays as it is."""
-    at = expires_at(job)
-    if at is None or now < at:
+    """Cancel a job that was paused or broken for too long. Any other stays as it is. One that is broken is to be
+    cancelled first, see `settle`: workers that don't know yet may still have parts of it.
+    """
+    if not _is_expired(job, now):
         return job
-    days = job.expires_after / 86_400_000
-    reason = f"cancelled after {days:g} days as {job.state}, see jobs.expiry"
-    return _changed(job, BulkJobState.CANCELLED, now, reason=reason)
+    if job.state is BulkJobState.BROKEN:
+        return want(job, Wanted.CANCELLED, now)
+    return _changed(job, BulkJobState.CANCELLED, now, reason=_expired(job))
+
+
+def _is_expired(job: BulkJob, now: int) -> bool:
+    at = expires_at(job)
+    return at is not None and now >= at
+
+
+def _expired(job: BulkJob) -> str:
+    return f"cancelled after {job.expires_after / 86_400_000:g} days as {job.state}, see jobs.expiry"
 
 
 def _changed(job: BulkJob, state: BulkJobState, now: int, *, reason: str = "") -> BulkJob:

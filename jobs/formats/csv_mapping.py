@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from strandline.errors import Fatal
+from strandline.jobs.bad_records import printable
 from strandline.jobs.formats.csv_options import CsvOptions, CsvValue, check_marks
 from strandline.jobs.formats.time_formats import PatternTime, Rfc3339Time, TimeFormat, Unit, UnixTime
 
@@ -37,6 +38,7 @@ _KEYS = (
     "multiline",
 )
 _RFC3339 = "rfc3339"
+_MOST_NAMED = 50
 _COLUMN_FORM = "Name a column by its header or by its number from 1 on."
 
 
@@ -59,6 +61,11 @@ def csv_options(mapping: Mapping[str, object], names: Sequence[str]) -> CsvOptio
     """The options that a mapping means for a file whose first row is `names`. Without a header only their number
     counts.
     """
+    if not mapping:
+        raise Fatal(
+            "CSV needs a mapping, which says what its columns mean",
+            remedy="Give one with --mapping FILE; docs/pipeline.md shows what it looks like",
+        )
     unknown = sorted(set(mapping).difference(_KEYS))
     if unknown:
         raise Fatal(f"the CSV mapping has the unknown key {unknown[0]!r}", remedy=f"Known are {', '.join(_KEYS)}.")
@@ -117,7 +124,8 @@ class _Columns:
 
     def _existing(self) -> str:
         if self._header:
-            return f"The columns are {', '.join(self.names)}."
+            more = f" and {len(self.names) - _MOST_NAMED} more" if len(self.names) > _MOST_NAMED else ""
+            return f"The columns are {printable(', '.join(self.names[:_MOST_NAMED]))}{more}."
         return f"There are {len(self.names)} columns, from 1 on."
 
 
@@ -149,9 +157,8 @@ def _value(entry: object, key: str, metric: object, columns: _Columns) -> CsvVal
 def _time(mapping: Mapping[str, object], columns: _Columns) -> tuple[int, TimeFormat]:
     time = mapping.get("time")
     if not isinstance(time, Mapping) or "column" not in time:
-        raise Fatal(
-            f"time = {time!r} is not usable", remedy='Give it as {column = "...", unit = "s"} or with a format.'
-        )
+        what = "the mapping has no time" if time is None else f"time = {time!r} is not usable"
+        raise Fatal(what, remedy='Give it as time = {column = "...", unit = "s"} or with a format.')
     _check_table(time, "time", ("column", "unit", "format", "timezone"))
     number = columns.number(time["column"], "time")
     if ("unit" in time) == ("format" in time):

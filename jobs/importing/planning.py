@@ -66,6 +66,13 @@ def _parts(uris: Sequence[str], options: ImportOptions, rules: RecordRules) -> I
             yield from cut_text(_looked_at(file, options, rules), options.part_bytes, rules)
 
 
+def _require_text(line: bytes) -> None:
+    """Raises `ValueError` for bytes that no text has."""
+    control = next((byte for byte in line if byte < ord(" ") and byte not in b"\t\r\n"), None)
+    if control is not None:
+        raise ValueError(f"its first line has the byte 0x{control:02x}, which text does not have")
+
+
 def _looked_at(file: SourceFile, options: ImportOptions, rules: RecordRules) -> PlannedFile:
     """A file, with its header if it has one. The mapping is tried on it."""
     with text_reader(file) as reader:
@@ -74,9 +81,11 @@ def _looked_at(file: SourceFile, options: ImportOptions, rules: RecordRules) -> 
             return PlannedFile(file, begins)
         try:
             line, behind = first_line(reader, begins, rules)
+            _require_text(line)
         except ValueError as error:
             raise SourceUnusable(
-                f"{file.uri} can't be imported as CSV: {error}", remedy="Check that it is a text file with lines"
+                f"{file.uri} can't be imported as CSV: {error}",
+                remedy="Check that it is a text file with lines, and --format",
             ) from error
     if not line:
         return PlannedFile(file, begins)

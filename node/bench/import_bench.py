@@ -1,27 +1,32 @@
-"""`strandline bench import`: files into committed records of a real Kafka, by a worker in this process.
+"""`strandline bench import`: files into committed records of a real Kafka, by a worker in this process, and on into the
+shards that read them.
 
-What counts is the CPU time of this process while the worker runs, Kafka's client included. The shard that would read
-the records is not part of it: `bench ingest` measures that.
+What counts is CPU time: that of this process while the worker runs, Kafka's client included, and that of the shards'
+processes until all of it is stored. The same files go to VictoriaMetrics in the same run.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from strandline.clock import SystemClock
+from strandline.clock import SystemClock, wait_until
 from strandline.errors import Fatal
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
+from strandline.node.bench.import_files import ImportLoad, mapping_of, write_file
+from strandline.node.bench.import_peer import SentFile, import_peer, send_file
+from strandline.node.bench.import_report import FormatFigures, ImportBenchReport, PeerImport
 from strandline.node.bench.machine import MIB, Machine
+from strandline.node.bench.query_servers import PEER_MISSING, Server
+from strandline.node.bench.shard_process import ShardProcess
 from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.importing import import_options, planned_import
 from strandline.node.bulk.opening import worker
 from strandline.node.bulk.reports import JobStatus
-from strandline.node.output import Block, Table
+from strandline.node.own_command import OwnCommand, Status
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.load import load_settings
 from strandline.node.settings.sections import Settings
@@ -33,11 +38,13 @@ from strandline.node.steps import Steps
 from strandline.store.bulk_jobs import BulkJobState
 from strandline.store.sqlite import open_sqlite_store
 
-FILE_FORMATS = (Format.CSV, Format.OPENMETRICS, Format.JSONL)
 _DATASET = "bench"
-_INTERVAL_MS = 15_000
-_CSV = {"metric": "cpu_usage", "value": "usage", "time": {"column": "at", "unit": "ms"}, "labels": ["host", "dc"]}
-_LINES_AT_ONCE = 100_000
+_STORED_S = 3_600.0
+_SMALL = ImportLoad(10_000, 100)
+# What shards and peer are given first: a JVM that has just been started compiles for a while.
+_WARM_UP = ImportLoad(200_000, 100_000)
+# A file of about 1 MB.
+_COMMAND_LOAD = ImportLoad(30_000, 300)
 
 
 class NotImported(Fatal):
@@ -45,157 +52,194 @@ class NotImported(Fatal):
 
 
 @dataclass(frozen=True, slots=True)
-class ImportLoad:
-    """So many samples of so many series, in files of these formats, into so many partitions."""
+class BenchParts:
+    """What is measured beside the worker: shards that read what it lands, and a peer, at a URL or started."""
 
-    samples: int
-    series: int = 4_000
-    formats: tuple[Format, ...] = FILE_FORMATS
-    partitions: int = 4
-
-
-@dataclass(frozen=True, slots=True)
-class FormatFigures:
-    """One format. CPU seconds are those of this process."""
-
-    format: str
-    file_bytes: int
-    samples: int
-    seconds: float
-    cpu_seconds: float
-    kafka_bytes: int
-
-    @property
-    def samples_per_cpu_second(self) -> float:
-        return self.samples / self.cpu_seconds
-
-
-@dataclass(frozen=True, slots=True)
-class ImportBenchReport:
-    """All figures of one run."""
-
-    load: ImportLoad
-    machine: Machine
-    figures: tuple[FormatFigures, ...]
-
-    def blocks(self) -> Iterator[Block]:
-        """The figures as a table."""
-        load = self.load
-        yield f"{load.samples:,} samples of {load.series:,} series, {load.partitions} partitions"
-        yield str(self.machine)
-        yield ""
-        rows = tuple(
-            (
-                one.format,
-                f"{one.file_bytes / MIB:,.0f} MiB",
-                f"{one.samples_per_cpu_second:,.0f}",
-                f"{one.samples / one.seconds:,.0f}",
-                f"{1e9 * one.cpu_seconds / one.samples:,.0f}",
-                f"{one.kafka_bytes / one.samples:.1f}",
-            )
-            for one in self.figures
-        )
-        columns = ("format", "file", "samples a CPU-second", "samples/s", "ns a sample", "bytes a sample in Kafka")
-        yield Table(columns, rows)
+    shards: bool = True
+    peer: bool = True
+    peer_url: str | None = None
 
 
 class ImportBench:
-    """One run, with a Kafka of its own in a folder of its own. Jobs are kept in a SQLite file."""
+    """One run, with servers of its own in a folder of its own. Jobs are kept in a SQLite file."""
 
-    def __init__(self, load: ImportLoad, folder: Path, steps: Steps) -> None:
+    def __init__(self, load: ImportLoad, folder: Path, steps: Steps, parts: BenchParts | None = None) -> None:
         self._load, self._folder, self._steps = load, folder, steps
+        self._parts = parts or BenchParts()
         self._clock = SystemClock()
+        self._landed = 0
 
     def run(self) -> ImportBenchReport:
-        """Start Kafka and measure."""
+        """Start the servers and measure."""
         options = StackOptions(state_dir=self._folder / "stack", optimise=True)
-        with self._steps.step("Starting Kafka"):
-            stack = Stack.start(options, build=lambda *parts: kafka_and_cassandra(*parts)[:1])
+        servers = None if self._parts.shards else 1
+        with self._steps.step("Starting Kafka and Cassandra" if self._parts.shards else "Starting Kafka"):
+            stack = Stack.start(options, build=lambda *parts: kafka_and_cassandra(*parts)[:servers])
         with stack:
             return self.run_on(stack)
 
     def run_on(self, stack: Stack, dataset: str = _DATASET) -> ImportBenchReport:
-        """Measure with a Kafka that runs, in a topic that there is not."""
-        path = write_settings(
-            self._folder / "import.toml",
-            {
-                "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
-                "dataset": {"name": dataset, "kafka_retention": "1h"},
-                "store": {"kind": "sqlite"},
-                "shard": {"data_dir": str(self._folder / "data")},
-            },
-        )
+        """Measure with servers that run, in a topic that there is not."""
+        path = write_settings(self._folder / "import.toml", self._sections(stack, dataset))
         settings = load_settings(path, {})
         kafka = librdkafka_options(settings.kafka)
         create_topic(kafka, dataset, partitions=self._load.partitions, replication=1, retention_ms=None)
-        with closing(open_sqlite_store(self._folder / "jobs.sqlite", self._clock)) as store:
+        with ExitStack() as opened:
+            store = opened.enter_context(closing(open_sqlite_store(self._folder / "jobs.sqlite", self._clock)))
             board = BulkBoard(store, dataset, self._clock)
-            figures = tuple(self._measured(board, settings, one) for one in self._load.formats)
-        return ImportBenchReport(self._load, Machine.this(), figures)
+            shards = opened.enter_context(self._shards(path)) if self._parts.shards else []
+            peer = opened.enter_context(self._peer()) if self._parts.peer else None
+            self._warm_up(board, settings, shards, peer)
+            figures = tuple(self._measured(board, settings, one, shards, peer) for one in self._load.formats)
+            command_seconds = self._command(path) if self._parts.shards else None
+        remark = PEER_MISSING if self._parts.peer and peer is None else ""
+        return ImportBenchReport(self._load, Machine.this(), figures, command_seconds, remark)
 
-    def _measured(self, board: BulkBoard, settings: Settings, format_: Format) -> FormatFigures:
-        now = self._clock.now_ms()
+    def _warm_up(
+        self, board: BulkBoard, settings: Settings, shards: Sequence[ShardProcess], peer: Server | None
+    ) -> None:
+        if not shards:
+            return
+        with self._steps.step("Warming up"):
+            now, metric, format_ = self._clock.now_ms(), "warm_up_series", Format.CSV
+            file = write_file(self._folder / "warm-up", format_, _WARM_UP, metric, now)
+            samples = self._import(board, settings, format_, file, metric).counts.samples
+            self._wait_until_stored(shards)
+            if peer is not None:
+                send_file(peer, SentFile(file, format_, metric), samples, self._clock)
+
+    def _measured(
+        self,
+        board: BulkBoard,
+        settings: Settings,
+        format_: Format,
+        shards: Sequence[ShardProcess],
+        peer: Server | None,
+    ) -> FormatFigures:
+        now, metric = self._clock.now_ms(), f"bench_{format_.value}"
         with self._steps.step(f"Writing a {format_} file"):
             # A small one first: kernels are loaded, and the client knows its brokers.
-            small = write_file(self._folder / "small", format_, ImportLoad(10_000, 100), now)
-            file = write_file(self._folder / "file", format_, self._load, now)
+            small = write_file(self._folder / "small", format_, _SMALL, "warm_up", now)
+            file = write_file(self._folder / "file", format_, self._load, metric, now)
         with self._steps.step(f"Importing {format_}") as step:
-            self._import(board, settings, format_, small)
+            self._import(board, settings, format_, small, "warm_up")
+            self._wait_until_stored(shards)
+            shards_began = _cpu_seconds(shards)
             began, cpu_began = time.perf_counter(), time.process_time()
-            status = self._import(board, settings, format_, file)
+            status = self._import(board, settings, format_, file, metric)
             seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
-            figures = FormatFigures(
-                format_.value, file.stat().st_size, status.counts.samples, seconds, cpu_seconds, status.counts.bytes
-            )
-            step.note = f"{figures.samples_per_cpu_second:,.0f} samples a CPU-second"
+            step.note = f"{status.counts.samples / cpu_seconds:,.0f} samples a CPU-second"
+        shards_cpu_seconds = None
+        if shards:
+            with self._steps.step("Storing it") as step:
+                self._wait_until_stored(shards)
+                shards_cpu_seconds = _cpu_seconds(shards) - shards_began
+                step.note = f"{status.counts.samples / (cpu_seconds + shards_cpu_seconds):,.0f} in all"
+        sent: PeerImport | None = None
+        if peer is not None:
+            with self._steps.step(f"Sending it to {peer.name}") as step:
+                sent = send_file(peer, SentFile(file, format_, metric), status.counts.samples, self._clock)
+                if sent.cpu_seconds is not None:
+                    step.note = f"{status.counts.samples / sent.cpu_seconds:,.0f} samples a CPU-second"
+        counts, size = status.counts, file.stat().st_size
         file.unlink()
-        return figures
+        return FormatFigures(
+            format_.value, size, counts.samples, seconds, cpu_seconds, counts.bytes, shards_cpu_seconds, sent
+        )
 
-    def _import(self, board: BulkBoard, settings: Settings, format_: Format, file: Path) -> JobStatus:
-        mapping: Mapping[str, Any] = _CSV if format_ is Format.CSV else {}
-        plan = plan_import([str(file)], import_options(settings, format_, mapping, self._clock.now_ms()))
-        job = add_job(settings, board, planned_import(plan), self._clock)
+    def _import(self, board: BulkBoard, settings: Settings, format_: Format, file: Path, metric: str) -> JobStatus:
+        options = import_options(settings, format_, mapping_of(format_, metric), self._clock.now_ms())
+        job = add_job(settings, board, planned_import(plan_import([str(file)], options)), self._clock)
         worker(settings, board, self._clock).run_until_done(job.job)
         ended = board.job(job.job)
         status = JobStatus.of(ended, board.parts(ended))
         if status.state is not BulkJobState.DONE or status.counts.bad:
             raise NotImported(f"the import is {status.state}, with {status.counts.bad} bad records: {status.reason}")
+        self._landed += status.counts.samples
         return status
 
-
-def write_file(path: Path, format_: Format, load: ImportLoad, now: int) -> Path:
-    """A file with the load's samples, scrape by scrape up to now."""
-    header, line, footer = _LINES[format_]
-    first = now - load.samples // load.series * _INTERVAL_MS
-    with path.open("w", encoding="ascii") as file:
-        file.write(header)
-        for begin in range(0, load.samples, _LINES_AT_ONCE):
-            rows = range(begin, min(load.samples, begin + _LINES_AT_ONCE))
-            file.write(
-                "".join(
-                    line(row % load.series, first + row // load.series * _INTERVAL_MS, row * 7919 % 100_000 / 100)
-                    for row in rows
-                )
+    def _command(self, settings: Path) -> float:
+        """How long the command takes for a file of 1 MB, in a process of its own; the best of three, since the first
+        one may have to read its modules from the disk.
+        """
+        with self._steps.step("Importing 1 MB by the command") as step:
+            file = write_file(self._folder / "1mb.csv", Format.CSV, _COMMAND_LOAD, "command", self._clock.now_ms())
+            mapping = self._folder / "mapping.toml"
+            mapping.write_text(
+                'metric = "command"\nvalue = "usage"\ntime = {column = "at", unit = "ms"}\nlabels = ["host", "dc"]\n'
             )
-        file.write(footer)
-    return path
+            arguments = ["job", "import", str(file), "--format", "csv", "--mapping", str(mapping)]
+            taken = []
+            for _ in range(3):
+                began = time.perf_counter()
+                command = OwnCommand([*arguments, "--config", str(settings)], self._folder / "command.log")
+                if command.wait(120) != 0:
+                    raise command.ended("failed")
+                taken.append(time.perf_counter() - began)
+            step.note = f"{file.stat().st_size / MIB:.1f} MiB in {min(taken):.2f} s"
+        return min(taken)
+
+    @contextmanager
+    def _shards(self, settings: Path) -> Iterator[list[ShardProcess]]:
+        """A process for each partition's shard, all of them active."""
+        with ExitStack() as opened, self._steps.step("Starting shards"):
+            shards = []
+            for number in range(self._load.partitions):
+                shards.append(ShardProcess(number, settings, self._folder, self._clock))
+                opened.callback(shards[-1].kill)
+            for one in shards:
+                one.wait_for("it is active", lambda status: status["phase"] == "active")
+            kept = opened.pop_all()
+        with kept:
+            yield shards
+
+    @contextmanager
+    def _peer(self) -> Iterator[Server | None]:
+        with import_peer(self._folder, self._parts.peer_url, self._clock) as peer:
+            yield peer
+
+    def _wait_until_stored(self, shards: Sequence[ShardProcess]) -> None:
+        """Until shards have read all that was imported, and have stored it."""
+
+        def is_stored(status: Status) -> bool:
+            return bool(status["lag"] == status["unstored_buckets"] == status["buffer"]["samples"] == 0)
+
+        def are_read() -> bool:
+            return sum(int(one.status()["counters"]["samples"]) for one in shards) >= self._landed
+
+        wait_until(are_read, timeout=_STORED_S if shards else 0, clock=self._clock, poll=0.2)
+        for one in shards:
+            one.wait_for("all is stored", is_stored, _STORED_S)
+
+    def _sections(self, stack: Stack, dataset: str) -> dict[str, dict[str, object]]:
+        found: dict[str, dict[str, object]] = {
+            "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
+            # Buckets are short, so that what a shard has read is soon stored.
+            "dataset": {
+                "name": dataset,
+                "flush_interval": "30s",
+                "grace": "0s",
+                "kafka_retention": "1d",
+                "history": "0s",
+            },
+            "shard": {
+                "data_dir": str(self._folder / "data"),
+                "flush_spread": 0,
+                "series_limit": 20_000_000,
+                "buffer_memory": "2g",
+            },
+        }
+        if self._parts.shards:
+            found["cassandra"] = {
+                "contact_points": [stack.cassandra_host],
+                "port": stack.cassandra_port,
+                "keyspace": "bench_import",
+                "keyspace_copies": 1,
+            }
+        else:
+            found["store"] = {"kind": "sqlite"}
+        return found
 
 
-def _csv(series: int, at: int, value: float) -> str:
-    return f"{at},host-{series},dc{series % 3},{value}\n"
-
-
-def _openmetrics(series: int, at: int, value: float) -> str:
-    return f'cpu_usage{{host="host-{series}",dc="dc{series % 3}"}} {value} {at / 1000:.3f}\n'
-
-
-def _jsonl(series: int, at: int, value: float) -> str:
-    labels = f'{{"__name__":"cpu_usage","host":"host-{series}","dc":"dc{series % 3}"}}'
-    return f'{{"metric":{labels},"values":[{value}],"timestamps":[{at}]}}\n'
-
-
-_LINES: dict[Format, tuple[str, Callable[[int, int, float], str], str]] = {
-    Format.CSV: ("at,host,dc,usage\n", _csv, ""),
-    Format.OPENMETRICS: ("# TYPE cpu_usage gauge\n", _openmetrics, "# EOF\n"),
-    Format.JSONL: ("", _jsonl, ""),
-}
+def _cpu_seconds(shards: Sequence[ShardProcess]) -> float:
+    return sum(float(one.status()["cpu_seconds"]) for one in shards)

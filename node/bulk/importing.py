@@ -48,8 +48,9 @@ def import_options(settings: Settings, format_: Format, mapping: Mapping[str, An
     times = TimeRange(
         now - settings.dataset.retention.milliseconds, LATEST if ahead is None else now + ahead.milliseconds
     )
+    jobs = settings.jobs
     return ImportOptions(
-        format_, mapping, times, settings.jobs.part_bytes.bytes, max_record=settings.jobs.max_record.bytes
+        format_, mapping, times, jobs.part_bytes.bytes, jobs.chunk_bytes.bytes, max_record=jobs.max_record.bytes
     )
 
 

@@ -13,7 +13,7 @@ from strandline.jobs.exporting.export_kind import EXPORT
 from strandline.jobs.exporting.opener import ExportOpener
 from strandline.jobs.importing.import_kind import IMPORT
 from strandline.jobs.importing.opener import ImportOpener
-from strandline.jobs.landing.kafka_part_log import kafka_part_log
+from strandline.jobs.landing.kafka_group import KafkaGroups
 from strandline.jobs.rate import RateLimit, Throttle, Throttles
 from strandline.jobs.running import KindOpener, PartRunner
 from strandline.jobs.sending.send_kind import SEND
@@ -33,6 +33,7 @@ from strandline.store.bulk_jobs import BulkPart
 _RENEWALS_A_LEASE = 6
 # A node that takes longer than this to report its lag is not waited for.
 _NODE_S = 2.0
+_ASK_S = 30.0
 
 
 @contextmanager
@@ -46,10 +47,10 @@ def opened_board(settings: Settings, environ: Mapping[str, str], clock: Clock) -
 
 
 def offset_retention_ms(settings: Settings, clock: Clock) -> int:
-    """How long the brokers remember how much of a part has landed."""
-    log = kafka_part_log(librdkafka_options(settings.kafka), settings.dataset.topic_name, clock)
-    with closing(log):
-        return log.offset_retention_ms()
+    """How long the brokers remember how much of a part has landed. Raises `TopicMissing`: nothing could land at all."""
+    with closing(KafkaGroups(librdkafka_options(settings.kafka), settings.dataset.topic_name, clock)) as groups:
+        groups.require_topic(_ASK_S)
+        return groups.offset_retention_ms(_ASK_S)
 
 
 def kind_openers(settings: Settings) -> dict[str, KindOpener]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strandline.errors import ExitCode
+from strandline.jobs.bad_records import printable
 from strandline.jobs.counts import Counts
 from strandline.jobs.outcome import SamplesByTime
 from strandline.jobs.part_counts import landed_of, progress_of
@@ -137,7 +138,7 @@ class JobStatus(JobSummary):
 def bad_line_table(lines: Sequence[BadLine]) -> Table:
     """Bad records with their places."""
     rows = tuple(
-        (one.uri, str(one.record.line or "?"), str(one.record.offset), one.record.reason, one.record.excerpt)
+        (one.uri, str(one.record.line or "?"), str(one.record.offset), one.record.reason, printable(one.record.excerpt))
         for one in lines
     )
     return Table(("file", "line", "byte", "reason", "text"), rows)

@@ -8,7 +8,8 @@ import click
 from strandline.jobs.importing.spec import Format
 from strandline.node.bench.export_bench import ExportBench, ExportLoad
 from strandline.node.bench.gateway_bench import GatewayBench, GatewayLoad
-from strandline.node.bench.import_bench import FILE_FORMATS, ImportBench, ImportLoad
+from strandline.node.bench.import_bench import BenchParts, ImportBench
+from strandline.node.bench.import_files import FILE_FORMATS, ImportLoad
 from strandline.node.bench.index_bench import IndexBench, IndexBenchReport
 from strandline.node.bench.ingest_bench import IngestBench
 from strandline.node.bench.peer import Peer
@@ -191,11 +192,13 @@ def query(context: Context, *, series: int, shards: int, requests: int, peer_url
 @command.command(
     "import",
     help=help_with(
-        "Measure imports: files of each text format into committed records of a real Kafka, which is started for it in "
-        "a temporary folder. What counts is the CPU time of the worker's process, which is this one. Ten million "
-        "samples take about two minutes and a gigabyte of disk.",
+        "Measure imports: files of each text format into committed records of a real Kafka, and on into real shards "
+        "with a real Cassandra, all started for it in a temporary folder. The same files go to the import API of "
+        "VictoriaMetrics, if it is installed. What counts is CPU time: that of the worker, which is this process, "
+        "and that of the shards until all is stored. Ten million samples take some ten minutes and gigabytes.",
         "strandline bench import --samples 10000000",
-        "strandline bench import --samples 400000 --series 400000 --format csv",
+        "strandline bench import --samples 10000000 --no-shards --no-peer    # up to committed records only",
+        "strandline bench import --samples 400000 --series 400000 --format csv --partitions 1",
     ),
 )
 @click.option(
@@ -205,9 +208,26 @@ def query(context: Context, *, series: int, shards: int, requests: int, peer_url
 @click.option(
     "--format", "formats", type=click.Choice([one.value for one in FILE_FORMATS]), multiple=True, help="Only these."
 )
-@click.option("--partitions", type=click.IntRange(1, 1000), default=4, show_default=True, help="How many partitions.")
+@click.option(
+    "--partitions", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many partitions, and shards."
+)
+@click.option("--shards/--no-shards", default=True, help="Whether shards read what is imported. [default: they do]")
+@click.option(
+    "--peer/--no-peer", default=True, help="Whether to measure VictoriaMetrics. [default: if it is installed]"
+)
+@click.option("--peer-url", metavar="URL", help="Where a VictoriaMetrics runs. [default: start one]")
 @pass_context
-def import_(context: Context, *, samples: int, series: int, formats: tuple[str, ...], partitions: int) -> None:
+def import_(
+    context: Context,
+    *,
+    samples: int,
+    series: int,
+    formats: tuple[str, ...],
+    partitions: int,
+    shards: bool,
+    peer: bool,
+    peer_url: str | None,
+) -> None:
     """Measure imports."""
     chosen = tuple(Format(one) for one in formats) or FILE_FORMATS
     load = ImportLoad(samples, min(series, samples), chosen, partitions)
@@ -215,7 +235,7 @@ def import_(context: Context, *, samples: int, series: int, formats: tuple[str, 
         tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
         context.output.steps(f"Measuring imports of {samples:,} samples of {load.series:,} series") as steps,
     ):
-        report = ImportBench(load, Path(folder), steps).run()
+        report = ImportBench(load, Path(folder), steps, BenchParts(shards, peer, peer_url)).run()
     context.output.result(report)
 
 

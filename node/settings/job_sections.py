@@ -20,6 +20,9 @@ class JobsSettings(Section):
     part_bytes: Annotated[ByteSize, fields.between(ByteSize, "1m", "1g"), AS_WRITTEN] = Field(
         default=ByteSize.parse("64m"), description="About how much of a file is one part."
     )
+    chunk_bytes: Annotated[ByteSize, fields.between(ByteSize, "64k", "64m"), AS_WRITTEN] = Field(
+        default=ByteSize.parse("16m"), description="About how much of a text file lands in one Kafka transaction."
+    )
     part_series: Annotated[int, fields.whole_number(100, 10**8)] = Field(
         default=100_000, description="About how many series are one part of a job that sends them."
     )

@@ -141,12 +141,15 @@ class JobWorld:
         pace: Pace = lambda _samples, _check: None,
         stalls: Mapping[str, Callable[[], None]] | None = None,
         clock: ManualClock | None = None,
+        store_stalls: Mapping[str, Callable[[], None]] | None = None,
     ) -> BulkWorker:
-        """A new worker. `stalls` says in which calls to the brokers it stands still, `clock` is that of its machine."""
+        """A new worker. `stalls` says in which calls to the brokers it stands still, `store_stalls` in which calls to
+        the store; `clock` is that of its machine.
+        """
         clock = clock or self.clock
         name = f"worker-{self._workers}"
         self._workers += 1
-        store = Hooked(MemoryStore(self.server), fault, self.calls)
+        store = Hooked(MemoryStore(self.server), fault, self.calls, store_stalls)
 
         def open_log() -> PartLog:
             transactions = Hooked(MemoryTransactions(self.cluster), fault, self.calls, stalls)
@@ -159,6 +162,11 @@ class JobWorld:
         runner = InProcessRunner(kinds, clock, self.width)
         # One at a time: the twins are for one thread.
         return BulkWorker(board, kinds, clock, name, WorkerRules(fences_at_once=1), runner=runner)
+
+    def operator(self, fault: Fault | None = None) -> BulkBoard:
+        """The jobs, for an operator whose command may end at any call."""
+        store = Hooked(MemoryStore(self.server), fault, self.calls)
+        return BulkBoard(cast("Store", store), DATASET, self.clock)
 
     def work(self, fault: Fault | None = None, steps: int = 1_000) -> bool:
         """Let a new worker work until nothing is left to do; False if it crashed."""

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from typing import Any, Protocol
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from strandline.clock import Clock, ManualClock, SystemClock
 from strandline.jobs.landing.kafka_part_log import KafkaTransactions
@@ -150,7 +150,17 @@ class KafkaWorld:
         return committed_records(self.topic)
 
 
-def committed_records(topic: TopicOfAGateway) -> list[tuple[int, bytes, StoredHeaders]]:
+class ReadTopic(Protocol):
+    """A topic at brokers that `client` names."""
+
+    name: str
+    client: Mapping[str, Any]
+    admin: AdminClient
+
+    def partitions(self) -> int: ...
+
+
+def committed_records(topic: ReadTopic) -> list[tuple[int, bytes, StoredHeaders]]:
     """Read a topic as its readers do, once each transaction has its marker."""
     places = [TopicPartition(topic.name, number, 0) for number in range(topic.partitions())]
     eventually(lambda: _ends(topic, places, committed=True) == _ends(topic, places, committed=False))
@@ -170,7 +180,7 @@ def committed_records(topic: TopicOfAGateway) -> list[tuple[int, bytes, StoredHe
     return found
 
 
-def _ends(topic: TopicOfAGateway, places: list[TopicPartition], *, committed: bool) -> list[int] | object:
+def _ends(topic: ReadTopic, places: list[TopicPartition], *, committed: bool) -> list[int] | object:
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     asked = topic.admin.list_offsets({place: OffsetSpec.latest() for place in places}, isolation_level=level)
     try:

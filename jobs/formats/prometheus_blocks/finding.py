@@ -39,6 +39,11 @@ def find_blocks(fs: FileSystem, path: str) -> list[BlockInfo]:
     """
     path = path.rstrip("/") or path
     with named_errors(path):
+        if fs.get_file_info(path).type == FileType.File:
+            raise UnreadableSource(
+                f"{path} is a file, and Prometheus blocks are folders",
+                remedy="Name the folder of a TSDB, of a snapshot or of one block",
+            )
         entries = fs.get_file_info(FileSelector(path))
     if any(entry.base_name == META and entry.type == FileType.File for entry in entries):
         return [_block(fs, path)]

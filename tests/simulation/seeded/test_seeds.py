@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.seeded.history import history_of
-from support.seeded.running import failure_of, failures, simulations, smallest
+from support.seeded.running import SHARDS
 
 pytestmark = pytest.mark.simulation
 
@@ -35,7 +34,7 @@ MET = {
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    with simulations() as made:
+    with SHARDS.simulations() as made:
         yield made
 
 
@@ -46,8 +45,8 @@ def events() -> Counter[str]:
 
 @pytest.mark.parametrize("first", range(0, SEEDS, BATCH))
 def test_no_history_loses_doubles_or_hides_anything(first: int, folder: Path, events: Counter[str]) -> None:
-    failed = [failure for _, failure in failures(first, BATCH, folder, events) if failure is not None]
-    assert not failed, f"{len(failed)} seeds fail, the first of them:\n{smallest(failed[0], folder)}"
+    failed = [failure for _, failure in SHARDS.failures(first, BATCH, folder, events) if failure is not None]
+    assert not failed, f"{len(failed)} seeds fail, the first of them:\n{SHARDS.smallest(failed[0], folder)}"
 
 
 def test_the_histories_meet_what_they_are_for(events: Counter[str]) -> None:
@@ -57,6 +56,6 @@ def test_the_histories_meet_what_they_are_for(events: Counter[str]) -> None:
 def test_a_history_runs_the_same_way_each_time(folder: Path) -> None:
     for seed in (3, 7):
         first, second = Counter[str](), Counter[str]()
-        assert failure_of(history_of(seed), folder, first) is None
-        assert failure_of(history_of(seed), folder, second) is None
+        assert SHARDS.failure_of(SHARDS.history_of(seed), folder, first) is None
+        assert SHARDS.failure_of(SHARDS.history_of(seed), folder, second) is None
         assert first == second

@@ -5,45 +5,53 @@ import os
 import sys
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from support.seeded.history import history_of
-from support.seeded.running import failure_of, failures, simulations, smallest
+from support.seeded.running import SHARDS
+from support.seeded.suites import Suite
+from support.seeded_jobs.running import JOBS
+
+SUITES: dict[str, Suite[Any]] = {"shards": SHARDS, "jobs": JOBS}
 
 # Seeds that one process runs before it reports.
 _BATCH = 50
 _REPORT_S = 30.0
 
 
-def run_batch(first: int, count: int) -> tuple[int, list[int]]:
+def run_batch(name: str, first: int, count: int) -> tuple[int, list[int]]:
     """Run seeds in this process; how many, and which of them failed."""
-    with simulations() as folder:
-        return count, [seed for seed, failure in failures(first, count, folder) if failure is not None]
+    suite = SUITES[name]
+    with suite.simulations() as folder:
+        return count, [seed for seed, failure in suite.failures(first, count, folder) if failure is not None]
 
 
-def show(seed: int) -> bool:
+def show(suite: Suite[Any], seed: int) -> bool:
     """Run one seed; if it fails, show the smallest history that fails like it. Whether it fails."""
-    with simulations() as folder:
-        failure = failure_of(history_of(seed), folder)
+    with suite.simulations() as folder:
+        failure = suite.failure_of(suite.history_of(seed), folder, None)
         if failure is None:
             click.echo(f"seed {seed} passes")
             return False
-        click.echo(str(smallest(failure, folder)))
+        click.echo(str(suite.smallest(failure, folder)))
         return True
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--seeds", default=1000, show_default=True, help="How many histories to run.")
 @click.option("--from", "first", default=0, show_default=True, help="The first seed.")
+@click.option(
+    "--suite", type=click.Choice(list(SUITES)), default="shards", show_default=True, help="Histories of what."
+)
 @click.option("--jobs", default=os.cpu_count() or 1, show_default="one per core", help="How many processes.")
 @click.option("--replay", type=int, help="Run only this seed, and show the smallest history that fails like it.")
-def main(seeds: int, first: int, jobs: int, replay: int | None) -> None:
-    """Run seeded histories of shards, workers, gateway and clocks. Exits with 1 if a seed fails."""
+def main(seeds: int, first: int, suite: str, jobs: int, replay: int | None) -> None:
+    """Run seeded histories: of shards, replays, gateway and clocks, or of bulk jobs. Exits with 1 if a seed fails."""
     if replay is not None:
-        sys.exit(1 if show(replay) else 0)
+        sys.exit(1 if show(SUITES[suite], replay) else 0)
     began, failed = time.monotonic(), list[int]()
     ranges = [(one, min(_BATCH, first + seeds - one)) for one in range(first, first + seeds, _BATCH)]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -53,7 +61,7 @@ def main(seeds: int, first: int, jobs: int, replay: int | None) -> None:
         Progress(*columns, console=console, disable=not console.is_terminal) as progress,
     ):
         task, done, reported = progress.add_task("histories", total=seeds), 0, began
-        running: list[Future[tuple[int, list[int]]]] = [pool.submit(run_batch, *one) for one in ranges]
+        running: list[Future[tuple[int, list[int]]]] = [pool.submit(run_batch, suite, *one) for one in ranges]
         for future in as_completed(running):
             count, bad = future.result()
             done, failed = done + count, sorted([*failed, *bad])
@@ -67,5 +75,5 @@ def main(seeds: int, first: int, jobs: int, replay: int | None) -> None:
     click.echo(f"{seeds:,} histories from seed {first} in {took:,.0f} s, {len(failed)} failed")
     if failed:
         click.echo(f"failed seeds: {' '.join(map(str, failed[:50]))}")
-        show(failed[0])
+        show(SUITES[suite], failed[0])
         sys.exit(1)

@@ -13,20 +13,13 @@ from support.seeded.hooked_store import Fault, Kind
 from support.seeded.ledger import Sample, body_of
 from support.seeded.rewinding import rewind_shard
 from support.seeded.simulation import MACHINES, Simulation
+from support.seeded.suites import Step
 from support.seeded.violations import Crash
 
 _METRICS = ("m0", "m1", "m2", "m3", "m4")
 _HOSTS = ("node-a", "node-b")
 # How far a clock is wrong: from just past the tolerance to half a year.
 _ERRORS = (2 * MINUTE, 20 * MINUTE, HOUR, 8 * HOUR, 24 * 30 * HOUR, 24 * 200 * HOUR)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One thing that happens; `seed` decides all about it that is random."""
-
-    name: str
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -39,6 +32,13 @@ class History:
     loses: bool
     liar: str | None
     steps: tuple[Step, ...]
+
+    @property
+    def title(self) -> str:
+        return (
+            f"seed {self.seed}: {self.groups} groups, {self.seal_rows} rows a page, loses={self.loses}, "
+            f"wrong clock: {self.liar}"
+        )
 
 
 def history_of(seed: int) -> History:

@@ -1,13 +1,11 @@
-"""Running seeds, and making a history that fails smaller."""
+"""Running the histories of shards, and telling how one failed."""
 
 import logging
 import shutil
 import tempfile
-import traceback
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from unittest.mock import patch
@@ -15,27 +13,11 @@ from unittest.mock import patch
 import structlog
 
 from strandline.recovery.lease_keeper import LeaseKeeper
-from support.seeded.history import History, Step, history_of, run, without
+from support.seeded.history import History, history_of, run, without
 from support.seeded.simulation import Simulation
+from support.seeded.suites import Failure, Step, Suite, failed
 
 _MEMORY = Path("/dev/shm")
-
-
-@dataclass(frozen=True)
-class Failure:
-    """How a history failed. `kind` tells failures apart without their numbers."""
-
-    history: History
-    kind: str
-    text: str
-
-    def __str__(self) -> str:
-        steps = "\n".join(f"  {place:3} {step.name} ({step.seed})" for place, step in enumerate(self.history.steps))
-        told = self.history
-        return (
-            f"seed {told.seed}: {told.groups} groups, {told.seal_rows} rows a page, loses={told.loses},"
-            f" wrong clock: {told.liar}\n{steps}\n{self.text}"
-        )
 
 
 @contextmanager
@@ -53,7 +35,7 @@ def simulations() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def failure_of(history: History, folder: Path, events: Counter[str] | None = None) -> Failure | None:
+def failure_of(history: History, folder: Path, events: Counter[str] | None = None) -> Failure[History] | None:
     """How a history fails; None if it does not. What happens in it is counted in `events`."""
     ids = Random(history.seed)  # noqa: S311
     home = folder / "run"
@@ -67,43 +49,11 @@ def failure_of(history: History, folder: Path, events: Counter[str] | None = Non
         except (KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:  # noqa: BLE001 - anything that is raised is a failure
-            return Failure(history, type(error).__name__ + ":" + _place(error), _told(error, at))
+            return failed(history, error, at)
         finally:
             if events is not None:
                 events.update(simulation.events)
     return None
 
 
-def smallest(failure: Failure, folder: Path, tries: int = 400) -> Failure:
-    """The same failure with as few steps as are found to be enough."""
-    size = max(1, len(failure.history.steps) // 2)
-    while size and tries:
-        place = 1
-        while place < len(failure.history.steps) and tries:
-            tries -= 1
-            fewer = without(failure.history, range(place, place + size))
-            again = failure_of(fewer, folder)
-            if again is not None and again.kind == failure.kind:
-                failure = again
-            else:
-                place += size
-        size //= 2
-    return failure
-
-
-def failures(
-    first: int, count: int, folder: Path, events: Counter[str] | None = None
-) -> Iterator[tuple[int, Failure | None]]:
-    """Run seeds one after the other."""
-    for seed in range(first, first + count):
-        yield seed, failure_of(history_of(seed), folder, events)
-
-
-def _place(error: BaseException) -> str:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{Path(frame.filename).name}:{frame.name}"
-
-
-def _told(error: BaseException, at: list[Step]) -> str:
-    trace = "".join(traceback.format_exception(error)[-12:])
-    return f"failed in step {len(at) - 1} ({at[-1].name if at else 'none'}) or behind it: {error}\n{trace}"
+SHARDS = Suite(simulations, history_of, failure_of, without)

@@ -11,21 +11,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import ExitCode
 from strandline.node.stack import Stack
-from strandline.wire.decode import Limits, decode_batch
-from strandline.wire.record_headers import JOB_HEADER
+from support.committed_topic import CommittedTopic
 from support.deployment import BROKERS_TIMES, HOUR, Deployment
-from support.part_logs import committed_records
 
 pytestmark = pytest.mark.system
 
@@ -68,30 +63,8 @@ def source(deployment: Deployment) -> Sequence[str]:
     )
 
 
-class Topic:
-    """The dataset's topic, as its readers see it."""
-
-    def __init__(self, deployment: Deployment) -> None:
-        self._admin = AdminClient(deployment.kafka)
-        self._places = [TopicPartition(deployment.name, number, 0) for number in range(deployment.partitions)]
-        self._topic: Any = SimpleNamespace(
-            name=deployment.name,
-            client=deployment.kafka,
-            admin=self._admin,
-            partitions=lambda: deployment.partitions,
-        )
-
-    def ends(self) -> int:
-        """The sum of the partitions' ends."""
-        asked = self._admin.list_offsets({place: OffsetSpec.latest() for place in self._places})
-        return sum(asked[place].result(60).offset for place in self._places)
-
-    def samples(self, job: str) -> list[tuple[int, float]]:
-        """Time and value of each sample of a job, doubles included."""
-        values = [value for _, value, headers in committed_records(self._topic) if headers[JOB_HEADER].decode() == job]
-        columns = decode_batch(values, Limits())
-        assert not columns.faults
-        return sorted(zip(columns.time.tolist(), columns.value.tolist(), strict=True))
+def topic_of(deployment: Deployment) -> CommittedTopic:
+    return CommittedTopic(deployment.kafka, deployment.name, deployment.partitions)
 
 
 def started(deployment: Deployment, *arguments: str) -> "subprocess.Popen[bytes]":
@@ -111,14 +84,14 @@ def expected(source: Sequence[str]) -> list[tuple[int, float]]:
     return sorted((int(at), float(value)) for at, _, value in rows if value != "?")
 
 
-def wait_for_more(topic: Topic, process: "subprocess.Popen[bytes]") -> None:
+def wait_for_more(topic: CommittedTopic, process: "subprocess.Popen[bytes]") -> None:
     """Until more records are in the topic, be it in a transaction that is open, or the process has ended."""
     before = topic.ends()
     wait_until(lambda: topic.ends() > before or process.poll() is not None, timeout=60, clock=CLOCK, poll=0.01)
 
 
 def test_workers_that_are_killed_lose_and_double_nothing(deployment: Deployment, source: Sequence[str]) -> None:
-    topic = Topic(deployment)
+    topic = topic_of(deployment)
     # So slow that each worker is killed in the middle of its work. The first one is a driver of Spark, whose executors
     # live on for a moment; the others run parts themselves.
     process = started(deployment, "import", *source, "--rate", "40000", "--on", "spark")
@@ -135,15 +108,15 @@ def test_workers_that_are_killed_lose_and_double_nothing(deployment: Deployment,
     assert (status["parts_done"], status["parts"] >= 3) == (status["parts"], True)
     counts = status["counts"]
     assert (counts["records"], counts["samples"], counts["bad"]) == (ROWS, ROWS - bad, bad)
-    assert topic.samples(job["job"]) == expected(source)
+    assert topic.samples_of(job["job"]).sorted() == expected(source)
     assert status["bad_lines"][0]["record"]["line"] == BAD_EVERY
     # Whoever works on now finds nothing to do.
     assert deployment.command("job", "work")[1]["jobs"] == []
-    assert topic.samples(job["job"]) == expected(source)
+    assert topic.samples_of(job["job"]).sorted() == expected(source)
 
 
 def test_a_job_is_paused_resumed_cancelled_and_deleted(deployment: Deployment, source: Sequence[str]) -> None:
-    topic = Topic(deployment)
+    topic = topic_of(deployment)
     before, known = topic.ends(), {job["job"] for job in jobs(deployment)}
     # The first chunk lands at once, and the next one minutes later.
     process = started(deployment, "import", *source, "--rate", "500")
@@ -152,14 +125,14 @@ def test_a_job_is_paused_resumed_cancelled_and_deleted(deployment: Deployment, s
     code, paused = deployment.command("job", "pause", name)
     assert (code, paused["state"]) == (ExitCode.OK, "paused")
     process.wait(60)
-    landed = topic.samples(name)
+    landed = topic.samples_of(name).sorted()
     assert 0 < len(landed) < ROWS - ROWS // BAD_EVERY
     assert deployment.command("job", "delete", name, "--yes")[0] == ExitCode.USAGE
     assert deployment.command("job", "resume", name)[1]["state"] == "running"
     code, cancelled = deployment.command("job", "cancel", name)
     assert (code, cancelled["state"]) == (ExitCode.OK, "cancelled")
     assert deployment.command("job", "resume", name)[0] == ExitCode.USAGE
-    assert topic.samples(name) == landed
+    assert topic.samples_of(name).sorted() == landed
     assert deployment.command("job", "delete", name, "--yes")[0] == ExitCode.OK
     assert name not in {job["job"] for job in jobs(deployment)}
 

@@ -189,6 +189,12 @@ class TestConclude:
     def test_only_a_running_job_is_concluded(self, state: BulkJobState) -> None:
         assert conclude(job(state), parts(JobState.DONE, JobState.DONE), NOW) == job(state)
 
+    @pytest.mark.parametrize("wanted", [Wanted.PAUSED, Wanted.CANCELLED])
+    def test_what_an_operator_wants_holds_first(self, wanted: Wanted) -> None:
+        stopping, done = job(BulkJobState.RUNNING, wanted=wanted), parts(JobState.DONE, JobState.DONE)
+        assert conclude(stopping, done, NOW) == stopping
+        assert settle(stopping, done, NOW).state.value == wanted.value
+
     def test_only_once(self) -> None:
         with pytest.raises(NotPossible):
             complete(job(BulkJobState.DONE), "another report", NOW)
@@ -201,6 +207,10 @@ class TestExpiry:
         assert expires_at(idle) == NOW + 5 * DAY
         assert expire(idle, NOW + 5 * DAY - 1) == idle
         expired = expire(idle, NOW + 5 * DAY)
+        if state is BulkJobState.BROKEN:
+            # Its parts are fenced before.
+            assert (expired.state, expired.wanted) == (state, Wanted.CANCELLED)
+            expired = settle(expired, [], NOW + 5 * DAY)
         assert expired.state is BulkJobState.CANCELLED
         assert "after 5 days" in expired.reason
 

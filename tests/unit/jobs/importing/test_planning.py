@@ -67,6 +67,24 @@ def test_a_file_without_lines_is_not_taken_for_csv(tmp_path: Path) -> None:
         plan_import([str(path)], OPTIONS)
 
 
+def test_binary_data_is_not_taken_for_csv(tmp_path: Path) -> None:
+    path = tmp_path / "photo.csv"
+    path.write_bytes(b"\xff\xd8\x00\x10JFIF\n\x01")
+    with pytest.raises(SourceUnusable, match=r"photo.csv can't be imported as CSV: its first line has the byte 0x00"):
+        plan_import([str(path)], OPTIONS)
+
+
+def test_csv_without_a_mapping_is_refused_with_the_option_that_gives_one(file: Path) -> None:
+    with pytest.raises(Fatal, match="CSV needs a mapping") as refused:
+        plan_import([str(file)], replace(OPTIONS, mapping={}))
+    assert "--mapping" in refused.value.remedy
+
+
+def test_a_file_is_not_taken_for_a_folder_with_blocks(file: Path) -> None:
+    with pytest.raises(Fatal, match=r"data.csv is a file, and Prometheus blocks are folders"):
+        plan_import([str(file)], replace(OPTIONS, format=Format.PROMETHEUS_BLOCKS, mapping={}))
+
+
 def test_an_empty_file_has_no_parts(tmp_path: Path) -> None:
     path = tmp_path / "empty"
     path.touch()

@@ -25,6 +25,7 @@ from strandline.node.bulk.importing import (
     require_remembered,
 )
 from strandline.node.bulk.reports import JobList, JobStatus
+from strandline.node.output import Table
 from strandline.node.settings import Settings
 from strandline.store.bulk_jobs import BulkJobState
 from strandline.time_range import LATEST, TimeRange
@@ -79,6 +80,16 @@ def test_a_preview_shows_samples_and_what_is_bad(plan: ImportPlan) -> None:
     assert [one.record.line for one in shown.bad_lines] == [2]
     assert len(preview(plan, 1).samples) == 1
     assert shown.blocks()
+
+
+def test_what_a_bad_record_holds_does_nothing_to_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(b"\x1b[2J\x07 {no json\n")
+    shown = preview(plan_import([str(path)], import_options(SETTINGS, Format.JSONL, {}, NOW)), 3)
+    assert shown.bad_lines[0].record.excerpt.startswith("\x1b")
+    table = shown.blocks()[1]
+    assert isinstance(table, Table)
+    assert table.rows[0][-1] == r"\x1b[2J\x07 {no json"
 
 
 def test_a_plan_names_files_sizes_and_parts(plan: ImportPlan) -> None:

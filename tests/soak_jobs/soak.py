@@ -1,0 +1,246 @@
+"""One soak: everything is started, killed over and over, and counted at the end."""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+
+from soak_jobs.load import LightLoad
+from soak_jobs.processes import Kept, Victim, running, working
+from soak_jobs.source import Source, write_source
+from strandline.clock import SystemClock, wait_until
+from strandline.errors import Fatal
+from strandline.jobs.board import BulkBoard
+from strandline.jobs.transitions import ENDED
+from strandline.node.bulk.opening import opened_board
+from strandline.node.bulk.reports import JobStatus
+from strandline.node.demo.programs import Program, is_answered
+from strandline.node.settings.load import load_settings
+from strandline.node.settings.writing import write_settings
+from strandline.node.stack import Stack
+from strandline.node.stack.ports import LOOPBACK, free_ports
+from strandline.store.bulk_jobs import BulkJob
+from support.committed_topic import CommittedTopic
+
+_PARTITIONS = 2
+_SERIES = 2_000
+# In which the import would end by itself, for each kill: so slow that it does not end before the last one.
+_S_A_KILL = 8.0
+_START_S = 240.0
+
+
+class SoakStuck(Fatal):
+    """Something did not happen in time."""
+
+
+@dataclass(frozen=True)
+class SoakOptions:
+    """`longest_pause_s` bounds the time between two kills, `limit_s` the whole soak, the servers' start apart."""
+
+    seed: int
+    kills: int = 30
+    samples: int = 2_000_000
+    limit_s: float = 1_800.0
+    longest_pause_s: float = 4.0
+
+
+@dataclass(frozen=True)
+class SoakReport:
+    """What was counted. All but `kills` and the numbers of samples and chunks have to be 0 or true."""
+
+    kills: Counter[str]
+    seconds: float
+    samples: int
+    in_topic: int
+    parts: int
+    chunks: int
+    lost: int
+    doubled: int
+    wrong_times: int
+    state: str
+    counts_are_right: bool
+    load_acknowledged: int
+    load_lost: int
+
+    @property
+    def is_good(self) -> bool:
+        wrong = self.lost + self.doubled + self.wrong_times + self.load_lost
+        return not wrong and self.counts_are_right and self.state == "done"
+
+
+class Soak:
+    """`tell` gets a line now and then."""
+
+    def __init__(self, stack: Stack, folder: Path, options: SoakOptions, tell: Callable[[str], None]) -> None:
+        self._stack, self._folder, self._options, self._tell = stack, folder, options, tell
+        self._clock = SystemClock()
+        self._random = random.Random(options.seed)  # noqa: S311 - the same kills for a seed
+        self._name = f"soak-{uuid4().hex[:8]}"
+        self._node, self._gateway = (f"{LOOPBACK}:{port}" for port in free_ports(2))
+        self._settings = write_settings(folder / "soak.toml", self._sections())
+        self._topic = CommittedTopic({"bootstrap.servers": stack.kafka_bootstrap}, self._name, _PARTITIONS)
+        self._began = self._clock.monotonic()
+        # Nothing of this machine's own settings.
+        self._environ = {key: value for key, value in os.environ.items() if not key.startswith("STRANDLINE_")}
+
+    def run(self) -> SoakReport:
+        """Raises `SoakStuck`."""
+        source = write_source(self._folder, self._options.samples, _SERIES, self._clock.now_ms())
+        settings = load_settings(self._settings, {})
+        with ExitStack() as opened:
+            gateway = self._kept(opened, "gateway", "gateway", "--create-topic", str(_PARTITIONS))
+            self._await("the gateway answers", lambda: is_answered(self._gateway, "/-/ready"), _START_S, (gateway,))
+            node = self._kept(opened, "node", "node")
+            board = opened.enter_context(opened_board(settings, {}, self._clock))
+            load = LightLoad(self._gateway, self._clock)
+            opened.callback(load.end)
+            self._began = self._clock.monotonic()
+            rate = str(self._options.samples / (_S_A_KILL * self._options.kills) / 2)
+            first = self._kept(opened, "worker-0", "job", "import", *source.arguments(), "--rate", rate)
+            self._await("the job is planned", lambda: bool(board.jobs()), _START_S, ())
+            (job,) = board.jobs()
+            # One that is killed is followed by another that joins the job.
+            first.next_start(self._starting("worker-0", "job", "work", job.job, "--rate", rate))
+            second = self._kept(opened, "worker-1", "job", "work", job.job, "--rate", rate)
+            workers, others = (first, second), (node, gateway)
+            kills = self._kill(board, job, self._victims(board, job, workers, node, gateway), (*workers, *others))
+            for number, worker in enumerate(workers):
+                worker.replace(self._starting(f"worker-{number}", "job", "work", job.job))
+            self._await("the job ends", lambda: board.job(job.job).state in ENDED, self._left(), (*workers, *others))
+            self._await("the node is ready", lambda: is_answered(self._node, "/-/ready"), _START_S, others)
+            load.end()
+            job = board.job(job.job)
+            return self._counted(source, JobStatus.of(job, board.parts(job)), load, kills)
+
+    def _victims(
+        self, board: BulkBoard, job: BulkJob, workers: Sequence[Kept], node: Kept, gateway: Kept
+    ) -> list[Victim]:
+        """What may be killed. A worker only while it has a part; node and gateway at any moment, that of their start
+        included. A further kind is a line, such as `Victim("executor", 3, lambda: below(running(workers), "pyspark"))`.
+        """
+        return [
+            Victim("worker", 5, lambda: working(workers, board.parts(job))),
+            Victim("node", 3, lambda: running([node])),
+            Victim("gateway", 2, lambda: running([gateway])),
+        ]
+
+    def _kill(self, board: BulkBoard, job: BulkJob, victims: Sequence[Victim], kept: Sequence[Kept]) -> Counter[str]:
+        killed = Counter[str]()
+        order = self._order(victims)
+        while killed.total() < self._options.kills:
+            victim = next(order)
+            self._wait_for_a_moment(kept)
+            for one in kept:
+                one.restart_if_ended()
+            self._await(f"a {victim.name} can be killed", lambda one=victim: bool(one.pids()), self._left(), kept)
+            if board.job(job.job).state in ENDED:
+                raise SoakStuck(f"the job ended after {killed.total()} kills", remedy="Import more samples")
+            if victim.kill_one(self._random.choice):
+                killed[victim.name] += 1
+                status = JobStatus.of(job, board.parts(job))
+                self._tell(
+                    f"{self._clock.monotonic() - self._began:6.1f} s  kill {killed.total()} of {self._options.kills}: "
+                    f"{victim.name}; {status.parts_done} of {status.parts} parts done, {self._topic.ends():,} records "
+                    "in the topic"
+                )
+        return killed
+
+    def _order(self, victims: Sequence[Victim]) -> Iterator[Victim]:
+        """As a deck of cards: each kind comes as often as it weighs before the deck is shuffled again."""
+        order = random.Random(self._options.seed)  # noqa: S311 - whatever else is drawn
+        while True:
+            deck = [one for one in victims for _ in range(one.weight)]
+            order.shuffle(deck)
+            yield from deck
+
+    def _wait_for_a_moment(self, kept: Sequence[Kept]) -> None:
+        """A random time; in half of all cases then until records come into the topic, so that the kill falls into a
+        transaction, or just behind one.
+        """
+        until = self._clock.monotonic() + self._random.uniform(0.2, self._options.longest_pause_s)
+        is_near = self._random.random() < 0.5
+        self._await("a moment", lambda: self._clock.monotonic() >= until, 10, kept)
+        if is_near:
+            before = self._topic.ends()
+            self._await("records come", lambda: self._topic.ends() > before, self._left(), kept, poll=0.002)
+            self._clock.sleep(self._random.uniform(0, 0.03))
+
+    def _counted(self, source: Source, status: JobStatus, load: LightLoad, kills: Counter[str]) -> SoakReport:
+        found = self._topic.samples_of(status.job)
+        rows = found.values.astype(np.int64)
+        times = np.bincount(rows, minlength=source.rows)
+        good = np.zeros(source.rows, bool)
+        good[source.good_rows()] = True
+        counts = status.counts
+        noted = (counts.records, counts.samples, counts.bad, counts.sent)
+        through_gateway = set(self._topic.samples_of(None).values.astype(np.int64).tolist())
+        return SoakReport(
+            kills=kills,
+            seconds=self._clock.monotonic() - self._began,
+            samples=source.samples,
+            in_topic=len(rows),
+            parts=status.parts,
+            chunks=len(found.chunks),
+            lost=int(np.count_nonzero(times[: source.rows][good] == 0)),
+            doubled=int(np.maximum(times - 1, 0).sum()),
+            wrong_times=int(np.count_nonzero(found.times != source.first_ms + rows)),
+            state=status.state.value,
+            counts_are_right=noted == (source.rows, source.samples, source.bad, found.records),
+            load_acknowledged=len(load.acknowledged),
+            load_lost=len(set(load.acknowledged) - through_gateway),
+        )
+
+    def _kept(self, opened: ExitStack, name: str, *arguments: str) -> Kept:
+        made = Kept(name, self._starting(name, *arguments))
+        opened.callback(made.kill)
+        return made
+
+    def _starting(self, name: str, *arguments: str) -> Callable[[], Program]:
+        command = [*arguments, "--config", str(self._settings)]
+        return lambda: Program(command, self._folder / f"{name}.log", environ=self._environ)
+
+    def _await(
+        self, what: str, holds: Callable[[], bool], timeout: float, kept: Sequence[Kept], poll: float = 0.05
+    ) -> None:
+        """Wait, and start again what has ended meanwhile."""
+
+        def look() -> bool:
+            for one in kept:
+                one.restart_if_ended()
+            return holds()
+
+        if not wait_until(look, timeout=timeout, clock=self._clock, poll=poll):
+            raise SoakStuck(f"not within {timeout:.0f} s: {what}", remedy=f"Look at the logs in {self._folder}")
+
+    def _left(self) -> float:
+        return max(1.0, self._began + self._options.limit_s - self._clock.monotonic())
+
+    def _sections(self) -> dict[str, dict[str, object]]:
+        return {
+            "dataset": {
+                "name": self._name,
+                "flush_interval": "10s",
+                "grace": "1s",
+                "retention": "1d",
+                "stale_after": "1h",
+                "kafka_retention": "1d",
+                "history": "0s",
+            },
+            "shard": {"data_dir": str(self._folder / "data"), "flush_spread": 0, "java_heap": "128m"},
+            "http": {"node_address": self._node, "gateway_address": self._gateway},
+            "kafka": {"bootstrap_servers": [self._stack.kafka_bootstrap]},
+            "cassandra": {
+                "contact_points": [self._stack.cassandra_host],
+                "port": self._stack.cassandra_port,
+                "keyspace": "soak",
+                "keyspace_copies": 1,
+            },
+            # Many small transactions, and parts that may lose all of the workers that are killed.
+            "jobs": {"part_bytes": "1m", "chunk_bytes": "128k", "failures_allowed": 100},
+        }

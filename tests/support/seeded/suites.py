@@ -1,0 +1,84 @@
+"""A suite of seeded histories: how a seed becomes a history, how one fails, and how a failure is made smaller."""
+
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that happens; `seed` decides all about it that is random."""
+
+    name: str
+    seed: int
+
+
+class AnyHistory(Protocol):
+    """What a seed gives."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def steps(self) -> tuple[Step, ...]: ...
+
+
+H = TypeVar("H", bound=AnyHistory)
+
+
+@dataclass(frozen=True)
+class Failure(Generic[H]):
+    """How a history failed. `kind` tells failures apart without their numbers."""
+
+    history: H
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        steps = "\n".join(f"  {place:3} {step.name} ({step.seed})" for place, step in enumerate(self.history.steps))
+        return f"{self.history.title}\n{steps}\n{self.text}"
+
+
+@dataclass(frozen=True)
+class Suite(Generic[H]):
+    """`simulations` opens a folder to run histories in; `failure_of` counts what happens, if it is given a counter."""
+
+    simulations: Callable[[], AbstractContextManager[Path]]
+    history_of: Callable[[int], H]
+    failure_of: Callable[[H, Path, Counter[str] | None], Failure[H] | None]
+    without: Callable[[H, Sequence[int]], H]
+
+    def failures(
+        self, first: int, count: int, folder: Path, events: Counter[str] | None = None
+    ) -> Iterator[tuple[int, Failure[H] | None]]:
+        """Run seeds one after the other."""
+        for seed in range(first, first + count):
+            yield seed, self.failure_of(self.history_of(seed), folder, events)
+
+    def smallest(self, failure: Failure[H], folder: Path, tries: int = 400) -> Failure[H]:
+        """The same failure with as few steps as are found to be enough."""
+        size = max(1, len(failure.history.steps) // 2)
+        while size and tries:
+            place = 1
+            while place < len(failure.history.steps) and tries:
+                tries -= 1
+                fewer = self.without(failure.history, range(place, place + size))
+                again = self.failure_of(fewer, folder, None)
+                if again is not None and again.kind == failure.kind:
+                    failure = again
+                else:
+                    place += size
+            size //= 2
+        return failure
+
+
+def failed(history: H, error: BaseException, at: Sequence[Step]) -> Failure[H]:
+    """The failure of a history whose last steps are `at`."""
+    trace = "".join(traceback.format_exception(error)[-12:])
+    text = f"failed in step {len(at) - 1} ({at[-1].name if at else 'none'}) or behind it: {error}\n{trace}"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return Failure(history, f"{type(error).__name__}:{Path(frame.filename).name}:{frame.name}", text)
