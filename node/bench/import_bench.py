@@ -26,7 +26,7 @@ from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.importing import import_options, planned_import
 from strandline.node.bulk.opening import worker
 from strandline.node.bulk.reports import JobStatus
-from strandline.node.own_command import OwnCommand, Status
+from strandline.node.own_command import OwnCommand
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.load import load_settings
 from strandline.node.settings.sections import Settings
@@ -199,17 +199,15 @@ class ImportBench:
             yield peer
 
     def _wait_until_stored(self, shards: Sequence[ShardProcess]) -> None:
-        """Until shards have read all that was imported, and have stored it."""
+        """Until shards have stored all that was imported. Its samples differ, so that none replaces another."""
 
-        def is_stored(status: Status) -> bool:
-            return bool(status["lag"] == status["unstored_buckets"] == status["buffer"]["samples"] == 0)
+        def stored() -> int:
+            return sum(int(one.status()["counters"]["stored_samples"]) for one in shards)
 
-        def are_read() -> bool:
-            return sum(int(one.status()["counters"]["samples"]) for one in shards) >= self._landed
-
-        wait_until(are_read, timeout=_STORED_S if shards else 0, clock=self._clock, poll=0.2)
+        if shards and not wait_until(lambda: stored() >= self._landed, timeout=_STORED_S, clock=self._clock, poll=0.2):
+            raise NotImported(f"shards stored {stored():,} of {self._landed:,} samples within {_STORED_S:.0f} s")
         for one in shards:
-            one.wait_for("all is stored", is_stored, _STORED_S)
+            one.wait_for("all is stored", lambda status: status["unstored_buckets"] == 0, _STORED_S)
 
     def _sections(self, stack: Stack, dataset: str) -> dict[str, dict[str, object]]:
         found: dict[str, dict[str, object]] = {

@@ -18,9 +18,10 @@ from strandline.node.stack import Stack, StackOptions
 @click.option("--kills", default=30, show_default=True, help="How many processes are killed.")
 @click.option("--samples", default=2_000_000, show_default=True, help="How many rows the imported file has.")
 @click.option("--seed", type=int, help="Which processes are killed, and when.  [default: a random one]")
+@click.option("--spark/--no-spark", default=True, help="Whether one of the workers runs on Spark. [default: it does]")
 @click.option("--limit", default=1_800.0, show_default=True, help="After so many seconds the soak has failed.")
-def main(kills: int, samples: int, seed: int | None, limit: float) -> None:
-    """Import a file on a real stack while workers, node and gateway are killed at random."""
+def main(kills: int, samples: int, seed: int | None, spark: bool, limit: float) -> None:
+    """Import a file on a real stack while its processes are killed at random."""
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     console = Console(highlight=False)
     console.print(f"seed {seed}: {kills} kills during an import of {samples:,} rows")
@@ -28,7 +29,9 @@ def main(kills: int, samples: int, seed: int | None, limit: float) -> None:
         console.print("starting Kafka and Cassandra")
         try:
             with Stack.start(StackOptions(state_dir=Path(folder) / "stack")) as stack:
-                report = Soak(stack, Path(folder), SoakOptions(seed, kills, samples, limit), console.print).run()
+                report = Soak(
+                    stack, Path(folder), SoakOptions(seed, kills, samples, limit, spark=spark), console.print
+                ).run()
         except StrandlineError as error:
             console.print(f"seed {seed} failed: {error}")
             sys.exit(1)

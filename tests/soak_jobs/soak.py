@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 
 from soak_jobs.load import LightLoad
-from soak_jobs.processes import Kept, Victim, running, working
+from soak_jobs.processes import Kept, Victim, below, running, working
 from soak_jobs.source import Source, write_source
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import Fatal
@@ -32,6 +32,9 @@ _PARTITIONS = 2
 _SERIES = 2_000
 # In which the import would end by itself, for each kill: so slow that it does not end before the last one.
 _S_A_KILL = 8.0
+_S_A_KILL_ON_SPARK = 16.0
+# What the Python processes of executors are started as.
+_ON_EXECUTORS = "strandline.spark.worker_daemon"
 _START_S = 240.0
 
 
@@ -41,13 +44,16 @@ class SoakStuck(Fatal):
 
 @dataclass(frozen=True)
 class SoakOptions:
-    """`longest_pause_s` bounds the time between two kills, `limit_s` the whole soak, the servers' start apart."""
+    """`longest_pause_s` bounds the time between two kills, `limit_s` the whole soak, the servers' start apart. With
+    `spark` one of the two workers runs parts on Spark.
+    """
 
     seed: int
     kills: int = 30
     samples: int = 2_000_000
     limit_s: float = 1_800.0
     longest_pause_s: float = 4.0
+    spark: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,12 +107,14 @@ class Soak:
             load = LightLoad(self._gateway, self._clock)
             opened.callback(load.end)
             self._began = self._clock.monotonic()
-            rate = str(self._options.samples / (_S_A_KILL * self._options.kills) / 2)
-            first = self._kept(opened, "worker-0", "job", "import", *source.arguments(), "--rate", rate)
+            length_s = (_S_A_KILL_ON_SPARK if self._options.spark else _S_A_KILL) * self._options.kills
+            rate = str(self._options.samples / length_s / 2)
+            on = ["--on", "spark" if self._options.spark else "process"]
+            first = self._kept(opened, "worker-0", "job", "import", *source.arguments(), "--rate", rate, *on)
             self._await("the job is planned", lambda: bool(board.jobs()), _START_S, ())
             (job,) = board.jobs()
             # One that is killed is followed by another that joins the job.
-            first.next_start(self._starting("worker-0", "job", "work", job.job, "--rate", rate))
+            first.next_start(self._starting("worker-0", "job", "work", job.job, "--rate", rate, *on))
             second = self._kept(opened, "worker-1", "job", "work", job.job, "--rate", rate)
             workers, others = (first, second), (node, gateway)
             kills = self._kill(board, job, self._victims(board, job, workers, node, gateway), (*workers, *others))
@@ -122,10 +130,20 @@ class Soak:
         self, board: BulkBoard, job: BulkJob, workers: Sequence[Kept], node: Kept, gateway: Kept
     ) -> list[Victim]:
         """What may be killed. A worker only while it has a part; node and gateway at any moment, that of their start
-        included. A further kind is a line, such as `Victim("executor", 3, lambda: below(running(workers), "pyspark"))`.
+        included; a driver once it has executors.
         """
+        in_process = workers[1:] if self._options.spark else workers
+
+        def executors() -> list[int]:
+            return below(running(workers[:1]), _ON_EXECUTORS)
+
+        on_spark = [
+            Victim("Python process of an executor", 3, executors),
+            Victim("driver", 1, lambda: running(workers[:1]) if executors() else []),
+        ]
         return [
-            Victim("worker", 5, lambda: working(workers, board.parts(job))),
+            *(on_spark if self._options.spark else []),
+            Victim("worker", 5, lambda: working(in_process, board.parts(job))),
             Victim("node", 3, lambda: running([node])),
             Victim("gateway", 2, lambda: running([gateway])),
         ]

@@ -11,6 +11,8 @@ from strandline.clock import ManualClock
 from strandline.recovery.lease_keeper import LeaseKeeper
 from support.seeded.violations import Crash
 
+_OF_A_PART = ("replace_bulk_part", "bulk_part")
+
 
 class Kind(StrEnum):
     """What happens at a call."""
@@ -65,6 +67,7 @@ class Process:
         self.fault: Fault | None = None
         self.is_dead = self.is_over = self.is_suspended = False
         self.wakes_at = 0.0
+        self.inside = ""
         self.keepers: list[LeaseKeeper[Any]] = []
         self.error: BaseException | None = None
         self._scheduler = scheduler
@@ -122,7 +125,9 @@ class Process:
         return result
 
     def renew_leases(self) -> None:
-        """What its lease keeper's thread does."""
+        """What its lease keeper's thread does. While a lease is being ended that waits for its lock."""
+        if self.inside in _OF_A_PART:
+            return
         for keeper in self.keepers:
             with suppress(Crash):
                 keeper.renew_if_due()

@@ -38,7 +38,8 @@ DAY_MS = 86_400_000
 HOSTS = ("a", "b")
 _LIFE = 4_000 * DAY_MS
 _MAPPING = {"metric": "cpu", "value": "value", "time": {"column": "time", "unit": "ms"}, "labels": ["host"]}
-_RULES = WorkerRules(BreakerRules(0.05, 8))
+# One after the other: threads of their own would not run the same way each time.
+_RULES = WorkerRules(BreakerRules(0.05, 8), fences_at_once=1)
 
 
 class Simulation:
@@ -275,7 +276,11 @@ class Hooked:
         function, unavailable = getattr(self._target, name), self._unavailable(name)
 
         def hooked(*arguments: Any, **options: Any) -> Any:
-            return self._process.call(unavailable, function, *arguments, **options)
+            before, self._process.inside = self._process.inside, name
+            try:
+                return self._process.call(unavailable, function, *arguments, **options)
+            finally:
+                self._process.inside = before
 
         self.__dict__[name] = hooked
         return hooked
