@@ -1,11 +1,17 @@
 """Which hours keep an export from being made."""
 
+import pickle
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from strandline.clock import ManualClock
+from strandline.jobs.exporting.export_kind import EXPORT, ExportKind
 from strandline.node.bulk.exporting import hours_not_ready
+from strandline.node.bulk.opening import kind_openers
+from strandline.node.settings.load import load_settings
+from strandline.node.settings.writing import write_settings
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.periods import HOUR, parse_period
 from strandline.recovery.readiness import StoredDataset
@@ -52,3 +58,18 @@ def test_hours_before_the_first_record_are_no_obstacle_unless_rows_may_have_expi
 
 def test_an_hour_that_is_not_over_is_not_ready() -> None:
     assert not_ready(dataset(hours=2, present=START + HOUR + 1), START, START + 2 * HOUR) == [1]
+
+
+def test_exports_are_opened_elsewhere_by_a_value_that_travels(tmp_path: Path) -> None:
+    path = write_settings(
+        tmp_path / "s.toml",
+        {
+            "dataset": {"name": "metrics", "kafka_retention": "1h"},
+            "store": {"kind": "sqlite"},
+            "shard": {"data_dir": str(tmp_path)},
+        },
+    )
+    opener = kind_openers(load_settings(path, {}))[EXPORT]
+    there = pickle.loads(pickle.dumps(opener))  # noqa: S301 - our own
+    assert there == opener
+    assert isinstance(there(ManualClock()), ExportKind)
