@@ -113,7 +113,7 @@ def command(
                 done.append(work_on(settings, board, job, step, clock, rate=rate, stop=stop, runner=runner))
     context.output.result(done[0] if len(done) == 1 else JobList(settings.dataset.name, tuple(done)))
     if any(one.state is BulkJobState.PLANNED for one in done):
-        context.output.note("Jobs that are not due yet need a worker when they are: `strandline job work`.")
+        context.output.note("Jobs that are not due yet need a worker when they are: `strandline job work --wait`.")
     if stop.is_set() and any(one.state in (BulkJobState.RUNNING, BulkJobState.COMPLETING) for one in done):
         context.output.note("Interrupted. `strandline job work` goes on.")
         return ExitCode.INTERRUPTED
