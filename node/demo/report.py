@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from strandline.node.demo.bulk import BulkCounts
 from strandline.node.demo.ledger import Comparison
 from strandline.node.output import Block, Table
 from strandline.node.shard.status import Phase
@@ -34,6 +35,7 @@ class DemoReport:
     verified_shards: int
     chapters: tuple[Chapter, ...]
     recovered: tuple[RecoveredShard, ...]
+    bulk: BulkCounts
 
     def blocks(self) -> Iterator[Block]:
         """Short tables."""
@@ -47,6 +49,8 @@ class DemoReport:
                 ("doubled", f"{compared.doubled:,}"),
                 ("with another value", f"{compared.wrong:,}"),
                 ("never sent", f"{compared.foreign:,}"),
+                ("imported from a file", f"{self.bulk.imported:,} of {self.bulk.in_file:,}"),
+                ("exported to Parquet", f"{self.bulk.exported:,}"),
             ),
         )
         yield Table(

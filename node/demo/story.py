@@ -1,15 +1,15 @@
 """The story: a gateway and a node with two shards under load; the node is killed; what was acknowledged is there, once.
+Then a file is imported, and a part of what was written exported.
 
 Buckets are short and replays always go through Spark, so that all of it happens within minutes. The load goes on while
 the node is down: an agent notices nothing of that, since the gateway has Kafka.
 """
 
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,16 @@ from typing import Any
 from strandline.clock import Clock, wait_until
 from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
 from strandline.node.client.reading_back import read_back
+from strandline.node.demo.bulk import (
+    HOSTS,
+    LABEL,
+    SAMPLES_A_HOST,
+    VALUE,
+    BulkCounts,
+    exported_samples,
+    strandline,
+    write_file,
+)
 from strandline.node.demo.ledger import Ledger, Samples, compare
 from strandline.node.demo.programs import Program, ProgramFailed, fetched
 from strandline.node.demo.report import Chapter, DemoReport, RecoveredShard
@@ -35,6 +45,7 @@ _SCRAPES_BEFORE, _SCRAPES_DOWN = 5, 6
 # Of the load after the first flush, how much the node still sees before it is killed: some is in its memory only.
 _SCRAPES_UNSTORED = 2
 _CLUSTERS = 4
+_DAY_MS = 86_400_000
 _START_S, _FLUSHED_S, _RECOVERED_S = 90, 120, 300
 _SHARDS = "/api/v1/strandline/shards"
 
@@ -101,7 +112,10 @@ class Story:
         recovered = self._chapter("Recovery: index, Spark replay, tail", self._start_again)
         verified = self._chapter("Verifying what is stored", self._verify)
         comparison = self._chapter("Reading every sample back", lambda step: self._prove(ledger, step))
-        return DemoReport(self._series, comparison, verified, tuple(self._chapters), recovered)
+        imported = self._chapter("Importing a CSV file", self._import)
+        exported = self._chapter("Exporting a quarter of the series to Parquet", self._export)
+        bulk = BulkCounts(HOSTS * SAMPLES_A_HOST, imported, exported)
+        return DemoReport(self._series, comparison, verified, tuple(self._chapters), recovered, bulk)
 
     def _chapter(self, name: str, work: Callable[[Step], Any]) -> Any:
         began = self._clock.monotonic()
@@ -171,16 +185,7 @@ class Story:
         return tuple(RecoveredShard(one["shard"], one["start_s"], jobs[one["shard"]]) for one in self._shards())
 
     def _verify(self, step: Step) -> int:
-        script = Path(sys.executable).with_name("strandline")
-        done = subprocess.run(
-            [sys.executable, str(script), "recover", "verify", "--config", str(self.settings)],
-            env=dict(self._environ),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise ProofFailed(f"strandline recover verify ended with {done.returncode}: {done.stdout}{done.stderr}")
+        strandline(["recover", "verify"], self.settings, self._environ)
         step.note = "manifest, segments, index buckets, bitmaps and Lucene agree"
         return PARTITIONS
 
@@ -198,6 +203,43 @@ class Story:
                 remedy="This is a bug: please report it",
             )
         return comparison
+
+    def _import(self, step: Step) -> int:
+        """The samples of a small file, as they are found again."""
+        data, mapping = write_file(self._folder, self._clock.now_ms())
+        arguments = ["job", "import", str(data), "--format", "csv", "--mapping", str(mapping)]
+        strandline(arguments, self.settings, self._environ)
+        wanted, found = HOSTS * SAMPLES_A_HOST, 0
+        times = TimeRange(0, self._clock.now_ms() + INTERVAL_MS)
+
+        def is_found() -> bool:
+            nonlocal found
+            found = len(Samples.of(read_back(self.addresses.node, LABEL, VALUE, times)))
+            step.note = f"{found:,} of {wanted:,} samples found again"
+            return found >= wanted
+
+        self._wait(is_found, "all samples of the file are found", _FLUSHED_S)
+        if found != wanted:
+            raise ProofFailed(f"the file has {wanted:,} samples, and {found:,} are found")
+        return found
+
+    def _export(self, step: Step) -> int:
+        """The samples of a cluster that are exported: all that were found before."""
+        self._wait_for_flush(step)
+        times = TimeRange(0, self._clock.now_ms() + INTERVAL_MS)
+        wanted = len(Samples.of(read_back(self.addresses.node, "cluster", "cluster-0", times)))
+        folder, day = self._folder / "export", "%Y-%m-%d"
+        first, last = (
+            datetime.fromtimestamp(time / 1000, UTC) for time in (self._first_time, self._clock.now_ms() + _DAY_MS)
+        )
+        arguments = ["job", "export", '{cluster="cluster-0"}', "--to", str(folder), "--not-ready"]
+        arguments += ["--start", first.strftime(day), "--end", last.strftime(day)]
+        strandline(arguments, self.settings, self._environ)
+        exported = exported_samples(folder)
+        step.note = f"{exported:,} samples"
+        if exported != wanted:
+            raise ProofFailed(f"cluster-0 has {wanted:,} samples, and {exported:,} were exported")
+        return exported
 
     def _shards(self) -> list[Mapping[str, Any]]:
         found: list[Mapping[str, Any]] = fetched(self.addresses.node, _SHARDS)["shards"]

@@ -25,6 +25,9 @@ def test_the_demonstration_proves_that_nothing_is_lost_and_leaves_nothing(
     assert compared["acknowledged"] == compared["found"] == 13 * SERIES
     assert (compared["lost"], compared["doubled"], compared["wrong"], compared["foreign"]) == (0, 0, 0, 0)
     assert told["verified_shards"] == 2
+    bulk = told["bulk"]
+    assert bulk["imported"] == bulk["in_file"] == 6_000
+    assert bulk["exported"] == 13 * SERIES // 4
     assert "kill -9 of the node" in [chapter["name"] for chapter in told["chapters"]]
     assert [one["shard"] for one in told["recovered"]] == [0, 1]
     for one in told["recovered"]:
