@@ -20,6 +20,7 @@ MOST_BUCKETS = 10_000
 """So many buckets one plan takes: more than a year of hours, and no more than a manifest holds of them anyway."""
 
 OffsetAt = Callable[[int], int | None]
+_NONE = -1
 
 
 class PlannedCut(NamedTuple):
@@ -111,24 +112,32 @@ def _is_doubtful(found: int, bucket: int, present: int, cutting: Cutting, offset
 
 def _exact_times(times: LogTimes, where: tuple[int, int], bucket: int, present: int, cutting: Cutting) -> OffsetAt:
     """A look-up by time over the records in a range, for deadlines from that of `bucket` on, in which a record counts
-    with the least time from it on: the offset behind the last record below the deadline, None if no record follows it.
-    Records without a time do not count.
+    with the least time from it on: the first record with a time behind the last one below the deadline, None if there
+    is none. Records without a time close nothing: they stay with what lies before them, as where a shard reads them.
     """
     start, end = where
     # Those up to the present: of others nobody asks.
     deadlines = np.arange(cutting.deadline(bucket), present + 1, cutting.flush_interval, dtype=np.int64)
-    # The last offset of a record that is below a deadline and not below the one before.
+    # The last offset of a record that is below a deadline and not below the one before, and that of the next record.
     last_below = np.full(len(deadlines) + 1, start - 1, dtype=np.int64)
-    newest = start - 1
+    following = np.full(len(deadlines) + 1, _NONE, dtype=np.int64)
     for offsets, record_times in times.read(start, end):
-        timed = record_times != NO_TIME
-        if timed.any():
-            below = np.searchsorted(deadlines, record_times[timed], side="right")
-            np.maximum.at(last_below, below, offsets[timed])
-            newest = int(offsets[timed][-1])
-    behind = dict(zip(deadlines.tolist(), (np.maximum.accumulate(last_below[:-1]) + 1).tolist(), strict=True))
+        has_time = record_times != NO_TIME
+        timed = offsets[has_time]
+        if len(timed) == 0:
+            continue
+        following[following == _NONE] = timed[0]
+        below = np.searchsorted(deadlines, record_times[has_time], side="right")
+        last = np.full(len(last_below), _NONE, dtype=np.int64)
+        np.maximum.at(last, below, np.arange(len(timed)))
+        met = np.flatnonzero(last != _NONE)
+        last_below[met] = timed[last[met]]
+        following[met] = np.append(timed, _NONE)[last[met] + 1]
+    newest = np.maximum.accumulate(last_below[:-1])
+    reached = np.maximum.accumulate(np.where(last_below[:-1] == newest, np.arange(len(deadlines)), 0))
+    closing = dict(zip(deadlines.tolist(), following[reached].tolist(), strict=True))
 
     def offset_at(deadline: int) -> int | None:
-        return behind[deadline] if behind[deadline] <= newest else None
+        return closing[deadline] if closing[deadline] != _NONE else None
 
     return offset_at
