@@ -210,7 +210,7 @@ def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
     deployment = Deployment(stack, tmp_path, partitions=2, replay={"wave_records": 1}, http={"node_address": address})
     this_hour = CLOCK.now_ms() // HOUR * HOUR
     for partition in (0, 1):
-        deployment.produce_hours(4, records=50, series=200, partition=partition)
+        deployment.produce_hours(3, records=50, series=200, partition=partition)
     with closing(deployment.store), node_of(deployment, address) as (_, node):
         eventually(lambda: process(node, "worker")["pid"] is not None, "the node starts a worker", timeout=120)
         worker, shards = process(node, "worker")["pid"], shard_pids(node)

@@ -106,7 +106,7 @@ def wait_for_buckets(deployment: Deployment, count: int) -> None:
 def test_a_recovery_that_is_killed_at_every_place_is_finished_by_the_next_start(stack: Stack, tmp_path: Path) -> None:
     # One job a wave, so that there is something to be killed in the middle of.
     deployment = Deployment(stack, tmp_path, replay={"wave_records": 1})
-    deployment.produce_hours(6, records=150, series=400)
+    deployment.produce_hours(4, records=150, series=400)
     deployment.produce(0, this_hour(), range(450))
     deployment.flush()
     with closing(deployment.store):
