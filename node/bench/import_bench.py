@@ -1,8 +1,8 @@
-"""`strandline bench import`: files into committed records of a real Kafka, by a worker in this process, and on into the
-shards that read them.
+"""`strandline bench import`: files into committed records of a real Kafka, by a worker in this process or on Spark, and
+on into the shards that read them.
 
-What counts is CPU time: that of this process while the worker runs, Kafka's client included, and that of the shards'
-processes until all of it is stored. The same files go to VictoriaMetrics in the same run.
+What counts is CPU time: that of this process while the worker runs, Kafka's client included, and of Spark's processes,
+and that of the shards' processes until all of it is stored. The same files go to VictoriaMetrics in the same run.
 """
 
 import time
@@ -11,15 +11,17 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from strandline.clock import SystemClock, wait_until
+from strandline.clock import Clock, SystemClock, wait_until
 from strandline.errors import Fatal
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
+from strandline.jobs.running import PartRunner
 from strandline.node.bench.import_files import ImportLoad, mapping_of, write_file
 from strandline.node.bench.import_peer import SentFile, import_peer, send_file
 from strandline.node.bench.import_report import FormatFigures, ImportBenchReport, PeerImport
 from strandline.node.bench.machine import MIB, Machine
+from strandline.node.bench.process_cpu import spark_cpu_seconds
 from strandline.node.bench.query_servers import PEER_MISSING, Server
 from strandline.node.bench.shard_process import ShardProcess
 from strandline.node.bulk.adding import add_job
@@ -53,11 +55,14 @@ class NotImported(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class BenchParts:
-    """What is measured beside the worker: shards that read what it lands, and a peer, at a URL or started."""
+    """What is measured beside the worker: shards that read what it lands, and a peer, at a URL or started. `on_spark`:
+    the worker runs its parts on Spark, in a session that has done a job before.
+    """
 
     shards: bool = True
     peer: bool = True
     peer_url: str | None = None
+    on_spark: bool = False
 
 
 class ImportBench:
@@ -68,6 +73,7 @@ class ImportBench:
         self._parts = parts or BenchParts()
         self._clock = SystemClock()
         self._landed = 0
+        self._runner: PartRunner | None = None
 
     def run(self) -> ImportBenchReport:
         """Start the servers and measure."""
@@ -89,6 +95,9 @@ class ImportBench:
             board = BulkBoard(store, dataset, self._clock)
             shards = opened.enter_context(self._shards(path)) if self._parts.shards else []
             peer = opened.enter_context(self._peer()) if self._parts.peer else None
+            if self._parts.on_spark:
+                with self._steps.step("Starting Spark"):
+                    self._runner = opened.enter_context(_spark_runner(settings, self._clock))
             self._warm_up(board, settings, shards, peer)
             figures = tuple(self._measured(board, settings, one, shards, peer) for one in self._load.formats)
             command_seconds = self._command(path) if self._parts.shards else None
@@ -98,7 +107,7 @@ class ImportBench:
     def _warm_up(
         self, board: BulkBoard, settings: Settings, shards: Sequence[ShardProcess], peer: Server | None
     ) -> None:
-        if not shards:
+        if not shards and self._runner is None:
             return
         with self._steps.step("Warming up"):
             now, metric, format_ = self._clock.now_ms(), "warm_up_series", Format.CSV
@@ -125,9 +134,9 @@ class ImportBench:
             self._import(board, settings, format_, small, "warm_up")
             self._wait_until_stored(shards)
             shards_began = _cpu_seconds(shards)
-            began, cpu_began = time.perf_counter(), time.process_time()
+            began, cpu_began = time.perf_counter(), _worker_cpu_seconds()
             status = self._import(board, settings, format_, file, metric)
-            seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
+            seconds, cpu_seconds = time.perf_counter() - began, _worker_cpu_seconds() - cpu_began
             step.note = f"{status.counts.samples / cpu_seconds:,.0f} samples a CPU-second"
         shards_cpu_seconds = None
         if shards:
@@ -150,7 +159,7 @@ class ImportBench:
     def _import(self, board: BulkBoard, settings: Settings, format_: Format, file: Path, metric: str) -> JobStatus:
         options = import_options(settings, format_, mapping_of(format_, metric), self._clock.now_ms())
         job = add_job(settings, board, planned_import(plan_import([str(file)], options)), self._clock)
-        worker(settings, board, self._clock).run_until_done(job.job)
+        worker(settings, board, self._clock, runner=self._runner).run_until_done(job.job)
         ended = board.job(job.job)
         status = JobStatus.of(ended, board.parts(ended))
         if status.state is not BulkJobState.DONE or status.counts.bad:
@@ -237,6 +246,20 @@ class ImportBench:
         else:
             found["store"] = {"kind": "sqlite"}
         return found
+
+
+@contextmanager
+def _spark_runner(settings: Settings, clock: Clock) -> Iterator[PartRunner]:
+    # Spark's modules take a second, and the other benches don't need them.
+    from strandline.node.bulk.spark_running import spark_runner  # noqa: PLC0415
+
+    with spark_runner(settings, clock) as runner:
+        yield runner
+
+
+def _worker_cpu_seconds() -> float:
+    """Of the worker: this process, and Spark's."""
+    return time.process_time() + spark_cpu_seconds()
 
 
 def _cpu_seconds(shards: Sequence[ShardProcess]) -> float:

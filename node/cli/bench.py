@@ -199,6 +199,7 @@ def query(context: Context, *, series: int, shards: int, requests: int, peer_url
         "strandline bench import --samples 10000000",
         "strandline bench import --samples 10000000 --no-shards --no-peer    # up to committed records only",
         "strandline bench import --samples 400000 --series 400000 --format csv --partitions 1",
+        "strandline bench import --format csv --no-shards --no-peer --on spark",
     ),
 )
 @click.option(
@@ -216,6 +217,7 @@ def query(context: Context, *, series: int, shards: int, requests: int, peer_url
     "--peer/--no-peer", default=True, help="Whether to measure VictoriaMetrics. [default: if it is installed]"
 )
 @click.option("--peer-url", metavar="URL", help="Where a VictoriaMetrics runs. [default: start one]")
+@click.option("--on", type=click.Choice(["process", "spark"]), default="process", help="Where parts run.")
 @pass_context
 def import_(
     context: Context,
@@ -227,6 +229,7 @@ def import_(
     shards: bool,
     peer: bool,
     peer_url: str | None,
+    on: str,
 ) -> None:
     """Measure imports."""
     chosen = tuple(Format(one) for one in formats) or FILE_FORMATS
@@ -235,7 +238,7 @@ def import_(
         tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
         context.output.steps(f"Measuring imports of {samples:,} samples of {load.series:,} series") as steps,
     ):
-        report = ImportBench(load, Path(folder), steps, BenchParts(shards, peer, peer_url)).run()
+        report = ImportBench(load, Path(folder), steps, BenchParts(shards, peer, peer_url, on == "spark")).run()
     context.output.result(report)
 
 

@@ -1,0 +1,46 @@
+"""CPU time of processes below this one, by what the kernel tells of them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+# Fields of /proc/PID/stat behind the name: the parent, and user and system time, of the process and of children that it
+# has waited for.
+_PARENT, _TIMES = 1, slice(11, 15)
+
+
+def spark_cpu_seconds() -> float:
+    """Of the JVM of this process' Spark session, and of all below it: executors, and their Python processes. 0 without
+    a session.
+    """
+    return sum(_tree_seconds(pid) for pid in _children(os.getpid()) if b"SparkSubmit" in _command(pid))
+
+
+def _tree_seconds(pid: int) -> float:
+    return _seconds(pid) + sum(_tree_seconds(child) for child in _children(pid))
+
+
+def _children(parent: int) -> Iterator[int]:
+    for entry in Path("/proc").glob("[0-9]*"):
+        fields = _stat(int(entry.name))
+        if fields and int(fields[_PARENT]) == parent:
+            yield int(entry.name)
+
+
+def _seconds(pid: int) -> float:
+    return sum(map(int, _stat(pid)[_TIMES])) / _TICKS
+
+
+def _stat(pid: int) -> list[str]:
+    """Empty for a process that has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return []
+
+
+def _command(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
