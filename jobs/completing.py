@@ -17,6 +17,7 @@ import structlog
 from strandline.clock import Clock
 from strandline.errors import Retryable, StrandlineError
 from strandline.jobs.control_list import control_csv
+from strandline.jobs.holding import identity_of
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.report import JobReport, job_report
@@ -161,7 +162,7 @@ def forget_parts(log: ForgetsParts, job: BulkJob, parts: Sequence[BulkPart]) -> 
     """Let the brokers forget what has landed of a job's parts, which are done in the store."""
     for part in parts:
         try:
-            log.forget(PartIdentity(part.dataset, part.job, part.part))
+            log.forget(identity_of(part))
         except StrandlineError as error:
             # A missing right, say. They expire by themselves.
             _LOG.warning("offsets of a job can't be deleted", job=job.job, error=str(error))

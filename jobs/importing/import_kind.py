@@ -4,25 +4,18 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from strandline.clock import Clock
-from strandline.errors import Retryable
 from strandline.jobs.completing import Completion, forget_parts
 from strandline.jobs.counts import Counts
+from strandline.jobs.holding import begin_part, fence_part, lost_hold_is_retried
 from strandline.jobs.importing.part_import import PartHooks, run_part
 from strandline.jobs.importing.part_sources import chunks_of, part_source, require_same_files
 from strandline.jobs.importing.spec import ImportSpec
-from strandline.jobs.landing.part_log import OffsetExpired, PartLog
-from strandline.jobs.landing.progress import PartIdentity
-from strandline.jobs.landing.transactions import PartLost
+from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.running import RunningPart
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
 IMPORT = "import"
-_FENCE_S = 30.0
-
-
-class LandingInterrupted(Retryable):
-    """The brokers have ended a worker's hold of a part. The part is begun again, and goes on behind what has landed."""
 
 
 class ImportKind:
@@ -42,25 +35,13 @@ class ImportKind:
             require_same_files(source)
 
         hooks = PartHooks(running.deadline, before_landing, running.report, running.note)
-        try:
-            with closing(self._open_log()) as log, chunks_of(source, spec) as chunks:
-                identity = _identity(running.part)
-                landed = log.begin(identity, first_begun_ms=running.first_begun_ms, deadline=running.deadline())
-                running.confirm()
-                return run_part(chunks, landed, log, spec.times, hooks)
-        except PartLost as lost:
-            raise LandingInterrupted(lost.message, remedy="It is tried again by itself") from lost
+        with lost_hold_is_retried(), closing(self._open_log()) as log, chunks_of(source, spec) as chunks:
+            return run_part(chunks, begin_part(log, running), log, spec.times, hooks)
 
     def fence(self, job: BulkJob, part: BulkPart) -> Counts | None:
         """Become the part's holder, so that nobody else's chunks land; what has landed of it, if that is known."""
         with closing(self._open_log()) as log:
-            deadline = self._clock.monotonic() + _FENCE_S
-            try:
-                landed = log.begin(_identity(part), first_begun_ms=job.created_at, deadline=deadline)
-            except OffsetExpired:
-                # It is held all the same, and is not to be sent again.
-                return None
-        return Counts(*landed.progress.counts)
+            return fence_part(log, job, part, self._clock)
 
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
         """The job with its report. The brokers may forget its parts: all of them are done in the store."""
@@ -69,7 +50,3 @@ class ImportKind:
             with closing(self._open_log()) as log:
                 forget_parts(log, job, parts)
         return done
-
-
-def _identity(part: BulkPart) -> PartIdentity:
-    return PartIdentity(part.dataset, part.job, part.part)

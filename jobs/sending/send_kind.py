@@ -4,12 +4,10 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from strandline.clock import Clock
-from strandline.errors import Retryable
 from strandline.jobs.completing import Completion, forget_parts
 from strandline.jobs.counts import Counts
-from strandline.jobs.landing.part_log import OffsetExpired, PartLog
-from strandline.jobs.landing.progress import PartIdentity
-from strandline.jobs.landing.transactions import PartLost
+from strandline.jobs.holding import begin_part, fence_part, lost_hold_is_retried
+from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.running import RunningPart
 from strandline.jobs.sending.part_send import SendHooks, send_part
@@ -18,11 +16,6 @@ from strandline.jobs.sending.spec import HashRange, SendSpec
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
 SEND = "send"
-_FENCE_S = 30.0
-
-
-class SendingInterrupted(Retryable):
-    """The brokers have ended a worker's hold of a part. The part is begun again, and goes on behind what has landed."""
 
 
 class SendKind:
@@ -42,25 +35,13 @@ class SendKind:
         """Send the series of a part. What has been sent of it before is not sent again."""
         spec, part = SendSpec.from_json(running.job.spec), HashRange.from_json(running.part.source)
         hooks = SendHooks(running.deadline, running.pace, running.report, running.note)
-        try:
-            with closing(self._open_log(spec.topic)) as log:
-                identity = _identity(running.part)
-                landed = log.begin(identity, first_begun_ms=running.first_begun_ms, deadline=running.deadline())
-                running.confirm()
-                return send_part(spec, part, self._source, log, landed, hooks=hooks)
-        except PartLost as lost:
-            raise SendingInterrupted(lost.message, remedy="It is tried again by itself") from lost
+        with lost_hold_is_retried(), closing(self._open_log(spec.topic)) as log:
+            return send_part(spec, part, self._source, log, begin_part(log, running), hooks=hooks)
 
     def fence(self, job: BulkJob, part: BulkPart) -> Counts | None:
         """Become the part's holder, so that no other worker's chunks land; what has landed of it, if that is known."""
         with closing(self._open_log(SendSpec.from_json(job.spec).topic)) as log:
-            deadline = self._clock.monotonic() + _FENCE_S
-            try:
-                landed = log.begin(_identity(part), first_begun_ms=job.created_at, deadline=deadline)
-            except OffsetExpired:
-                # It is held all the same, and is not to be sent again.
-                return None
-        return Counts(*landed.progress.counts)
+            return fence_part(log, job, part, self._clock)
 
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
         """The job with its report, after its control sample and its event are written."""
@@ -70,7 +51,3 @@ class SendKind:
             with closing(self._open_log(spec.topic)) as log:
                 forget_parts(log, job, parts)
         return done
-
-
-def _identity(part: BulkPart) -> PartIdentity:
-    return PartIdentity(part.dataset, part.job, part.part)
