@@ -14,7 +14,7 @@ import numpy as np
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from strandline.clock import SystemClock
+from strandline.clock import SystemClock, wait_until
 from strandline.node.bench.shard_process import ShardProcess
 from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack
@@ -28,6 +28,8 @@ from support.cassandra_store import COPIES, connection_to
 from support.own_cassandra import Servers
 
 HOUR = 3_600_000
+# Longer than any test takes from here to its last look at what is stored.
+_LEFT_OF_THE_HOUR = 150_000
 GROUPS = 4
 PRODUCERS_TIMES = {
     "message.timestamp.type": "CreateTime",
@@ -55,6 +57,7 @@ class Deployment:
     ) -> None:
         self.name = f"recovery-{uuid4().hex[:8]}"
         self.folder, self.partitions = folder, partitions
+        self.this_hour = _hour_with_time_left()
         self.kafka = {"bootstrap.servers": stack.kafka_bootstrap}
         new = NewTopic(self.name, num_partitions=partitions, replication_factor=1, config=dict(topic))
         admin = AdminClient(self.kafka)
@@ -130,9 +133,8 @@ class Deployment:
         assert self._producer.flush(60) == 0
 
     def produce_hours(self, hours: int, *, records: int, series: int, partition: int = 0) -> None:
-        """So many whole hours up to now, each with so many records of all series."""
-        now = SystemClock().now_ms()
-        first = now // HOUR * HOUR - hours * HOUR
+        """So many whole hours up to this one, each with so many records of all series."""
+        first = self.this_hour - hours * HOUR
         for number in range(hours * records):
             self.produce(partition, first + number * HOUR // records, range(series))
         self.flush()
@@ -171,3 +173,16 @@ class Deployment:
             (time, value) for (_, time), value in self.produced[number].items() if before is None or time < before
         ]
         assert sorted(self.stored(number)) == sorted(expected)
+
+
+def _hour_with_time_left() -> int:
+    """The hour that it is now. Near its end the next one is waited for: with the hour its bucket ends, and what a test
+    takes for records behind the last whole bucket would be stored.
+    """
+    clock = SystemClock()
+
+    def has_time_left() -> bool:
+        return clock.now_ms() % HOUR < HOUR - _LEFT_OF_THE_HOUR
+
+    assert wait_until(has_time_left, timeout=2 * _LEFT_OF_THE_HOUR / 1000, clock=clock)
+    return clock.now_ms() // HOUR * HOUR

@@ -9,12 +9,12 @@ import numpy as np
 
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
 from strandline.index.documents import encode_part_key
+from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.node.query.answers import (
     BucketFigures,
     BucketsAnswer,
     CardinalityAnswer,
-    KeyBytes,
     SamplesAnswer,
     SeriesAnswer,
     SeriesCount,

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from strandline.index.documents import decode_part_key
+from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import Matcher
 from strandline.index.selectors import parse_selector
 from strandline.index.vm import start_vm
 from strandline.node.query.answer_memory import AnswerMemory, MemoryLease
-from strandline.node.query.answers import Answer, KeyBytes, SamplesAnswer, SeriesCount
+from strandline.node.query.answers import Answer, SamplesAnswer, SeriesCount
 from strandline.node.query.asks import (
     Ask,
     BucketsAsk,

@@ -9,7 +9,8 @@ import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from strandline.index.documents import encode_part_key
-from strandline.node.query.answers import KeyBytes, SamplesAnswer
+from strandline.index.key_bytes import KeyBytes
+from strandline.node.query.answers import SamplesAnswer
 from support.xor_chunks import read_chunk
 
 Descriptor = descriptor_pb2.FieldDescriptorProto

@@ -24,7 +24,7 @@ from strandline.node.stack import Stack
 from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
-from support.deployment import HOUR, Deployment
+from support.deployment import Deployment
 from support.prometheus import Asked
 from support.service import Service, eventually, service
 from support.stalling_proxy import StallingProxy
@@ -208,7 +208,6 @@ def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
 ) -> None:
     # One job a wave, so that there is something to be killed in the middle of.
     deployment = Deployment(stack, tmp_path, partitions=2, replay={"wave_records": 1}, http={"node_address": address})
-    this_hour = CLOCK.now_ms() // HOUR * HOUR
     for partition in (0, 1):
         deployment.produce_hours(3, records=50, series=200, partition=partition)
     with closing(deployment.store), node_of(deployment, address) as (_, node):
@@ -232,7 +231,7 @@ def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
             lambda: process(node, "worker")["process"] == "stopped", "the worker is no longer needed", timeout=240
         )
         for partition in (0, 1):
-            deployment.check_stored(partition, before=this_hour)
+            deployment.check_stored(partition, before=deployment.this_hour)
 
 
 def test_a_stop_while_cassandra_hangs_takes_no_longer_than_it_may(stack: Stack, tmp_path: Path, address: str) -> None:

@@ -11,7 +11,7 @@ from strandline.node.stack import Stack
 from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
-from support.deployment import HOUR, Deployment
+from support.deployment import Deployment
 from support.installed_units import GATEWAY, LEFT_OUT, NODE, Units, installed_units
 from support.prometheus import Asked
 
@@ -67,11 +67,10 @@ def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
     units: Units, deployment: Deployment, addresses: list[str]
 ) -> None:
     node, gateway = map(Asked, addresses)
-    this_hour = SystemClock().now_ms() // HOUR * HOUR
     deployment.produce_hours(2, records=5, series=50)
     # It returns when both have said that they are ready: the replay on Spark is over by then.
     units.done("start", THE_GATEWAY, THE_NODE)
-    deployment.check_stored(before=this_hour)
+    deployment.check_stored(before=deployment.this_hour)
     told = units.told(THE_NODE)
     assert (told["StatusText"], told["NRestarts"]) == ("2 of 2 shards active", "0")
 

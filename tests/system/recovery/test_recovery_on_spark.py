@@ -26,10 +26,6 @@ def deployment(stack: Stack, tmp_path: Path) -> Iterator[Deployment]:
         yield deployed
 
 
-def this_hour() -> int:
-    return SystemClock().now_ms() // HOUR * HOUR
-
-
 def sums(deployment: Deployment, number: int) -> list[tuple[object, ...]]:
     """What the manifest tells of a shard, but for who wrote it, when and where."""
     manifest = deployment.store.manifest(deployment.shard(number))
@@ -46,15 +42,15 @@ def test_a_node_that_is_down_is_caught_up_by_spark_as_by_direct_reading(deployme
     # The same in both partitions, but for what lies behind the last whole bucket.
     for partition in range(2):
         deployment.produce_hours(5, records=30, series=200, partition=partition)
-        deployment.put(partition, b"no record", this_hour() - HOUR)
-    deployment.produce(0, this_hour(), range(300))
+        deployment.put(partition, b"no record", deployment.this_hour - HOUR)
+    deployment.produce(0, deployment.this_hour, range(300))
     deployment.flush()
     for shard, mode in enumerate(("spark", "direct")):
         code, report = deployment.command("recover", "run", "--shard", str(shard), "--mode", mode)
         (caught_up,) = report["shards"]
         assert (code, caught_up["error"]) == (ExitCode.OK, "")
         assert (caught_up["records"], caught_up["dead_letters"], caught_up["new_keys"]) == (151, 1, 200)
-        deployment.check_stored(shard, before=this_hour())
+        deployment.check_stored(shard, before=deployment.this_hour)
     # Groups are picked by the metric, and buckets by the record: nothing depends on the shard.
     assert sums(deployment, 0) == sums(deployment, 1)
     code, report = deployment.command("recover", "verify")
@@ -107,7 +103,7 @@ def test_a_recovery_that_is_killed_at_every_place_is_finished_by_the_next_start(
     # One job a wave, so that there is something to be killed in the middle of.
     deployment = Deployment(stack, tmp_path, replay={"wave_records": 1})
     deployment.produce_hours(4, records=150, series=400)
-    deployment.produce(0, this_hour(), range(450))
+    deployment.produce(0, deployment.this_hour, range(450))
     deployment.flush()
     with closing(deployment.store):
         process = deployment.start()
@@ -128,6 +124,6 @@ def test_a_recovery_that_is_killed_at_every_place_is_finished_by_the_next_start(
             assert not deployment.store.jobs(deployment.shard())
         finally:
             process.kill()
-        deployment.check_stored(before=this_hour())
+        deployment.check_stored(before=deployment.this_hour)
         code, report = deployment.command("recover", "verify")
         assert code == ExitCode.OK, report

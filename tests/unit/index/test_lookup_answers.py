@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.index.documents import encode_part_key
+from strandline.index.key_bytes import KeyBytes
 from strandline.index.lookup_server import LookupServer
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.vm import start_vm
-from strandline.node.query.answers import Answer, KeyBytes, SeriesAnswer, TermsAnswer
+from strandline.node.query.answers import Answer, SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
 from strandline.node.query.frames import Message, decode_frame, encode_joined
 from strandline.node.query.messages import answer_message, answer_of

@@ -13,6 +13,7 @@ from aiohttp import ClientError
 
 from strandline.clock import ManualClock
 from strandline.errors import Retryable
+from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import InvalidMatcher
 from strandline.node.http.errors import Refused
 from strandline.node.http.requests import Request
@@ -22,7 +23,7 @@ from strandline.node.metrics.counted_queries import CountedQueries
 from strandline.node.metrics.front_figures import BOUNDS_S, FrontFigures
 from strandline.node.metrics.node_families import node_families
 from strandline.node.query.answer_memory import AnswerMemory, AnswerMemoryFull, AnswerTooLarge
-from strandline.node.query.answers import BucketsAnswer, KeyBytes, SamplesAnswer, SeriesAnswer, TermsAnswer
+from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk
 from strandline.node.query.index_version import IndexVersion
 from strandline.node.query.queries import (

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strandline.errors import StrandlineError
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
 from strandline.index.documents import encode_part_key
+from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import InvalidMatcher, Matcher, MatcherTooCostly, MatchOp
 from strandline.index.pylucene.failures import RegexTooCostly
 from strandline.index.selectors import InvalidSelector
@@ -21,7 +22,6 @@ from strandline.node.query.answers import (
     BucketFigures,
     BucketsAnswer,
     CardinalityAnswer,
-    KeyBytes,
     KeyPageAnswer,
     LabelTerms,
     SamplesAnswer,

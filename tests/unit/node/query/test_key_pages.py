@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.index.documents import decode_part_key, encode_part_key
+from strandline.index.key_bytes import KeyBytes
 from strandline.jobs.sending.series import SentSeries, SeriesPage, merge_pages
-from strandline.node.query.answers import KeyBytes, KeyPageAnswer
+from strandline.node.query.answers import KeyPageAnswer
 from strandline.node.query.key_pages import merge_key_pages
 
 pytestmark = pytest.mark.unit

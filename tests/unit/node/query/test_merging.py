@@ -8,14 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.index.documents import encode_part_key
-from strandline.node.query.answers import (
-    BucketFigures,
-    BucketsAnswer,
-    KeyBytes,
-    SamplesAnswer,
-    SeriesAnswer,
-    TermsAnswer,
-)
+from strandline.index.key_bytes import KeyBytes
+from strandline.node.query.answers import BucketFigures, BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.merging import (
     merge_buckets,
     merge_samples_answers,

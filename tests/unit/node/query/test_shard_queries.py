@@ -12,13 +12,13 @@ import pytest
 from strandline.errors import StrandlineError
 from strandline.index.cardinality import ValueCardinality
 from strandline.index.documents import encode_part_key
+from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
 from strandline.node.query.answer_memory import AnswerMemory, AnswerMemoryFull, MemoryLease
 from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
     CardinalityAnswer,
-    KeyBytes,
     SeriesAnswer,
     SeriesHashesAnswer,
     TermsAnswer,

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from strandline.index.key_bytes import KeyBytes
 from strandline.node.http.api.evaluation import PointsPlan, Steps, samples_of_range
 from strandline.node.http.api.expressions import Selection
 from strandline.node.http.api.kernel_loading import load_kernels
 from strandline.node.http.api.kernels import json_text, points
 from strandline.node.http.api.pieces import matrix_json, series_json, terms_json, vector_json
-from strandline.node.query.answers import KeyBytes, SamplesAnswer, TermsAnswer
+from strandline.node.query.answers import SamplesAnswer, TermsAnswer
 
 pytestmark = pytest.mark.unit
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from strandline.index.documents import encode_part_key
+from strandline.index.key_bytes import KeyBytes
 from strandline.jobs.sending.series import SeriesQuery
 from strandline.node.client.addresses import parse_url
 from strandline.node.client.errors import QuestionWrong
 from strandline.node.client.node_client import NodeClient
 from strandline.node.client.series_source import AnswerIncomplete, NodeAccess, NodeSeries
-from strandline.node.query.answers import NO_SAMPLE, KeyBytes, KeyPageAnswer
+from strandline.node.query.answers import NO_SAMPLE, KeyPageAnswer
 from strandline.node.query.asks import KeyPageAsk
 from strandline.node.query.queries import QueryScope
 from strandline.time_range import TimeRange

@@ -6,8 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from strandline.index.documents import encode_part_key
-from strandline.node.query.answers import KeyBytes
-from strandline.node.query.key_bytes import in_label_order, label_order, take_keys
+from strandline.index.key_bytes import KeyBytes, in_label_order, label_order, take_keys
 
 pytestmark = pytest.mark.unit
 
