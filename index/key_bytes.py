@@ -1,11 +1,30 @@
 """Part keys as columns: in the order of their labels, and some of them."""
 
-import numpy as np
+from dataclasses import dataclass
 
-from strandline.arrays import Rows
+import numpy as np
+import numpy.typing as npt
+
+from strandline.arrays import I64s, Rows
 from strandline.index.kernels.gather import gather_runs
 from strandline.index.kernels.key_order import order_by_labels
-from strandline.node.query.answers import KeyBytes
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBytes:
+    """Part keys, in the layout of `strandline.index.documents`: key i is `data[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: I64s
+    data: Bytes
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def key(self, place: int) -> bytes:
+        """One key. For people and tests."""
+        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
 
 
 def label_order(keys: KeyBytes) -> Rows:

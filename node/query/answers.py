@@ -9,29 +9,13 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from strandline.arrays import F64s, I64s, U32s, U64s
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
+from strandline.index.key_bytes import Bytes, KeyBytes
 
-Bytes = npt.NDArray[np.uint8]
 NO_SAMPLE: Final = np.iinfo(np.int64).min
 """The time of a sample that there is not."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyBytes:
-    """Part keys, in the layout of `strandline.index.documents`: key i is `data[offsets[i]:offsets[i + 1]]`."""
-
-    offsets: I64s
-    data: Bytes
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def key(self, place: int) -> bytes:
-        """One key. For people and tests."""
-        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ import numpy as np
 from strandline.arrays import Bools, Rows, U32s, U64s
 from strandline.index.bitmaps import to_ids
 from strandline.index.catalogue import Catalogue
+from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.index.part_columns import PartColumns
-from strandline.node.query.answers import NO_SAMPLE, KeyBytes, KeyPageAnswer
+from strandline.node.query.answers import NO_SAMPLE, KeyPageAnswer
 from strandline.node.query.asks import KeyPageAsk
-from strandline.node.query.key_bytes import take_keys
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.sampling import SampleCount, wanted_series
 from strandline.node.query.sampling_limits import check_samples

@@ -8,7 +8,8 @@ from strandline.arrays import I64s, U64s
 from strandline.index.cardinality import LabelCardinality
 from strandline.index.catalogue import CountedKeys
 from strandline.index.documents import TermCounts
-from strandline.node.query.answers import Bytes, LabelTerms
+from strandline.index.key_bytes import Bytes
+from strandline.node.query.answers import LabelTerms
 from strandline.node.query.hash_samples import lowest
 from strandline.node.query.kernels.text_hashes import hash_texts
 

@@ -12,6 +12,7 @@ import numpy as np
 from strandline.arrays import I64s
 from strandline.errors import Fatal, StrandlineError
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
+from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import InvalidMatcher, Matcher, MatcherTooCostly, MatchOp
 from strandline.index.pylucene.failures import InvalidRegex, RegexTooCostly
 from strandline.index.selectors import InvalidSelector
@@ -20,7 +21,6 @@ from strandline.node.query.answers import (
     BucketFigures,
     BucketsAnswer,
     CardinalityAnswer,
-    KeyBytes,
     KeyPageAnswer,
     LabelTerms,
     SamplesAnswer,

@@ -9,11 +9,11 @@ from strandline.arrays import Rows, U32s
 from strandline.index.bitmaps import to_ids
 from strandline.index.catalogue import Catalogue, Found
 from strandline.index.documents import PartKeyBatch
+from strandline.index.key_bytes import KeyBytes, label_order, take_keys
 from strandline.index.part_columns import PartColumns
-from strandline.node.query.answers import KeyBytes, SamplesAnswer
+from strandline.node.query.answers import SamplesAnswer
 from strandline.node.query.asks import SamplesAsk
 from strandline.node.query.kernels.merging import places_in
-from strandline.node.query.key_bytes import label_order, take_keys
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.shard.reader import ShardReader

@@ -7,17 +7,11 @@ import numpy as np
 from strandline.errors import StrandlineError
 from strandline.index.catalogue import Catalogue
 from strandline.index.documents import PartKeyBatch
+from strandline.index.key_bytes import KeyBytes, in_label_order
 from strandline.index.matchers import InvalidMatcher, RegexBudget
 from strandline.index.part_columns import NO_KEYS
 from strandline.index.pylucene.failures import RegexTooCostly
-from strandline.node.query.answers import (
-    Answer,
-    BucketsAnswer,
-    CardinalityAnswer,
-    KeyBytes,
-    SeriesAnswer,
-    TermsAnswer,
-)
+from strandline.node.query.answers import Answer, BucketsAnswer, CardinalityAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import (
     Ask,
     BucketsAsk,
@@ -31,7 +25,6 @@ from strandline.node.query.asks import (
 )
 from strandline.node.query.bucket_figures import bucket_figures
 from strandline.node.query.index_version import IndexVersionPage
-from strandline.node.query.key_bytes import in_label_order
 from strandline.node.query.key_pages import read_key_page
 from strandline.node.query.label_terms import list_terms
 from strandline.node.query.live_shard import Answering, LiveShard, answering, number_of, still_answers

@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from strandline.clock import Clock
+from strandline.index.key_bytes import KeyBytes
 from strandline.node.http.api.evaluation import PointsPlan, Steps, samples_of_range, samples_wanted
 from strandline.node.http.api.expressions import Constant, Selection, parse_expression
 from strandline.node.http.api.names import scope_of
@@ -17,7 +18,7 @@ from strandline.node.http.parameters import Parameters, parameters_of
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse
 from strandline.node.http.routes import Access, Route
-from strandline.node.query.answers import KeyBytes, SamplesAnswer
+from strandline.node.query.answers import SamplesAnswer
 from strandline.node.query.asks import SamplesAsk
 from strandline.node.query.queries import NodeQueries
 from strandline.node.settings.http_sections import QuerySettings

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strandline.arrays import I64s, U64s
+from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.node.http.api.expressions import Selection
 from strandline.node.http.api.kernels.points import STALE, count_points, count_samples, fill_points
 from strandline.node.http.api.pieces import Points, settled
-from strandline.node.query.answers import KeyBytes, SamplesAnswer
-from strandline.node.query.key_bytes import take_keys
+from strandline.node.query.answers import SamplesAnswer
 from strandline.node.query.queries import QueryTooLarge
 from strandline.time_range import TimeRange
 

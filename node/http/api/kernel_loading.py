@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from strandline.index.key_bytes import KeyBytes
 from strandline.node.http.api.evaluation import PointsPlan, Steps, samples_of_range
 from strandline.node.http.api.expressions import Selection
 from strandline.node.http.api.pieces import matrix_json, scalar_json, series_json, terms_json, vector_json
-from strandline.node.query.answers import KeyBytes, SamplesAnswer, SeriesAnswer, TermsAnswer
+from strandline.node.query.answers import SamplesAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.frames import decode_frame, encode_joined
 from strandline.node.query.merging import merge_samples_answers, merge_series, merge_terms
 from strandline.node.query.messages import answer_message, answer_of

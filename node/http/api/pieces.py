@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strandline.arrays import I64s, U64s
+from strandline.index.key_bytes import Bytes, KeyBytes
 from strandline.node.http.api.kernels.json_text import (
     POINT_FRAME,
     SERIES_FRAME,
@@ -18,7 +19,7 @@ from strandline.node.http.api.kernels.json_text import (
     write_terms,
     write_vector,
 )
-from strandline.node.query.answers import Bytes, KeyBytes, TermsAnswer
+from strandline.node.query.answers import TermsAnswer
 
 # How long a piece may be in the worst case. In an ordinary one it is a third of that, or less.
 _ROOM = 2 << 20

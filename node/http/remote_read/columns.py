@@ -6,7 +6,8 @@ from typing import Self
 import numpy as np
 
 from strandline.arrays import I64s, U64s
-from strandline.node.query.answers import Bytes, SamplesAnswer
+from strandline.index.key_bytes import Bytes
+from strandline.node.query.answers import SamplesAnswer
 
 Addresses = tuple[int, int, int, int, int]
 
