@@ -1,0 +1,52 @@
+"""`absent` and `absent_over_time`: a series where a selector has no samples."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from strandline.index.documents import encode_part_key
+from strandline.index.key_bytes import KeyBytes
+from strandline.index.matchers import Matcher, MatchOp
+from strandline.promql.arithmetic import missing
+from strandline.promql.expressions import Expression, MatrixSelector, Parentheses, VectorSelector
+from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
+
+METRIC_NAME = "__name__"
+
+
+def absent(argument: Expression, values: F64Matrix) -> Vector:
+    """One series: 1 at each step at which no series of the argument has a sample. For `absent_over_time` the values are
+    those of `present_over_time`.
+    """
+    is_present = (~missing(values)).any(axis=0)
+    key = encode_part_key(absent_labels(argument))
+    keys = KeyBytes(np.array([0, len(key)], dtype=np.int64), np.frombuffer(bytearray(key), dtype=np.uint8))
+    return Vector(keys, np.where(is_present, NO_SAMPLE, 1.0).reshape(1, -1))
+
+
+def absent_labels(argument: Expression) -> dict[str, str]:
+    """The labels that a selector gives one value: by an equality matcher, and no other matcher for the same label.
+    Other expressions give none.
+    """
+    match argument:
+        case Parentheses(inner=inner):
+            return absent_labels(inner)
+        case VectorSelector(matchers=matchers) | MatrixSelector(selector=VectorSelector(matchers=matchers)):
+            return _labels_of(matchers)
+        case _:
+            return {}
+
+
+def _labels_of(matchers: Iterable[Matcher]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    had_equality = set()
+    for matcher in matchers:
+        if matcher.label == METRIC_NAME:
+            continue
+        if matcher.op is MatchOp.EQUAL and matcher.label not in had_equality:
+            labels[matcher.label] = matcher.value
+            had_equality.add(matcher.label)
+        else:
+            # A second equality matcher removes the label too, whatever its value is: Prometheus does so.
+            labels.pop(matcher.label, None)
+    return labels

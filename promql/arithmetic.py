@@ -1,0 +1,100 @@
+"""Binary operators and the sign, over matrices whose rows are aligned. Which rows meet is `strandline.promql.joins`'
+to say, and which labels results have: here are only values.
+"""
+
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from strandline.arrays import Bools, F64s, Rows
+from strandline.promql.expressions import Operator
+from strandline.promql.kernels import operators
+from strandline.promql.values import NO_SAMPLE, NO_SAMPLE_BITS, F64Matrix
+
+_CODES: Final = MappingProxyType(
+    {
+        Operator.ADD: operators.ADD,
+        Operator.SUBTRACT: operators.SUBTRACT,
+        Operator.MULTIPLY: operators.MULTIPLY,
+        Operator.DIVIDE: operators.DIVIDE,
+        Operator.MODULO: operators.MODULO,
+        Operator.POWER: operators.POWER,
+        Operator.ATAN2: operators.ATAN2,
+        Operator.EQUAL: operators.EQUAL,
+        Operator.NOT_EQUAL: operators.NOT_EQUAL,
+        Operator.GREATER: operators.GREATER,
+        Operator.LESS: operators.LESS,
+        Operator.GREATER_EQUAL: operators.GREATER_EQUAL,
+        Operator.LESS_EQUAL: operators.LESS_EQUAL,
+    }
+)
+
+
+def missing(values: F64Matrix) -> Bools:
+    """Where there is no sample."""
+    found: Bools = np.ascontiguousarray(values).view(np.uint64) == NO_SAMPLE_BITS
+    return found
+
+
+def drops_name(operator: Operator, *, returns_bool: bool = False) -> bool:
+    """Whether results are no longer samples of the metric: all but those of filters and set operators."""
+    return returns_bool or not (operator.is_comparison or operator.is_set)
+
+
+def vector_with_vector(
+    operator: Operator,
+    left: F64Matrix,
+    left_rows: Rows,
+    right: F64Matrix,
+    right_rows: Rows,
+    *,
+    returns_bool: bool = False,
+) -> F64Matrix:
+    """Row `left_rows[i]` of one side with row `right_rows[i]` of the other. A comparison keeps the left value where it
+    holds; with `returns_bool` it gives 0 and 1.
+    """
+    kept = operators.AS_BOOL if returns_bool else operators.KEEP_LEFT
+    return _combined(operator, left, left_rows, right, right_rows, kept=kept)
+
+
+def vector_with_scalar(operator: Operator, left: F64Matrix, right: F64s, *, returns_bool: bool = False) -> F64Matrix:
+    """Each row with the scalar's value at the same step."""
+    every, first = _every_row(left)
+    kept = operators.AS_BOOL if returns_bool else operators.KEEP_LEFT
+    return _combined(operator, left, every, right.reshape(1, -1), first, kept=kept)
+
+
+def scalar_with_vector(operator: Operator, left: F64s, right: F64Matrix, *, returns_bool: bool = False) -> F64Matrix:
+    """The scalar's value with each row at the same step. A comparison keeps the vector's value here, too."""
+    every, first = _every_row(right)
+    kept = operators.AS_BOOL if returns_bool else operators.KEEP_RIGHT
+    return _combined(operator, left.reshape(1, -1), first, right, every, kept=kept)
+
+
+def scalar_with_scalar(operator: Operator, left: F64s, right: F64s) -> F64s:
+    """Step by step. Comparisons give 0 and 1."""
+    row = np.zeros(1, dtype=np.int64)
+    out: F64s = _combined(operator, left.reshape(1, -1), row, right.reshape(1, -1), row, kept=operators.AS_BOOL)[0]
+    return out
+
+
+def negated(values: F64Matrix) -> F64Matrix:
+    """With the sign turned."""
+    out: F64Matrix = np.negative(values)
+    out[missing(values)] = NO_SAMPLE
+    return out
+
+
+def _every_row(vector: F64Matrix) -> tuple[Rows, Rows]:
+    return np.arange(len(vector), dtype=np.int64), np.zeros(len(vector), dtype=np.int64)
+
+
+def _combined(
+    operator: Operator, left: F64Matrix, left_rows: Rows, right: F64Matrix, right_rows: Rows, *, kept: int
+) -> F64Matrix:
+    out = np.empty((len(left_rows), left.shape[1]), dtype=np.float64)
+    operators.combine_rows(
+        _CODES[operator], np.ascontiguousarray(left), left_rows, np.ascontiguousarray(right), right_rows, kept, out
+    )
+    return out

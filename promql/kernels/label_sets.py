@@ -1,0 +1,242 @@
+"""Label sets in the layout of part keys: some of their labels, one label set apart from another, one label replaced.
+
+All keys are sound: labels in the order of their names, none twice. Names that are looked for come in the same order, so
+that one walk over a key meets all of them.
+"""
+
+import numpy as np
+from numba import njit
+
+from strandline.index.kernels.key_order import compare_texts
+from strandline.kernels.machine import load_u8, load_u64, store_u8, store_u64
+from strandline.kernels.xxh3 import hash_at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _length(at):
+    return np.int64(load_u8(at)) | np.int64(load_u8(at + 1)) << 8
+
+
+@njit(cache=True, nogil=True)
+def _copy(source, length, target):
+    """Copy bytes from one address to another, and give the address behind them."""
+    at = 0
+    while at + 8 <= length:
+        store_u64(target + at, load_u64(source + at))
+        at += 8
+    while at < length:
+        store_u8(target + at, load_u8(source + at))
+        at += 1
+    return target + length
+
+
+@njit(cache=True, nogil=True)
+def _same(one, other, length):
+    at = 0
+    while at + 8 <= length:
+        if load_u64(one + at) != load_u64(other + at):
+            return False
+        at += 8
+    while at < length:
+        if load_u8(one + at) != load_u8(other + at):
+            return False
+        at += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _copy_labels(at, end, names, name_offsets, is_without, target):
+    """Copy the labels of the key from `at` to `end` that have one of the names, or with `is_without` all others, and
+    give the address behind them. Labels that stand together are copied at once.
+    """
+    count = len(name_offsets) - 1
+    name = 0
+    run = at
+    while at < end:
+        if name == count:
+            # None of the names can follow.
+            if is_without:
+                return _copy(run, end - run, target)
+            break
+        length = _length(at)
+        behind = at + 2 + length
+        behind += 2 + _length(behind)
+        order = -1
+        while name < count:
+            order = compare_texts(
+                at + 2, length, names + name_offsets[name], name_offsets[name + 1] - name_offsets[name]
+            )
+            if order <= 0:
+                break
+            name += 1
+        if (order == 0) == is_without:
+            target = _copy(run, at - run, target)
+            run = behind
+        at = behind
+    return _copy(run, at - run, target) if run < at else target
+
+
+@njit(cache=True, nogil=True)
+def select_labels(data, offsets, names, name_offsets, is_without, out, out_offsets):
+    """Write what is left of each key into `out`, one behind the other. It is never longer than the key."""
+    base, names_at, target = data.ctypes.data, names.ctypes.data, out.ctypes.data
+    start = target
+    out_offsets[0] = 0
+    for key in range(len(offsets) - 1):
+        target = _copy_labels(base + offsets[key], base + offsets[key + 1], names_at, name_offsets, is_without, target)
+        out_offsets[key + 1] = target - start
+
+
+@njit(cache=True, nogil=True)
+def find_groups(
+    data, offsets, names, name_offsets, is_without, slots, hashes, group_offsets, group_data, count, group_of
+):
+    """The group of each key by the labels that are left of it, and the number of groups then. New groups are put behind
+    the `count` that are there: `slots` has places (group + 1, 0 if free) for at least twice as many, and `group_data`
+    room for all keys.
+    """
+    base, names_at, groups_at = data.ctypes.data, names.ctypes.data, group_data.ctypes.data
+    mask = np.int64(len(slots) - 1)
+    for key in range(len(offsets) - 1):
+        start = groups_at + group_offsets[count]
+        end = _copy_labels(base + offsets[key], base + offsets[key + 1], names_at, name_offsets, is_without, start)
+        length = end - start
+        word = hash_at(start, length)[0]
+        slot = np.int64(word) & mask
+        while True:
+            group = slots[slot] - 1
+            if group < 0:
+                slots[slot] = count + 1
+                hashes[count] = word
+                group = count
+                count += 1
+                group_offsets[count] = end - groups_at
+                break
+            if (
+                hashes[group] == word
+                and group_offsets[group + 1] - group_offsets[group] == length
+                and _same(groups_at + group_offsets[group], start, length)
+            ):
+                break
+            slot = (slot + 1) & mask
+        group_of[key] = group
+    return count
+
+
+@njit(cache=True, nogil=True)
+def find_distinct(data, offsets, slots, hashes, first_of, group_of):
+    """The same for whole texts: a number for each, and for each number the first place that has it."""
+    base = data.ctypes.data
+    mask = np.int64(len(slots) - 1)
+    count = 0
+    for text in range(len(offsets) - 1):
+        start, length = base + offsets[text], offsets[text + 1] - offsets[text]
+        word = hash_at(start, length)[0]
+        slot = np.int64(word) & mask
+        while True:
+            group = slots[slot] - 1
+            if group < 0:
+                slots[slot] = count + 1
+                hashes[count] = word
+                first_of[count] = text
+                group = count
+                count += 1
+                break
+            first = first_of[group]
+            if (
+                hashes[group] == word
+                and offsets[first + 1] - offsets[first] == length
+                and _same(base + offsets[first], start, length)
+            ):
+                break
+            slot = (slot + 1) & mask
+        group_of[text] = group
+    return count
+
+
+@njit(cache=True, nogil=True)
+def fill_slots(slots, hashes, count):
+    """Put the groups into places of a larger table, all of which are free."""
+    mask = np.int64(len(slots) - 1)
+    for group in range(count):
+        slot = np.int64(hashes[group]) & mask
+        while slots[slot]:
+            slot = (slot + 1) & mask
+        slots[slot] = group + 1
+
+
+@njit(cache=True, nogil=True)
+def find_values(data, offsets, name, starts, ends):
+    """Where in `data` the value of one label lies in each key; from 0 to 0 where a key has no such label."""
+    base, name_at = data.ctypes.data, name.ctypes.data
+    for key in range(len(offsets) - 1):
+        at, end = base + offsets[key], base + offsets[key + 1]
+        starts[key] = ends[key] = 0
+        while at < end:
+            length = _length(at)
+            value = at + 2 + length
+            behind = value + 2 + _length(value)
+            order = compare_texts(at + 2, length, name_at, len(name))
+            if order == 0:
+                starts[key], ends[key] = value + 2 - base, behind - base
+            if order >= 0:
+                break
+            at = behind
+
+
+@njit(cache=True, nogil=True)
+def _put_text(source, length, target):
+    store_u8(target, np.uint8(length & 0xFF))
+    store_u8(target + 1, np.uint8(length >> 8))
+    return _copy(source, length, target + 2)
+
+
+@njit(cache=True, nogil=True)
+def set_label(data, offsets, name, values, value_offsets, value_of, out, out_offsets):
+    """Write each key with one label set to `values` at `value_of[key]`, or without that label if the value is empty. A
+    key whose `value_of` is negative stays as it is.
+    """
+    base, name_at, values_at, target = data.ctypes.data, name.ctypes.data, values.ctypes.data, out.ctypes.data
+    out_start = target
+    out_offsets[0] = 0
+    for key in range(len(offsets) - 1):
+        start, end = base + offsets[key], base + offsets[key + 1]
+        value = value_of[key]
+        if value < 0:
+            target = _copy(start, end - start, target)
+            out_offsets[key + 1] = target - out_start
+            continue
+        # The label stands, or would stand, from `at` up to `behind`.
+        at = behind = start
+        while at < end:
+            length = _length(at)
+            behind = at + 2 + length
+            behind += 2 + _length(behind)
+            order = compare_texts(at + 2, length, name_at, len(name))
+            if order == 0:
+                break
+            if order > 0:
+                behind = at
+                break
+            at = behind
+        target = _copy(start, at - start, target)
+        value_length = value_offsets[value + 1] - value_offsets[value]
+        if value_length:
+            target = _put_text(name_at, len(name), target)
+            target = _put_text(values_at + value_offsets[value], value_length, target)
+        target = _copy(behind, end - behind, target)
+        out_offsets[key + 1] = target - out_start
+
+
+@njit(cache=True, nogil=True)
+def join_texts(separator, data, starts, ends, out, out_offsets):
+    """Join the texts `data[starts[column, row] : ends[column, row]]` of all columns of each row."""
+    base, separator_at, target = data.ctypes.data, separator.ctypes.data, out.ctypes.data
+    out_start = target
+    out_offsets[0] = 0
+    for row in range(starts.shape[1]):
+        for column in range(starts.shape[0]):
+            if column:
+                target = _copy(separator_at, len(separator), target)
+            target = _copy(base + starts[column, row], ends[column, row] - starts[column, row], target)
+        out_offsets[row + 1] = target - out_start

@@ -1,0 +1,279 @@
+"""Label sets as columns: keys with some of their labels, groups of keys, and one label read or set.
+
+A label set is a part key (`strandline.index.documents`) that need not be one of a series: two may be equal, and one may
+be empty. Nothing here makes a Python object for each key.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.arrays import I64s, Rows
+from strandline.index.kernels.gather import gather_runs
+from strandline.index.key_bytes import Bytes, KeyBytes
+from strandline.promql.errors import EvaluationError
+from strandline.promql.kernels.label_sets import (
+    fill_slots,
+    find_distinct,
+    find_groups,
+    find_values,
+    join_texts,
+    select_labels,
+    set_label,
+)
+
+METRIC_NAME: Final = "__name__"
+METADATA: Final = (METRIC_NAME, "__type__", "__unit__")
+"""What a function drops of its series: the labels that say what the metric is."""
+_LONGEST_VALUE: Final = 0xFFFF
+_FEWEST_SLOTS: Final = 64
+_Kind = TypeVar("_Kind", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts as UTF-8: text i is `data[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: I64s
+    data: Bytes
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def text(self, place: int) -> bytes:
+        """One of them."""
+        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
+
+    @classmethod
+    def of(cls, texts: Iterable[bytes]) -> "Texts":
+        """Make a column of a handful."""
+        listed = list(texts)
+        return cls(np.cumsum([0, *map(len, listed)], dtype=np.int64), _bytes_of(b"".join(listed)))
+
+
+def _bytes_of(text: bytes) -> Bytes:
+    # Writable, as most columns are: kernels are compiled anew for arrays that are not.
+    return np.frombuffer(bytearray(text), dtype=np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Keys by the labels that they share: key i is in group `group_of[i]`, whose labels are `keys` at that place.
+    Groups come in the order in which they first appear.
+    """
+
+    group_of: Rows
+    keys: KeyBytes
+
+
+def is_valid_label_name(name: str) -> bool:
+    """Whether Prometheus takes it: any text of UTF-8 that is not empty."""
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def keeping(keys: KeyBytes, names: Iterable[str]) -> KeyBytes:
+    """The keys with these labels only."""
+    return _selected(keys, names, is_without=False)
+
+
+def without(keys: KeyBytes, names: Iterable[str]) -> KeyBytes:
+    """The keys without these labels. The metric's name stays unless it is among them."""
+    return _selected(keys, names, is_without=True)
+
+
+def without_name(keys: KeyBytes) -> KeyBytes:
+    """The keys without the labels that say what the metric is, as functions and arithmetic give them."""
+    return without(keys, METADATA)
+
+
+def _selected(keys: KeyBytes, names: Iterable[str], *, is_without: bool) -> KeyBytes:
+    wanted = _sorted_names(names)
+    offsets = np.empty_like(keys.offsets, dtype=np.int64)
+    out = np.empty(int(keys.offsets[-1] - keys.offsets[0]), dtype=np.uint8)
+    select_labels(keys.data, keys.offsets, wanted.data, wanted.offsets, is_without, out, offsets)
+    return KeyBytes(offsets, out[: offsets[-1]])
+
+
+def _sorted_names(names: Iterable[str]) -> Texts:
+    return Texts.of(sorted({name.encode() for name in names}))
+
+
+class GroupTable:
+    """Groups that grow block by block: keys that share the labels `names`, or with `is_without` all others."""
+
+    def __init__(self, names: Iterable[str], *, is_without: bool) -> None:
+        self._names = _sorted_names(names)
+        self._is_without = is_without
+        self._count = 0
+        self._slots = np.zeros(_FEWEST_SLOTS, dtype=np.int64)
+        self._hashes = np.empty(_FEWEST_SLOTS, dtype=np.uint64)
+        self._offsets = np.zeros(_FEWEST_SLOTS + 1, dtype=np.int64)
+        self._data = np.empty(0, dtype=np.uint8)
+
+    @classmethod
+    def of_aggregation(cls, names: Iterable[str], *, is_without: bool) -> "GroupTable":
+        """As `by` and `without` group: `without` also drops the metric's name, `by` keeps just what it names."""
+        return cls((*names, METRIC_NAME) if is_without else names, is_without=is_without)
+
+    @classmethod
+    def of_matching(cls, names: Iterable[str], *, is_on: bool) -> "GroupTable":
+        """As `on` and `ignoring` match: `ignoring` also ignores the metric's name."""
+        return cls(names if is_on else (*names, METRIC_NAME), is_without=not is_on)
+
+    @classmethod
+    def of_whole_keys(cls) -> "GroupTable":
+        """Each label set is a group of its own."""
+        return cls((), is_without=True)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def keys(self) -> KeyBytes:
+        """The labels of each group."""
+        offsets = self._offsets[: self._count + 1].copy()
+        return KeyBytes(offsets, self._data[: offsets[-1]])
+
+    def add(self, keys: KeyBytes) -> Rows:
+        """The group of each key; those that are new get the next numbers."""
+        self._reserve(len(keys), int(keys.offsets[-1] - keys.offsets[0]))
+        group_of = np.empty(len(keys), dtype=np.int64)
+        self._count = find_groups(
+            keys.data,
+            keys.offsets,
+            self._names.data,
+            self._names.offsets,
+            self._is_without,
+            self._slots,
+            self._hashes,
+            self._offsets,
+            self._data,
+            self._count,
+            group_of,
+        )
+        return group_of
+
+    def _reserve(self, keys: int, size: int) -> None:
+        groups = self._count + keys
+        if len(self._slots) < 2 * groups:
+            self._slots = np.zeros(1 << (2 * groups - 1).bit_length(), dtype=np.int64)
+            self._hashes = _grown(self._hashes, self._count, len(self._slots) // 2)
+            self._offsets = _grown(self._offsets, self._count + 1, len(self._slots) // 2 + 1)
+            fill_slots(self._slots, self._hashes, self._count)
+        used = int(self._offsets[self._count])
+        if len(self._data) < used + size:
+            # Groups that were given out keep the old bytes.
+            self._data = _grown(self._data, used, max(used + size, 2 * used))
+
+
+def _grown(array: npt.NDArray[_Kind], used: int, size: int) -> npt.NDArray[_Kind]:
+    larger = np.empty(size, dtype=array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
+
+def groups(keys: KeyBytes, names: Iterable[str], *, is_without: bool) -> Groups:
+    """The groups of an aggregation."""
+    table = GroupTable.of_aggregation(names, is_without=is_without)
+    return Groups(table.add(keys), table.keys)
+
+
+def signatures(sides: Sequence[KeyBytes], names: Iterable[str], *, is_on: bool) -> tuple[list[Rows], KeyBytes]:
+    """For each side of an operator the signature of each key: keys match if they have the same one. Signatures are
+    numbers from 0 on, told apart by the bytes of the labels and not only by a hash; the labels of each come, too.
+    """
+    table = GroupTable.of_matching(names, is_on=is_on)
+    return [table.add(keys) for keys in sides], table.keys
+
+
+def distinct_keys(keys: KeyBytes) -> tuple[Rows, Rows]:
+    """For each key the number of its label set, and for each of those the first place that has it."""
+    return _distinct(keys.offsets, keys.data)
+
+
+def distinct_texts(texts: Texts) -> tuple[Rows, Rows]:
+    """For each text its number, and for each number the first place that has it."""
+    return _distinct(texts.offsets, texts.data)
+
+
+def _distinct(offsets: I64s, data: Bytes) -> tuple[Rows, Rows]:
+    count = len(offsets) - 1
+    slots = np.zeros(max(_FEWEST_SLOTS, 1 << (2 * count).bit_length()), dtype=np.int64)
+    hashes = np.empty(count, dtype=np.uint64)
+    number_of, first_of = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    found = find_distinct(data, offsets, slots, hashes, first_of, number_of)
+    return number_of, first_of[:found]
+
+
+def first_duplicate(keys: KeyBytes) -> tuple[int, int] | None:
+    """The first place whose label set was there before, behind the place of that; None if there is none."""
+    number_of, first_of = distinct_keys(keys)
+    if len(first_of) == len(keys):
+        return None
+    later = int(np.flatnonzero(first_of[number_of] != np.arange(len(keys)))[0])
+    return int(first_of[number_of[later]]), later
+
+
+def check_distinct(keys: KeyBytes) -> None:
+    """Refuse a vector that has a label set twice."""
+    if first_duplicate(keys) is not None:
+        raise EvaluationError("vector cannot contain metrics with the same labelset")
+
+
+def label_values(keys: KeyBytes, name: str) -> Texts:
+    """The value of a label of each key; empty where it has none."""
+    starts, ends = _value_places(keys, name)
+    offsets = np.zeros(len(keys) + 1, dtype=np.int64)
+    np.cumsum(ends - starts, out=offsets[1:])
+    data = np.empty(int(offsets[-1]), dtype=np.uint8)
+    gather_runs(keys.data, starts, ends, data)
+    return Texts(offsets, data)
+
+
+def _value_places(keys: KeyBytes, name: str) -> tuple[I64s, I64s]:
+    starts, ends = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
+    find_values(keys.data, keys.offsets, _bytes_of(name.encode()), starts, ends)
+    return starts, ends
+
+
+def with_label(keys: KeyBytes, name: str, values: Texts, value_of: Rows | None = None) -> KeyBytes:
+    """The keys with one label set: to the value at the same place or, with `value_of`, to the one at that place, where
+    -1 leaves a key as it is. An empty value deletes the label.
+    """
+    chosen = np.arange(len(keys), dtype=np.int64) if value_of is None else value_of
+    lengths = np.diff(values.offsets)
+    encoded = _bytes_of(name.encode())
+    longest = max(int(lengths.max(initial=0)), len(encoded))
+    if longest > _LONGEST_VALUE:
+        raise EvaluationError(
+            f"label {name[:64]!r} would be {longest} bytes long", remedy=f"Labels have at most {_LONGEST_VALUE} bytes"
+        )
+    added = int(lengths[chosen[chosen >= 0]].sum()) + len(keys) * (4 + len(encoded))
+    offsets = np.empty(len(keys) + 1, dtype=np.int64)
+    out = np.empty(int(keys.offsets[-1] - keys.offsets[0]) + added, dtype=np.uint8)
+    set_label(keys.data, keys.offsets, encoded, values.data, values.offsets, chosen, out, offsets)
+    return KeyBytes(offsets, out[: offsets[-1]])
+
+
+def label_join(keys: KeyBytes, target: str, separator: str, sources: Sequence[str]) -> KeyBytes:
+    """The keys with a label set to the values of others with a separator between. Two may be equal then."""
+    for source in sources:
+        if not is_valid_label_name(source):
+            raise EvaluationError(f"invalid source label name in label_join(): {source}")
+    if not is_valid_label_name(target):
+        raise EvaluationError(f"invalid destination label name in label_join(): {target}")
+    starts = np.empty((len(sources), len(keys)), dtype=np.int64)
+    ends = np.empty_like(starts)
+    for row, source in enumerate(sources):
+        starts[row], ends[row] = _value_places(keys, source)
+    between = _bytes_of(separator.encode())
+    size = int((ends - starts).sum()) + max(len(sources) - 1, 0) * len(between) * len(keys)
+    joined = Texts(np.empty(len(keys) + 1, dtype=np.int64), np.empty(size, dtype=np.uint8))
+    join_texts(between, keys.data, starts, ends, joined.data, joined.offsets)
+    return with_label(keys, target, joined)
