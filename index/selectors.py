@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strandline.errors import ExitCode, Fatal
+from strandline.index.escapes import NUMBERED_ESCAPE, escape_at
 from strandline.index.matchers import Matcher, MatchOp, matches_empty
 
 METRIC_NAME = "__name__"
@@ -26,8 +27,6 @@ _PLAIN_SELECTOR = re.compile(
 )
 _RAW_STRING = re.compile("`([^`]*)`")
 _PLAIN_CHARACTERS = {'"': re.compile(r'[^"\\\n]+'), "'": re.compile(r"[^'\\\n]+")}
-_NUMBER = re.compile(r"([0-7]{3})|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})")
-_CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\"}
 # PromQL reads these as operators or numbers wherever a metric's name could stand, in any case of their letters.
 _NO_METRIC_NAMES = frozenset({"atan2", "bool", "group_left", "group_right", "ignoring", "inf", "nan", "on"})
 
@@ -181,19 +180,13 @@ class _Parser:
 
     def _take_escape(self, quote: str) -> bytes:
         start = self.position
-        letter = self.text[start + 1 : start + 2]
-        if letter == quote or letter in _CONTROLS:
-            self.position += 2
-            return _CONTROLS.get(letter, letter).encode()
-        number = _NUMBER.match(self.text, start + 1)
-        if number is None:
+        escape = escape_at(self.text, start, quote)
+        if escape is None:
+            if number := NUMBERED_ESCAPE.match(self.text, start):
+                raise self._fault(f"an escape {number.group()} for a character that is none", start)
             raise self._fault(f"an unknown escape {self.text[start : start + 2]}", start)
-        octal, byte, short, long = number.groups()
-        code = int(octal, 8) if octal else int(byte or short or long, 16)
-        if (octal and code > 0xFF) or code > 0x10FFFF or ((short or long) and 0xD800 <= code <= 0xDFFF):
-            raise self._fault(f"an escape {self.text[start : number.end()]} for a character that is none", start)
-        self.position = number.end()
-        return bytes([code]) if octal or byte else chr(code).encode()
+        data, self.position = escape
+        return data
 
     def _at(self, expected: str) -> bool:
         return self.text.startswith(expected, self.position)

@@ -1,9 +1,32 @@
-"""What can be wrong with a query while it is evaluated."""
+"""What is wrong with an expression, or went wrong while it was evaluated."""
 
 from strandline.errors import ExitCode, Fatal
+from strandline.promql.expressions import Span
+
+
+class ParseError(Fatal):
+    """Text that is not an expression of PromQL, or one whose types do not fit. Over HTTP it is 400, "bad_data".
+
+    `fault` is what is wrong without the place. `line` and `column` count from 1, columns in code points.
+    """
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, message: str, span: Span, line: int, column: int) -> None:
+        super().__init__(message)
+        self.span = span
+        self.line = line
+        self.column = column
+        self.fault = message.partition("parse error: ")[2] or message
 
 
 class EvaluationError(Fatal):
-    """The query is sound, but these series or these parameters give no answer."""
+    """An expression that has no answer over the data that it met. Over HTTP it is 422, "execution"."""
 
-    exit_code = ExitCode.USAGE
+
+def parse_error(query: str, span: Span, fault: str) -> ParseError:
+    """The error for a part of a query, in Prometheus' words."""
+    line = query.count("\n", 0, span.start) + 1
+    column = span.start - query.rfind("\n", 0, span.start)
+    place = f"{line}:{column}" if query else "unknown position"
+    return ParseError(f"{place}: parse error: {fault}", span, line, column)

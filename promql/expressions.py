@@ -32,6 +32,8 @@ class Operator(StrEnum):
     LESS = "<"
     GREATER_EQUAL = ">="
     LESS_EQUAL = "<="
+    TRIM_UPPER = "</"
+    TRIM_LOWER = ">/"
     AND = "and"
     OR = "or"
     UNLESS = "unless"
@@ -109,8 +111,8 @@ class DurationOperator(StrEnum):
     DIVIDE = "/"
     MODULO = "%"
     POWER = "^"
-    MIN = "min"
-    MAX = "max"
+    MIN_OF = "min_of"
+    MAX_OF = "max_of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +148,23 @@ class DurationNegation:
 
 @dataclass(frozen=True, slots=True)
 class DurationArithmetic:
-    """Two durations and what is between them; parentheses are kept for the printer."""
+    """Two durations and what is between them."""
 
     operator: DurationOperator
     left: "Duration"
     right: "Duration"
     span: Span
-    in_parentheses: bool = False
 
 
-Duration = DurationNumber | DurationStep | DurationRange | DurationNegation | DurationArithmetic
+@dataclass(frozen=True, slots=True)
+class DurationParentheses:
+    """`(duration)`; several around the same are one."""
+
+    inner: "Duration"
+    span: Span
+
+
+Duration = DurationNumber | DurationStep | DurationRange | DurationNegation | DurationArithmetic | DurationParentheses
 
 
 class AtBound(StrEnum):
@@ -300,5 +309,7 @@ def type_of(expression: Expression) -> ValueType:  # noqa: PLR0911 - one for eac
         case Negation(inner=inner) | Parentheses(inner=inner):
             return type_of(inner)
         case Binary(left=left, right=right):
-            both = {type_of(left), type_of(right)}
-            return ValueType.VECTOR if ValueType.VECTOR in both else ValueType.SCALAR
+            # The right side first: chains are deep on the left.
+            if type_of(right) is not ValueType.SCALAR:
+                return ValueType.VECTOR
+            return ValueType.SCALAR if type_of(left) is ValueType.SCALAR else ValueType.VECTOR

@@ -1,0 +1,58 @@
+"""Text and numbers as Go writes them: Prometheus' messages and printed queries have them in this form."""
+
+import math
+import re
+
+_ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v", "\\": r"\\"}
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")
+
+
+def quoted(text: str) -> str:
+    """In double quotes, with Go's escapes for what does not print."""
+    if _PLAIN.fullmatch(text):
+        return f'"{text}"'
+    return '"' + "".join([_escaped(character, '"') for character in text]) + '"'
+
+
+def quoted_character(character: str) -> str:
+    """In single quotes. The empty text stands for the end of the input, which Go shows as U+FFFD."""
+    return f"'{_escaped(character or chr(0xFFFD), chr(39))}'"
+
+
+def shortened(text: str) -> str:
+    """Quoted, and cut after ten characters."""
+    return f"{quoted(text[:10])}..." if len(text.encode(errors="surrogatepass")) > 10 else quoted(text)
+
+
+def plain_number(value: float) -> str:
+    """All digits that are needed to read the same number again, without an exponent."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    written = repr(value)
+    digits, _, exponent = written.partition("e")
+    if exponent:
+        return _without_exponent(digits, int(exponent))
+    return digits.removesuffix(".0")
+
+
+def _without_exponent(digits: str, exponent: int) -> str:
+    sign = "-" if digits.startswith("-") else ""
+    whole, _, fraction = digits.removeprefix("-").partition(".")
+    if exponent < 0:
+        return f"{sign}0.{'0' * (-exponent - len(whole))}{whole}{fraction}"
+    return f"{sign}{whole}{fraction}{'0' * (exponent - len(fraction))}"
+
+
+def _escaped(character: str, quote: str) -> str:
+    if character == quote:
+        return "\\" + character
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

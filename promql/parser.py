@@ -1,0 +1,405 @@
+"""PromQL text to its tree, by precedence climbing. Faults are reported in Prometheus' words, at its places.
+
+The first fault is the error. Types are checked once the whole text has been read.
+"""
+
+import math
+from typing import Final
+
+from strandline.index.matchers import Matcher, MatchOp
+from strandline.index.selectors import METRIC_NAME
+from strandline.promql.duration_parser import DurationParser
+from strandline.promql.durations import literal_milliseconds, round_half_away
+from strandline.promql.errors import ParseError, parse_error
+from strandline.promql.expressions import (
+    Aggregation,
+    Aggregator,
+    At,
+    AtBound,
+    Binary,
+    Call,
+    Cardinality,
+    Duration,
+    DurationNumber,
+    Expression,
+    Matching,
+    MatrixSelector,
+    Negation,
+    NumberLiteral,
+    Operator,
+    Parentheses,
+    Span,
+    StringLiteral,
+    Subquery,
+    VectorSelector,
+    type_of,
+)
+from strandline.promql.functions import FUNCTIONS
+from strandline.promql.go_text import quoted
+from strandline.promql.literals import LITERALS, number_of, string_of
+from strandline.promql.selector_parser import take_labels, take_matchers
+from strandline.promql.token_stream import TokenStream
+from strandline.promql.tokens import AGGREGATORS, CALLABLE_WORDS, FILLS, METRIC_NAMES, Kind, Token
+from strandline.promql.type_checking import check_types
+from strandline.promql.value_types import ValueType
+
+MAX_LENGTH: Final = 64 * 1024
+"""Characters of a query."""
+
+_LOWEST = 1
+_POWER = 6
+_PRECEDENCE: Final = {
+    Kind.OR: _LOWEST,
+    Kind.AND: 2,
+    Kind.UNLESS: 2,
+    Kind.EQUAL: 3,
+    Kind.NOT_EQUAL: 3,
+    Kind.GREATER: 3,
+    Kind.GREATER_EQUAL: 3,
+    Kind.LESS: 3,
+    Kind.LESS_EQUAL: 3,
+    Kind.TRIM_UPPER: 3,
+    Kind.TRIM_LOWER: 3,
+    Kind.ADD: 4,
+    Kind.SUBTRACT: 4,
+    Kind.MULTIPLY: 5,
+    Kind.DIVIDE: 5,
+    Kind.MODULO: 5,
+    Kind.ATAN2: 5,
+    Kind.POWER: _POWER,
+}
+_SIGNS = frozenset({Kind.ADD, Kind.SUBTRACT})
+_CALLABLE = CALLABLE_WORDS | {Kind.IDENTIFIER}
+_GROUPINGS = frozenset({Kind.BY, Kind.WITHOUT})
+_STARTS = METRIC_NAMES | LITERALS | _SIGNS | {Kind.STRING, Kind.LEFT_BRACE, Kind.LEFT_PARENTHESIS}
+_TWO_ARGUMENTS = frozenset(
+    {
+        Aggregator.TOPK,
+        Aggregator.BOTTOMK,
+        Aggregator.LIMITK,
+        Aggregator.LIMIT_RATIO,
+        Aggregator.QUANTILE,
+        Aggregator.COUNT_VALUES,
+    }
+)
+_EXPERIMENTAL = frozenset({Aggregator.LIMITK, Aggregator.LIMIT_RATIO})
+_CARDINALITIES = {Kind.GROUP_LEFT: Cardinality.MANY_TO_ONE, Kind.GROUP_RIGHT: Cardinality.ONE_TO_MANY}
+_DURATIONS = "number, duration, step(), or range()"
+_MOST_MILLISECONDS = (1 << 63) - 1
+
+
+def parse(text: str) -> Expression:
+    """The tree of a query, its types checked. Raises `ParseError`."""
+    if len(text) > MAX_LENGTH:
+        raise parse_error(
+            text, Span(MAX_LENGTH, len(text)), f"query has {len(text)} characters, and at most {MAX_LENGTH} are allowed"
+        )
+    expression = _Parser(text).parse()
+    check_types(expression, text)
+    return expression
+
+
+class _Parser:
+    def __init__(self, query: str) -> None:
+        self._query = query
+        self._tokens = TokenStream(query)
+        self._height = 0
+        """Levels of the tree that was returned last."""
+
+    def parse(self) -> Expression:
+        if self._tokens.peek().kind is Kind.END:
+            raise self._tokens.error(Span(0, 0), "no expression found in input")
+        expression = self._expression(_LOWEST)
+        self._tokens.expect(Kind.END)
+        return expression
+
+    def _expression(self, least: int) -> Expression:
+        """Operands and the operators between them that bind at least so much."""
+        tokens = self._tokens
+        tokens.enter()
+        left = self._operand()
+        height = self._height
+        while (precedence := _PRECEDENCE.get(tokens.peek().kind, 0)) >= least:
+            operator = tokens.take()
+            returns_bool = tokens.take_if(Kind.BOOL) is not None
+            matching = self._matching()
+            is_filled = self._skip_fill()
+            right = self._expression(precedence + (operator.kind is not Kind.POWER))
+            height = 1 + max(height, self._height)
+            tokens.check_height(height)
+            span = Span(left.span.start, right.span.end)
+            if is_filled:
+                raise tokens.error(span, "binop fill modifiers are experimental and not enabled")
+            sides = (Operator(operator.kind.value), left, right)
+            left = Binary(*sides, span, returns_bool, _kept_matching(*sides, matching))
+        tokens.leave()
+        self._height = height
+        return left
+
+    def _operand(self) -> Expression:
+        """A single expression with the modifiers behind it."""
+        tokens = self._tokens
+        token = tokens.peek()
+        kind = token.kind
+        self._height = 1
+        expression: Expression
+        if kind in METRIC_NAMES or kind is Kind.LEFT_BRACE:
+            expression = self._named(token)
+        elif kind in LITERALS:
+            tokens.take()
+            expression = NumberLiteral(number_of(self._query, token), token.span, kind is Kind.DURATION)
+        elif kind is Kind.LEFT_PARENTHESIS:
+            tokens.take()
+            inner = self._expression(_LOWEST)
+            closing = tokens.expect(Kind.RIGHT_PARENTHESIS)
+            self._height += 1
+            expression = Parentheses(inner, Span(token.start, closing.end))
+        elif kind in _SIGNS:
+            tokens.take()
+            return self._signed(token, self._expression(_POWER))
+        elif kind is Kind.STRING:
+            tokens.take()
+            expression = StringLiteral(string_of(token), token.span)
+        else:
+            raise tokens.unexpected()
+        return self._modified(expression)
+
+    def _signed(self, sign: Token, inner: Expression) -> Expression:
+        """A sign binds less than a power: -2^2 is -(2^2). A number takes it into itself."""
+        span = Span(sign.start, inner.span.end)
+        if isinstance(inner, NumberLiteral):
+            value = -inner.value if sign.kind is Kind.SUBTRACT else inner.value
+            return NumberLiteral(value, span, inner.is_duration)
+        self._height += 1
+        return Negation(inner, span, is_plus=sign.kind is Kind.ADD)
+
+    def _named(self, token: Token) -> Expression:
+        """What starts with a name or a brace: an aggregation, a call, or a selector. Keywords may be names."""
+        tokens = self._tokens
+        if token.kind is Kind.LEFT_BRACE:
+            matchers = take_matchers(tokens)
+            return VectorSelector("", tuple(matchers), Span(token.start, tokens.end))
+        tokens.take()
+        follows = tokens.peek().kind
+        if token.kind in AGGREGATORS and (follows is Kind.LEFT_PARENTHESIS or follows in _GROUPINGS):
+            return self._aggregation(token)
+        if token.kind in _CALLABLE and follows is Kind.LEFT_PARENTHESIS:
+            return self._call(token)
+        matchers = take_matchers(tokens) if follows is Kind.LEFT_BRACE else []
+        matchers.append(Matcher(METRIC_NAME, MatchOp.EQUAL, token.text))
+        return VectorSelector(token.text, tuple(matchers), Span(token.start, tokens.end))
+
+    def _call(self, name: Token) -> Call:
+        arguments: list[Expression] = []
+        height = self._take_arguments(arguments)
+        function = FUNCTIONS.get(name.text)
+        if function is None:
+            raise self._tokens.error(name.span, f"unknown function with name {quoted(name.text)}")
+        if function.is_experimental:
+            raise self._tokens.error(name.span, f"function {quoted(name.text)} is not enabled")
+        self._height = 1 + height
+        return Call(function, tuple(arguments), Span(name.start, self._tokens.end))
+
+    def _take_arguments(self, arguments: list[Expression]) -> int:
+        """Arguments in their parentheses; the levels of the highest of them."""
+        tokens = self._tokens
+        tokens.expect(Kind.LEFT_PARENTHESIS)
+        height = 0
+        if tokens.take_if(Kind.RIGHT_PARENTHESIS):
+            return height
+        while True:
+            arguments.append(self._expression(_LOWEST))
+            height = max(height, self._height)
+            comma = tokens.take_if(Kind.COMMA)
+            if comma is None:
+                tokens.expect(Kind.RIGHT_PARENTHESIS)
+                return height
+            if tokens.peek().kind not in _STARTS:
+                raise tokens.error(comma.span, "trailing commas not allowed in function call args")
+
+    def _aggregation(self, name: Token) -> Aggregation:
+        tokens = self._tokens
+        tokens.aggregations += 1
+        aggregator = Aggregator(name.kind.value)
+        grouping = self._grouping()
+        arguments: list[Expression] = []
+        height = self._take_arguments(arguments)
+        if grouping is None:
+            grouping = self._grouping()
+        tokens.aggregations -= 1
+        span = Span(name.start, tokens.end)
+        if not arguments:
+            raise tokens.error(span, "no arguments for aggregate expression provided")
+        if aggregator in _EXPERIMENTAL:
+            flag = "--enable-feature=promql-experimental-functions"
+            raise tokens.error(span, f"{aggregator}() is experimental and must be enabled with {flag}")
+        expected = 2 if aggregator in _TWO_ARGUMENTS else 1
+        if len(arguments) != expected:
+            raise tokens.error(
+                span,
+                "wrong number of arguments for aggregate expression provided,"
+                f" expected {expected}, got {len(arguments)}",
+            )
+        self._height = 1 + height
+        labels, is_without = grouping or ((), False)
+        parameter = arguments[0] if expected > 1 else None
+        return Aggregation(aggregator, arguments[-1], parameter, labels, is_without, span)
+
+    def _grouping(self) -> tuple[tuple[str, ...], bool] | None:
+        if self._tokens.peek().kind not in _GROUPINGS:
+            return None
+        is_without = self._tokens.take().kind is Kind.WITHOUT
+        return take_labels(self._tokens), is_without
+
+    def _matching(self) -> Matching:
+        """`on`, `ignoring`, `group_left` and `group_right`."""
+        tokens = self._tokens
+        if tokens.peek().kind not in (Kind.ON, Kind.IGNORING):
+            return Matching()
+        is_on = tokens.take().kind is Kind.ON
+        labels = take_labels(tokens)
+        cardinality = _CARDINALITIES.get(tokens.peek().kind)
+        if cardinality is None:
+            return Matching(labels=labels, is_on=is_on)
+        tokens.take()
+        follows = tokens.peek().kind
+        # What can't start the right side is taken for a list of labels gone wrong.
+        is_list = follows is Kind.LEFT_PARENTHESIS or follows not in _STARTS
+        include = take_labels(tokens) if is_list else ()
+        return Matching(cardinality, labels, is_on, include)
+
+    def _skip_fill(self) -> bool:
+        """`fill`, `fill_left` and `fill_right`, which need a feature flag: whether there is one."""
+        tokens = self._tokens
+        taken = set[Kind]()
+        while (kind := tokens.peek().kind) in FILLS and kind not in taken and Kind.FILL not in taken:
+            if kind is Kind.FILL and taken:
+                break
+            taken.add(tokens.take().kind)
+            tokens.expect(Kind.LEFT_PARENTHESIS)
+            if tokens.peek().kind in _SIGNS:
+                tokens.take()
+            if tokens.peek().kind not in LITERALS:
+                raise tokens.unexpected()
+            number_of(self._query, tokens.take())
+            tokens.expect(Kind.RIGHT_PARENTHESIS)
+        return bool(taken)
+
+    def _modified(self, expression: Expression) -> Expression:
+        """With the ranges, offsets and moments that stand behind it."""
+        tokens = self._tokens
+        while True:
+            match tokens.peek().kind:
+                case Kind.LEFT_BRACKET:
+                    expression = self._range(expression)
+                case Kind.OFFSET:
+                    tokens.take()
+                    offset = DurationParser(tokens, "offset", _DURATIONS).offset()
+                    expression = self._with_offset(expression, offset)
+                case Kind.AT:
+                    tokens.take()
+                    expression = self._with_at(expression, self._at(expression.span))
+                case Kind.ANCHORED | Kind.SMOOTHED as modifier:
+                    raise tokens.error(expression.span, f"{modifier} modifier is experimental and not enabled")
+                case _:
+                    return expression
+
+    def _range(self, inner: Expression) -> Expression:
+        tokens = self._tokens
+        opening = tokens.take()
+        length = DurationParser(tokens, "subquery or range selector", _DURATIONS).positive()
+        if tokens.take_if(Kind.COLON):
+            return self._subquery(inner, length)
+        closing = tokens.expect(Kind.RIGHT_BRACKET, "subquery or range", '":" or "]"')
+        brackets = Span(opening.start, closing.end)
+        if not isinstance(inner, VectorSelector):
+            raise tokens.error(brackets, "ranges only allowed for vector selectors")
+        if _has_offset(inner.offset):
+            raise tokens.error(brackets, "no offset modifiers allowed before range")
+        if inner.at is not None:
+            raise tokens.error(brackets, "no @ modifiers allowed before range")
+        self._height = 2
+        return MatrixSelector(inner, length, Span(inner.span.start, closing.end))
+
+    def _subquery(self, inner: Expression, length: Duration) -> Subquery:
+        tokens = self._tokens
+        step = None
+        context = "subquery selector"
+        if tokens.peek().kind is not Kind.RIGHT_BRACKET:
+            step = DurationParser(tokens, context, 'number, duration, step(), range(), or "]"').positive()
+        closing = tokens.expect(Kind.RIGHT_BRACKET, context, '"]"')
+        self._height += 1
+        tokens.check_height(self._height)
+        return Subquery(inner, length, step, Span(inner.span.start, closing.end))
+
+    def _with_offset(self, expression: Expression, offset: Duration) -> Expression:
+        span = Span(expression.span.start, self._tokens.end)
+        match expression:
+            case VectorSelector() if not _has_offset(expression.offset):
+                return _selector(expression, span, offset, expression.at)
+            case MatrixSelector(selector=selector) if not _has_offset(selector.offset):
+                inner = _selector(selector, selector.span, offset, selector.at)
+                return MatrixSelector(inner, expression.range, span)
+            case Subquery(inner=inner) if not _has_offset(expression.offset):
+                return Subquery(inner, expression.range, expression.step, span, offset, expression.at)
+            case VectorSelector() | MatrixSelector() | Subquery():
+                raise self._tokens.error(expression.span, "offset may not be set multiple times")
+        raise self._misplaced("offset", expression)
+
+    def _with_at(self, expression: Expression, at: At) -> Expression:
+        span = Span(expression.span.start, self._tokens.end)
+        match expression:
+            case VectorSelector(at=None):
+                return _selector(expression, span, expression.offset, at)
+            case MatrixSelector(selector=VectorSelector(at=None) as selector):
+                inner = _selector(selector, selector.span, selector.offset, at)
+                return MatrixSelector(inner, expression.range, span)
+            case Subquery(inner=inner, at=None):
+                return Subquery(inner, expression.range, expression.step, span, expression.offset, at)
+            case VectorSelector() | MatrixSelector() | Subquery():
+                raise self._tokens.error(expression.span, "@ <timestamp> may not be set multiple times")
+        raise self._misplaced("@", expression)
+
+    def _at(self, before: Span) -> At:
+        tokens = self._tokens
+        kind = tokens.peek().kind
+        if kind in (Kind.START, Kind.FINISH):
+            tokens.take()
+            tokens.expect(Kind.LEFT_PARENTHESIS, "@", "timestamp")
+            tokens.expect(Kind.RIGHT_PARENTHESIS, "@", "timestamp")
+            return AtBound.START if kind is Kind.START else AtBound.END
+        is_negative = kind is Kind.SUBTRACT
+        if kind in _SIGNS:
+            tokens.take()
+        if tokens.peek().kind not in LITERALS:
+            raise tokens.unexpected("@", "timestamp")
+        seconds = number_of(self._query, tokens.take())
+        seconds = -seconds if is_negative else seconds
+        if not -(2.0**63) < seconds < 2.0**63:
+            shown = f"{seconds:+f}".title() if math.isinf(seconds) else f"{seconds:f}".replace("nan", "NaN")
+            raise tokens.error(before, f"timestamp out of bounds for @ modifier: {shown}")
+        return max(-_MOST_MILLISECONDS, min(_MOST_MILLISECONDS, round_half_away(seconds * 1000)))
+
+    def _misplaced(self, modifier: str, expression: Expression) -> ParseError:
+        return self._tokens.error(
+            expression.span,
+            f"{modifier} modifier must be preceded by an instant vector selector or range vector selector"
+            " or a subquery",
+        )
+
+
+def _kept_matching(operator: Operator, left: Expression, right: Expression, matching: Matching) -> Matching | None:
+    """Matching is kept between vectors; and where labels are given, for the type check to refuse."""
+    if operator.is_set and matching.cardinality is Cardinality.ONE_TO_ONE:
+        matching = Matching(Cardinality.MANY_TO_MANY, matching.labels, matching.is_on)
+    between_vectors = type_of(left) is ValueType.VECTOR and type_of(right) is ValueType.VECTOR
+    return matching if between_vectors or matching.labels else None
+
+
+def _selector(selector: VectorSelector, span: Span, offset: Duration | None, at: At | None) -> VectorSelector:
+    return VectorSelector(selector.name, selector.matchers, span, offset, at)
+
+
+def _has_offset(offset: Duration | None) -> bool:
+    """Whether another one is one too many. A literal 0 counts as none, as in Prometheus."""
+    return not (offset is None or (isinstance(offset, DurationNumber) and literal_milliseconds(offset) == 0))

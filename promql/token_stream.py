@@ -1,0 +1,80 @@
+"""Tokens with one of them looked at ahead, and the bound on nesting, for the parsers to share."""
+
+from typing import Final
+
+from strandline.promql.errors import ParseError, parse_error
+from strandline.promql.expressions import Span
+from strandline.promql.lexer import Lexer
+from strandline.promql.tokens import Kind, Token
+
+MAX_DEPTH: Final = 200
+"""Levels of a tree. What works on trees is recursive, and takes three of Python's 1,000 frames for a level at most."""
+
+
+class TokenStream:
+    """The tokens of a query. A token is read only when it is needed, so that faults are found in their order."""
+
+    def __init__(self, query: str) -> None:
+        self.query = query
+        self.end = 0
+        """Where the last token that was taken ends."""
+        self.aggregations = 0
+        """How many aggregations enclose this place: messages say so."""
+        self._lexer = Lexer(query)
+        self._next: Token | None = None
+        self._depth = 0
+
+    def peek(self) -> Token:
+        """The next token, which stays the next one."""
+        if self._next is None:
+            self._next = self._lexer.next()
+        return self._next
+
+    def take(self) -> Token:
+        """The next token."""
+        token = self.peek()
+        self._next = None
+        self.end = token.end
+        return token
+
+    def take_if(self, kind: Kind) -> Token | None:
+        """The next token if it is of this kind."""
+        return self.take() if self.peek().kind is kind else None
+
+    def expect(self, kind: Kind, context: str = "", expected: str = "") -> Token:
+        """The next token, which has to be of this kind."""
+        if self.peek().kind is not kind:
+            raise self.unexpected(context, expected)
+        return self.take()
+
+    def unexpected(self, context: str = "", expected: str = "") -> ParseError:
+        """The error for the next token."""
+        token = self.peek()
+        context = context or ("aggregation" if self.aggregations else "")
+        fault = f"unexpected {token.described()}"
+        fault += f" in {context}" if context else ""
+        fault += f", expected {expected}" if expected else ""
+        return parse_error(self.query, token.span, fault)
+
+    def error(self, span: Span, fault: str) -> ParseError:
+        """An error at another place."""
+        return parse_error(self.query, span, fault)
+
+    def enter(self) -> None:
+        """Begin a level."""
+        self._depth += 1
+        self.check_height(self._depth)
+
+    def leave(self) -> None:
+        """End a level."""
+        self._depth -= 1
+
+    def check_height(self, height: int) -> None:
+        """Refuse a tree of too many levels."""
+        if height > MAX_DEPTH:
+            raise parse_error(
+                self.query,
+                Span(self.end, len(self.query)),
+                f"expression has more than {MAX_DEPTH} levels: parentheses, calls, signs and each operator of a chain"
+                " are levels",
+            )

@@ -1,0 +1,164 @@
+"""Tokens of PromQL: the kinds there are, and how error messages show one."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from strandline.promql.expressions import Span
+from strandline.promql.go_text import quoted, shortened
+
+
+class Kind(StrEnum):
+    """Kinds of tokens. The value is how the token is written, or what messages call it."""
+
+    END = "end of input"
+    IDENTIFIER = "identifier"
+    METRIC_IDENTIFIER = "metric identifier"
+    STRING = "string"
+    NUMBER = "number"
+    DURATION = "duration"
+
+    LEFT_PARENTHESIS = "("
+    RIGHT_PARENTHESIS = ")"
+    LEFT_BRACE = "{"
+    RIGHT_BRACE = "}"
+    LEFT_BRACKET = "["
+    RIGHT_BRACKET = "]"
+    COMMA = ","
+    COLON = ":"
+    ASSIGN = "="
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    MODULO = "%"
+    POWER = "^"
+    ATAN2 = "atan2"
+    EQUAL = "=="
+    NOT_EQUAL = "!="
+    GREATER = ">"
+    LESS = "<"
+    GREATER_EQUAL = ">="
+    LESS_EQUAL = "<="
+    TRIM_UPPER = "</"
+    TRIM_LOWER = ">/"
+    MATCH = "=~"
+    NOT_MATCH = "!~"
+    AND = "and"
+    OR = "or"
+    UNLESS = "unless"
+    AT = "@"
+
+    SUM = "sum"
+    AVG = "avg"
+    COUNT = "count"
+    MIN = "min"
+    MAX = "max"
+    GROUP = "group"
+    STDDEV = "stddev"
+    STDVAR = "stdvar"
+    TOPK = "topk"
+    BOTTOMK = "bottomk"
+    COUNT_VALUES = "count_values"
+    QUANTILE = "quantile"
+    LIMITK = "limitk"
+    LIMIT_RATIO = "limit_ratio"
+
+    OFFSET = "offset"
+    SMOOTHED = "smoothed"
+    ANCHORED = "anchored"
+    BY = "by"
+    WITHOUT = "without"
+    ON = "on"
+    IGNORING = "ignoring"
+    GROUP_LEFT = "group_left"
+    GROUP_RIGHT = "group_right"
+    FILL = "fill"
+    FILL_LEFT = "fill_left"
+    FILL_RIGHT = "fill_right"
+    BOOL = "bool"
+
+    START = "start"
+    FINISH = "end"
+    STEP = "step"
+    RANGE = "range"
+    MAX_OF = "max_of"
+    MIN_OF = "min_of"
+
+
+def _from_to(first: Kind, last: Kind) -> frozenset[Kind]:
+    kinds = list(Kind)
+    return frozenset(kinds[kinds.index(first) : kinds.index(last) + 1])
+
+
+OPERATORS: Final = _from_to(Kind.ADD, Kind.AT)
+AGGREGATORS: Final = _from_to(Kind.SUM, Kind.LIMIT_RATIO)
+MODIFIERS: Final = _from_to(Kind.OFFSET, Kind.BOOL)
+CALLS_IN_DURATIONS: Final = _from_to(Kind.STEP, Kind.MIN_OF)
+CALLABLE_WORDS: Final = _from_to(Kind.START, Kind.MIN_OF)
+FILLS: Final = _from_to(Kind.FILL, Kind.FILL_RIGHT)
+
+SIGNS: Final = {kind.value: kind for kind in Kind if not kind.value[0].isalpha()}
+KEYWORDS: Final = {
+    **{kind.value: kind for kind in _from_to(Kind.SUM, Kind.MIN_OF)},
+    **{kind.value: kind for kind in (Kind.AND, Kind.OR, Kind.UNLESS, Kind.ATAN2)},
+    "inf": Kind.NUMBER,
+    "nan": Kind.NUMBER,
+}
+
+_NAMES = frozenset({Kind.IDENTIFIER, Kind.METRIC_IDENTIFIER})
+_SET_OPERATORS = frozenset({Kind.AND, Kind.OR, Kind.UNLESS})
+METRIC_NAMES: Final = (
+    _NAMES
+    | _SET_OPERATORS
+    | AGGREGATORS
+    | CALLABLE_WORDS
+    | FILLS
+    | {Kind.BY, Kind.OFFSET, Kind.WITHOUT, Kind.ANCHORED, Kind.SMOOTHED}
+)
+"""What may stand where a metric's name is expected, though some of them are keywords elsewhere."""
+LABEL_NAMES: Final = (METRIC_NAMES - {Kind.WITHOUT}) | {
+    Kind.ATAN2,
+    Kind.BOOL,
+    Kind.GROUP_LEFT,
+    Kind.GROUP_RIGHT,
+    Kind.IGNORING,
+    Kind.ON,
+}
+"""What may stand in a list of labels."""
+
+_WITH_DESCRIPTION = frozenset({*_NAMES, Kind.STRING, Kind.NUMBER, Kind.DURATION})
+
+
+@dataclass(slots=True)
+class Token:
+    """A piece of the text. Not frozen: that doubles the cost of making one."""
+
+    kind: Kind
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.start + len(self.text)
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+        return Span(self.start, self.end)
+
+    def described(self) -> str:
+        """As messages show it."""
+        if self.kind in _NAMES:
+            return f"{self.kind.value} {quoted(self.text)}"
+        if self.kind in _WITH_DESCRIPTION:
+            return f"{self.kind.value} {shortened(self.text)}"
+        if self.kind in MODIFIERS:
+            return f"<{self.text}>"
+        if self.kind in OPERATORS:
+            return f"<op:{self.text}>"
+        if self.kind in AGGREGATORS:
+            return f"<aggr:{self.text}>"
+        return shortened(self.text) if self.text else self.kind.value
