@@ -1,0 +1,219 @@
+"""What an answer says beside its values: warnings and infos, with Prometheus' texts.
+
+A text is said once, however many series and steps give rise to it. Where it stands in the query is added when it is
+shown, so that shards need not know the query.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import StrEnum
+
+import numpy as np
+
+from strandline.arrays import F64s
+from strandline.promql.expressions import Span
+from strandline.promql.values import NO_SAMPLE_BITS, F64Matrix
+
+
+class Level(StrEnum):
+    """How an annotation's text begins."""
+
+    WARNING = "PromQL warning"
+    INFO = "PromQL info"
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedMonotonicity:
+    """How far buckets of histograms were from rising: figures over all of the query. Times are milliseconds."""
+
+    least_time: int
+    greatest_time: int
+    least_bucket: float
+    greatest_bucket: float
+    greatest_difference: float
+    count: int = 1
+
+    def merged(self, other: "ForcedMonotonicity") -> "ForcedMonotonicity":
+        """The figures of both."""
+        return ForcedMonotonicity(
+            min(self.least_time, other.least_time),
+            max(self.greatest_time, other.greatest_time),
+            min(self.least_bucket, other.least_bucket),
+            max(self.greatest_bucket, other.greatest_bucket),
+            max(self.greatest_difference, other.greatest_difference),
+            self.count + other.count,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A warning or an info. `span` is the part of the query that it is about, if that is known."""
+
+    level: Level
+    text: str
+    span: Span | None = None
+    forced: ForcedMonotonicity | None = None
+
+    def shown(self, query: str) -> str:
+        """As an answer has it."""
+        text = f"{self.level.value}: {self.text}"
+        if self.forced is not None:
+            text += _figures(self.forced)
+        return text if self.span is None else f"{text} ({_position(query, self.span.start)})"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Annotations:
+    """Annotations, each text once: the last one with a text stands for all. Not changed in place; `|` merges."""
+
+    items: tuple[Annotation, ...]
+
+    def __init__(self, items: Iterable[Annotation] = ()) -> None:
+        found: dict[tuple[Level, str], Annotation] = {}
+        for item in items:
+            key = (item.level, item.text)
+            before = found.get(key)
+            if before is not None and before.forced is not None and item.forced is not None:
+                item = replace(item, forced=before.forced.merged(item.forced))  # noqa: PLW2901
+            found[key] = item
+        object.__setattr__(self, "items", tuple(found.values()))
+
+    def __or__(self, other: "Annotations") -> "Annotations":
+        if not other.items:
+            return self
+        return Annotations((*self.items, *other.items)) if self.items else other
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+    def __iter__(self) -> Iterator[Annotation]:
+        return iter(self.items)
+
+    def warnings(self, query: str, limit: int = 0) -> list[str]:
+        """The warnings as an answer has them; at most `limit`, unless that is 0, and how many more there are."""
+        return self._shown(Level.WARNING, "warning", query, limit)
+
+    def infos(self, query: str, limit: int = 0) -> list[str]:
+        """The infos, likewise."""
+        return self._shown(Level.INFO, "info", query, limit)
+
+    def _shown(self, level: Level, word: str, query: str, limit: int) -> list[str]:
+        texts = [item.shown(query) for item in self.items if item.level is level]
+        if not limit or len(texts) <= limit:
+            return texts
+        return [*texts[:limit], f"{len(texts) - limit} more {word} annotations omitted"]
+
+
+NONE = Annotations()
+
+
+def invalid_quantile(quantile: float, span: Span | None = None) -> Annotation:
+    """A quantile is NaN or outside of [0, 1]."""
+    return Annotation(Level.WARNING, f"quantile value should be between 0 and 1, got {_number(quantile)}", span)
+
+
+def invalid_ratio(ratio: float, used: float, span: Span | None = None) -> Annotation:
+    """The ratio of `limit_ratio` is outside of [-1, 1]."""
+    got = f"got {_number(ratio)}, capping to {_number(used)}"
+    return Annotation(Level.WARNING, f"ratio value should be between -1 and 1, {got}", span)
+
+
+def bad_bucket_label(label: str, metric: str = "", span: Span | None = None) -> Annotation:
+    """A bucket's `le` is missing or is no number."""
+    text = f'bucket label "le" is missing or has a malformed value of {_quoted(label)}'
+    return Annotation(Level.WARNING, text + _for_metric(metric), span)
+
+
+def sort_in_range_query(span: Span | None = None) -> Annotation:
+    """`sort` in a range query."""
+    text = "sort is ineffective for range queries since results are always ordered by labels"
+    return Annotation(Level.WARNING, text, span)
+
+
+def possible_non_counter(metric: str, span: Span | None = None) -> Annotation:
+    """`rate` or `increase` of a metric whose name is not a counter's."""
+    text = f"metric might not be a counter, name does not end in _total/_sum/_count/_bucket: {_quoted(metric)}"
+    return Annotation(Level.INFO, text, span)
+
+
+def is_counter_name(metric: str) -> bool:
+    """Whether a metric's name has an ending of counters. None at all is not held against it."""
+    return not metric or metric.endswith(("_total", "_sum", "_count", "_bucket"))
+
+
+def forced_monotonicity(forced: ForcedMonotonicity, metric: str = "", span: Span | None = None) -> Annotation:
+    """`histogram_quantile` of buckets that do not rise."""
+    text = (
+        "input to histogram_quantile needed to be fixed for monotonicity"
+        " (see https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile)"
+    )
+    return Annotation(Level.INFO, text + _for_metric(metric), span, forced)
+
+
+def invalid_quantiles(quantiles: F64s, values: F64Matrix, span: Span | None = None) -> Annotations:
+    """What the parameter of a quantile gives rise to: only steps at which there is a value count."""
+    invalid = np.isnan(quantiles) | (quantiles < 0) | (quantiles > 1)
+    if not invalid.any():
+        return NONE
+    used = (values.view(np.int64) != NO_SAMPLE_BITS).any(axis=0)
+    return Annotations(invalid_quantile(float(quantile), span) for quantile in np.unique(quantiles[invalid & used]))
+
+
+def _for_metric(metric: str) -> str:
+    return f" for metric name {_quoted(metric)}" if metric else ""
+
+
+def _figures(forced: ForcedMonotonicity) -> str:
+    buckets = f"from buckets {_number(forced.least_bucket)} to {_number(forced.greatest_bucket)}"
+    difference = f"with a max diff of {forced.greatest_difference:.2g}"
+    times = f"from {_moment(forced.least_time)} to {_moment(forced.greatest_time)}"
+    return f", {buckets}, {difference}, over {forced.count} samples {times}"
+
+
+def _moment(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds // 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _position(query: str, start: int) -> str:
+    """Line and column, which Prometheus counts in bytes."""
+    before = query[:start].encode()
+    line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+    return f"{line}:{column}"
+
+
+def _number(number: float) -> str:
+    """As Go's `%g` has it: the fewest digits, and an exponent from a million on."""
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    plain = Decimal(repr(number)).normalize()
+    if number and not -4 <= plain.adjusted() < 6:
+        digits = "".join(map(str, plain.as_tuple().digits))
+        fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{'-' if number < 0 else ''}{digits[0]}{fraction}e{plain.adjusted():+03d}"
+    return f"{plain:f}"
+
+
+def _quoted(text: str) -> str:
+    """As Go's `%q` has it."""
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+_ESCAPES = {
+    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"
+}  # fmt: skip
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

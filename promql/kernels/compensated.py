@@ -1,0 +1,22 @@
+"""Compensated sums (Kahan, with Neumaier's improvement), as Prometheus computes them."""
+
+from numba import njit
+
+GREATEST = 1.7976931348623157e308
+
+
+@njit(cache=True, nogil=True)
+def is_infinite(number):
+    """Whether it is one of the infinities: NaN is not."""
+    return number > GREATEST or number < -GREATEST
+
+
+@njit(cache=True, nogil=True)
+def add(increment, total, compensation):
+    """The new total, and what has been lost by rounding so far. An infinite total has lost nothing."""
+    new = total + increment
+    if is_infinite(new):
+        return new, 0.0
+    if abs(total) >= abs(increment):
+        return new, compensation + ((total - new) + increment)
+    return new, compensation + ((increment - new) + total)

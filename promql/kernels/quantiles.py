@@ -1,0 +1,107 @@
+"""`quantile_over_time`."""
+
+from math import floor
+
+import numpy as np
+from numba import njit
+
+from strandline.promql.kernels.window import after, longest
+from strandline.promql.values import NO_SAMPLE
+
+
+@njit(cache=True, nogil=True)
+def _place(ordered, count, number):
+    """The first place whose number is not less."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if ordered[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _insert(ordered, count, number):
+    place = count
+    while place > 0 and ordered[place - 1] > number:
+        ordered[place] = ordered[place - 1]
+        place -= 1
+    ordered[place] = number
+
+
+@njit(cache=True, nogil=True)
+def _remove(ordered, count, number):
+    for place in range(_place(ordered, count, number), count - 1):
+        ordered[place] = ordered[place + 1]
+
+
+@njit(cache=True, nogil=True)
+def _sorted_window(value, low, high, ordered):
+    """Sort the window's numbers into `ordered`. How many there are without NaN."""
+    count = 0
+    for at in range(low, high):
+        ordered[count] = value[at]
+        count += value[at] == value[at]
+    ordered[:count].sort()
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _moved_window(value, old_low, old_high, low, high, ordered, count):
+    """Make the sorted numbers of one window those of the next."""
+    for at in range(old_low, low):
+        if value[at] == value[at]:
+            _remove(ordered, count, value[at])
+            count -= 1
+    for at in range(old_high, high):
+        if value[at] == value[at]:
+            _insert(ordered, count, value[at])
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def quantile_of_sorted(quantile, ordered, numbers, count):
+    """The quantile of `count` values of which the greatest are the first `numbers` of `ordered`, and all others NaN:
+    NaN sorts first. Between two values it is interpolated.
+    """
+    if quantile != quantile:  # noqa: PLR0124 - NaN differs from itself
+        return np.nan
+    if quantile < 0:
+        return -np.inf
+    if quantile > 1:
+        return np.inf
+    rank = quantile * (count - 1)
+    lower = floor(rank)
+    upper = min(count - 1, lower + 1)
+    weight = rank - lower
+    nans = count - numbers
+    if lower < nans:
+        return np.nan
+    return ordered[lower - nans] * (1 - weight) + ordered[upper - nans] * weight
+
+
+@njit(cache=True, nogil=True)
+def quantiles(first_sample, time, value, start, step, count, length, parameters, variant, out):
+    """A window kernel; its parameter is the quantile. Where windows overlap much, the sorted numbers of one become
+    those of the next.
+    """
+    ordered = np.empty(longest(first_sample), dtype=np.float64)
+    for series in range(len(first_sample) - 1):
+        low = high = first_sample[series]
+        end = first_sample[series + 1]
+        numbers = 0
+        for at in range(count):
+            moment = start + at * step
+            old_low, old_high = low, high
+            high = after(time, high, end, moment)
+            low = after(time, low, high, moment - length)
+            if 2 * (high - max(low, old_high)) > high - low:
+                numbers = _sorted_window(value, low, high, ordered)
+            else:
+                numbers = _moved_window(value, old_low, old_high, low, high, ordered, numbers)
+            out[series, at] = (
+                quantile_of_sorted(parameters[0, at], ordered, numbers, high - low) if low < high else NO_SAMPLE
+            )

@@ -1,0 +1,85 @@
+"""`sum_over_time` and `avg_over_time`."""
+
+import numpy as np
+from numba import njit
+
+from strandline.promql.kernels.compensated import add, is_infinite
+from strandline.promql.kernels.window import after, longest
+from strandline.promql.values import NO_SAMPLE
+
+SUM, AVG = 0, 1
+# Up to here sums of whole numbers are exact, in any order.
+EXACT = 9007199254740992.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum(value, low, high):
+    total = compensation = 0.0
+    for at in range(low, high):
+        total, compensation = add(value[at], total, compensation)
+    return total if is_infinite(total) else total + compensation
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _incremental_mean(value, low, at, high, total, compensation):
+    """The mean, where the sum of the samples up to `at` is known and that with the next one overflows."""
+    mean, compensation = total / (at - low), compensation / (at - low)
+    for place in range(at, high):
+        count = float(place - low + 1)
+        kept = (count - 1) / count
+        mean, compensation = add(value[place] / count, kept * mean, kept * compensation)
+    return mean + compensation
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _mean(value, low, high):
+    total, compensation = value[low], 0.0
+    for at in range(low + 1, high):
+        new, new_compensation = add(value[at], total, compensation)
+        if is_infinite(new):
+            return _incremental_mean(value, low, at, high, total, compensation)
+        total, compensation = new, new_compensation
+    count = float(high - low)
+    return total / count + compensation / count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _whole_sums(value, begin, end, so_far):
+    """Sums of the first samples, if they and all differences between them are exact: whether they are."""
+    total = size = 0.0
+    so_far[0] = 0.0
+    for at in range(begin, end):
+        number = value[at]
+        size += abs(number)
+        if not (size <= EXACT and number == np.floor(number)):
+            return False
+        total += number
+        so_far[at - begin + 1] = total
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sums(first_sample, time, value, start, step, count, length, parameters, variant, out):
+    """A window kernel of these variants: SUM, AVG. Each window is summed by itself, for what one adds and another takes
+    away would leave NaN, Inf and rounding behind. Whole numbers do not, and sums of them are differences where windows
+    overlap.
+    """
+    overlap = count > 1 and length > step
+    so_far = np.empty(longest(first_sample) + 1 if overlap else 0, dtype=np.float64)
+    for series in range(len(first_sample) - 1):
+        begin = low = high = first_sample[series]
+        end = first_sample[series + 1]
+        is_whole = overlap and _whole_sums(value, begin, end, so_far)
+        for at in range(count):
+            moment = start + at * step
+            high = after(time, high, end, moment)
+            low = after(time, low, high, moment - length)
+            if low == high:
+                out[series, at] = NO_SAMPLE
+            elif is_whole:
+                total = so_far[high - begin] - so_far[low - begin]
+                out[series, at] = total if variant == SUM else total / (high - low)
+            elif variant == SUM:
+                out[series, at] = _sum(value, low, high)
+            else:
+                out[series, at] = _mean(value, low, high)
