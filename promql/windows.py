@@ -172,8 +172,8 @@ def _columns(samples: Samples) -> tuple[Any, Any, Any]:
 
 
 def _for_reading(array: Any) -> Any:
-    """A view that is contiguous, aligned and read-only: kernels are compiled for nothing else, whatever the array was cut
-    from.
+    """A view that is contiguous, aligned and read-only: kernels are compiled for nothing else, whatever the array was
+    cut from.
     """
     view = np.require(array, requirements=["C", "A"]).view()
     view.flags.writeable = False
