@@ -33,7 +33,8 @@ def grid(steps: int) -> Grid:
 
 
 def of(name: str, values: list[float], *parameters: list[float]) -> list[float]:
-    found = evaluate_elementwise(name, np.array([values]), tuple(map(np.array, parameters)), grid(len(values)))
+    given = tuple(np.array(parameter, dtype=np.float64) for parameter in parameters)
+    found = evaluate_elementwise(name, np.array([values], dtype=np.float64), given, grid(len(values)))
     row: list[float] = found[0].tolist()
     return row
 

@@ -1,0 +1,190 @@
+"""Operators between two vectors: which series meet, and the labels of what they give.
+
+Series meet if they have the same signature: the labels that `on` names, or those that `ignoring` leaves. Signatures are
+found once for all series, and values are computed row by row. But series meet at each step anew: one that has no sample
+at a step takes no part in it, and so two series of one signature are an error only if they have samples at the same
+step.
+"""
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from strandline.arrays import Bools, Rows
+from strandline.index.key_bytes import KeyBytes, label_order, take_keys
+from strandline.promql.arithmetic import drops_name, missing, vector_with_vector
+from strandline.promql.duplicates import Members, merge_equal
+from strandline.promql.errors import EvaluationError
+from strandline.promql.expressions import Cardinality, Matching, Operator
+from strandline.promql.kernels.matching import filter_rows, first_clash, mark_present, pair_rows, steps_with_samples
+from strandline.promql.labels import METADATA, distinct_keys, keeping, label_values, signatures, with_label, without
+from strandline.promql.quoting import shown_labels
+from strandline.promql.values import F64Matrix, Vector
+
+U64Matrix = npt.NDArray[np.uint64]
+
+
+def join(operator: Operator, left: Vector, right: Vector, matching: Matching, *, returns_bool: bool = False) -> Vector:
+    """What an operator gives for two vectors over the same steps. The order of the series is that of the left side, or
+    with `group_right` of the right one; `or` puts those of the right side behind.
+    """
+    match operator:
+        case Operator.AND | Operator.UNLESS:
+            return _matched(left, right, matching, is_wanted=operator is Operator.AND)
+        case Operator.OR:
+            return _either(left, right, matching)
+        case _:
+            return _combined(operator, left, right, matching, returns_bool=returns_bool)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Rows of the "many" side with those of the "one" side that they meet, and their common signature."""
+
+    many: Vector
+    many_rows: Rows
+    one: Vector
+    one_rows: Rows
+    signature: Rows
+
+    def first_clash(self, group_of: Rows, groups: int) -> int:
+        """The first step at which two pairs of a group have samples, or -1."""
+        members = Members.of(group_of, groups)
+        if members.are_single:
+            return -1
+        many, one = _bits(self.many.values), _bits(self.one.values)
+        every_step = np.ones(many.shape[1], dtype=np.bool_)
+        step, _ = first_clash(members.rows, members.first, many, self.many_rows, one, self.one_rows, every_step)
+        return int(step)
+
+
+def _combined(operator: Operator, left: Vector, right: Vector, matching: Matching, *, returns_bool: bool) -> Vector:
+    is_swapped = matching.cardinality is Cardinality.ONE_TO_MANY
+    many, one = (right, left) if is_swapped else (left, right)
+    (many_signature, one_signature), signature_keys = signatures(
+        [many.keys, one.keys], matching.labels, is_on=matching.is_on
+    )
+    ones = Members.of(one_signature, len(signature_keys))
+    _check_one_side(many, one, ones, signature_keys, "left" if is_swapped else "right")
+    pairs = _pairs(many, many_signature, one, ones)
+    keys = _result_keys(pairs, matching, is_nameless=drops_name(operator, returns_bool=returns_bool))
+    _check_many_side(pairs, keys, matching, len(signature_keys))
+    if is_swapped:
+        sides = one.values, pairs.one_rows, many.values, pairs.many_rows
+    else:
+        sides = many.values, pairs.many_rows, one.values, pairs.one_rows
+    return merge_equal(keys, vector_with_vector(operator, *sides, returns_bool=returns_bool))
+
+
+def _pairs(many: Vector, many_signature: Rows, one: Vector, ones: Members) -> _Pairs:
+    most = int(np.diff(ones.first)[many_signature].sum())
+    many_rows, one_rows = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    count = pair_rows(_bits(many.values), many_signature, _bits(one.values), ones.rows, ones.first, many_rows, one_rows)
+    return _Pairs(many, many_rows[:count], one, one_rows[:count], many_signature[many_rows[:count]])
+
+
+def _result_keys(pairs: _Pairs, matching: Matching, *, is_nameless: bool) -> KeyBytes:
+    """The labels of the "many" side, for one-to-one only those that were matched, and included ones of the other side,
+    which may delete a label.
+    """
+    keys = pairs.many.keys
+    if len(pairs.many_rows) != len(keys) or (np.diff(pairs.many_rows) != 1).any():
+        keys = take_keys(keys, pairs.many_rows)
+    dropped = METADATA if is_nameless else ()
+    if matching.cardinality is Cardinality.ONE_TO_ONE:
+        if matching.is_on:
+            return keeping(keys, [label for label in matching.labels if label not in dropped])
+        return without(keys, (*matching.labels, *dropped))
+    keys = without(keys, dropped) if dropped else keys
+    for label in matching.include:
+        keys = with_label(keys, label, label_values(pairs.one.keys, label), pairs.one_rows)
+    return keys
+
+
+def _check_one_side(many: Vector, one: Vector, ones: Members, signature_keys: KeyBytes, side: str) -> None:
+    """No signature may have two samples there, at steps at which the other side has any sample."""
+    if ones.are_single:
+        return
+    counts = np.zeros(many.values.shape[1], dtype=np.bool_)
+    steps_with_samples(_bits(many.values), counts)
+    bits, every = _bits(one.values), np.arange(len(one.keys), dtype=np.int64)
+    step, signature = first_clash(ones.rows, ones.first, bits, every, bits, every, counts)
+    if step >= 0:
+        rows = ones.rows[ones.first[signature] : ones.first[signature + 1]]
+        _refuse_duplicates(
+            take_keys(one.keys, rows[~missing(one.values[rows, step])]), signature_keys.key(signature), side
+        )
+
+
+def _refuse_duplicates(keys: KeyBytes, signature: bytes, side: str) -> NoReturn:
+    some = [shown_labels(keys.key(place)) for place in label_order(keys)[:2]]
+    raise EvaluationError(
+        f"found duplicate series for the match group {shown_labels(signature)} on the {side} hand-side"
+        f" of the operation: [{', '.join(sorted(some))}]"
+        ";many-to-many matching not allowed: matching labels must be unique on one side"
+    )
+
+
+def _check_many_side(pairs: _Pairs, keys: KeyBytes, matching: Matching, signatures_count: int) -> None:
+    """Of one signature only one sample may be matched, or with `group_left` one of each label set. What a comparison
+    filters out afterwards counts.
+    """
+    if matching.cardinality is Cardinality.ONE_TO_ONE:
+        if pairs.first_clash(pairs.signature, signatures_count) >= 0:
+            raise EvaluationError(
+                "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)"
+            )
+        return
+    number_of, first_of = distinct_keys(keys)
+    if len(first_of) == len(keys):
+        return
+    _, group_of = np.unique(pairs.signature * len(first_of) + number_of, return_inverse=True)
+    if pairs.first_clash(group_of, len(keys)) >= 0:
+        raise EvaluationError("multiple matches for labels: grouping labels must ensure unique matches")
+
+
+def _matched(left: Vector, right: Vector, matching: Matching, *, is_wanted: bool) -> Vector:
+    """The samples of the left side that have a match at the same step, or that have none."""
+    (left_signature, right_signature), keys = signatures([left.keys, right.keys], matching.labels, is_on=matching.is_on)
+    present = _present(right.values, right_signature, len(keys))
+    return _filtered(left, left_signature, present, is_wanted=is_wanted)
+
+
+def _either(left: Vector, right: Vector, matching: Matching) -> Vector:
+    """All samples of the left side, and those of the right side that have no match at the same step. A series that both
+    sides have at different steps is one.
+    """
+    (left_signature, right_signature), keys = signatures([left.keys, right.keys], matching.labels, is_on=matching.is_on)
+    present = _present(left.values, left_signature, len(keys))
+    added = _filtered(right, right_signature, present, is_wanted=False)
+    return merge_equal(_joined_keys(left.keys, added.keys), np.concatenate([left.values, added.values]))
+
+
+def _present(values: F64Matrix, signature: Rows, count: int) -> Bools:
+    present = np.zeros((count, values.shape[1]), dtype=np.bool_)
+    mark_present(_bits(values), signature, present)
+    return present
+
+
+def _filtered(vector: Vector, signature: Rows, present: Bools, *, is_wanted: bool) -> Vector:
+    """The samples whose signature is present at their step, or is not; series that lose all of theirs are left out."""
+    values = np.empty_like(vector.values)
+    has_samples = np.empty(len(values), dtype=np.bool_)
+    filter_rows(_bits(vector.values), signature, present, is_wanted, _bits(values), has_samples)
+    if has_samples.all():
+        return Vector(vector.keys, values)
+    return Vector(take_keys(vector.keys, np.flatnonzero(has_samples)), values[has_samples])
+
+
+def _joined_keys(one: KeyBytes, other: KeyBytes) -> KeyBytes:
+    """The keys of one, and those of the other behind them."""
+    first, second = (keys.offsets - keys.offsets[0] for keys in (one, other))
+    offsets = np.concatenate([first, second[1:] + first[-1]])
+    parts = [keys.data[keys.offsets[0] : keys.offsets[-1]] for keys in (one, other)]
+    return KeyBytes(offsets, np.concatenate(parts))
+
+
+def _bits(values: F64Matrix) -> U64Matrix:
+    return np.ascontiguousarray(values).view(np.uint64)

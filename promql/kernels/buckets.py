@@ -1,0 +1,172 @@
+"""Quantiles and fractions of classic histograms, for each group of buckets and each step.
+
+Buckets come sorted by their upper bounds in each group, as rows of a matrix of cumulative counts. Counts are gathered
+step by step: a bucket that has no sample at a step is not there at that step.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+# Written as bits: a constant NaN loses its payload when it is compiled.
+NO_SAMPLE_BITS = np.uint64(0x7FF8_5374_7261_6E64)
+LEAST_NORMAL, LARGEST = 2.2250738585072014e-308, 1.7976931348623157e308
+# Counts that differ by less, relative to their sum, are taken for equal: they come from rounding.
+TOLERANCE = 1e-12
+
+
+@njit(cache=True, nogil=True)
+def _gather(bits, values, rows, bounds, start, end, step, upper, counts):
+    """Bounds and counts of the buckets that have a sample, those of equal bounds as one. Gives how many there are."""
+    found = 0
+    for place in range(start, end):
+        row = rows[place]
+        if bits[row, step] == NO_SAMPLE_BITS:
+            continue
+        if found and upper[found - 1] == bounds[place]:
+            counts[found - 1] += values[row, step]
+        else:
+            upper[found] = bounds[place]
+            counts[found] = values[row, step]
+            found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _almost_equal(one, other):
+    if (math.isnan(one) and math.isnan(other)) or one == other:
+        return True
+    total, difference = abs(one) + abs(other), abs(one - other)
+    if one == 0.0 or other == 0.0 or total < LEAST_NORMAL:
+        return difference < TOLERANCE * LEAST_NORMAL
+    return difference / min(total, LARGEST) < TOLERANCE
+
+
+@njit(cache=True, nogil=True)
+def _force_rising(upper, counts, found, figures):
+    """Raise counts that are below the one before, and level those that almost equal it. Whether any had to be raised
+    by more than rounding accounts for; the least and the greatest bucket and the greatest difference go into `figures`.
+    """
+    was_forced = False
+    before = counts[0]
+    for bucket in range(1, found):
+        count = counts[bucket]
+        if count == before:
+            continue
+        if _almost_equal(before, count):
+            counts[bucket] = before
+        elif count < before:
+            counts[bucket] = before
+            was_forced = True
+            figures[0] = min(figures[0], upper[bucket])
+            figures[1] = max(figures[1], upper[bucket])
+            figures[2] = max(figures[2], before - count)
+        else:
+            before = count
+    return was_forced
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _quantile(quantile, upper, counts, found):
+    """Of at least two buckets, the last one of which has no bound: linear between the bounds of the bucket."""
+    last = found - 1
+    if counts[last] == 0.0:
+        return np.nan
+    rank = quantile * counts[last]
+    low, high = 0, last
+    while low < high:
+        middle = (low + high) >> 1
+        if counts[middle] >= rank:
+            high = middle
+        else:
+            low = middle + 1
+    if low == last:
+        return upper[last - 1]
+    if low == 0 and upper[0] <= 0.0:
+        return upper[0]
+    start, below = 0.0, 0.0
+    if low:
+        start, below = upper[low - 1], counts[low - 1]
+    return start + (upper[low] - start) * ((rank - below) / (counts[low] - below))
+
+
+@njit(cache=True, nogil=True)
+def quantile_rows(bits, values, rows, bounds, first_bucket, quantiles, out, figures, forced_steps):
+    """Row g of `out`: the quantile of each step from the buckets `rows[first_bucket[g] : first_bucket[g + 1]]`.
+    `forced_steps` counts for each step the groups whose counts had to be made to rise.
+    """
+    out_bits = out.view(np.uint64)
+    most = 0
+    for group in range(out.shape[0]):
+        most = max(most, first_bucket[group + 1] - first_bucket[group])
+    upper, counts = np.empty(most, dtype=np.float64), np.empty(most, dtype=np.float64)
+    for group in range(out.shape[0]):
+        start, end = first_bucket[group], first_bucket[group + 1]
+        for step in range(out.shape[1]):
+            found = _gather(bits, values, rows, bounds, start, end, step, upper, counts)
+            quantile = quantiles[step]
+            if found == 0:
+                out_bits[group, step] = NO_SAMPLE_BITS
+            elif math.isnan(quantile):
+                out[group, step] = np.nan
+            elif quantile < 0.0:
+                out[group, step] = -np.inf
+            elif quantile > 1.0:
+                out[group, step] = np.inf
+            elif upper[found - 1] != np.inf:
+                out[group, step] = np.nan
+            else:
+                if _force_rising(upper, counts, found, figures):
+                    forced_steps[step] += 1
+                out[group, step] = np.nan if found < 2 else _quantile(quantile, upper, counts, found)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rank(bound, upper, counts, found):
+    """How many observations are below a bound: linear between the bounds of its bucket. A bucket that reaches down to
+    -Inf counts in full.
+    """
+    rank = 0.0
+    low = 0.0 if upper[0] > 0.0 else -np.inf
+    for bucket in range(found):
+        if bucket:
+            low = upper[bucket - 1]
+        if low >= bound:
+            return rank
+        if upper[bucket] > bound:
+            if low == -np.inf:
+                return counts[bucket]
+            return rank + (counts[bucket] - rank) * (bound - low) / (upper[bucket] - low)
+        rank = counts[bucket]
+    return counts[found - 1]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fraction(lower, upper_bound, upper, counts, found):
+    total = counts[found - 1]
+    if upper[found - 1] != np.inf or total == 0.0 or math.isnan(lower) or math.isnan(upper_bound):
+        return np.nan
+    if lower >= upper_bound:
+        return 0.0
+    below, up_to = _rank(lower, upper, counts, found), _rank(upper_bound, upper, counts, found)
+    # Counts need not rise here.
+    return (np.minimum(up_to, total) - np.minimum(below, total)) / total
+
+
+@njit(cache=True, nogil=True)
+def fraction_rows(bits, values, rows, bounds, first_bucket, lower, upper_bound, out):
+    """Row g of `out`: at each step the part of the observations between two bounds, from the buckets of the group."""
+    out_bits = out.view(np.uint64)
+    most = 0
+    for group in range(out.shape[0]):
+        most = max(most, first_bucket[group + 1] - first_bucket[group])
+    upper, counts = np.empty(most, dtype=np.float64), np.empty(most, dtype=np.float64)
+    for group in range(out.shape[0]):
+        start, end = first_bucket[group], first_bucket[group + 1]
+        for step in range(out.shape[1]):
+            found = _gather(bits, values, rows, bounds, start, end, step, upper, counts)
+            if found == 0:
+                out_bits[group, step] = NO_SAMPLE_BITS
+            else:
+                out[group, step] = _fraction(lower[step], upper_bound[step], upper, counts, found)
