@@ -1,0 +1,115 @@
+"""topk and bottomk: of each group and step the best series, with their own labels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strandline.arrays import I64s, Rows
+from strandline.index.key_bytes import KeyBytes, label_order, take_keys
+from strandline.promql.aggregation.spec import AggregationSpec, rows_by_group
+from strandline.promql.expressions import Aggregator
+from strandline.promql.kernels.aggregation import rank
+from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class RankedState:
+    """Candidates: series that are among the best of their group at one step at least. They have no sample at others."""
+
+    keys: KeyBytes
+    group_of: Rows
+    candidates: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    places: Rows
+    values: F64Matrix
+    first_step: Rows
+    """Rows that are in the first step, group by group."""
+
+
+def _ranked(aggregator: Aggregator, keys: KeyBytes, values: F64Matrix, group_of: Rows, limits: I64s) -> _Ranked:
+    """The rows that are among the best at any step."""
+    groups = int(group_of.max(initial=-1)) + 1
+    by_group, starts = rows_by_group(group_of, groups)
+    for is_second in (False, True):
+        chosen_values = np.full(values.shape, NO_SAMPLE)
+        is_chosen, first_step = np.zeros(len(values), dtype=np.bool_), np.empty(len(values), dtype=np.int64)
+        count, has_ties = rank(
+            values,
+            values.view(np.int64),
+            by_group,
+            starts,
+            limits,
+            -1.0 if aggregator is Aggregator.BOTTOMK else 1.0,
+            chosen_values,
+            is_chosen,
+            first_step,
+        )
+        if is_second or not has_ties:
+            break
+        # Prometheus has series in the order of their labels, which decides between equal values.
+        order = label_order(keys)
+        by_group = order[np.argsort(group_of[order], kind="stable")]
+    return _Ranked(np.flatnonzero(is_chosen), chosen_values, first_step[:count])
+
+
+class Ranking:
+    """Keeps the candidates of the blocks so far."""
+
+    def __init__(self, spec: AggregationSpec, steps: int) -> None:
+        self._spec = spec
+        self._limits = spec.limits
+        self._candidates = Vector(
+            KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)), np.empty((0, steps))
+        )
+        self._group_of: Rows = np.empty(0, dtype=np.int64)
+
+    @property
+    def held_bytes(self) -> int:
+        """What the candidates take."""
+        return self._candidates.values.nbytes + self._candidates.keys.data.nbytes
+
+    def add(self, values: F64Matrix, group_of: Rows, _groups: int, keys: KeyBytes) -> None:
+        """Let a block of series take part."""
+        found = _ranked(self._spec.aggregator, keys, values, group_of, self._limits)
+        better = Vector(take_keys(keys, found.places), found.values[found.places])
+        if not len(self._group_of):
+            self._candidates, self._group_of = better, group_of[found.places]
+            return
+        both = _behind(self._candidates, better)
+        groups = np.concatenate((self._group_of, group_of[found.places]))
+        kept = _ranked(self._spec.aggregator, both.keys, both.values, groups, self._limits)
+        self._candidates = Vector(take_keys(both.keys, kept.places), kept.values[kept.places])
+        self._group_of = groups[kept.places]
+
+    def absorb(self, state: RankedState, group_of: Rows, groups: int) -> None:
+        """Merge a state, whose groups have these numbers here."""
+        self.add(state.candidates.values, group_of[state.group_of], groups, state.candidates.keys)
+
+    def state(self, keys: KeyBytes) -> RankedState:
+        """The candidates so far."""
+        return RankedState(keys, self._group_of, self._candidates)
+
+
+def _behind(one: Vector, other: Vector) -> Vector:
+    keys = KeyBytes(
+        np.concatenate((one.keys.offsets, other.keys.offsets[1:] + one.keys.offsets[-1])),
+        np.concatenate((one.keys.data, other.keys.data)),
+    )
+    return Vector(keys, np.concatenate((one.values, other.values)))
+
+
+def finish_ranked(spec: AggregationSpec, state: RankedState) -> Vector:
+    """The best series. At a single step they come as Prometheus gives them: group by group, the best first."""
+    found = state.candidates
+    if found.values.shape[1] != 1 or not len(found.keys):
+        return found
+    in_order = label_order(found.keys)
+    keys, values, group_of = take_keys(found.keys, in_order), found.values[in_order], state.group_of[in_order]
+    rows = _ranked(spec.aggregator, keys, values, group_of, spec.limits).first_step
+    # NaN is worst, and rows of the same value stay as they are.
+    badness = values[rows, 0] if spec.aggregator is Aggregator.BOTTOMK else -values[rows, 0]
+    order = rows[np.lexsort((badness, group_of[rows]))]
+    return Vector(take_keys(keys, order), values[order])

@@ -1,0 +1,94 @@
+"""What is aggregated, and how: the part of an aggregation that shards and front share."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from strandline.arrays import F64s, I64s, Rows
+from strandline.promql.errors import EvaluationError
+from strandline.promql.expressions import Aggregator
+from strandline.promql.labels import METRIC_NAME, GroupTable, is_valid_label_name
+
+# The greatest double below 2^63, which Prometheus takes as the bound.
+_MAX_INT64: Final = 9223372036854774784.0
+_MIN_INT64: Final = -9223372036854775808.0
+RANKING: Final = frozenset({Aggregator.TOPK, Aggregator.BOTTOMK})
+
+
+@dataclass(frozen=True, slots=True)
+class AggregationSpec:
+    """An aggregator, its grouping, and its parameter: a number at each step, a label's name for count_values, or none.
+
+    Labels are kept, or with `is_without` dropped.
+    """
+
+    aggregator: Aggregator
+    labels: tuple[str, ...] = ()
+    is_without: bool = False
+    parameter: F64s | str | None = None
+
+    def group_table(self) -> GroupTable:
+        """An empty table of this aggregation's groups."""
+        if self.aggregator is not Aggregator.COUNT_VALUES:
+            return GroupTable.of_aggregation(self.labels, is_without=self.is_without)
+        # The value's label is set before series are grouped, so that what a series had there does not count.
+        labels = {*self.labels, self.value_label} if self.is_without else {*self.labels} - {self.value_label}
+        return GroupTable.of_aggregation(labels, is_without=self.is_without)
+
+    @property
+    def value_label(self) -> str:
+        """The label that count_values writes values to."""
+        if not isinstance(self.parameter, str):
+            raise TypeError(f"{self.aggregator} takes no label")
+        return self.parameter
+
+    @property
+    def drops_value_label(self) -> bool:
+        """Whether count_values drops that label again, so that all values of a group are counted together."""
+        return self.is_without and self.value_label in {*self.labels, METRIC_NAME}
+
+    @property
+    def numbers(self) -> F64s:
+        """The parameter at each step."""
+        if self.parameter is None or isinstance(self.parameter, str):
+            raise TypeError(f"{self.aggregator} takes no number")
+        return self.parameter
+
+    @property
+    def limits(self) -> I64s:
+        """How many series of a group topk and bottomk keep at each step."""
+        return np.trunc(self.numbers).astype(np.int64)
+
+    def check(self) -> None:
+        """Refuse parameters that Prometheus refuses."""
+        if self.aggregator is Aggregator.COUNT_VALUES and not is_valid_label_name(self.value_label):
+            raise EvaluationError(f'invalid label name "{self.value_label}"')
+        if self.aggregator in RANKING and len(self.numbers) and not self.numbers.max() < 1:
+            least, greatest = float(self.numbers.min()), float(self.numbers.max())
+            if np.isnan(greatest):
+                raise EvaluationError("Parameter value is NaN")
+            if least <= _MIN_INT64:
+                raise EvaluationError(f"Scalar value {_written(least)} underflows int64")
+            if greatest >= _MAX_INT64:
+                raise EvaluationError(f"Scalar value {_written(greatest)} overflows int64")
+
+    def invalid_quantiles(self) -> list[float]:
+        """The parameters of quantile that Prometheus warns about: NaN, the greatest above 1, and the least below 0."""
+        if self.aggregator is not Aggregator.QUANTILE or not len(self.numbers):
+            return []
+        least, greatest = float(self.numbers.min()), float(self.numbers.max())
+        nan = [float("nan")] if np.isnan(greatest) else []
+        return [*nan, *([greatest] if greatest > 1 else []), *([least] if least < 0 else [])]
+
+
+def _written(value: float) -> str:
+    """A large number as Go writes it."""
+    return {np.inf: "+Inf", -np.inf: "-Inf"}.get(value) or repr(value)
+
+
+def rows_by_group(group_of: Rows, groups: int) -> tuple[Rows, I64s]:
+    """Rows sorted by group, each group's in their order, and where each group begins among them."""
+    starts = np.zeros(groups + 1, dtype=np.int64)
+    np.cumsum(np.bincount(group_of, minlength=groups), out=starts[1:])
+    return np.argsort(group_of, kind="stable"), starts
