@@ -16,7 +16,7 @@ from strandline.errors import Fatal
 from strandline.jobs.reading.pins import PinnedRow, require_unexpired
 from strandline.jobs.reading.series_set import LabelBytes, SeriesSet
 from strandline.jobs.reading.series_task import SeriesTask, pieces
-from strandline.store.merging import joined_runs, merge_runs
+from strandline.store.merging import merge_runs
 from strandline.store.protocol import Store
 from strandline.store.rows import Segment, SegmentsOf, ShardId
 from strandline.store.segment_codec import runs_checksum, select
@@ -141,7 +141,7 @@ class _Reader:
             runs.append(select(segment.data, wanted, self._task.times.first, self._task.times.last, named=named))
         if whole:
             self._compare(row, heads)
-        return joined_runs(runs)
+        return merge_runs(runs)
 
     def _compare(self, row: PinnedRow, heads: Sequence[Segment]) -> None:
         if len(heads) == row.segments and runs_checksum(heads).hex() == row.checksum:
