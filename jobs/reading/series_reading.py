@@ -138,7 +138,7 @@ class _Reader:
         for segment in segments:
             heads.append(Segment(segment.first, segment.seq, segment.data[:8]))
             named = f"{segment.first.hex()}/{segment.seq} of {where}"
-            runs.append(select(segment.data, wanted, self._task.times.first, self._task.times.last, named=named))
+            runs.append(select(segment.data, wanted, self._task.times, named=named))
         if whole:
             self._compare(row, heads)
         return merge_runs(runs)

@@ -128,7 +128,7 @@ class ShardReader:
         heard(0)
         for segment in store.segments(where, first=wanted.key(0).to_bytes(), last=wanted.key(-1).to_bytes()):
             named = f"{segment.first.hex()}/{segment.seq} of {where}"
-            run = select(segment.data, wanted, times.first, times.last, named=named)
+            run = select(segment.data, wanted, times, named=named)
             heard(run.samples)
             if given_up.is_set():
                 return
