@@ -30,9 +30,7 @@ def merge_runs(runs: Sequence[SeriesRun]) -> SeriesRun:
     order = order_pieces(metric, high, low, run_first)
     place, first_piece, first_sample = (np.empty(len(order) + more, dtype=np.int64) for more in (0, 1, 1))
     overlaps = np.empty(len(order), dtype=np.bool_)
-    series = place_pieces(
-        metric, high, low, order, counts, least, greatest, place, first_piece, first_sample, overlaps
-    )
+    series = place_pieces(metric, high, low, order, counts, least, greatest, place, first_piece, first_sample, overlaps)
     _shorten(first_sample, series + 1)
     samples = int(first_sample[-1])
     time, value = np.empty(samples, dtype=np.int64), np.empty(samples, dtype=np.float64)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from strandline.arrays import I64s, U64s
 from strandline.digest import digest
@@ -28,7 +29,7 @@ from strandline.store.segment_columns import (
     pack,
     pack_times,
     pack_values,
-    unpack as unpack_numbers,
+    unpack,
     unpack_stale_markers,
     unpack_times,
     unpack_timetables,
@@ -238,7 +239,7 @@ def _encode(piece: SeriesRun) -> bytes:
 def _open(data: bytes, named: str) -> _Opened:
     if len(data) < _SECTIONS_FROM:
         raise UnsoundError(f"{len(data)} bytes are too few")
-    if _CHECKSUM.unpack_from(data)[0] != _low_word(memoryview(data)[_CHECKSUM.size :]):
+    if _CHECKSUM.unpack_from(data)[0] != _low_word(np.frombuffer(data, dtype=np.uint8)[_CHECKSUM.size :]):
         raise UnsoundError("its checksum is wrong")
     magic, version, series, samples, metrics, timetables, odd, least, greatest = _HEADER.unpack_from(
         data, _CHECKSUM.size
@@ -263,7 +264,7 @@ def _directory(opened: _Opened) -> Directory:
     metric_hashes, metric_counts, high, low = opened.sections[:_DIRECTORY_SECTIONS]
     if len(metric_hashes) != 8 * opened.metrics or not len(high) == len(low) == 8 * opened.series:
         raise UnsoundError("it has not as many hashes as series")
-    counts = unpack_numbers(metric_counts, opened.metrics, np.uint32)
+    counts = unpack(metric_counts, opened.metrics, np.uint32)
     if counts.sum() != opened.series or not counts.all():
         raise UnsoundError("its metrics have not as many series as it has")
     metric = np.repeat(np.frombuffer(metric_hashes, dtype="<u8").astype(np.uint64), counts)
@@ -276,19 +277,17 @@ def _directory(opened: _Opened) -> Directory:
     return Directory(metric, key_high, key_low, tables, opened.least_time, opened.greatest_time)
 
 
-def _samples(
-    opened: _Opened, directory: Directory, wanted: Mask, times: TimeRange, *, with_values: bool
-) -> SeriesRun:
+def _samples(opened: _Opened, directory: Directory, wanted: Mask, times: TimeRange, *, with_values: bool) -> SeriesRun:
     chosen = unpack_times(opened.times, directory.timetables, wanted, times)
     bounds, said = (chosen.least, chosen.greatest), (opened.least_time, opened.greatest_time)
     if bounds[0] < said[0] or bounds[1] > said[1] or (wanted.all() and bounds != said):
         raise UnsoundError(f"its times are from {bounds[0]} to {bounds[1]}, and its header says other ones")
-    unpack = unpack_values if with_values else unpack_stale_markers
-    value = unpack(opened.values, directory.counts, opened.odd, chosen)
+    values_of = unpack_values if with_values else unpack_stale_markers
+    value = values_of(opened.values, directory.counts, opened.odd, chosen)
     kept = chosen.ends > chosen.starts
     metric, key_high, key_low = (hashes[kept] for hashes in (directory.metric, directory.key_high, directory.key_low))
     return SeriesRun(metric, key_high, key_low, offsets((chosen.ends - chosen.starts)[kept]), chosen.time, value)
 
 
-def _low_word(data: bytes | memoryview) -> int:
+def _low_word(data: bytes | npt.NDArray[np.uint8]) -> int:
     return digest(data) & 0xFFFF_FFFF_FFFF_FFFF

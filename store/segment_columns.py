@@ -96,7 +96,20 @@ def unpack_times(sections: Sequence[bytes], tables: Timetables, wanted: Mask, ti
     starts, ends = np.empty(len(wanted), dtype=np.int64), np.empty(len(wanted), dtype=np.int64)
     time = np.empty(int(table_counts[tables.of_series[wanted]].sum()), dtype=np.int64)
     count, least, greatest, rises = restore_times(
-        tables.of_series, wanted, tables.first, *trends.columns, times.first, times.last, starts, ends, time
+        tables.of_series,
+        wanted,
+        tables.first,
+        trends.begin,
+        trends.slope,
+        trends.way,
+        trends.level,
+        trends.rests,
+        trends.rest_at,
+        times.first,
+        times.last,
+        starts,
+        ends,
+        time,
     )
     if not rises:
         raise UnsoundError("the times of a series do not rise")
@@ -129,7 +142,20 @@ def unpack_values(sections: Sequence[bytes], counts: I64s, odd: int, chosen: Cho
     raw = _unpack_raw(sections, counts, is_raw, chosen_series)
     trends = _unpack_trends(sections[4:], counts[~is_raw], chosen_series[~is_raw])
     value = np.empty(len(chosen.time), dtype=np.float64)
-    to_values(digits, counts, chosen.starts, chosen.ends, *trends.columns, raw, value)
+    to_values(
+        digits,
+        counts,
+        chosen.starts,
+        chosen.ends,
+        trends.begin,
+        trends.slope,
+        trends.way,
+        trends.level,
+        trends.rests,
+        trends.rest_at,
+        raw,
+        value,
+    )
     at, bits = _unpack_odd(sections, counts, odd)
     _put_odd(at, bits, counts, chosen, value)
     return value
@@ -193,11 +219,6 @@ class _Trends:
     level: npt.NDArray[np.uint16]
     rests: I64s
     rest_at: I64s
-
-    @property
-    def columns(self) -> tuple[npt.NDArray[Any], ...]:
-        """As kernels take them."""
-        return self.begin, self.slope, self.way, self.level, self.rests, self.rest_at
 
 
 def _pack_trends(numbers: I64s, first: I64s) -> list[bytes]:

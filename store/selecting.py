@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import U64s
+from strandline.arrays import Rows, U64s
 from strandline.store.kernels.order import mark_wanted
 from strandline.store.series_run import SeriesKey, SeriesKeys
 
@@ -23,8 +23,11 @@ class WantedSeries(SeriesKeys):
 
     def of_group(self, group: int, groups: int) -> "WantedSeries":
         """Those of one group of so many."""
-        chosen = np.flatnonzero(self.metric % np.uint64(groups) == group)
-        return WantedSeries(self.metric[chosen], self.key_high[chosen], self.key_low[chosen])
+        return self.take(np.flatnonzero(self.metric % np.uint64(groups) == group))
+
+    def take(self, places: Rows) -> "WantedSeries":
+        """Those at some places, which rise."""
+        return WantedSeries(self.metric[places], self.key_high[places], self.key_low[places])
 
     @classmethod
     def of(cls, keys: Iterable[SeriesKey]) -> "WantedSeries":

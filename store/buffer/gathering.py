@@ -55,7 +55,7 @@ def gather(
     for frame, data, series in opened:
         to = np.empty(len(series.number), dtype=np.int64)
         claim_places(series.number, series.counts, place, cursor, to)
-        decode_samples(frame, data, series, to, time, value)
+        decode_samples(frame, data, series, to=to, time=time, value=value)
     if rows is not None:
         scatter_rows(rows.series, rows.time, rows.value.view(np.int64), place, cursor, time, bits)
     kept, kept_first = np.empty(places, dtype=np.int64), np.empty(places + 1, dtype=np.int64)

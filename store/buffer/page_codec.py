@@ -117,7 +117,7 @@ def decode_series(frame: Frame, data: bytes) -> FrameSeries:
     return FrameSeries(np.cumsum(gaps, dtype=np.uint32), counts, shapes)
 
 
-def decode_samples(frame: Frame, data: bytes, series: FrameSeries, to: I64s, time: I64s, value: F64s) -> None:
+def decode_samples(frame: Frame, data: bytes, series: FrameSeries, *, to: I64s, time: I64s, value: F64s) -> None:
     """Write times and values of a frame's runs into columns, those of run i from `to[i]` on; none where it is below
     0.
     """
@@ -126,9 +126,7 @@ def decode_samples(frame: Frame, data: bytes, series: FrameSeries, to: I64s, tim
     )
     same, kinds = series.shapes & _SAME_TIMES, series.shapes & ~np.uint8(_SAME_TIMES)
     join_times(series.counts, same, starts, steps, turns, to, time)
-    join_values(
-        series.counts, kinds, whole_starts, whole_steps, raw_starts, raw_steps, to, value, value.view(np.int64)
-    )
+    join_values(series.counts, kinds, whole_starts, whole_steps, raw_starts, raw_steps, to, value, value.view(np.int64))
 
 
 def _split(runs: Runs) -> _Streams:

@@ -25,7 +25,7 @@ def _is_same(metric, key_high, key_low, one, other):
 
 @njit(cache=True, nogil=True)
 def _merge_order(metric, key_high, key_low, source, start, middle, end, target):
-    """Merge two neighbouring parts of `source` into the same places of `target`; of equals the first part's go first."""
+    """Merge two neighbouring parts of `source` into the same places of `target`; of equals the first part's first."""
     if start == middle or middle == end or not _is_above(metric, key_high, key_low, source[middle - 1], source[middle]):
         # Segments of a group follow each other, so this is the usual case.
         target[start:end] = source[start:end]

@@ -20,7 +20,7 @@ def count_runs(numbers, counts, place, totals):
 
 @njit(cache=True, nogil=True)
 def claim_places(numbers, counts, place, cursor, to):
-    """Fill `to` with where each run goes: where the cursor of its place stands, which moves on; -1 if it is not wanted."""
+    """Fill `to` with where each run goes: where the cursor of its place stands, which moves on; -1 if not wanted."""
     for run in range(len(numbers)):
         at = place[numbers[run]]
         to[run] = -1

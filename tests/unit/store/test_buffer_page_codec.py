@@ -59,7 +59,7 @@ def decoded(data: bytes, frames: tuple[page_codec.Frame, ...]) -> dict[int, list
         which = decode_series(frame, data)
         to = np.cumsum(which.counts, dtype=np.int64) - which.counts
         time, value = np.empty(frame.samples, dtype=np.int64), np.empty(frame.samples, dtype=np.float64)
-        decode_samples(frame, data, which, to, time, value)
+        decode_samples(frame, data, which, to=to, time=time, value=value)
         samples = list(zip(time.tolist(), value.view(np.uint64).tolist(), strict=True))
         assert frame.samples == len(samples) == which.counts.sum()
         assert (frame.first_number, frame.last_number) == (which.number[0], which.number[-1])
@@ -97,7 +97,7 @@ def test_runs_that_are_not_wanted_are_left_out_and_change_no_other(
     time, value = np.empty(len(expected), dtype=np.int64), np.empty(len(expected), dtype=np.float64)
     counts = np.where(np.isin(which.number, sorted(wanted)), which.counts, 0).astype(np.int64)
     to = np.where(counts > 0, np.cumsum(counts) - counts, -1)
-    decode_samples(frame, page, which, to, time, value)
+    decode_samples(frame, page, which, to=to, time=time, value=value)
     assert list(zip(time.tolist(), value.view(np.uint64).tolist(), strict=True)) == expected
 
 
