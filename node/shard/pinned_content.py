@@ -14,6 +14,11 @@ class StoredRow:
     group: int
     attempt: str
     least_time: int
+    greatest_time: int
+
+    def overlaps(self, first: int, last: int) -> bool:
+        """Whether a sample of it may lie from one time to another, both included."""
+        return self.least_time <= last and first <= self.greatest_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +39,14 @@ class PinnedContent:
     buffers: tuple[BufferContent, ...]
 
     def first_change(self, before: "PinnedContent") -> int:
-        """The least time of a sample that may have come or gone with a row or a buffer since an earlier moment.
+        """The least time of a sample that may have come or gone with a row or a buffer since an earlier moment; behind
+        the times of both moments if there is none, and `EARLIEST` if the earlier one tells nothing of these times.
 
         What buffers that are still there have taken since then is not in it; they have to be asked. A buffer goes when
         all of it is stored. Its samples are in rows then, which were not there before.
         """
-        if self.reader != before.reader or not _covers(before.times, self.times):
+        if self.reader != before.reader or before.times.first > self.times.first:
             return EARLIEST
-        # Rows beyond the times of either moment are not known to it, and have no sample that matters.
-        changed = (row for row in self.rows ^ before.rows if row.least_time <= self.times.last)
-        return min((row.least_time for row in changed), default=LATEST)
-
-
-def _covers(one: TimeRange, other: TimeRange) -> bool:
-    return one.first <= other.first and one.last >= other.last
+        last = min(self.times.last, before.times.last)
+        changed = (row.least_time for row in self.rows ^ before.rows if row.overlaps(self.times.first, last))
+        return min(changed, default=min(last, LATEST - 1) + 1)

@@ -106,20 +106,21 @@ class PinnedRead:
     @property
     def content(self) -> PinnedContent:
         """What identifies the samples that can be read, for a later moment to be compared with."""
-        rows = frozenset(StoredRow(row.bucket, row.group, row.attempt, row.least_time or 0) for row in self._rows)
+        rows = frozenset(
+            StoredRow(row.bucket, row.group, row.attempt, row.least_time, row.greatest_time)
+            for row in self._rows
+            if row.least_time is not None and row.greatest_time is not None
+        )
         buffers = tuple(BufferContent(one.bucket, one.view.version) for one in self._buffered)
         return PinnedContent(self._reader, self.times, rows, buffers)
 
     def unchanged_before(self, before: PinnedContent) -> int:
-        """The time before which all samples in the pinned times are what they were at an earlier moment with the same
-        content; `times.first` if nothing is known to be, and behind `times.last` if all are.
+        """The time before which all samples from `times.first` on are what they were at an earlier moment with that
+        content. It is `times.first` if none is known to be, and behind the times of both moments if all are.
         """
-        now = self.content
-        changed = [now.first_change(before), self.times.last + 1]
-        if now.reader == before.reader:
-            versions = {one.bucket: one.version for one in before.buffers}
-            changed += [one.view.least_time_since(versions.get(one.bucket)) for one in self._buffered]
-        return max(self.times.first, min(changed))
+        versions = {one.bucket: one.version for one in before.buffers}
+        taken = (one.view.least_time_since(versions.get(one.bucket)) for one in self._buffered)
+        return max(self.times.first, min([self.content.first_change(before), *taken]))
 
     def _samples_per_series(self, groups: int) -> F64s:
         each = samples_per_series(self._rows, groups, self.times)

@@ -27,6 +27,8 @@ def cut_blocks(wanted: WantedSeries, groups: int, samples_each: F64s, most_sampl
     A block has whole groups, or a part of one group: rows and pages are read group by group, and would otherwise be
     read for several blocks.
     """
+    if not len(wanted):
+        return []
     # Also what has no samples takes memory.
     expected = np.maximum(samples_each, 1.0)
     group = (wanted.metric % np.uint64(groups)).astype(np.int64)
@@ -43,7 +45,7 @@ def cut_blocks(wanted: WantedSeries, groups: int, samples_each: F64s, most_sampl
         if samples > most_samples:
             series = max(1, int(most_samples / expected[number]))
             blocks += np.array_split(places, -(-len(places) // series))
-        elif len(places):
+        else:
             gathered.append(places)
             left -= samples
     if gathered:
