@@ -6,27 +6,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strandline.store.kernels.merging import merge_two
+from strandline.arrays import I64s
+from strandline.store.kernels.merging import copy_pieces, order_pieces, place_pieces, settle_pieces
 from strandline.store.series_run import SeriesRun
 
 
 def merge_runs(runs: Sequence[SeriesRun]) -> SeriesRun:
     """All series and samples of some runs. Where two have a sample of one series at one time, the later run wins.
 
-    What is given is left as it is; a run that is alone comes back itself.
-    """
-    left = [run for run in runs if len(run)]
-    if not left:
-        return SeriesRun.empty()
-    # Only neighbours are merged, so the later run stays the later one.
-    while len(left) > 1:
-        left = [_merge(left[at : at + 2]) for at in range(0, len(left), 2)]
-    return left[0]
-
-
-def joined_runs(runs: Sequence[SeriesRun]) -> SeriesRun:
-    """Runs that follow each other in the order of their series, as one. The last series of a run may go on in the next
-    one, at later times: so do the segments of a group.
+    What is given is left as it is; a run that is alone comes back itself. However many runs there are, a sample is
+    copied once, unless series overlap in time.
     """
     left = [run for run in runs if len(run)]
     if len(left) <= 1:
@@ -34,54 +23,31 @@ def joined_runs(runs: Sequence[SeriesRun]) -> SeriesRun:
     metric, high, low = (
         np.concatenate([getattr(run, name) for run in left]) for name in ("metric", "key_high", "key_low")
     )
-    before = np.cumsum([0, *(run.samples for run in left)])
-    first = np.concatenate([run.first_sample[:-1] + start for run, start in zip(left, before, strict=False)])
-    new = np.ones(len(metric), dtype=np.bool_)
-    new[1:] = (metric[1:] != metric[:-1]) | (high[1:] != high[:-1]) | (low[1:] != low[:-1])
-    return SeriesRun(
-        metric[new],
-        high[new],
-        low[new],
-        np.append(first[new], before[-1]),
-        np.concatenate([run.time for run in left]),
-        np.concatenate([run.value for run in left]),
-    )
+    counts = np.concatenate([np.diff(run.first_sample) for run in left])
+    least = np.concatenate([run.time[run.first_sample[:-1]] for run in left])
+    greatest = np.concatenate([run.time[run.first_sample[1:] - 1] for run in left])
+    run_first = _offsets([len(run) for run in left])
+    order = order_pieces(metric, high, low, run_first)
+    place, first_piece, first_sample = (np.empty(len(order) + more, dtype=np.int64) for more in (0, 1, 1))
+    overlaps = np.empty(len(order), dtype=np.bool_)
+    series = place_pieces(metric, high, low, order, counts, least, greatest, place, first_piece, first_sample, overlaps)
+    _shorten(first_sample, series + 1)
+    samples = int(first_sample[-1])
+    time, value = np.empty(samples, dtype=np.int64), np.empty(samples, dtype=np.float64)
+    for run, start in zip(left, run_first.tolist(), strict=False):
+        copy_pieces(run.first_sample, run.time, run.value, place[start : start + len(run)], time, value)
+    if overlaps[:series].any():
+        left_over = settle_pieces(order, counts, first_piece[: series + 1], first_sample, overlaps, time, value)
+        for column in (time, value):
+            _shorten(column, left_over)
+    leading = order[first_piece[:series]]
+    return SeriesRun(metric[leading], high[leading], low[leading], first_sample, time, value)
 
 
-def _merge(pair: list[SeriesRun]) -> SeriesRun:
-    if len(pair) == 1:
-        return pair[0]
-    old, new = pair
-    series, samples = len(old) + len(new), old.samples + new.samples
-    metric, key_high, key_low = (np.empty(series, dtype=np.uint64) for _ in range(3))
-    first, time = np.empty(series + 1, dtype=np.int64), np.empty(samples, dtype=np.int64)
-    value = np.empty(samples, dtype=np.float64)
-    series, samples = merge_two(
-        (old.metric, old.key_high, old.key_low),
-        old.first_sample,
-        old.time,
-        old.value,
-        (new.metric, new.key_high, new.key_low),
-        new.first_sample,
-        new.time,
-        new.value,
-        (metric, key_high, key_low),
-        first,
-        time,
-        value,
-    )
-    for column, length in (
-        (metric, series),
-        (key_high, series),
-        (key_low, series),
-        (first, series + 1),
-        (time, samples),
-        (value, samples),
-    ):
-        _shorten(column, length)
-    return SeriesRun(metric, key_high, key_low, first, time, value)
+def _offsets(lengths: Sequence[int]) -> I64s:
+    return np.cumsum([0, *lengths], dtype=np.int64)
 
 
 def _shorten(column: npt.NDArray[Any], length: int) -> None:
-    """In place, so that memory for samples that were there twice is given back. Nobody else has the column yet."""
+    """In place, so that memory for samples that were there twice is given back. Nothing else has the column yet."""
     column.resize(length, refcheck=False)

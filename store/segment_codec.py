@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from strandline.arrays import I64s, U64s
 from strandline.digest import digest
 from strandline.errors import Fatal
 from strandline.store.kernels.order import first_unordered_series, first_unordered_times
-from strandline.store.kernels.timetables import copy_runs
 from strandline.store.rows import Segment
 from strandline.store.segment_columns import (
     TIME_SECTIONS,
@@ -30,12 +30,14 @@ from strandline.store.segment_columns import (
     pack_times,
     pack_values,
     unpack,
+    unpack_stale_markers,
     unpack_times,
     unpack_timetables,
     unpack_values,
 )
-from strandline.store.selecting import Mask, WantedSeries, within
+from strandline.store.selecting import Mask, WantedSeries
 from strandline.store.series_run import SeriesKey, SeriesRun
+from strandline.time_range import ALL_TIMES, TimeRange
 
 VERSION = 1
 TARGET_BYTES = 65_536
@@ -136,7 +138,7 @@ def decode_segment(data: bytes, *, named: str) -> SeriesRun:
     with _naming(named):
         opened = _open(data, named)
         directory = _directory(opened)
-        return _samples(opened, directory, np.ones(opened.series, dtype=np.bool_))
+        return _samples(opened, directory, np.ones(opened.series, dtype=np.bool_), ALL_TIMES, with_values=True)
 
 
 def decode_directory(data: bytes, *, named: str) -> Directory:
@@ -145,18 +147,21 @@ def decode_directory(data: bytes, *, named: str) -> Directory:
         return _directory(_open(data, named))
 
 
-def select(data: bytes, keys: WantedSeries, least: int, greatest: int, *, named: str) -> SeriesRun:
-    """The samples of some series from one time to another, both included; series without any are left out.
+def select(data: bytes, keys: WantedSeries, times: TimeRange, *, named: str, with_values: bool = True) -> SeriesRun:
+    """The samples of some series in a range of times; series without any are left out. Without values, each value is 0,
+    unless it is a staleness marker: enough to count samples, for much less work.
 
     Raises `SegmentDamaged` as `decode_segment` does.
     """
     with _naming(named):
         opened = _open(data, named)
-        if opened.least_time > greatest or least > opened.greatest_time:
+        if opened.least_time > times.last or times.first > opened.greatest_time:
             return SeriesRun.empty()
         directory = _directory(opened)
         wanted = keys.mark(directory.metric, directory.key_high, directory.key_low)
-        return within(_samples(opened, directory, wanted), least, greatest) if wanted.any() else SeriesRun.empty()
+        if not wanted.any():
+            return SeriesRun.empty()
+        return _samples(opened, directory, wanted, times, with_values=with_values)
 
 
 @contextmanager
@@ -234,7 +239,7 @@ def _encode(piece: SeriesRun) -> bytes:
 def _open(data: bytes, named: str) -> _Opened:
     if len(data) < _SECTIONS_FROM:
         raise UnsoundError(f"{len(data)} bytes are too few")
-    if _CHECKSUM.unpack_from(data)[0] != _low_word(data[_CHECKSUM.size :]):
+    if _CHECKSUM.unpack_from(data)[0] != _low_word(np.frombuffer(data, dtype=np.uint8)[_CHECKSUM.size :]):
         raise UnsoundError("its checksum is wrong")
     magic, version, series, samples, metrics, timetables, odd, least, greatest = _HEADER.unpack_from(
         data, _CHECKSUM.size
@@ -272,24 +277,17 @@ def _directory(opened: _Opened) -> Directory:
     return Directory(metric, key_high, key_low, tables, opened.least_time, opened.greatest_time)
 
 
-def _samples(opened: _Opened, directory: Directory, wanted: Mask) -> SeriesRun:
-    tables, counts = directory.timetables, directory.counts
-    of_wanted = tables.of_series[wanted]
-    needed = np.zeros(opened.timetables, dtype=np.bool_)
-    needed[of_wanted] = True
-    table = unpack_times(opened.times, tables, needed)
-    first_sample = offsets(counts[wanted])
-    time = np.empty(first_sample[-1], dtype=np.int64)
-    copy_runs(table, tables.first[of_wanted], tables.first[of_wanted + 1], time)
-    if first_unordered_times(time, first_sample) >= 0:
-        raise UnsoundError("the times of a series do not rise")
-    bounds, said = (int(time.min()), int(time.max())), (opened.least_time, opened.greatest_time)
+def _samples(opened: _Opened, directory: Directory, wanted: Mask, times: TimeRange, *, with_values: bool) -> SeriesRun:
+    chosen = unpack_times(opened.times, directory.timetables, wanted, times)
+    bounds, said = (chosen.least, chosen.greatest), (opened.least_time, opened.greatest_time)
     if bounds[0] < said[0] or bounds[1] > said[1] or (wanted.all() and bounds != said):
         raise UnsoundError(f"its times are from {bounds[0]} to {bounds[1]}, and its header says other ones")
-    value = unpack_values(opened.values, counts, opened.odd, wanted)
-    metric, key_high, key_low = (hashes[wanted] for hashes in (directory.metric, directory.key_high, directory.key_low))
-    return SeriesRun(metric, key_high, key_low, first_sample, time, value)
+    values_of = unpack_values if with_values else unpack_stale_markers
+    value = values_of(opened.values, directory.counts, opened.odd, chosen)
+    kept = chosen.ends > chosen.starts
+    metric, key_high, key_low = (hashes[kept] for hashes in (directory.metric, directory.key_high, directory.key_low))
+    return SeriesRun(metric, key_high, key_low, offsets((chosen.ends - chosen.starts)[kept]), chosen.time, value)
 
 
-def _low_word(data: bytes) -> int:
+def _low_word(data: bytes | npt.NDArray[np.uint8]) -> int:
     return digest(data) & 0xFFFF_FFFF_FFFF_FFFF

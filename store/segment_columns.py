@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from pcodec import ChunkConfig, DeltaSpec, ModeSpec, standalone
 
-from strandline.arrays import F64s, I64s, U32s
-from strandline.store.kernels.decimals import MOST_DIGITS, RAW, to_values, to_whole
-from strandline.store.kernels.timetables import copy_runs, find_timetables, number_timetables
-from strandline.store.kernels.trends import LEVELS, LINE, STEP, find_trends, restore, take_rests
+from strandline.arrays import F64s, I64s, U32s, U64s
+from strandline.store.kernels.decimals import MOST_DIGITS, RAW, STALE, to_stale_markers, to_values, to_whole
+from strandline.store.kernels.timetables import copy_runs, find_timetables, number_timetables, restore_times
+from strandline.store.kernels.trends import LEVELS, STEP, find_trends, place_rests, take_rests
 from strandline.store.selecting import Mask
+from strandline.time_range import TimeRange
 
 # pcodec's own default. Level 6 is a tenth faster and 1 % larger; from 9 on doubles take twice as long for nothing.
 COMPRESSION = 8
@@ -72,9 +73,49 @@ def unpack_timetables(sections: Sequence[bytes], series: int, timetables: int) -
     return Timetables(of_series, offsets(counts))
 
 
-def unpack_times(sections: Sequence[bytes], tables: Timetables, wanted: Mask) -> I64s:
-    """The times of all timetables, one behind the other; only those of the wanted ones are filled in."""
-    return _unpack_trends(sections[2:], tables.first, wanted)
+@dataclass(frozen=True, slots=True)
+class ChosenTimes:
+    """The times of series that lie in a range, one series behind the other: those from `starts` up to, not including,
+    `ends` of each series, which are both 0 for one that has none there or is not wanted.
+    """
+
+    time: I64s
+    starts: I64s
+    ends: I64s
+    least: int
+    greatest: int
+    """The bounds of the wanted series' times, in the range or not."""
+
+
+def unpack_times(sections: Sequence[bytes], tables: Timetables, wanted: Mask, times: TimeRange) -> ChosenTimes:
+    """The times of the wanted series in a range."""
+    needed = np.zeros(len(tables.first) - 1, dtype=np.bool_)
+    needed[tables.of_series[wanted]] = True
+    table_counts = np.diff(tables.first)
+    trends = _unpack_trends(sections[2:], table_counts, needed)
+    starts, ends = np.empty(len(wanted), dtype=np.int64), np.empty(len(wanted), dtype=np.int64)
+    time = np.empty(int(table_counts[tables.of_series[wanted]].sum()), dtype=np.int64)
+    count, least, greatest, rises = restore_times(
+        tables.of_series,
+        wanted,
+        tables.first,
+        trends.begin,
+        trends.slope,
+        trends.way,
+        trends.level,
+        trends.rests,
+        trends.rest_at,
+        times.first,
+        times.last,
+        starts,
+        ends,
+        time,
+    )
+    if not rises:
+        raise UnsoundError("the times of a series do not rise")
+    # In place: what was kept may be a small part of it. Nothing else has the column yet.
+    time.resize(count, refcheck=False)
+    return ChosenTimes(time, starts, ends, least, greatest)
 
 
 def pack_values(value: F64s, first: I64s) -> tuple[int, list[bytes]]:
@@ -94,33 +135,90 @@ def pack_values(value: F64s, first: I64s) -> tuple[int, list[bytes]]:
     ]
 
 
-def unpack_values(sections: Sequence[bytes], counts: I64s, odd: int, wanted: Mask) -> F64s:
-    """The values of the wanted series, one behind the other."""
-    digits = unpack(sections[0], len(counts), np.uint16)
-    is_raw = digits == RAW
-    if (digits[~is_raw] > MOST_DIGITS).any():
-        raise UnsoundError("its values have more digits than there are")
-    raw = np.empty(int(counts[is_raw].sum()), dtype=np.float64)
-    if wanted[is_raw].any() or not len(raw):
-        _unpack_into(sections[3], raw)
-    whole = _unpack_trends(sections[4:], offsets(counts[~is_raw]), wanted[~is_raw])
-    first = offsets(counts)
-    value = np.empty(int(counts[wanted].sum()), dtype=np.float64)
-    to_values(digits, first, wanted, whole, raw, value)
-    odd_at, odd_bits = unpack(sections[1], odd, np.uint32), unpack(sections[2], odd, np.uint64)
-    if odd:
-        _put_odd(odd_at, odd_bits, first, wanted, value)
+def unpack_values(sections: Sequence[bytes], counts: I64s, odd: int, chosen: ChosenTimes) -> F64s:
+    """The values at some times of series with so many samples each."""
+    digits, is_raw = _unpack_digits(sections, counts)
+    chosen_series = chosen.ends > chosen.starts
+    raw = _unpack_raw(sections, counts, is_raw, chosen_series)
+    trends = _unpack_trends(sections[4:], counts[~is_raw], chosen_series[~is_raw])
+    value = np.empty(len(chosen.time), dtype=np.float64)
+    to_values(
+        digits,
+        counts,
+        chosen.starts,
+        chosen.ends,
+        trends.begin,
+        trends.slope,
+        trends.way,
+        trends.level,
+        trends.rests,
+        trends.rest_at,
+        raw,
+        value,
+    )
+    at, bits = _unpack_odd(sections, counts, odd)
+    _put_odd(at, bits, counts, chosen, value)
     return value
 
 
-def _put_odd(at: U32s, bits: npt.NDArray[np.uint64], first: I64s, wanted: Mask, value: F64s) -> None:
-    if at[-1] >= first[-1] or (at[1:] <= at[:-1]).any():
+def unpack_stale_markers(sections: Sequence[bytes], counts: I64s, odd: int, chosen: ChosenTimes) -> F64s:
+    """The same with 0 for every value that is not a staleness marker. Most values are not decompressed for it."""
+    digits, is_raw = _unpack_digits(sections, counts)
+    raw = _unpack_raw(sections, counts, is_raw, chosen.ends > chosen.starts)
+    value = np.zeros(len(chosen.time), dtype=np.float64)
+    to_stale_markers(digits, counts, chosen.starts, chosen.ends, raw.view(np.uint64), value.view(np.uint64))
+    at, bits = _unpack_odd(sections, counts, odd)
+    stale = bits == STALE
+    _put_odd(at[stale], bits[stale], counts, chosen, value)
+    return value
+
+
+def _unpack_digits(sections: Sequence[bytes], counts: I64s) -> tuple[npt.NDArray[np.uint16], Mask]:
+    """The digits of each series' values, and whether they are doubles instead."""
+    digits = unpack(sections[0], len(counts), np.uint16)
+    is_raw = digits == RAW
+    if ((digits > MOST_DIGITS) & ~is_raw).any():
+        raise UnsoundError("its values have more digits than there are")
+    return digits, is_raw
+
+
+def _unpack_raw(sections: Sequence[bytes], counts: I64s, is_raw: Mask, chosen: Mask) -> F64s:
+    raw = np.empty(int(counts[is_raw].sum()), dtype=np.float64)
+    if (is_raw & chosen).any() or not len(raw):
+        _unpack_into(sections[3], raw)
+    return raw
+
+
+def _unpack_odd(sections: Sequence[bytes], counts: I64s, odd: int) -> tuple[U32s, U64s]:
+    """Where odd values are among all samples, and their bits."""
+    at, bits = unpack(sections[1], odd, np.uint32), unpack(sections[2], odd, np.uint64)
+    if odd and (at[-1] >= counts.sum() or (at[1:] <= at[:-1]).any()):
         raise UnsoundError("its odd values are not in order")
+    return at, bits
+
+
+def _put_odd(at: U32s, bits: U64s, counts: I64s, chosen: ChosenTimes, value: F64s) -> None:
+    if not len(at):
+        return
+    first = offsets(counts)
     series = np.searchsorted(first, at, side="right") - 1
-    counts = np.diff(first)
-    shift = np.cumsum(np.where(wanted, counts, 0)) - counts - first[:-1]
-    kept = wanted[series]
-    value.view(np.uint64)[(at + shift[series])[kept]] = bits[kept]
+    within = at - first[series]
+    kept = (chosen.starts[series] <= within) & (within < chosen.ends[series])
+    # From a sample's place in its series to its place among the chosen ones.
+    shift = offsets(chosen.ends - chosen.starts)[:-1] - chosen.starts
+    value.view(np.uint64)[(within + shift[series])[kept]] = bits[kept]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trends:
+    """Sequences of whole numbers that are not restored yet; of those that are not wanted, rests may be missing."""
+
+    begin: I64s
+    slope: I64s
+    way: npt.NDArray[np.uint16]
+    level: npt.NDArray[np.uint16]
+    rests: I64s
+    rest_at: I64s
 
 
 def _pack_trends(numbers: I64s, first: I64s) -> list[bytes]:
@@ -134,21 +232,21 @@ def _pack_trends(numbers: I64s, first: I64s) -> list[bytes]:
     return [pack(numbers[first[:-1]]), pack(slope), pack(way), pack(level), *map(pack, _by_level(rests, place))]
 
 
-def _unpack_trends(sections: Sequence[bytes], first: I64s, wanted: Mask) -> I64s:
-    sequences = len(first) - 1
+def _unpack_trends(sections: Sequence[bytes], counts: I64s, wanted: Mask) -> _Trends:
+    sequences = len(counts)
     begin, slope = unpack(sections[0], sequences, np.int64), unpack(sections[1], sequences, np.int64)
     way, level = unpack(sections[2], sequences, np.uint16), unpack(sections[3], sequences, np.uint16)
-    if not np.isin(way, (LINE, STEP)).all() or (level > LEVELS).any():
+    if (way > STEP).any() or (level > LEVELS).any():
         raise UnsoundError("it has a trend of an unknown kind")
-    place = _places(np.diff(first), level)
+    place = _places(counts, level)
     rests = np.empty(place[-1], dtype=np.int64)
     needed = np.bincount(level[wanted], minlength=LEVELS + 1)
     for number, (section, part) in enumerate(zip(sections[4:], _by_level(rests, place), strict=True), start=1):
         if needed[number] or not len(part):
             _unpack_into(section, part)
-    numbers = np.empty(first[-1], dtype=np.int64)
-    restore(begin, first, way, slope, level, wanted, place, rests, numbers)
-    return numbers
+    rest_at = np.empty(sequences, dtype=np.int64)
+    place_rests(counts, level, place, rest_at)
+    return _Trends(begin, slope, way, level, rests, rest_at)
 
 
 def _places(counts: I64s, level: npt.NDArray[np.uint16]) -> I64s:

@@ -1,4 +1,4 @@
-"""Which series, and which of their samples, a reader wants."""
+"""Which series a reader wants."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import U64s
-from strandline.store.kernels.order import cut_times, mark_wanted
-from strandline.store.kernels.timetables import copy_runs
-from strandline.store.series_run import SeriesKey, SeriesKeys, SeriesRun
+from strandline.arrays import Rows, U64s
+from strandline.store.kernels.order import mark_wanted
+from strandline.store.series_run import SeriesKey, SeriesKeys
 
 Mask = npt.NDArray[np.bool_]
 
@@ -24,8 +23,11 @@ class WantedSeries(SeriesKeys):
 
     def of_group(self, group: int, groups: int) -> "WantedSeries":
         """Those of one group of so many."""
-        chosen = np.flatnonzero(self.metric % np.uint64(groups) == group)
-        return WantedSeries(self.metric[chosen], self.key_high[chosen], self.key_low[chosen])
+        return self.take(np.flatnonzero(self.metric % np.uint64(groups) == group))
+
+    def take(self, places: Rows) -> "WantedSeries":
+        """Those at some places, which rise."""
+        return WantedSeries(self.metric[places], self.key_high[places], self.key_low[places])
 
     @classmethod
     def of(cls, keys: Iterable[SeriesKey]) -> "WantedSeries":
@@ -39,19 +41,3 @@ class WantedSeries(SeriesKeys):
         marks = np.empty(len(metric), dtype=np.bool_)
         mark_wanted(metric, key_high, key_low, self.metric, self.key_high, self.key_low, marks)
         return marks
-
-
-def within(run: SeriesRun, least: int, greatest: int) -> SeriesRun:
-    """The samples of a run from one time to another, both included; a series that has none there is left out."""
-    starts, ends = np.empty(len(run), dtype=np.int64), np.empty(len(run), dtype=np.int64)
-    cut_times(run.time, run.first_sample, least, greatest, starts, ends)
-    first = np.zeros(len(run) + 1, dtype=np.int64)
-    np.cumsum(ends - starts, out=first[1:])
-    if first[-1] == run.samples:
-        return run
-    kept = ends > starts
-    time, value = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.float64)
-    copy_runs(run.time, starts, ends, time)
-    copy_runs(run.value, starts, ends, value)
-    first_sample = np.append(first[:-1][kept], first[-1])
-    return SeriesRun(run.metric[kept], run.key_high[kept], run.key_low[kept], first_sample, time, value)

@@ -16,7 +16,7 @@ from strandline.errors import Fatal
 from strandline.jobs.reading.pins import PinnedRow, require_unexpired
 from strandline.jobs.reading.series_set import LabelBytes, SeriesSet
 from strandline.jobs.reading.series_task import SeriesTask, pieces
-from strandline.store.merging import joined_runs, merge_runs
+from strandline.store.merging import merge_runs
 from strandline.store.protocol import Store
 from strandline.store.rows import Segment, SegmentsOf, ShardId
 from strandline.store.segment_codec import runs_checksum, select
@@ -138,10 +138,10 @@ class _Reader:
         for segment in segments:
             heads.append(Segment(segment.first, segment.seq, segment.data[:8]))
             named = f"{segment.first.hex()}/{segment.seq} of {where}"
-            runs.append(select(segment.data, wanted, self._task.times.first, self._task.times.last, named=named))
+            runs.append(select(segment.data, wanted, self._task.times, named=named))
         if whole:
             self._compare(row, heads)
-        return joined_runs(runs)
+        return merge_runs(runs)
 
     def _compare(self, row: PinnedRow, heads: Sequence[Segment]) -> None:
         if len(heads) == row.segments and runs_checksum(heads).hex() == row.checksum:

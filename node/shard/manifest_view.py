@@ -1,11 +1,44 @@
 """The manifest as its owner knows it: read once at the start, and kept up with what the owner commits."""
 
 import threading
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from strandline.arrays import I64s
 from strandline.recovery.checkpoints import Progress, progress
 from strandline.store.rows import CutRow, GroupRow, ManifestRows, ManifestWrite, ShardId, ShardState
+
+
+@dataclass(frozen=True, slots=True)
+class _SampleTimes:
+    """The rows that have samples, oldest bucket first, with the bounds of their times as columns: a month has tens of
+    thousands of rows, and every query looks at them all.
+    """
+
+    rows: Sequence[GroupRow]
+    least: I64s
+    greatest: I64s
+    data_expires: I64s
+
+    @classmethod
+    def of(cls, rows: Iterable[GroupRow]) -> "_SampleTimes":
+        found = [
+            (row, row.least_time, row.greatest_time)
+            for row in sorted(rows, key=lambda row: (row.bucket, row.group))
+            if not row.superseded and row.least_time is not None and row.greatest_time is not None
+        ]
+        return cls(
+            [row for row, _, _ in found],
+            np.array([least for _, least, _ in found], dtype=np.int64),
+            np.array([greatest for _, _, greatest in found], dtype=np.int64),
+            np.array([row.data_expires for row, _, _ in found], dtype=np.int64),
+        )
+
+    def overlapping(self, first_time: int, last_time: int, now: int) -> list[GroupRow]:
+        overlaps = (self.least <= last_time) & (self.greatest >= first_time) & (self.data_expires > now)
+        return [self.rows[place] for place in np.flatnonzero(overlaps).tolist()]
 
 
 class ManifestView:
@@ -18,6 +51,7 @@ class ManifestView:
         self._cuts = {row.bucket: row for row in rows.cuts}
         self._rows = {(row.bucket, row.group): row for row in rows.groups}
         self._progress: Progress | None = None
+        self._sample_times: _SampleTimes | None = None
         self._changes = 0
         self._latest_expiry = _latest_expiry(rows.cuts, rows.groups)
 
@@ -94,20 +128,13 @@ class ManifestView:
     def overlapping(self, first_time: int, last_time: int, now: int) -> list[GroupRow]:
         """The rows whose data is there, with samples in a range of sample times, both included; oldest bucket first."""
         with self._lock:
-            found = [
-                row
-                for row in self._rows.values()
-                if not row.superseded
-                and row.data_expires > now
-                and row.least_time is not None
-                and row.greatest_time is not None
-                and row.least_time <= last_time
-                and row.greatest_time >= first_time
-            ]
-        return sorted(found, key=lambda row: (row.bucket, row.group))
+            known = self._sample_times
+            if known is None:
+                known = self._sample_times = _SampleTimes.of(self._rows.values())
+        return known.overlapping(first_time, last_time, now)
 
     def _changed(self) -> None:
-        self._progress = None
+        self._progress = self._sample_times = None
         self._changes += 1
 
 

@@ -1,6 +1,7 @@
 """What a buffer holds, behind one small lock: the part that writer, maintenance, flusher and readers share."""
 
 from collections.abc import Iterable, Mapping
+from itertools import count
 from threading import Lock
 
 from strandline.store.buffer.dictionary import Dictionary, KnownSeries
@@ -9,8 +10,12 @@ from strandline.store.buffer.open_rows import OpenRows
 from strandline.store.buffer.page import Page
 from strandline.store.buffer.spill import SpillFolder
 from strandline.store.buffer.status import BufferStatus
-from strandline.store.buffer.view import BufferView
+from strandline.store.buffer.view import BufferView, SealedTimes
 from strandline.store.series_run import SeriesKeys
+from strandline.time_range import LATEST
+
+# Tells buffers of this process apart: two may be of one bucket.
+_NUMBERS = count()
 
 
 class Contents:
@@ -28,6 +33,9 @@ class Contents:
         self._dictionary = Dictionary(groups)
         # The pages of each group that is not released, in order of arrival.
         self._pages: dict[int, tuple[Page, ...]] = dict.fromkeys(range(groups), ())
+        # The least sample time of each seal: by it a query tells what came after an earlier one.
+        self._sealed_times: list[int] = []
+        self._number = next(_NUMBERS)
         self._is_frozen = False
         self._replaced = 0
         memory.add(self.rows.nbytes)
@@ -69,7 +77,8 @@ class Contents:
     def view(self) -> BufferView:
         """All that there is now, to keep."""
         with self._lock:
-            return BufferView(self._dictionary.known(), dict(self._pages), self.rows.look())
+            sealed = SealedTimes(self._number, self._sealed_times, len(self._sealed_times))
+            return BufferView(self._dictionary.known(), dict(self._pages), self.rows.look(), sealed)
 
     def status(self) -> BufferStatus:
         """Numbers for metrics."""
@@ -100,6 +109,7 @@ class Contents:
         with self._lock:
             for group, page in pages.items():
                 self._pages[group] += (page,)
+            self._sealed_times.append(min((page.first_time for page in pages.values()), default=LATEST))
             self._replaced += replaced
             self.rows = self.rows.emptied()
             self._memory.add(_in_memory(pages.values()))

@@ -7,9 +7,9 @@ import numpy as np
 
 from strandline.arrays import F64s, I64s, U32s
 from strandline.arrays import Rows as Places
-from strandline.store.buffer.dictionary import KnownSeries
+from strandline.store.buffer.dictionary import FEW, KnownSeries
 from strandline.store.buffer.kernels.rows import count_rows, scatter_rows
-from strandline.store.buffer.kernels.runs import count_runs, scatter_runs, settle
+from strandline.store.buffer.kernels.runs import claim_places, count_runs, settle
 from strandline.store.buffer.open_rows import Rows
 from strandline.store.buffer.page import Page
 from strandline.store.buffer.page_codec import Frame, FrameSeries, decode_samples, decode_series
@@ -53,8 +53,9 @@ def gather(
     time, value = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.float64)
     bits, cursor = value.view(np.int64), first[:-1].copy()
     for frame, data, series in opened:
-        some_time, some_value = decode_samples(frame, data, series)
-        scatter_runs(series.number, series.counts, some_time, some_value.view(np.int64), place, cursor, time, bits)
+        to = np.empty(len(series.number), dtype=np.int64)
+        claim_places(series.number, series.counts, place, cursor, to)
+        decode_samples(frame, data, series, to=to, time=time, value=value)
     if rows is not None:
         scatter_rows(rows.series, rows.time, rows.value.view(np.int64), place, cursor, time, bits)
     kept, kept_first = np.empty(places, dtype=np.int64), np.empty(places + 1, dtype=np.int64)
@@ -68,6 +69,8 @@ def gather_run(
 ) -> tuple[SeriesRun, int]:
     """The samples of some series in the order of their keys, and how many were replaced by a later arrival."""
     ordered = known.sorted_by_key(numbers)
+    if rows is not None and len(numbers) <= FEW:
+        rows = rows.of_few(numbers)
     gathered = gather(pages, rows, places_of(ordered, len(known)), len(ordered), times)
     found, keys = ordered[gathered.place], known.keys
     run = SeriesRun(

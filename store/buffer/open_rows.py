@@ -21,6 +21,14 @@ class Rows:
     def __len__(self) -> int:
         return len(self.series)
 
+    def of_few(self, numbers: U32s) -> "Rows":
+        """The rows of a few series, found by comparing each row with each number: the quickest way for a few."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        for number in numbers:
+            found |= self.series == number
+        at = np.flatnonzero(found)
+        return Rows(self.series[at], self.time[at], self.value[at])
+
 
 @dataclass(frozen=True, slots=True)
 class Arriving:

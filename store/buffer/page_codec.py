@@ -1,6 +1,6 @@
 """Runs of samples as compressed frames, and back.
 
-A frame holds some tens of thousands of samples of series with rising numbers, and can be read by itself: whoever wants
+A frame holds some thousands of samples of series with rising numbers, and can be read by itself: whoever wants
 one series of a page opens one frame of it. Kernels turn times and values into streams of mostly small numbers, pcodec
 compresses each stream. Its own search for modes and deltas is switched off: the kernels have done that better, because
 they know where a series begins.
@@ -17,7 +17,8 @@ from strandline.arrays import F64s, I64s, U32s
 from strandline.store.buffer.kernels.times import join_times, split_times
 from strandline.store.buffer.kernels.values import join_values, split_values
 
-SAMPLES_A_FRAME = 1 << 16
+# A query for one series decompresses a whole frame of each page. Half as many cost sealing a tenth more.
+SAMPLES_A_FRAME = 1 << 14
 _SAME_TIMES = 32  # Beside the kind of a run's values, in one byte a series.
 _CONFIG = ChunkConfig(
     compression_level=8, mode_spec=ModeSpec.classic(), delta_spec=DeltaSpec.no_op(), enable_8_bit=True
@@ -116,16 +117,16 @@ def decode_series(frame: Frame, data: bytes) -> FrameSeries:
     return FrameSeries(np.cumsum(gaps, dtype=np.uint32), counts, shapes)
 
 
-def decode_samples(frame: Frame, data: bytes, series: FrameSeries) -> tuple[I64s, F64s]:
-    """Times and values of a frame, run by run, in the order of its series."""
+def decode_samples(frame: Frame, data: bytes, series: FrameSeries, *, to: I64s, time: I64s, value: F64s) -> None:
+    """Write times and values of a frame's runs into columns, those of run i from `to[i]` on; none where it is below
+    0.
+    """
     starts, steps, turns, whole_starts, whole_steps, raw_starts, raw_steps = _unpack(
         frame, data, _FIRST_SAMPLE_STREAM, len(_STREAMS)
     )
-    time, value = np.empty(frame.samples, dtype=np.int64), np.empty(frame.samples, dtype=np.float64)
     same, kinds = series.shapes & _SAME_TIMES, series.shapes & ~np.uint8(_SAME_TIMES)
-    join_times(series.counts, same, starts, steps, turns, time)
-    join_values(series.counts, kinds, whole_starts, whole_steps, raw_starts, raw_steps, value, value.view(np.int64))
-    return time, value
+    join_times(series.counts, same, starts, steps, turns, to, time)
+    join_values(series.counts, kinds, whole_starts, whole_steps, raw_starts, raw_steps, to, value, value.view(np.int64))
 
 
 def _split(runs: Runs) -> _Streams:

@@ -1,15 +1,37 @@
 """A buffer as it was at one moment, for a query."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from strandline.arrays import F64s
 from strandline.store.buffer.dictionary import KnownSeries
 from strandline.store.buffer.gathering import gather_run
 from strandline.store.buffer.open_rows import Rows
 from strandline.store.buffer.page import Page
 from strandline.store.series_run import SeriesKeys, SeriesRun
-from strandline.time_range import ALL_TIMES, TimeRange
+from strandline.time_range import ALL_TIMES, LATEST, TimeRange, share_within
+
+
+@dataclass(frozen=True, slots=True)
+class BufferVersion:
+    """How much a buffer had taken at one moment: `buffer` is its number in this process, `seals` how often rows were
+    sealed, and `rows` how many were there since.
+    """
+
+    buffer: int
+    seals: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class SealedTimes:
+    """The least sample time of each seal of a buffer, in order, as of one moment. The list only grows."""
+
+    buffer: int
+    least: Sequence[int]
+    seals: int
 
 
 class BufferView:
@@ -19,11 +41,41 @@ class BufferView:
     the budget once the buffer itself has let go of them: a view is meant for one query.
     """
 
-    def __init__(self, known: KnownSeries, pages: Mapping[int, tuple[Page, ...]], rows: Rows) -> None:
+    def __init__(
+        self, known: KnownSeries, pages: Mapping[int, tuple[Page, ...]], rows: Rows, sealed: SealedTimes
+    ) -> None:
         """`pages` are those of each group that was not released, in order of arrival; `rows` arrived after them."""
         self._known = known
         self._pages = pages
         self._rows = rows
+        self._sealed = sealed
+
+    @property
+    def version(self) -> BufferVersion:
+        """How much the buffer had taken."""
+        return BufferVersion(self._sealed.buffer, self._sealed.seals, len(self._rows))
+
+    def least_time_since(self, version: BufferVersion | None) -> int:
+        """The least time of a sample that came after a version, or of all without one of this buffer; `LATEST` if none
+        came. It may be less: rows of the version that were sealed later count as though they had come later.
+        """
+        same = version if version is not None and version.buffer == self._sealed.buffer else None
+        seals, rows = (same.seals, same.rows) if same is not None else (0, 0)
+        times = self._rows.time[rows:] if seals == self._sealed.seals else self._rows.time
+        return min(
+            [LATEST, *self._sealed.least[seals : self._sealed.seals], *([int(times.min())] if len(times) else [])]
+        )
+
+    def samples_per_series(self, times: TimeRange) -> F64s:
+        """About how many samples a series of each group has in a range of times."""
+        known = self._known
+        series = np.maximum(np.bincount(known.group, minlength=known.groups), 1)
+        samples = np.zeros(known.groups, dtype=np.float64)
+        for group, pages in self._pages.items():
+            shares = (page.samples * share_within(times, TimeRange(page.first_time, page.last_time)) for page in pages)
+            samples[group] = sum(shares)
+        each: F64s = samples / series + len(self._rows) / max(len(known), 1)
+        return each
 
     def read(self, keys: SeriesKeys | None = None, times: TimeRange = ALL_TIMES) -> SeriesRun:
         """The samples of these series, or of all, in a range of times. A series without one is not among them.

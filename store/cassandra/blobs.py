@@ -5,6 +5,8 @@ Plain writes: nobody else writes under the same attempt, and nothing is read bef
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
 
 from strandline.store.cassandra import statements
 from strandline.store.cassandra.expiry import seconds_to_live
@@ -31,17 +33,37 @@ class Blobs:
         self._write(f"write {_segments_named(where)}", statements.WRITE_SEGMENT, rows, life)
 
     def segments(self, where: SegmentsOf, *, first: bytes | None, last: bytes | None) -> Iterator[Segment]:
-        """Segments in order, from the last one whose first series is below `first` on."""
+        """Segments in order, from the last one whose first series is below `first` on. They are asked for at once, not
+        when the first is taken.
+        """
         what, place = f"read {_segments_named(where)}", _segments_place(where)
+        if first is not None and first == last:
+            return self._segments_of_one(what, place, first)
+        return self._segments_between(what, place, first, last)
+
+    def _segments_between(self, what: str, place: Values, first: bytes | None, last: bytes | None) -> Iterator[Segment]:
         least = b"" if first is None else first
         if last is None:
             pages = self.requests.pages(what, statements.SEGMENTS_FROM, (*place, least))
         else:
             pages = self.requests.pages(what, statements.SEGMENTS_BETWEEN, (*place, least, last))
-        if first is not None:
-            below = self.requests.pages(what, statements.SEGMENT_BELOW, (*place, first))
-            yield from (Segment(row.first, row.seq, row.data) for page in below for row in page)
-        yield from (Segment(row.first, row.seq, row.data) for page in pages for row in page)
+        if first is None:
+            return _segments(pages)
+        below = self.requests.pages(what, statements.SEGMENT_BELOW, (*place, first))
+        return chain(_segments(below), _segments(pages))
+
+    def _segments_of_one(self, what: str, place: Values, series: bytes) -> Iterator[Segment]:
+        """Those that may hold one series: one request, unless a segment begins with just that series."""
+        found = self.requests.pages(what, statements.SEGMENT_UP_TO, (*place, series))
+
+        def segments() -> Iterator[Segment]:
+            for segment in _segments(found):
+                if segment.first == series:
+                    yield from self._segments_between(what, place, series, series)
+                else:
+                    yield segment
+
+        return segments()
 
     def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
         """Write the rows of an index bucket in order; how many there were."""
@@ -77,6 +99,10 @@ class Blobs:
             for key, data in rows
         )
         return write_all(self.requests, self.room, what, writes)
+
+
+def _segments(pages: Iterator[list[Any]]) -> Iterator[Segment]:
+    return (Segment(row.first, row.seq, row.data) for page in pages for row in page)
 
 
 def _segments_place(where: SegmentsOf) -> Values:

@@ -143,6 +143,12 @@ SEGMENTS_BETWEEN: Final = Statement(
     ' WHERE dataset = ? AND shard = ? AND bucket = ? AND "group" = ? AND attempt = ? AND first >= ? AND first <= ?',
     page=64,
 )
+SEGMENT_UP_TO: Final = Statement(
+    Kind.PLAIN_READ,
+    "SELECT first, seq, data FROM IN.segments"
+    ' WHERE dataset = ? AND shard = ? AND bucket = ? AND "group" = ? AND attempt = ? AND first <= ?'
+    " ORDER BY first DESC, seq DESC LIMIT 1",
+)
 SEGMENT_BELOW: Final = Statement(
     Kind.PLAIN_READ,
     "SELECT first, seq, data FROM IN.segments"

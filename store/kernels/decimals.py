@@ -7,12 +7,16 @@ steps from one to the next; as doubles they have not.
 import numpy as np
 from numba import njit
 
+from strandline.store.kernels.trends import restore
+
 MOST_DIGITS = 9
 # Instead of a number of digits: the values of this series stay doubles.
 RAW = 15
 POWERS = 10.0 ** np.arange(MOST_DIGITS + 1)
 # Adding this to a double and taking it away again rounds it to a whole number, if that is below the limit.
 ROUNDER, LIMIT = 1.5 * 2.0**52, 2.0**51
+# The bits of Prometheus' staleness marker.
+STALE = np.uint64(0x7FF0_0000_0000_0002)
 # A series may have one value in so many that is no such number, a staleness marker for instance.
 ODD_ONE_IN = 16
 
@@ -79,20 +83,56 @@ def to_whole(value, first, digits, whole, raw, odd_at, odd_bits):
 
 
 @njit(cache=True, nogil=True)
-def to_values(digits, first, wanted, whole, raw, value):
-    """The opposite of `to_whole` but for the odd values; `value` gets the wanted series, one behind the other."""
-    n_whole = n_raw = at = 0
-    for series in range(len(first) - 1):
-        count = first[series + 1] - first[series]
+def to_values(digits, counts, starts, ends, begin, slope, way, level, rests, rest_at, raw, value):
+    """The opposite of `to_whole` but for the odd values; `value` gets the values from `starts` up to, not including,
+    `ends` of each series, one series behind the other. Whole numbers are given as their trends, and restored here.
+    """
+    longest = 0
+    for series in range(len(counts)):
+        if ends[series] > starts[series]:
+            longest = max(longest, counts[series])
+    whole = np.empty(longest, dtype=np.int64)
+    n_whole = n_raw = to = 0
+    for series in range(len(counts)):
+        start, end = starts[series], ends[series]
         if digits[series] == RAW:
-            if wanted[series]:
-                value[at : at + count] = raw[n_raw : n_raw + count]
-            n_raw += count
+            value[to : to + end - start] = raw[n_raw + start : n_raw + end]
+            n_raw += counts[series]
         else:
-            if wanted[series]:
-                power = POWERS[digits[series]]
-                for sample in range(count):
-                    value[at + sample] = whole[n_whole + sample] / power
-            n_whole += count
-        if wanted[series]:
-            at += count
+            if end > start:
+                sequence, power = n_whole, POWERS[digits[series]]
+                restore(
+                    begin[sequence],
+                    slope[sequence],
+                    way[sequence],
+                    level[sequence],
+                    rests,
+                    rest_at[sequence],
+                    end,
+                    whole,
+                    0,
+                )
+                if digits[series] == 0:
+                    for at in range(end - start):
+                        value[to + at] = whole[start + at]
+                else:
+                    for at in range(end - start):
+                        value[to + at] = whole[start + at] / power
+            n_whole += 1
+        to += end - start
+
+
+@njit(cache=True, nogil=True)
+def to_stale_markers(digits, counts, starts, ends, raw_bits, bits):
+    """Put the staleness markers of the series that stay doubles into `bits`, at the places that `to_values` gives them.
+    The others are among the odd values.
+    """
+    n_raw = to = 0
+    for series in range(len(counts)):
+        start, end = starts[series], ends[series]
+        if digits[series] == RAW:
+            for at in range(end - start):
+                if raw_bits[n_raw + start + at] == STALE:
+                    bits[to + at] = STALE
+            n_raw += counts[series]
+        to += end - start

@@ -1,78 +1,154 @@
-"""Two runs into one."""
+"""Any number of runs into one, each sample copied once.
 
+A *piece* is what one run has of one series. Pieces are put into the order of their series first, by their keys alone;
+then every piece is copied to its place. Only series whose pieces overlap in time are merged sample by sample.
+"""
+
+import numpy as np
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def _compare(one, i, other, j):
-    """Below, at or above 0 as series `i` of one run is below, the same as or above series `j` of the other."""
-    for column in range(3):
-        if one[column][i] != other[column][j]:
-            return -1 if one[column][i] < other[column][j] else 1
-    return 0
+def _is_above(metric, key_high, key_low, one, other):
+    """Whether the series of one piece is above that of another."""
+    if metric[one] != metric[other]:
+        return metric[one] > metric[other]
+    if key_high[one] != key_high[other]:
+        return key_high[one] > key_high[other]
+    return key_low[one] > key_low[other]
 
 
 @njit(cache=True, nogil=True)
-def _copy(time, value, start, end, to_time, to_value, at):
-    to_time[at : at + end - start] = time[start:end]
-    to_value[at : at + end - start] = value[start:end]
-    return at + end - start
+def _is_same(metric, key_high, key_low, one, other):
+    return metric[one] == metric[other] and key_high[one] == key_high[other] and key_low[one] == key_low[other]
 
 
 @njit(cache=True, nogil=True)
-def _merge_samples(time, value, i, i_end, new_time, new_value, j, j_end, to_time, to_value, at):
-    """Merge the samples of one series; where both have a time the new one counts. Where the merged ones end."""
-    while i < i_end and j < j_end:
-        if time[i] < new_time[j]:
-            to_time[at], to_value[at] = time[i], value[i]
+def _merge_order(metric, key_high, key_low, source, start, middle, end, target):
+    """Merge two neighbouring parts of `source` into the same places of `target`; of equals the first part's first."""
+    if start == middle or middle == end or not _is_above(metric, key_high, key_low, source[middle - 1], source[middle]):
+        # Segments of a group follow each other, so this is the usual case.
+        target[start:end] = source[start:end]
+        return
+    i, j = start, middle
+    for at in range(start, end):
+        if j == end or (i < middle and not _is_above(metric, key_high, key_low, source[i], source[j])):
+            target[at] = source[i]
             i += 1
         else:
-            if time[i] == new_time[j]:
-                i += 1
-            to_time[at], to_value[at] = new_time[j], new_value[j]
+            target[at] = source[j]
             j += 1
-        at += 1
-    at = _copy(time, value, i, i_end, to_time, to_value, at)
-    return _copy(new_time, new_value, j, j_end, to_time, to_value, at)
 
 
 @njit(cache=True, nogil=True)
-def merge_two(keys, first, time, value, new_keys, new_first, new_time, new_value, to_keys, to_first, to_time, to_value):
-    """Merge two runs into columns that are as long as both together; keys are (metric, key_high, key_low).
-
-    How many series and how many samples there are.
+def order_pieces(metric, key_high, key_low, run_first):
+    """The pieces in the order of their series; those of one series in the order of their runs. Run r has the pieces
+    `run_first[r]` up to, not including, `run_first[r + 1]`, in order.
     """
-    i = j = series = at = 0
-    while i < len(first) - 1 or j < len(new_first) - 1:
-        if i == len(first) - 1:
-            order = 1
-        elif j == len(new_first) - 1:
-            order = -1
+    source, target = np.arange(len(metric)), np.empty(len(metric), dtype=np.int64)
+    bounds, runs = run_first.copy(), len(run_first) - 1
+    while runs > 1:
+        merged = 0
+        for run in range(0, runs, 2):
+            start, middle, end = bounds[run], bounds[run + 1], bounds[min(run + 2, runs)]
+            _merge_order(metric, key_high, key_low, source, start, middle, end, target)
+            bounds[merged] = start
+            merged += 1
+        bounds[merged], runs = bounds[runs], merged
+        source, target = target, source
+    return source
+
+
+@njit(cache=True, nogil=True)
+def place_pieces(metric, key_high, key_low, order, counts, least, greatest, place, first_piece, first_sample, overlaps):
+    """Where each piece goes if the pieces of a series stand one behind the other, in order.
+
+    Series s has the pieces `order[first_piece[s]]` up to the next series', and its samples from `first_sample[s]` on;
+    `overlaps[s]` says that these would not rise. How many series there are.
+    """
+    series, at = -1, 0
+    for number in range(len(order)):
+        piece = order[number]
+        before = order[number - 1] if number else piece
+        if number == 0 or not _is_same(metric, key_high, key_low, before, piece):
+            series += 1
+            first_piece[series], first_sample[series], overlaps[series] = number, at, False
+        elif least[piece] <= greatest[before]:
+            overlaps[series] = True
+        place[piece] = at
+        at += counts[piece]
+    first_piece[series + 1], first_sample[series + 1] = len(order), at
+    return series + 1
+
+
+@njit(cache=True, nogil=True)
+def copy_pieces(first, time, value, place, to_time, to_value):
+    """Copy the pieces of one run, each to its place."""
+    for piece in range(len(first) - 1):
+        start, end, to = first[piece], first[piece + 1], place[piece]
+        for at in range(end - start):
+            to_time[to + at] = time[start + at]
+            to_value[to + at] = value[start + at]
+
+
+@njit(cache=True, nogil=True)
+def _merge_two(time, value, i, i_end, j_end, to_time, to_value, to):
+    """Merge two neighbouring pieces, of which the second begins at `i_end`; where both have a time the second one
+    counts. Where the merged ones end.
+    """
+    j = i_end
+    while i < i_end or j < j_end:
+        if j == j_end or (i < i_end and time[i] < time[j]):
+            to_time[to], to_value[to] = time[i], value[i]
+            i += 1
         else:
-            order = _compare(keys, i, new_keys, j)
-        for column in range(3):
-            to_keys[column][series] = keys[column][i] if order <= 0 else new_keys[column][j]
-        to_first[series] = at
-        if order < 0:
-            at = _copy(time, value, first[i], first[i + 1], to_time, to_value, at)
-        elif order > 0:
-            at = _copy(new_time, new_value, new_first[j], new_first[j + 1], to_time, to_value, at)
-        else:
-            at = _merge_samples(
-                time,
-                value,
-                first[i],
-                first[i + 1],
-                new_time,
-                new_value,
-                new_first[j],
-                new_first[j + 1],
-                to_time,
-                to_value,
-                at,
-            )
-        i += order <= 0
-        j += order >= 0
-        series += 1
-    to_first[series] = at
-    return series, at
+            i += i < i_end and time[i] == time[j]
+            to_time[to], to_value[to] = time[j], value[j]
+            j += 1
+        to += 1
+    return to
+
+
+@njit(cache=True, nogil=True)
+def _merge_pieces(time, value, bounds, pieces, spare_time, spare_value):
+    """Merge pieces that stand one behind the other, in place; where the merged ones end."""
+    start = bounds[0]
+    while pieces > 1:
+        merged, to = 0, 0
+        for piece in range(0, pieces, 2):
+            i, i_end, j_end = bounds[piece], bounds[piece + 1], bounds[min(piece + 2, pieces)]
+            bounds[merged] = start + to
+            merged += 1
+            to = _merge_two(time, value, i, i_end, j_end, spare_time, spare_value, to)
+        bounds[merged], pieces = start + to, merged
+        for at in range(to):
+            time[start + at], value[start + at] = spare_time[at], spare_value[at]
+    return bounds[1]
+
+
+@njit(cache=True, nogil=True)
+def settle_pieces(order, counts, first_piece, first_sample, overlaps, time, value):
+    """Merge the pieces of the series that overlap, and close the gaps behind them; how many samples are left."""
+    longest = most = 0
+    for series in range(len(first_piece) - 1):
+        if overlaps[series]:
+            longest = max(longest, first_sample[series + 1] - first_sample[series])
+            most = max(most, first_piece[series + 1] - first_piece[series])
+    spare_time, spare_value = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.float64)
+    bounds = np.empty(most + 1, dtype=np.int64)
+    to = 0
+    for series in range(len(first_piece) - 1):
+        start, end = first_sample[series], first_sample[series + 1]
+        if overlaps[series]:
+            pieces = first_piece[series + 1] - first_piece[series]
+            bounds[0] = start
+            for piece in range(pieces):
+                bounds[piece + 1] = bounds[piece] + counts[order[first_piece[series] + piece]]
+            end = _merge_pieces(time, value, bounds, pieces, spare_time, spare_value)
+        if to < start:
+            for at in range(end - start):
+                time[to + at], value[to + at] = time[start + at], value[start + at]
+        first_sample[series] = to
+        to += end - start
+    first_sample[len(first_piece) - 1] = to
+    return to

@@ -54,25 +54,3 @@ def mark_wanted(metric, key_high, key_low, wanted_metric, wanted_high, wanted_lo
             and wanted_high[low] == key_high[series]
             and wanted_low[low] == key_low[series]
         )
-
-
-@njit(cache=True, nogil=True)
-def cut_times(time, first, least, greatest, starts, ends):
-    """Where each sequence's times from `least` to `greatest`, both included, start and end."""
-    for sequence in range(len(first) - 1):
-        low, high = first[sequence], first[sequence + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if time[middle] < least:
-                low = middle + 1
-            else:
-                high = middle
-        starts[sequence] = low
-        high = first[sequence + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if time[middle] <= greatest:
-                low = middle + 1
-            else:
-                high = middle
-        ends[sequence] = low

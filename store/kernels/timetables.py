@@ -3,8 +3,11 @@
 import numpy as np
 from numba import njit
 
+from strandline.store.kernels.trends import restore
+
 U64 = np.uint64
 MIX = U64(0x9E3779B97F4A7C15)
+EARLIEST, LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 # What `same_as` says of a series whose times are those of no series before it.
 NEW = 0
 
@@ -68,6 +71,74 @@ def number_timetables(same_as, number):
         else:
             return -1
     return found
+
+
+@njit(cache=True, nogil=True)
+def restore_times(
+    of_series,
+    wanted,
+    first,
+    begin,
+    slope,
+    way,
+    level,
+    rests,
+    rest_at,
+    least,
+    greatest,
+    starts,
+    ends,
+    time,
+):
+    """The times of the wanted series from `least` to `greatest`, both included, one behind the other in `time`, which
+    has room for all of their times. `starts` and `ends` say which of each series' samples these are: 0 and 0 for none.
+
+    How many times there are, the least and the greatest that were restored, and whether all sequences rise. A timetable
+    is restored for each series that has it: to copy the times would take as long.
+    """
+    to, earliest, latest, rises = 0, LATEST, EARLIEST, True
+    for series in range(len(of_series)):
+        starts[series] = ends[series] = 0
+        if not wanted[series]:
+            continue
+        table = of_series[series]
+        count = first[table + 1] - first[table]
+        restore(begin[table], slope[table], way[table], level[table], rests, rest_at[table], count, time, to)
+        falls = 0
+        for at in range(to + 1, to + count):
+            falls += time[at] <= time[at - 1]
+        rises = rises and falls == 0
+        earliest, latest = min(earliest, time[to]), max(latest, time[to + count - 1])
+        start, end = _cut(time, to, to + count, least, greatest)
+        if start > to:
+            for at in range(end - start):
+                time[to + at] = time[start + at]
+        if end > start:
+            starts[series], ends[series] = start - to, end - to
+            to += end - start
+    return to, earliest, latest, rises
+
+
+@njit(cache=True, nogil=True)
+def _cut(time, low, end, least, greatest):
+    """Where the times from `least` to `greatest`, both included, start and end."""
+    if time[low] >= least and time[end - 1] <= greatest:
+        return low, end
+    high = end
+    while low < high:
+        middle = (low + high) // 2
+        if time[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    start, high = low, end
+    while low < high:
+        middle = (low + high) // 2
+        if time[middle] <= greatest:
+            low = middle + 1
+        else:
+            high = middle
+    return start, low
 
 
 @njit(cache=True, nogil=True)

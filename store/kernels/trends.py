@@ -111,24 +111,26 @@ def take_rests(numbers, first, way, slope, level, place, rests):
 
 
 @njit(cache=True, nogil=True)
-def restore(begin, first, way, slope, level, wanted, place, rests, numbers):
-    """The opposite of `take_rests`, for the sequences that are wanted; the others' numbers are left as they are."""
-    for sequence in range(len(first) - 1):
-        start, end, rise = first[sequence], first[sequence + 1], slope[sequence]
-        if wanted[sequence]:
-            number = begin[sequence]
-            numbers[start] = number
-            if level[sequence] == 0:
-                for at in range(start + 1, end):
-                    numbers[at] = number + rise * (at - start)
-            elif way[sequence] == LINE:
-                shift = place[level[sequence]] - start - 1
-                for at in range(start + 1, end):
-                    numbers[at] = number + rise * (at - start) + rests[shift + at]
-            else:
-                shift = place[level[sequence]] - start - 1
-                for at in range(start + 1, end):
-                    number += rise + rests[shift + at]
-                    numbers[at] = number
+def place_rests(counts, level, place, rest_at):
+    """Where the rests of each sequence begin; those of each level begin at `place[level]`, which moves on."""
+    for sequence in range(len(counts)):
+        rest_at[sequence] = place[level[sequence]]
         if level[sequence] != 0:
-            place[level[sequence]] += end - start - 1
+            place[level[sequence]] += counts[sequence] - 1
+
+
+@njit(cache=True, nogil=True)
+def restore(begin, slope, way, level, rests, rest_at, count, numbers, to):
+    """The opposite of `take_rests` for one sequence of `count` numbers, which are written from `numbers[to]` on."""
+    numbers[to] = begin
+    if level == 0:
+        for at in range(1, count):
+            numbers[to + at] = begin + slope * at
+    elif way == LINE:
+        for at in range(1, count):
+            numbers[to + at] = begin + slope * at + rests[rest_at + at - 1]
+    else:
+        number = begin
+        for at in range(1, count):
+            number += slope + rests[rest_at + at - 1]
+            numbers[to + at] = number

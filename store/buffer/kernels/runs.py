@@ -19,20 +19,14 @@ def count_runs(numbers, counts, place, totals):
 
 
 @njit(cache=True, nogil=True)
-def scatter_runs(numbers, counts, time, bits, place, cursor, to_time, to_bits):
-    """Copy each wanted run to where the cursor of its place stands, and move the cursor behind it."""
-    start = 0
+def claim_places(numbers, counts, place, cursor, to):
+    """Fill `to` with where each run goes: where the cursor of its place stands, which moves on; -1 if not wanted."""
     for run in range(len(numbers)):
-        end = start + counts[run]
-        to = place[numbers[run]]
-        if to >= 0:
-            at = cursor[to]
-            for sample in range(start, end):
-                to_time[at] = time[sample]
-                to_bits[at] = bits[sample]
-                at += 1
-            cursor[to] = at
-        start = end
+        at = place[numbers[run]]
+        to[run] = -1
+        if at >= 0:
+            to[run] = cursor[at]
+            cursor[at] += counts[run]
 
 
 @njit(cache=True)

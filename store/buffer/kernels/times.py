@@ -5,6 +5,7 @@ them: those are marked, and store nothing. The others store their first time as 
 stored one, their first step likewise, and from there on how much each step differs from the one before.
 """
 
+import numpy as np
 from numba import njit
 
 
@@ -46,27 +47,30 @@ def split_times(first, time, same, starts, steps, turns):
 
 
 @njit(cache=True, nogil=True)
-def join_times(counts, same, starts, steps, turns, time):
-    """Fill `time` from what `split_times` gave; `counts` is the length of each run."""
-    at, n_starts, n_steps, n_turns = 0, 0, 0, 0
-    last_start, last_step = 0, 0
+def join_times(counts, same, starts, steps, turns, to, time):
+    """Write the times of each run from `time[to[run]]` on, from what `split_times` gave; none where `to` is below 0.
+    `counts` is the length of each run.
+    """
+    n_starts, n_steps, n_turns = 0, 0, 0
+    start, step, turn = 0, 0, 0
     for run in range(len(counts)):
-        count = counts[run]
-        if same[run]:
-            for sample in range(at, at + count):
-                time[sample] = time[sample - count]
-            at += count
+        count = np.int64(counts[run])
+        if not same[run]:
+            start += starts[n_starts]
+            n_starts += 1
+            turn = n_turns
+            if count > 1:
+                step += steps[n_steps]
+                n_steps += 1
+                n_turns += count - 2
+        at = to[run]
+        if at < 0:
             continue
-        last_start += starts[n_starts]
-        n_starts += 1
-        time[at] = last_start
+        # A run with the times of the run before is restored anew: that one may not be wanted.
+        time[at] = start
         if count > 1:
-            last_step += steps[n_steps]
-            n_steps += 1
-            step = last_step
-            time[at + 1] = time[at] + step
-            for sample in range(at + 2, at + count):
-                step += turns[n_turns]
-                n_turns += 1
-                time[sample] = time[sample - 1] + step
-        at += count
+            rise = step
+            time[at + 1] = start + rise
+            for sample in range(2, count):
+                rise += turns[turn + sample - 2]
+                time[at + sample] = time[at + sample - 1] + rise

@@ -75,28 +75,32 @@ def split_values(first, value, bits, kinds, whole_starts, whole_steps, raw_start
 
 
 @njit(cache=True, nogil=True)
-def join_values(counts, kinds, whole_starts, whole_steps, raw_starts, raw_steps, value, bits):
-    """Fill `value` from what `split_values` gave; `bits` is the same memory, and `counts` the length of each run."""
-    at, n_whole_starts, n_whole_steps, n_raw_starts, n_raw_steps = 0, 0, 0, 0, 0
+def join_values(counts, kinds, whole_starts, whole_steps, raw_starts, raw_steps, to, value, bits):
+    """Write the values of each run from `value[to[run]]` on, from what `split_values` gave; none where `to` is below 0.
+    `bits` is the same memory as `value`, and `counts` the length of each run.
+    """
+    n_whole_starts, n_whole_steps, n_raw_starts, n_raw_steps = 0, 0, 0, 0
     for run in range(len(counts)):
-        count = np.int64(counts[run])
+        count, at = np.int64(counts[run]), to[run]
         stored = 1 if kinds[run] & CONSTANT else count
         kind = kinds[run] & ~CONSTANT
+        if at >= 0:
+            if kind == RAW:
+                bits[at] = raw_starts[n_raw_starts]
+                for sample in range(1, stored):
+                    bits[at + sample] = bits[at + sample - 1] + raw_steps[n_raw_steps + sample - 1]
+            else:
+                scale = SCALES[kind]
+                whole = whole_starts[n_whole_starts]
+                value[at] = whole / scale
+                for sample in range(1, stored):
+                    whole += whole_steps[n_whole_steps + sample - 1]
+                    value[at + sample] = whole / scale
+            for sample in range(at + stored, at + count):
+                bits[sample] = bits[at]
         if kind == RAW:
-            bits[at] = raw_starts[n_raw_starts]
             n_raw_starts += 1
-            for sample in range(at + 1, at + stored):
-                bits[sample] = bits[sample - 1] + raw_steps[n_raw_steps]
-                n_raw_steps += 1
+            n_raw_steps += stored - 1
         else:
-            scale = SCALES[kind]
-            whole = whole_starts[n_whole_starts]
             n_whole_starts += 1
-            value[at] = whole / scale
-            for sample in range(at + 1, at + stored):
-                whole += whole_steps[n_whole_steps]
-                n_whole_steps += 1
-                value[sample] = whole / scale
-        for sample in range(at + stored, at + count):
-            bits[sample] = bits[at]
-        at += count
+            n_whole_steps += stored - 1

@@ -22,7 +22,8 @@ from strandline.store.segment_codec import (
 )
 from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesKey, SeriesRun
-from support.series_runs import GREATEST, LEAST, STALE, are_same, bits_of, model_of, run_of
+from strandline.time_range import ALL_TIMES
+from support.series_runs import STALE, are_same, bits_of, model_of, run_of
 
 pytestmark = pytest.mark.simulation
 
@@ -63,7 +64,7 @@ def sound() -> bytes:
 
 def read_some(data: bytes) -> SeriesRun:
     keys = WantedSeries.of([SeriesKey(*KEYS[1]), SeriesKey(*KEYS[3])])
-    return select(data, keys, LEAST, GREATEST, named=NAME)
+    return select(data, keys, ALL_TIMES, named=NAME)
 
 
 READERS: list[Read] = [

@@ -57,7 +57,9 @@ def decoded(data: bytes, frames: tuple[page_codec.Frame, ...]) -> dict[int, list
     series: dict[int, list[tuple[int, int]]] = {}
     for frame in frames:
         which = decode_series(frame, data)
-        time, value = decode_samples(frame, data, which)
+        to = np.cumsum(which.counts, dtype=np.int64) - which.counts
+        time, value = np.empty(frame.samples, dtype=np.int64), np.empty(frame.samples, dtype=np.float64)
+        decode_samples(frame, data, which, to=to, time=time, value=value)
         samples = list(zip(time.tolist(), value.view(np.uint64).tolist(), strict=True))
         assert frame.samples == len(samples) == which.counts.sum()
         assert (frame.first_number, frame.last_number) == (which.number[0], which.number[-1])
@@ -82,6 +84,21 @@ def test_frames_are_cut_between_series_and_lose_nothing(series: dict[int, list[t
     assert all(frame.samples <= most or frame.series == 1 for frame in frames)
     joined = [one.samples + two.samples for one, two in pairwise(frames)]
     assert all(samples > most for samples in joined), "frames are smaller than they need to be"
+
+
+@given(st.dictionaries(st.integers(0, 1000), SERIES, min_size=1, max_size=12), st.data())
+def test_runs_that_are_not_wanted_are_left_out_and_change_no_other(
+    series: dict[int, list[tuple[int, int]]], data: st.DataObject
+) -> None:
+    wanted = data.draw(st.sets(st.sampled_from(sorted(series)), min_size=1))
+    page, (frame,) = encode(runs_of(series))
+    which = decode_series(frame, page)
+    expected = [sample for number in sorted(wanted) for sample in series[number]]
+    time, value = np.empty(len(expected), dtype=np.int64), np.empty(len(expected), dtype=np.float64)
+    counts = np.where(np.isin(which.number, sorted(wanted)), which.counts, 0).astype(np.int64)
+    to = np.where(counts > 0, np.cumsum(counts) - counts, -1)
+    decode_samples(frame, page, which, to=to, time=time, value=value)
+    assert list(zip(time.tolist(), value.view(np.uint64).tolist(), strict=True)) == expected
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from strandline.store.segment_codec import (
     runs_checksum,
     select,
 )
-from strandline.store.selecting import WantedSeries, within
+from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesKey, SeriesRun
+from strandline.time_range import ALL_TIMES, TimeRange
 from support.scraped_runs import scraped_run
 from support.series_runs import GREATEST, LEAST, ODD_BITS, STALE, are_same, bits_of, model_of, models, run_of
 
@@ -101,7 +102,7 @@ def test_odd_values_go_back_to_the_series_that_they_came_from_when_some_are_left
     for left_out in range(6):
         keys = [key for key in model if key[2] != left_out]
         wanted = WantedSeries.of(SeriesKey(*key) for key in keys)
-        assert model_of(select(segment.data, wanted, 0, 31, named="x")) == {key: model[key] for key in keys}
+        assert model_of(select(segment.data, wanted, TimeRange(0, 31), named="x")) == {key: model[key] for key in keys}
 
 
 @pytest.mark.parametrize("digits", range(10))
@@ -240,9 +241,9 @@ def test_a_directory_is_read_without_times_and_values(monkeypatch: pytest.Monkey
     directory = decode_directory(segment.data, named="x")
     assert directory.counts.tolist() == [100]
     wanted = WantedSeries.of([SeriesKey(7, 7, 7)])
-    assert len(select(segment.data, wanted, directory.greatest_time + 1, GREATEST, named="x")) == 0
-    assert len(select(segment.data, wanted, LEAST, directory.least_time - 1, named="x")) == 0
-    assert len(select(segment.data, WantedSeries.of([SeriesKey(7, 7, 8)]), LEAST, GREATEST, named="x")) == 0
+    assert len(select(segment.data, wanted, TimeRange(directory.greatest_time + 1, GREATEST), named="x")) == 0
+    assert len(select(segment.data, wanted, TimeRange(LEAST, directory.least_time - 1), named="x")) == 0
+    assert len(select(segment.data, WantedSeries.of([SeriesKey(7, 7, 8)]), ALL_TIMES, named="x")) == 0
 
 
 def test_a_directory_overlaps_times_from_its_least_to_its_greatest() -> None:
@@ -264,7 +265,7 @@ def test_selecting_gives_the_wanted_series_at_the_wanted_times_and_nothing_else(
     wanted = WantedSeries.of(SeriesKey(*key) for key in keys | strangers)
     assert len(wanted) == len(keys | strangers)
     segments = encode_run(run_of(model), target_bytes=data.draw(TARGETS))
-    found = merge_runs([select(segment.data, wanted, least, greatest, named="x") for segment in segments])
+    found = merge_runs([select(segment.data, wanted, TimeRange(least, greatest), named="x") for segment in segments])
     expected = {
         key: kept
         for key in keys
@@ -273,20 +274,10 @@ def test_selecting_gives_the_wanted_series_at_the_wanted_times_and_nothing_else(
     assert model_of(found) == expected
 
 
-@settings(max_examples=40)
-@given(models(), TIMES, TIMES)
-def test_within_keeps_the_samples_from_one_time_to_another(model: dict, one: int, other: int) -> None:
-    least, greatest = sorted((one, other))
-    expected = {
-        key: kept
-        for key in model
-        if (kept := {time: bits for time, bits in model[key].items() if least <= time <= greatest})
-    }
-    assert model_of(within(run_of(model), least, greatest)) == expected
-
-
-def test_within_leaves_out_a_single_sample_at_either_end() -> None:
+def test_selecting_leaves_out_a_single_sample_at_either_end() -> None:
     model = {(1, 1, key): {time: time for time in range(10 * key, 10 * key + 5)} for key in range(3)}
+    (segment,) = encode_run(run_of(model))
+    wanted = WantedSeries.of(SeriesKey(*key) for key in model)
     for least in range(-1, 26):
         for greatest in range(least, 26):
             expected = {
@@ -294,7 +285,20 @@ def test_within_leaves_out_a_single_sample_at_either_end() -> None:
                 for key in model
                 if (kept := {time: bits for time, bits in model[key].items() if least <= time <= greatest})
             }
-            assert model_of(within(run_of(model), least, greatest)) == expected
+            assert model_of(select(segment.data, wanted, TimeRange(least, greatest), named="x")) == expected
+
+
+@given(models(least_series=1), TIMES, TIMES)
+def test_without_values_there_are_the_same_times_and_staleness_markers(model: dict, one: int, other: int) -> None:
+    times = TimeRange(*sorted((one, other)))
+    wanted = WantedSeries.of(SeriesKey(*key) for key in model)
+    for segment in encode_run(run_of(model)):
+        expected = model_of(select(segment.data, wanted, times, named="x"))
+        found = model_of(select(segment.data, wanted, times, named="x", with_values=False))
+        assert found == {
+            key: {time: bits if bits == STALE else 0 for time, bits in samples.items()}
+            for key, samples in expected.items()
+        }
 
 
 def test_the_checksum_of_a_group_is_over_its_segments_in_order() -> None:

@@ -1,0 +1,191 @@
+"""What a shard had of a range of times at one moment, to be read series by series or block by block.
+
+The buffers are looked at first and the manifest after them. A group that is committed in between is then seen twice,
+which does no harm, since equal samples fall together; the other way round it could be missed.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from strandline.arrays import F64s
+from strandline.node.shard.pinned_content import BufferContent, PinnedContent, StoredRow
+from strandline.node.shard.read_blocks import cut_blocks, samples_per_series
+from strandline.node.shard.shard import Shard
+from strandline.store.buffer.view import BufferView
+from strandline.store.merging import merge_runs
+from strandline.store.rows import GroupRow, Segment, SegmentsOf
+from strandline.store.segment_codec import select
+from strandline.store.selecting import WantedSeries
+from strandline.store.series_run import SeriesRun
+from strandline.time_range import TimeRange
+
+# Is called with the number of samples of each piece, from several threads; what it raises ends the reading.
+Heard = Callable[[int], None]
+# So many rows of one query are asked for at a time, before it is the turn of others.
+_ROWS_IN_TURN = 16
+# Up to so many series, over all rows, are decoded by the thread that asks: handing them over would take longer.
+_FEW_SERIES = 64
+
+
+def go_on(_samples: int) -> None:
+    """Goes on whatever was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffered:
+    """The samples of a bucket that are in memory."""
+
+    bucket: int
+    view: BufferView
+
+
+@dataclass(frozen=True, slots=True)
+class _RowRead:
+    """A row of the manifest, and the series that are wanted of its group."""
+
+    row: GroupRow
+    wanted: WantedSeries
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a query wants, and what ends it."""
+
+    times: TimeRange
+    heard: Heard
+    with_values: bool
+    given_up: threading.Event
+
+
+class PinnedRead:
+    """One moment of a shard. Any thread may read, as often as it likes: whatever is stored, appended or released
+    meanwhile does not show. It keeps the buffers' pages in memory for as long as it lives: it is meant for one query.
+    """
+
+    def __init__(
+        self,
+        shard: Shard,
+        reader: str,
+        times: TimeRange,
+        threads: Callable[[], ThreadPoolExecutor | None],
+    ) -> None:
+        """`reader` tells this shard's life from others. `threads` read rows beside each other, if there are any."""
+        self.times = times
+        self._shard, self._reader, self._threads = shard, reader, threads
+        self._buffered = _buffers(shard)
+        self._rows = shard.view.overlapping(times.first, times.last, shard.parts.present.settled_ms())
+
+    def read(
+        self, wanted: WantedSeries, times: TimeRange | None = None, heard: Heard = go_on, *, with_values: bool = True
+    ) -> SeriesRun:
+        """The samples of some series in the pinned times, or in a part of them. The later bucket wins where two have a
+        sample at one time. Without values only staleness markers are what they are, other values are any others.
+
+        `heard` is called with every piece, in which a sample may be that another piece has, too. Raises what it raises,
+        and `SegmentDamaged` or `SpillDamaged` rather than leave something out.
+        """
+        times = self.times if times is None else times
+        if times.first < self.times.first or times.last > self.times.last:
+            raise ValueError(f"{times} is not within {self.times}, which was pinned")
+        runs = self._stored(wanted, _Asked(times, heard, with_values, threading.Event()))
+        for one in self._buffered:
+            run = one.view.read(wanted, times)
+            heard(run.samples)
+            runs.append((one.bucket, run))
+        return merge_runs([run for _, run in sorted(runs, key=lambda pair: pair[0])])
+
+    def blocks(self, wanted: WantedSeries, most_samples: int) -> list[WantedSeries]:
+        """The series in blocks of about so many samples in the pinned times at most, by what the manifest and the
+        buffers tell of each group; a series has at least one block to itself.
+        """
+        groups = self._shard.parts.options.groups
+        return cut_blocks(wanted, groups, self._samples_per_series(groups), most_samples)
+
+    @property
+    def content(self) -> PinnedContent:
+        """What identifies the samples that can be read, for a later moment to be compared with."""
+        rows = frozenset(
+            StoredRow(row.bucket, row.group, row.attempt, row.least_time, row.greatest_time)
+            for row in self._rows
+            if row.least_time is not None and row.greatest_time is not None
+        )
+        buffers = tuple(BufferContent(one.bucket, one.view.version) for one in self._buffered)
+        return PinnedContent(self._reader, self.times, rows, buffers)
+
+    def unchanged_before(self, before: PinnedContent) -> int:
+        """The time before which all samples from `times.first` on are what they were at an earlier moment with that
+        content. It is `times.first` if none is known to be, and behind the times of both moments if all are.
+        """
+        versions = {one.bucket: one.version for one in before.buffers}
+        taken = (one.view.least_time_since(versions.get(one.bucket)) for one in self._buffered)
+        return max(self.times.first, min([self.content.first_change(before), *taken]))
+
+    def _samples_per_series(self, groups: int) -> F64s:
+        each = samples_per_series(self._rows, groups, self.times)
+        for one in self._buffered:
+            each += one.view.samples_per_series(self.times)
+        return each
+
+    def _stored(self, wanted: WantedSeries, asked: _Asked) -> list[tuple[int, SeriesRun]]:
+        """What is stored of each row in whose group there is something wanted, with its bucket, in order."""
+        groups = self._shard.parts.options.groups
+        of_group = {group: wanted.of_group(group, groups) for group in {row.group for row in self._rows}}
+        work = [_RowRead(row, of_group[row.group]) for row in self._rows if len(of_group[row.group])]
+        found: list[tuple[int, SeriesRun]] = []
+        is_small = sum(len(one.wanted) for one in work) <= _FEW_SERIES
+        threads = self._threads() if len(work) > 1 and not is_small else None
+        # Not all at once: another query of the shard would wait behind them.
+        for first in range(0, len(work), _ROWS_IN_TURN):
+            part = work[first : first + _ROWS_IN_TURN]
+            runs = self._read_here(part, asked) if threads is None else self._read_beside(threads, part, asked)
+            found += [(one.row.bucket, run) for one, of_row in zip(part, runs, strict=True) for run in of_row]
+        return found
+
+    def _read_here(self, work: Sequence[_RowRead], asked: _Asked) -> list[list[SeriesRun]]:
+        """All rows are asked for before the first is waited for."""
+        asked.heard(0)
+        fetched = [self._segments(one) for one in work]
+        return [list(self._selected(one, segments, asked)) for one, segments in zip(work, fetched, strict=True)]
+
+    def _read_beside(
+        self, threads: ThreadPoolExecutor, work: Sequence[_RowRead], asked: _Asked
+    ) -> list[list[SeriesRun]]:
+        def read(one: _RowRead) -> list[SeriesRun]:
+            # What ended the reading of another row ends that of this one before it begins.
+            asked.heard(0)
+            return list(self._selected(one, self._segments(one), asked))
+
+        futures = [threads.submit(read, one) for one in work]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            asked.given_up.set()
+            for future in futures:
+                future.cancel()
+            raise
+
+    def _segments(self, read: _RowRead) -> Iterator[Segment]:
+        first, last = read.wanted.key(0).to_bytes(), read.wanted.key(-1).to_bytes()
+        return self._shard.parts.store.segments(self._where(read.row), first=first, last=last)
+
+    def _selected(self, read: _RowRead, segments: Iterator[Segment], asked: _Asked) -> Iterator[SeriesRun]:
+        for segment in segments:
+            named = f"{segment.first.hex()}/{segment.seq} of {self._where(read.row)}"
+            run = select(segment.data, read.wanted, asked.times, named=named, with_values=asked.with_values)
+            asked.heard(run.samples)
+            if asked.given_up.is_set():
+                return
+            yield run
+
+    def _where(self, row: GroupRow) -> SegmentsOf:
+        return SegmentsOf(self._shard.parts.options.shard, row.bucket, row.group, row.attempt)
+
+
+def _buffers(shard: Shard) -> list[Buffered]:
+    # The open one before the closed ones: it may be closed in between, and is then seen twice, never missed.
+    current = shard.buffer
+    found = [Buffered(current.bucket, current.snapshot())]
+    closed = [(one.bucket, one.view()) for one in shard.flusher.closed_buckets()]
+    return found + [Buffered(bucket, view) for bucket, view in closed if view is not None]
