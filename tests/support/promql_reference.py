@@ -3,6 +3,7 @@
 Sums are exact (fractions) where all numbers are finite, so the reference does not share the kernels' algorithm.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -26,7 +27,7 @@ def _extrapolated(window: Window, end: int, length: int, *, is_counter: bool, is
     times, values = [time for time, _ in window], _values(window)
     rise = values[-1] - values[0]
     if is_counter:
-        for before, now in zip(values, values[1:], strict=False):
+        for before, now in itertools.pairwise(values):
             if now < before:
                 rise += before
     covered = (times[-1] - times[0]) / 1000
@@ -36,7 +37,7 @@ def _extrapolated(window: Window, end: int, length: int, *, is_counter: bool, is
         to_start = interval / 2
     if is_counter and rise > 0 and values[0] >= 0:
         to_zero = covered * (values[0] / rise)
-        to_start = to_zero if to_zero < to_start else to_start
+        to_start = min(to_start, to_zero)
     if to_end >= interval * 1.1:
         to_end = interval / 2
     factor = (covered + to_start + to_end) / covered
@@ -126,14 +127,14 @@ def _extreme(window: Window, choose: Callable[[list[float]], float]) -> float:
 
 def _pairs(window: Window) -> list[tuple[float, float]]:
     values = _values(window)
-    return list(zip(values, values[1:], strict=False))
+    return list(itertools.pairwise(values))
 
 
 def _is_change(before: float, now: float) -> bool:
     return before != now and not (math.isnan(before) and math.isnan(now))
 
 
-def evaluate(  # noqa: PLR0911, PLR0912 - one for each function
+def evaluate(  # noqa: PLR0912 - one for each function
     name: str, window: Window, end: int, length: int, parameter: float = 0.0
 ) -> float | None:
     """A function over one window; None where it gives no sample."""
