@@ -105,6 +105,8 @@ def evaluate_window_into(
     function = WINDOW_FUNCTIONS[name]
     if len(parameters) != function.parameters:
         raise ValueError(f"{name} takes {function.parameters} parameters beside its range, not {len(parameters)}")
+    if not out.size:
+        return
     rows = list(parameters)
     if function.takes_moments:
         rows.append((grid.moments() if moments is None else moments).astype(np.float64))

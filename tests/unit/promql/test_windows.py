@@ -218,6 +218,12 @@ def test_a_function_with_the_wrong_number_of_parameters_is_refused() -> None:
         evaluate_window("quantile_over_time", samples([]), Grid(0, 1, 1), MINUTE)
 
 
+def test_a_grid_without_steps_gives_no_columns() -> None:
+    series = samples(every_15_s(1.0, 2.0))
+    assert evaluate_window("stddev_over_time", series, Grid(0, MINUTE, 0), MINUTE).shape == (1, 0)
+    assert latest(series, Grid(0, MINUTE, 0), MINUTE).shape == (1, 0)
+
+
 def test_a_block_of_series_writes_its_own_rows() -> None:
     series = samples(every_15_s(1.0), every_15_s(2.0, 3.0), [], every_15_s(5.0))
     grid = Grid(MINUTE, MINUTE, 2)
