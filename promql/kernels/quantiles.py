@@ -38,13 +38,32 @@ def _remove(ordered, count, number):
 
 
 @njit(cache=True, nogil=True)
+def _sort(numbers, count):
+    """Shell's algorithm with Knuth's gaps: as fast as others for some thousand numbers, and compiled in a tenth of the
+    time that numpy's takes.
+    """
+    gap = 1
+    while gap < count:
+        gap = 3 * gap + 1
+    while gap > 1:
+        gap //= 3
+        for at in range(gap, count):
+            number = numbers[at]
+            place = at
+            while place >= gap and numbers[place - gap] > number:
+                numbers[place] = numbers[place - gap]
+                place -= gap
+            numbers[place] = number
+
+
+@njit(cache=True, nogil=True)
 def _sorted_window(value, low, high, ordered):
     """Sort the window's numbers into `ordered`. How many there are without NaN."""
     count = 0
     for at in range(low, high):
         ordered[count] = value[at]
         count += value[at] == value[at]
-    ordered[:count].sort()
+    _sort(ordered, count)
     return count
 
 

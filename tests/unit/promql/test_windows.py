@@ -23,6 +23,7 @@ from strandline.promql.windows import (
     evaluate_window_into,
     latest,
     latest_time,
+    load_kernels,
     samples_of,
     without_stale,
 )
@@ -235,12 +236,16 @@ def test_a_block_of_series_writes_its_own_rows() -> None:
     assert out[1:3].tobytes() == whole[1:3].tobytes()
 
 
-def test_columns_may_be_views_of_any_kind() -> None:
-    wide = np.arange(40, dtype=np.int64).view(np.uint8)[:-8]
-    time = np.frombuffer(b"\0" + wide.tobytes(), dtype=np.int64, count=4, offset=1)
-    value = np.arange(8.0)[::2]
-    series = Samples(keys_of(1), np.array([0, 4]), time, value)
+def test_columns_may_be_of_any_layout_and_kernels_are_compiled_once() -> None:
+    load_kernels()
+    unaligned = b"\0" + np.arange(4, dtype=np.int64).tobytes()
+    time = np.frombuffer(unaligned, dtype=np.int64, count=4, offset=1)
+    series = Samples(keys_of(1), np.array([0, 4]), time, np.arange(8.0)[::2])
+    for name, function in WINDOW_FUNCTIONS.items():
+        evaluate_window(name, series, Grid(3, 1, 2), 2, (np.full(2, 0.5),) * function.parameters)
+        assert len(function.kernel.signatures) == 1, name
     assert evaluate_window("sum_over_time", series, Grid(3, 1, 1), 2)[0, 0] == 10.0
+    assert latest(series, Grid(3, 1, 1), 2)[0, 0] == 6.0
 
 
 def test_lookback_finds_the_latest_sample_and_is_left_open() -> None:
