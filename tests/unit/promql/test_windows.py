@@ -6,6 +6,8 @@ import pytest
 
 from strandline.arrays import F64s
 from strandline.index.key_bytes import KeyBytes
+from strandline.promql.functions import FUNCTIONS
+from strandline.promql.value_types import ValueType
 from strandline.promql.values import (
     NAN_BITS,
     NO_SAMPLE,
@@ -126,6 +128,16 @@ def test_windows_agree_with_the_reference(name: str) -> None:
                     assert close(float(found[place, at]), expected), (seed, place, at, window, expected)
                     compared += 1
     assert compared > 500
+
+
+def test_every_function_over_a_range_is_there() -> None:
+    over_ranges = {
+        function.name: len(function.parameters) - 1
+        for function in FUNCTIONS.values()
+        if ValueType.MATRIX in function.parameters and not function.is_experimental
+    }
+    assert over_ranges.pop("absent_over_time") == 0
+    assert {name: function.parameters for name, function in WINDOW_FUNCTIONS.items()} == over_ranges
 
 
 def test_a_window_is_left_open() -> None:
