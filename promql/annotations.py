@@ -4,17 +4,16 @@ A text is said once, however many series and steps give rise to it. Where it sta
 shown, so that shards need not know the query.
 """
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from enum import StrEnum
 
 import numpy as np
 
 from strandline.arrays import F64s
 from strandline.promql.expressions import Span
+from strandline.promql.go_text import quoted, short_number
 from strandline.promql.values import NO_SAMPLE_BITS, F64Matrix
 
 
@@ -112,18 +111,18 @@ NONE = Annotations()
 
 def invalid_quantile(quantile: float, span: Span | None = None) -> Annotation:
     """A quantile is NaN or outside of [0, 1]."""
-    return Annotation(Level.WARNING, f"quantile value should be between 0 and 1, got {_number(quantile)}", span)
+    return Annotation(Level.WARNING, f"quantile value should be between 0 and 1, got {short_number(quantile)}", span)
 
 
 def invalid_ratio(ratio: float, used: float, span: Span | None = None) -> Annotation:
     """The ratio of `limit_ratio` is outside of [-1, 1]."""
-    got = f"got {_number(ratio)}, capping to {_number(used)}"
+    got = f"got {short_number(ratio)}, capping to {short_number(used)}"
     return Annotation(Level.WARNING, f"ratio value should be between -1 and 1, {got}", span)
 
 
 def bad_bucket_label(label: str, metric: str = "", span: Span | None = None) -> Annotation:
     """A bucket's `le` is missing or is no number."""
-    text = f'bucket label "le" is missing or has a malformed value of {_quoted(label)}'
+    text = f'bucket label "le" is missing or has a malformed value of {quoted(label)}'
     return Annotation(Level.WARNING, text + _for_metric(metric), span)
 
 
@@ -135,7 +134,7 @@ def sort_in_range_query(span: Span | None = None) -> Annotation:
 
 def possible_non_counter(metric: str, span: Span | None = None) -> Annotation:
     """`rate` or `increase` of a metric whose name is not a counter's."""
-    text = f"metric might not be a counter, name does not end in _total/_sum/_count/_bucket: {_quoted(metric)}"
+    text = f"metric might not be a counter, name does not end in _total/_sum/_count/_bucket: {quoted(metric)}"
     return Annotation(Level.INFO, text, span)
 
 
@@ -163,11 +162,11 @@ def invalid_quantiles(quantiles: F64s, values: F64Matrix, span: Span | None = No
 
 
 def _for_metric(metric: str) -> str:
-    return f" for metric name {_quoted(metric)}" if metric else ""
+    return f" for metric name {quoted(metric)}" if metric else ""
 
 
 def _figures(forced: ForcedMonotonicity) -> str:
-    buckets = f"from buckets {_number(forced.least_bucket)} to {_number(forced.greatest_bucket)}"
+    buckets = f"from buckets {short_number(forced.least_bucket)} to {short_number(forced.greatest_bucket)}"
     difference = f"with a max diff of {forced.greatest_difference:.2g}"
     times = f"from {_moment(forced.least_time)} to {_moment(forced.greatest_time)}"
     return f", {buckets}, {difference}, over {forced.count} samples {times}"
@@ -182,38 +181,3 @@ def _position(query: str, start: int) -> str:
     before = query[:start].encode()
     line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
     return f"{line}:{column}"
-
-
-def _number(number: float) -> str:
-    """As Go's `%g` has it: the fewest digits, and an exponent from a million on."""
-    if math.isnan(number):
-        return "NaN"
-    if math.isinf(number):
-        return "+Inf" if number > 0 else "-Inf"
-    plain = Decimal(repr(number)).normalize()
-    if number and not -4 <= plain.adjusted() < 6:
-        digits = "".join(map(str, plain.as_tuple().digits))
-        fraction = f".{digits[1:]}" if len(digits) > 1 else ""
-        return f"{'-' if number < 0 else ''}{digits[0]}{fraction}e{plain.adjusted():+03d}"
-    return f"{plain:f}"
-
-
-def _quoted(text: str) -> str:
-    """As Go's `%q` has it."""
-    return f'"{"".join(map(_escaped, text))}"'
-
-
-_ESCAPES = {
-    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"
-}  # fmt: skip
-
-
-def _escaped(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -2,6 +2,7 @@
 
 import math
 import re
+from decimal import Decimal
 
 _ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v", "\\": r"\\"}
 _PLAIN = re.compile(r"[ !#-\[\]-~]*")
@@ -35,6 +36,18 @@ def plain_number(value: float) -> str:
     if exponent:
         return _without_exponent(digits, int(exponent))
     return digits.removesuffix(".0")
+
+
+def short_number(value: float) -> str:
+    """Go's `%g`: the fewest digits, and an exponent from a million on."""
+    if not math.isfinite(value) or not value:
+        return plain_number(value)
+    number = Decimal(repr(value)).normalize()
+    if -4 <= number.adjusted() < 6:
+        return f"{number:f}"
+    digits = "".join(map(str, number.as_tuple().digits))
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{'-' if value < 0 else ''}{digits[0]}{fraction}e{number.adjusted():+03d}"
 
 
 def _without_exponent(digits: str, exponent: int) -> str:

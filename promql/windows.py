@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from strandline.arrays import F64s, I64s
+from strandline.index.key_bytes import KeyBytes
 from strandline.promql.kernels import (
     cells,
     deviations,
@@ -25,7 +26,7 @@ from strandline.promql.kernels import (
     sums,
     transitions,
 )
-from strandline.promql.values import F64Matrix, Grid, Samples, Vector
+from strandline.promql.values import NO_SAMPLE_BITS, STALE_BITS, F64Matrix, Grid, Samples, Vector
 
 Kernel = Callable[..., None]
 """With the signature that `strandline.promql.kernels` has."""
@@ -105,6 +106,8 @@ def evaluate_window_into(
     function = WINDOW_FUNCTIONS[name]
     if len(parameters) != function.parameters:
         raise ValueError(f"{name} takes {function.parameters} parameters beside its range, not {len(parameters)}")
+    if not out.size:
+        return
     rows = list(parameters)
     if function.takes_moments:
         rows.append((grid.moments() if moments is None else moments).astype(np.float64))
@@ -154,6 +157,19 @@ def samples_of(vector: Vector, grid: Grid) -> Samples:
     value = np.empty(values.size, dtype=np.float64)
     found = cells.gather_cells(values, grid.start, grid.step, first_sample, time, value)
     return Samples(vector.keys, first_sample, time[:found], value[:found])
+
+
+def load_kernels() -> None:
+    """Have the kernels at hand: they are compiled or read from a cache when first called, which may take seconds."""
+    keys = KeyBytes(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.uint8))
+    stale = np.array([STALE_BITS, NO_SAMPLE_BITS], dtype=np.int64).view(np.float64)
+    samples = Samples(keys, np.array([0, 2]), np.array([1, 2]), canonical_nans(stale))
+    grid = Grid(2, 1, 1)
+    latest(samples, grid, 2)
+    kept = without_stale(samples)
+    for name, function in WINDOW_FUNCTIONS.items():
+        values = evaluate_window(name, kept, grid, 2, (np.ones(1),) * function.parameters)
+    samples_of(Vector(keys, values), grid)
 
 
 def _lookback(samples: Samples, grid: Grid, lookback_ms: int, variant: int) -> F64Matrix:

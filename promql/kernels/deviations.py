@@ -2,41 +2,51 @@
 
 from math import sqrt
 
+import numpy as np
 from numba import njit
 
 from strandline.promql.kernels.compensated import add
-from strandline.promql.kernels.window import after
+from strandline.promql.kernels.window import find_windows
 from strandline.promql.values import NO_SAMPLE
 
 STDDEV, STDVAR = 0, 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _variance(value, low, high):
-    """Welford's algorithm with compensated sums."""
-    count = mean = mean_compensation = squares = squares_compensation = 0.0
-    for at in range(low, high):
-        count += 1
-        distance = value[at] - (mean + mean_compensation)
-        mean, mean_compensation = add(distance / count, mean, mean_compensation)
-        squares, squares_compensation = add(
-            distance * (value[at] - (mean + mean_compensation)), squares, squares_compensation
-        )
-    return (squares + squares_compensation) / count
+def _include(number, count, mean, mean_lost, squares, squares_lost):
+    """Welford's algorithm with compensated sums: one sample more for each of some windows."""
+    for window in range(len(count)):
+        count[window] += 1
+        distance = number - (mean[window] + mean_lost[window])
+        new, lost = add(distance / count[window], mean[window], mean_lost[window])
+        mean[window], mean_lost[window] = new, lost
+        product = distance * (number - (new + lost))
+        squares[window], squares_lost[window] = add(product, squares[window], squares_lost[window])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def deviations(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel of these variants: STDDEV, STDVAR."""
+    """A window kernel of these variants: STDDEV, STDVAR. It goes from sample to sample, and over all windows that have
+    it: a window's next sum waits for the last one, and those of different windows are computed at the same time.
+    """
+    low = np.empty(count, dtype=np.int64)
+    high = np.empty(count, dtype=np.int64)
+    state = np.empty((5, count), dtype=np.float64)
     for series in range(len(first_sample) - 1):
-        low = high = first_sample[series]
-        end = first_sample[series + 1]
+        find_windows(time, first_sample[series], first_sample[series + 1], start, step, length, low, high)
+        state[:] = 0
+        first = past = 0
+        for sample in range(low[0], high[count - 1]):
+            while first < count and high[first] <= sample:
+                first += 1
+            while past < count and low[past] <= sample:
+                past += 1
+            if first < past:
+                those = state[:, first:past]
+                _include(value[sample], those[0], those[1], those[2], those[3], those[4])
         for at in range(count):
-            moment = start + at * step
-            high = after(time, high, end, moment)
-            low = after(time, low, high, moment - length)
-            if low == high:
+            if low[at] == high[at]:
                 out[series, at] = NO_SAMPLE
-                continue
-            variance = _variance(value, low, high)
-            out[series, at] = variance if variant == STDVAR else sqrt(variance)
+            else:
+                variance = (state[3, at] + state[4, at]) / state[0, at]
+                out[series, at] = variance if variant == STDVAR else sqrt(variance)

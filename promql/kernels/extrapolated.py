@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from strandline.promql.kernels.window import after, longest
+from strandline.promql.kernels.window import find_windows, longest
 from strandline.promql.values import NO_SAMPLE
 
 RATE, INCREASE, DELTA = 0, 1, 2
@@ -16,69 +16,89 @@ def _seconds(milliseconds):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _find_resets(value, begin, end, resets):
-    """Which samples are less than the one before. How many there are."""
+def _find_resets(value, resets):
+    """Which samples are less than the one before. How many there are; mostly none, which is quick to see."""
+    falls = 0
+    for at in range(len(value) - 1):
+        falls += value[at + 1] < value[at]
+    if falls == 0:
+        return 0
     found = 0
-    for at in range(begin + 1, end):
+    for at in range(1, len(value)):
         resets[found] = at
         found += value[at] < value[at - 1]
     return found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _factor(to_start, to_end, covered, intervals, first_value, rise, is_counter):
-    """How much wider than its samples the window counts as. A bound further than 1.1 average intervals away is not
-    reached: the series is taken to begin or end half an interval from its sample. A counter begins at zero at least.
+def _add_resets(value, resets, begin, low, high, rise):
+    """A counter that fell has been at zero between: what it had before counts, too."""
+    first = 0
+    for at in range(len(low)):
+        while first < len(resets) and begin + resets[first] <= low[at]:
+            first += 1
+        total = rise[at]
+        reset = first
+        while reset < len(resets) and begin + resets[reset] < high[at]:
+            total += value[begin + resets[reset] - 1]
+            reset += 1
+        rise[at] = total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _extrapolate(to_start, to_end, covered, intervals, first_value, rise, is_counter, divisor):
+    """Scale each rise to its whole window. A bound that is 1.1 average intervals away or further is not reached: the
+    series is taken to begin or end half an interval from its sample. A counter begins no earlier than at zero.
     """
-    interval = covered / intervals
-    threshold = interval * 1.1
-    if to_start >= threshold:
-        to_start = interval / 2
-    if is_counter and rise > 0 and first_value >= 0:
-        to_zero = covered * (first_value / rise)
-        if to_zero < to_start:  # noqa: PLR1730 - min() would take NaN
-            to_start = to_zero
-    if to_end >= threshold:
-        to_end = interval / 2
-    return (covered + to_start + to_end) / covered
+    for at in range(len(rise)):
+        seconds = covered[at] / 1000
+        interval = seconds / intervals[at]
+        threshold = interval * 1.1
+        before = to_start[at] / 1000
+        if before >= threshold:
+            before = interval / 2
+        to_zero = seconds * (first_value[at] / rise[at])
+        if is_counter and rise[at] > 0 and first_value[at] >= 0 and to_zero < before:
+            before = to_zero
+        behind = to_end[at] / 1000
+        if behind >= threshold:
+            behind = interval / 2
+        rise[at] *= (seconds + before + behind) / seconds / divisor
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extrapolated(first_sample, time, value, start, step, count, length, parameters, variant, out):
     """A window kernel of these variants: RATE, INCREASE, DELTA. Resets are found once a series; a window adds up its
-    own.
+    own. The extrapolation has no dependencies between windows, so it is computed for several at a time.
     """
     is_counter = variant != DELTA
-    seconds = _seconds(length)
+    divisor = _seconds(length) if variant == RATE else 1.0
     resets = np.empty(longest(first_sample), dtype=np.int64)
+    low = np.empty(count, dtype=np.int64)
+    high = np.empty(count, dtype=np.int64)
+    state = np.empty((5, count), dtype=np.float64)
+    to_start, to_end, covered, intervals, first_value = state[0], state[1], state[2], state[3], state[4]
     for series in range(len(first_sample) - 1):
-        low = high = first_sample[series]
-        end = first_sample[series + 1]
-        found = _find_resets(value, low, end, resets) if is_counter else 0
-        first_reset = 0
+        begin, end = first_sample[series], first_sample[series + 1]
+        rise = out[series]
+        if end - begin < 2:
+            rise[:] = NO_SAMPLE
+            continue
+        find_windows(time, begin, end, start, step, length, low, high)
         for at in range(count):
             moment = start + at * step
-            high = after(time, high, end, moment)
-            low = after(time, low, high, moment - length)
-            if high - low < 2:
-                out[series, at] = NO_SAMPLE
-                continue
-            rise = value[high - 1] - value[low]
-            while first_reset < found and resets[first_reset] <= low:
-                first_reset += 1
-            reset = first_reset
-            while reset < found and resets[reset] < high:
-                rise += value[resets[reset] - 1]
-                reset += 1
-            factor = _factor(
-                (time[low] - (moment - length)) / 1000,
-                (moment - time[high - 1]) / 1000,
-                (time[high - 1] - time[low]) / 1000,
-                high - low - 1,
-                value[low],
-                rise,
-                is_counter,
-            )
-            if variant == RATE:
-                factor /= seconds
-            out[series, at] = rise * factor
+            first, last = min(low[at], end - 1), max(high[at] - 1, begin)
+            first_value[at] = value[first]
+            rise[at] = value[last] - value[first]
+            to_start[at] = time[first] - (moment - length)
+            to_end[at] = moment - time[last]
+            covered[at] = time[last] - time[first]
+            intervals[at] = last - first
+        if is_counter:
+            found = _find_resets(value[begin:end], resets)
+            if found:
+                _add_resets(value, resets[:found], begin, low, high, rise)
+        _extrapolate(to_start, to_end, covered, intervals, first_value, rise, is_counter, divisor)
+        for at in range(count):
+            if high[at] - low[at] < 2:
+                rise[at] = NO_SAMPLE

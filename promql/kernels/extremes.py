@@ -3,23 +3,23 @@
 import numpy as np
 from numba import njit
 
-from strandline.promql.kernels.window import after, longest
+from strandline.promql.kernels.window import after, find_windows, longest
 from strandline.promql.values import NO_SAMPLE
 
 MIN, MAX = 0, 1
-# From how many steps in a window on a queue is cheaper than to look at every sample of every window.
-STEPS_IN_WINDOW = 4
+# Above so many steps in a window a queue is cheaper than to look at every sample of every window.
+STEPS_IN_WINDOW = 12
 
 
 @njit(cache=True, nogil=True)
 def _greatest(value, low, high, sign):
-    """The greatest sample, or with `sign` -1 the least; NaN only if there is nothing else."""
+    """The greatest of `sign` times the samples; NaN only if there is nothing else."""
     best = sign * value[low]
     for at in range(low + 1, high):
         candidate = sign * value[at]
         if candidate > best or best != best:  # noqa: PLR0124 - NaN differs from itself
             best = candidate
-    return sign * best
+    return best
 
 
 @njit(cache=True, nogil=True)
@@ -31,36 +31,40 @@ def _by_window(first_sample, time, value, start, step, count, length, sign, out)
             moment = start + at * step
             high = after(time, high, end, moment)
             low = after(time, low, high, moment - length)
-            out[series, at] = _greatest(value, low, high, sign) if low < high else NO_SAMPLE
+            out[series, at] = sign * _greatest(value, low, high, sign) if low < high else NO_SAMPLE
 
 
 @njit(cache=True, nogil=True)
 def _by_queue(first_sample, time, value, start, step, count, length, sign, out):
-    """The queue has the samples that may still become the greatest, falling. Of equal ones the earlier stands before
-    the later, and NaN is never in it.
+    """Windows consist of the runs of samples between all their bounds. The queue has the runs' greatest samples that
+    may still become a window's, falling; of equal ones the earlier stands before the later, and NaN is never in it.
     """
-    queue = np.empty(longest(first_sample), dtype=np.int64)
+    low = np.empty(count, dtype=np.int64)
+    high = np.empty(count, dtype=np.int64)
+    begins = np.empty(longest(first_sample), dtype=np.int64)
+    queue = np.empty(longest(first_sample), dtype=np.float64)
     for series in range(len(first_sample) - 1):
-        low = high = first_sample[series]
-        end = first_sample[series + 1]
-        front = back = 0
+        find_windows(time, first_sample[series], first_sample[series + 1], start, step, length, low, high)
+        front = back = bound = 0
+        sample = low[0]
         for at in range(count):
-            moment = start + at * step
-            while high < end and time[high] <= moment:
-                candidate = sign * value[high]
+            while sample < high[at]:
+                while bound < count and low[bound] <= sample:
+                    bound += 1
+                until = min(high[at], low[bound]) if bound < count else high[at]
+                candidate = _greatest(value, sample, until, sign)
                 if candidate == candidate:  # noqa: PLR0124 - NaN differs from itself
-                    while back > front and sign * value[queue[back - 1]] < candidate:
+                    while back > front and queue[back - 1] < candidate:
                         back -= 1
-                    queue[back] = high
+                    begins[back], queue[back] = sample, candidate
                     back += 1
-                high += 1
-            low = after(time, low, high, moment - length)
-            while front < back and queue[front] < low:
+                sample = until
+            while front < back and begins[front] < low[at]:
                 front += 1
-            if low == high:
+            if low[at] == high[at]:
                 out[series, at] = NO_SAMPLE
             else:
-                out[series, at] = value[queue[front]] if front < back else value[high - 1]
+                out[series, at] = sign * queue[front] if front < back else np.nan
 
 
 @njit(cache=True, nogil=True)

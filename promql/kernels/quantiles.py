@@ -38,27 +38,72 @@ def _remove(ordered, count, number):
 
 
 @njit(cache=True, nogil=True)
+def _sort(numbers, count):
+    """Shell's algorithm with Knuth's gaps: as fast as others for some thousand numbers, and compiled in a tenth of the
+    time that numpy's takes.
+    """
+    gap = 1
+    while gap < count:
+        gap = 3 * gap + 1
+    while gap > 1:
+        gap //= 3
+        for at in range(gap, count):
+            number = numbers[at]
+            place = at
+            while place >= gap and numbers[place - gap] > number:
+                numbers[place] = numbers[place - gap]
+                place -= gap
+            numbers[place] = number
+
+
+@njit(cache=True, nogil=True)
 def _sorted_window(value, low, high, ordered):
     """Sort the window's numbers into `ordered`. How many there are without NaN."""
     count = 0
     for at in range(low, high):
         ordered[count] = value[at]
         count += value[at] == value[at]
-    ordered[:count].sort()
+    _sort(ordered, count)
     return count
 
 
 @njit(cache=True, nogil=True)
+def _exchange(ordered, count, old, new):
+    """Take one out and put the other in: what lies between them moves by one."""
+    place = _place(ordered, count, old)
+    while place + 1 < count and ordered[place + 1] < new:
+        ordered[place] = ordered[place + 1]
+        place += 1
+    while place > 0 and ordered[place - 1] > new:
+        ordered[place] = ordered[place - 1]
+        place -= 1
+    ordered[place] = new
+
+
+@njit(cache=True, nogil=True)
+def _skip_nans(value, at, end):
+    while at < end and value[at] != value[at]:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
 def _moved_window(value, old_low, old_high, low, high, ordered, count):
-    """Make the sorted numbers of one window those of the next."""
-    for at in range(old_low, low):
-        if value[at] == value[at]:
-            _remove(ordered, count, value[at])
-            count -= 1
-    for at in range(old_high, high):
-        if value[at] == value[at]:
-            _insert(ordered, count, value[at])
-            count += 1
+    """Make the sorted numbers of one window those of the next. How many they are."""
+    leaving = _skip_nans(value, old_low, low)
+    coming = _skip_nans(value, old_high, high)
+    while leaving < low and coming < high:
+        _exchange(ordered, count, value[leaving], value[coming])
+        leaving = _skip_nans(value, leaving + 1, low)
+        coming = _skip_nans(value, coming + 1, high)
+    while leaving < low:
+        _remove(ordered, count, value[leaving])
+        count -= 1
+        leaving = _skip_nans(value, leaving + 1, low)
+    while coming < high:
+        _insert(ordered, count, value[coming])
+        count += 1
+        coming = _skip_nans(value, coming + 1, high)
     return count
 
 
@@ -98,10 +143,12 @@ def quantiles(first_sample, time, value, start, step, count, length, parameters,
             old_low, old_high = low, high
             high = after(time, high, end, moment)
             low = after(time, low, high, moment - length)
+            if low == high:
+                numbers = 0
+                out[series, at] = NO_SAMPLE
+                continue
             if 2 * (high - max(low, old_high)) > high - low:
                 numbers = _sorted_window(value, low, high, ordered)
             else:
                 numbers = _moved_window(value, old_low, old_high, low, high, ordered, numbers)
-            out[series, at] = (
-                quantile_of_sorted(parameters[0, at], ordered, numbers, high - low) if low < high else NO_SAMPLE
-            )
+            out[series, at] = quantile_of_sorted(parameters[0, at], ordered, numbers, high - low)

@@ -12,6 +12,17 @@ def after(time, at, end, moment):
 
 
 @njit(cache=True, nogil=True)
+def find_windows(time, begin, end, start, step, length, low, high):
+    """Which samples of a series are in which window: from `low[j]` up to, not including, `high[j]`."""
+    to = at = begin
+    for window in range(len(low)):
+        moment = start + window * step
+        to = after(time, to, end, moment)
+        at = after(time, at, to, moment - length)
+        low[window], high[window] = at, to
+
+
+@njit(cache=True, nogil=True)
 def longest(first_sample):
     """The most samples that a series has."""
     most = 0
