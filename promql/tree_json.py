@@ -25,7 +25,7 @@ from strandline.promql.expressions import (
     VectorSelector,
 )
 from strandline.promql.functions import Function
-from strandline.promql.go_text import plain_number
+from strandline.promql.go_text import as_utf8, plain_number
 
 Json = dict[str, object]
 
@@ -36,7 +36,7 @@ def tree_of(expression: Expression) -> Json:  # noqa: PLR0911 - one for each kin
         case NumberLiteral(value=value):
             return {"type": "numberLiteral", "val": plain_number(value)}
         case StringLiteral(value=text):
-            return {"type": "stringLiteral", "val": text}
+            return {"type": "stringLiteral", "val": as_utf8(text)}
         case VectorSelector():
             return {"type": "vectorSelector", **_selector(expression)}
         case MatrixSelector(selector=selector, range=length):
