@@ -80,7 +80,12 @@ def printed_milliseconds(milliseconds: int) -> str:
 
 def literal_milliseconds(duration: DurationNumber) -> int:
     """What a literal is in a selector: rounded to nanoseconds, and cut to milliseconds."""
-    return _cut_to_milliseconds(round_half_away(duration.seconds * _NANOSECONDS))
+    return _cut_to_milliseconds(literal_nanoseconds(duration))
+
+
+def literal_nanoseconds(duration: DurationNumber) -> int:
+    """What a literal is in a selector before it is cut to milliseconds."""
+    return round_half_away(duration.seconds * _NANOSECONDS)
 
 
 def milliseconds(duration: Duration, *, query: str, step_ms: int, range_ms: int, may_be_negative: bool = False) -> int:

@@ -189,7 +189,9 @@ class NumberLiteral:
 
 @dataclass(frozen=True, slots=True)
 class StringLiteral:
-    """A string."""
+    """A string. Bytes of it that are not UTF-8 are lone surrogates, as `surrogateescape` makes them: labels can't have
+    them, and `go_text.as_utf8` replaces them for output.
+    """
 
     value: str
     span: Span

@@ -5,6 +5,7 @@ import re
 from decimal import Decimal
 
 _ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v", "\\": r"\\"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN = re.compile(r"[ !#-\[\]-~]*")
 
 
@@ -23,6 +24,16 @@ def quoted_character(character: str) -> str:
 def shortened(text: str) -> str:
     """Quoted, and cut after ten characters."""
     return f"{quoted(text[:10])}..." if len(text.encode(errors="surrogatepass")) > 10 else quoted(text)
+
+
+def as_utf8(text: str) -> str:
+    """With U+FFFD for each byte that is not UTF-8, as Go's JSON has it."""
+    return _SURROGATE.sub(chr(0xFFFD), text)
+
+
+def is_utf8(text: str) -> bool:
+    """Whether there are no bytes in it that are not UTF-8."""
+    return _SURROGATE.search(text) is None
 
 
 def plain_number(value: float) -> str:
@@ -66,6 +77,8 @@ def _escaped(character: str, quote: str) -> str:
     if character.isprintable():
         return character
     code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
     if code < 0x20 or code == 0x7F:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

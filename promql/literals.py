@@ -24,12 +24,11 @@ def number_of(query: str, token: Token) -> float:
 
 
 def string_of(token: Token) -> str:
-    """What a string stands for."""
+    """What a string stands for. Escapes can give bytes that are not UTF-8, which are lone surrogates here."""
     quote, content = token.text[0], token.text[1:-1]
     if quote == "`" or "\\" not in content:
         return content
-    # No label has bytes that are not UTF-8: the replacement matches as little as they would.
-    return _unescaped(content, quote).decode(errors="replace")
+    return _unescaped(content, quote).decode(errors="surrogateescape")
 
 
 def _unescaped(content: str, quote: str) -> bytes:

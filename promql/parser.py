@@ -9,7 +9,7 @@ from typing import Final
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.index.selectors import METRIC_NAME
 from strandline.promql.duration_parser import DurationParser
-from strandline.promql.durations import literal_milliseconds, round_half_away
+from strandline.promql.durations import literal_nanoseconds, round_half_away
 from strandline.promql.errors import ParseError, parse_error
 from strandline.promql.expressions import (
     Aggregation,
@@ -402,4 +402,4 @@ def _selector(selector: VectorSelector, span: Span, offset: Duration | None, at:
 
 def _has_offset(offset: Duration | None) -> bool:
     """Whether another one is one too many. A literal 0 counts as none, as in Prometheus."""
-    return not (offset is None or (isinstance(offset, DurationNumber) and literal_milliseconds(offset) == 0))
+    return not (offset is None or (isinstance(offset, DurationNumber) and literal_nanoseconds(offset) == 0))

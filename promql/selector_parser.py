@@ -2,8 +2,8 @@
 
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp, matches_empty
 from strandline.index.selectors import METRIC_NAME
-from strandline.promql.errors import ParseError
 from strandline.promql.expressions import Span
+from strandline.promql.go_text import as_utf8, is_utf8, quoted
 from strandline.promql.literals import string_of
 from strandline.promql.token_stream import TokenStream
 from strandline.promql.tokens import LABEL_NAMES, Kind, Token
@@ -35,7 +35,7 @@ def _take_matcher(tokens: TokenStream) -> Matcher:
         raise tokens.unexpected(_MATCHING, 'identifier or "}"')
     tokens.take()
     is_string = token.kind is Kind.STRING
-    label = string_of(token) if is_string else token.text
+    label = as_utf8(string_of(token)) if is_string else token.text
     op = _OPERATORS.get(tokens.peek().kind)
     if op is None:
         if is_string:
@@ -43,7 +43,8 @@ def _take_matcher(tokens: TokenStream) -> Matcher:
         raise tokens.unexpected(_MATCHING, "label matching operator")
     tokens.take()
     value = tokens.expect(Kind.STRING, _MATCHING, "string")
-    matcher = Matcher(label, op, string_of(value))
+    # No label has bytes that are not UTF-8: what replaces them matches as little.
+    matcher = Matcher(label, op, as_utf8(string_of(value)))
     if op in (MatchOp.MATCH, MatchOp.NOT_MATCH):
         _check_expression(tokens, matcher, token, value)
     return matcher
@@ -74,10 +75,6 @@ def _take_label(tokens: TokenStream) -> str:
     if token.kind is not Kind.STRING:
         raise tokens.unexpected(_GROUPING, "label")
     label = string_of(tokens.take())
-    if not label:
-        raise _invalid_label(tokens, token)
+    if not label or not is_utf8(label):
+        raise tokens.error(token.span, f"invalid label name for grouping: {quoted(label)}")
     return label
-
-
-def _invalid_label(tokens: TokenStream, token: Token) -> ParseError:
-    return tokens.error(token.span, 'invalid label name for grouping: ""')
