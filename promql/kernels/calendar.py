@@ -9,7 +9,6 @@ from numba import njit
 
 from strandline.promql.kernels.no_sample import NO_SAMPLE_BITS
 
-
 DAY_OF_MONTH, DAY_OF_WEEK, DAY_OF_YEAR, DAYS_IN_MONTH, HOUR, MINUTE, MONTH, YEAR = range(8)
 SECONDS_A_DAY = 86_400
 DAYS_A_CYCLE = 146_097

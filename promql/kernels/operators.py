@@ -11,7 +11,6 @@ from numba import njit
 
 from strandline.promql.kernels.no_sample import NO_SAMPLE_BITS
 
-
 ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, POWER, ATAN2 = range(7)
 EQUAL, NOT_EQUAL, GREATER, LESS, GREATER_EQUAL, LESS_EQUAL = range(7, 13)
 # What a comparison leaves where it holds: the left value, the right one, or 1, with 0 where it does not hold.
