@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numba import njit
 
-# Written as bits: a constant NaN loses its payload when it is compiled.
-NO_SAMPLE_BITS = np.uint64(0x7FF8_5374_7261_6E64)
+from strandline.promql.kernels.no_sample import NO_SAMPLE_BITS
+
 LEAST_NORMAL, LARGEST = 2.2250738585072014e-308, 1.7976931348623157e308
 # Counts that differ by less, relative to their sum, are taken for equal: they come from rounding.
 TOLERANCE = 1e-12

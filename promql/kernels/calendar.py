@@ -7,8 +7,7 @@ are all equally long.
 import numpy as np
 from numba import njit
 
-# Written as bits: a constant NaN loses its payload when it is compiled.
-NO_SAMPLE_BITS = np.uint64(0x7FF8_5374_7261_6E64)
+from strandline.promql.kernels.no_sample import NO_SAMPLE_BITS
 
 DAY_OF_MONTH, DAY_OF_WEEK, DAY_OF_YEAR, DAYS_IN_MONTH, HOUR, MINUTE, MONTH, YEAR = range(8)
 SECONDS_A_DAY = 86_400

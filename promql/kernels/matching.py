@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-NO_SAMPLE_BITS = np.uint64(0x7FF8_5374_7261_6E64)
+from strandline.promql.kernels.no_sample import NO_SAMPLE_BITS
 
 
 @njit(cache=True, nogil=True)

@@ -9,8 +9,7 @@ import math
 import numpy as np
 from numba import njit
 
-# Written as bits: a constant NaN loses its payload when it is compiled.
-NO_SAMPLE_BITS = np.uint64(0x7FF8_5374_7261_6E64)
+from strandline.promql.kernels.no_sample import NO_SAMPLE_BITS
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, POWER, ATAN2 = range(7)
 EQUAL, NOT_EQUAL, GREATER, LESS, GREATER_EQUAL, LESS_EQUAL = range(7, 13)
