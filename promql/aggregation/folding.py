@@ -22,10 +22,10 @@ from strandline.promql.kernels.aggregation import (
 from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
 
 INITIAL: Final[dict[Aggregator, tuple[float, ...]]] = {
-    # A total, its compensation, and a count. To -0.0 every value adds up to itself, -0.0 too.
-    Aggregator.SUM: (-0.0, 0.0, 0.0),
+    # A total, its compensation, and a count.
+    Aggregator.SUM: (0.0, 0.0, 0.0),
     # The same, and 1.0 where the total is a running mean, because a total would be infinite.
-    Aggregator.AVG: (-0.0, 0.0, 0.0, 0.0),
+    Aggregator.AVG: (0.0, 0.0, 0.0, 0.0),
     Aggregator.MIN: (NO_SAMPLE,),
     Aggregator.MAX: (NO_SAMPLE,),
     Aggregator.COUNT: (0.0,),

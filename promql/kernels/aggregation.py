@@ -25,7 +25,6 @@ def _added(value, total, compensation):
 
 @njit(cache=True, nogil=True)
 def fold_sum(values, bits, group_of, totals, compensations, counts):
-    """Totals begin at -0.0, to which every value adds up to itself."""
     for series in range(len(group_of)):
         group = group_of[series]
         value, bit = values[series], bits[series]

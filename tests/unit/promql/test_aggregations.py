@@ -1,0 +1,401 @@
+"""Aggregations beside plain Python, over any split of the series."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from strandline.index.documents import decode_part_key, encode_part_key
+from strandline.index.key_bytes import KeyBytes, take_keys
+from strandline.promql.aggregation.counting import written_plainly
+from strandline.promql.aggregation.spec import AggregationSpec
+from strandline.promql.aggregations import Accumulator, GroupedAccumulator, accumulate, aggregate, finish, merge
+from strandline.promql.errors import EvaluationError
+from strandline.promql.expressions import Aggregator
+from strandline.promql.labels import groups
+from strandline.promql.values import NO_SAMPLE, NO_SAMPLE_BITS, Vector
+
+pytestmark = pytest.mark.unit
+
+NAN, INF, MAX = math.nan, math.inf, 1.7e308
+Labels = tuple[tuple[str, str], ...]
+Cells = dict[Labels, list[float | None]]
+
+
+def vector(*series: tuple[dict[str, str], list[float | None]]) -> Vector:
+    keys = [encode_part_key(labels) for labels, _ in series]
+    columns = KeyBytes(
+        np.cumsum([0, *map(len, keys)], dtype=np.int64), np.frombuffer(bytearray(b"".join(keys)), dtype=np.uint8)
+    )
+    return Vector(columns, np.array([[NO_SAMPLE if v is None else v for v in values] for _, values in series]))
+
+
+def column(*values: float | None) -> Vector:
+    """Series i=00, i=01, ... at one step."""
+    return vector(*(({"i": f"{i:02}"}, [value]) for i, value in enumerate(values)))
+
+
+def cells(found: Vector) -> Cells:
+    """By labels: the value of each step, or None. Series without samples are left out; none is there twice."""
+    result: Cells = {}
+    for place in range(len(found.keys)):
+        row = found.values[place]
+        values = [
+            None if bits == NO_SAMPLE_BITS else float(value)
+            for value, bits in zip(row, row.view(np.uint64), strict=True)
+        ]
+        labels = tuple(decode_part_key(found.keys.key(place)).items())
+        assert labels not in result
+        if any(value is not None for value in values):
+            result[labels] = values
+    return result
+
+
+def only(found: Vector) -> float:
+    [[value]] = cells(found).values()
+    assert value is not None
+    return value
+
+
+def spec_of(aggregator: Aggregator, steps: int = 1, parameter: float | str | None = None, *by: str) -> AggregationSpec:
+    given = np.full(steps, parameter) if isinstance(parameter, int | float) else parameter
+    return AggregationSpec(aggregator, by, parameter=given)
+
+
+def value_of(aggregator: Aggregator, *values: float | None, parameter: float | None = None) -> float:
+    return only(aggregate(spec_of(aggregator, 1, parameter), column(*values)))
+
+
+def expected(aggregator: Aggregator, values: list[float], quantile: float) -> float:
+    """The definition, for finite values."""
+    count = len(values)
+    mean = math.fsum(values) / count
+    variance = math.fsum((value - mean) ** 2 for value in values) / count
+    place = quantile * (count - 1)
+    low = math.floor(place)
+    ordered = sorted(values)
+    between = ordered[low] * (1 - place + low) + ordered[min(low + 1, count - 1)] * (place - low)
+    return {
+        Aggregator.SUM: math.fsum(values),
+        Aggregator.AVG: mean,
+        Aggregator.MIN: min(values),
+        Aggregator.MAX: max(values),
+        Aggregator.COUNT: float(count),
+        Aggregator.GROUP: 1.0,
+        Aggregator.STDVAR: variance,
+        Aggregator.STDDEV: math.sqrt(variance),
+        Aggregator.QUANTILE: between,
+    }[aggregator]
+
+
+def some_vector(source: random.Random, series: int, steps: int, *, few_values: bool = False) -> Vector:
+    def value() -> float | None:
+        if source.random() < 0.2:
+            return None
+        return float(source.randrange(4)) if few_values else source.uniform(-1, 1) * 10 ** source.randrange(12)
+
+    return vector(
+        *(
+            ({"__name__": "m", "i": str(i), "job": str(source.randrange(5))}, [value() for _ in range(steps)])
+            for i in range(series)
+        )
+    )
+
+
+def parts_of(source: random.Random, whole: Vector) -> Iterator[Vector]:
+    """The series in any order, in parts of any size."""
+    order = list(range(len(whole.keys)))
+    source.shuffle(order)
+    while order:
+        size = source.randrange(1, 20)
+        places = np.array(order[:size])
+        del order[:size]
+        yield Vector(take_keys(whole.keys, places), np.ascontiguousarray(whole.values[places]))
+
+
+def both_ways(spec: AggregationSpec, source: random.Random, whole: Vector) -> Iterator[Cells]:
+    """The answer at once, block by block, and merged from states."""
+    steps = whole.values.shape[1]
+    yield cells(aggregate(spec, whole))
+    accumulator = Accumulator(spec, steps)
+    for part in parts_of(source, whole):
+        accumulator.add(part.keys, part.values)
+    yield cells(finish(spec, accumulator.state()))
+    states = [accumulate(spec, part) for part in parts_of(source, whole)]
+    yield cells(finish(spec, merge(spec, steps, states)))
+
+
+@pytest.mark.parametrize("by", [(), ("job",), ("job", "i")])
+@pytest.mark.parametrize(
+    "aggregator",
+    [
+        *(Aggregator.SUM, Aggregator.AVG, Aggregator.MIN, Aggregator.MAX, Aggregator.COUNT, Aggregator.GROUP),
+        *(Aggregator.STDDEV, Aggregator.STDVAR, Aggregator.QUANTILE),
+    ],
+)
+def test_any_split_gives_the_value_of_each_group_and_step(aggregator: Aggregator, by: tuple[str, ...]) -> None:
+    source = random.Random(len(by))  # noqa: S311 - not for secrets
+    whole = some_vector(source, 60, 7)
+    quantiles = [0, 0.1, 0.25, 0.5, 0.77, 0.9, 1.0]
+    spec = AggregationSpec(aggregator, by, parameter=np.array(quantiles))
+    members: dict[Labels, list[list[float | None]]] = {}
+    for labels, values in cells(whole).items():
+        members.setdefault(tuple(label for label in labels if label[0] in by), []).append(values)
+    for found in both_ways(spec, source, whole):
+        assert found.keys() == members.keys()
+        for group, rows in members.items():
+            for step, quantile in enumerate(quantiles):
+                there = [value for row in rows if (value := row[step]) is not None]
+                answer = found[group][step]
+                if not there:
+                    assert answer is None
+                else:
+                    assert answer == pytest.approx(expected(aggregator, there, quantile), rel=1e-12, abs=1e-9)
+
+
+@pytest.mark.parametrize("aggregator", [Aggregator.TOPK, Aggregator.BOTTOMK])
+def test_any_split_gives_the_best_series_of_each_group_and_step(aggregator: Aggregator) -> None:
+    source = random.Random(7)  # noqa: S311 - not for secrets
+    whole = some_vector(source, 80, 6)
+    limits = [0.0, 1.9, 3.0, -5.0, 10.0, 1000.0]
+    spec = AggregationSpec(aggregator, ("job",), parameter=np.array(limits))
+    best: Cells = {}
+    by_job: dict[str, Cells] = {}
+    for labels, values in cells(whole).items():
+        by_job.setdefault(dict(labels)["job"], {})[labels] = values
+    for series in by_job.values():
+        for step, limit in enumerate(limits):
+            there = [(value, labels) for labels, values in series.items() if (value := values[step]) is not None]
+            there.sort(reverse=aggregator is Aggregator.TOPK)
+            for value, labels in there[: max(int(limit), 0)]:
+                best.setdefault(labels, [None] * len(limits))[step] = value
+    for found in both_ways(spec, source, whole):
+        assert found == best
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_equal_values_the_first_by_labels_stay_whatever_the_split(seed: int) -> None:
+    source = random.Random(seed)  # noqa: S311 - not for secrets
+    whole = vector(*(({"i": f"{i:02}"}, [1.0, NAN]) for i in range(40)))
+    for found in both_ways(spec_of(Aggregator.TOPK, 2, 3), source, whole):
+        assert [labels for labels, values in sorted(found.items())] == [(("i", f"{i:02}"),) for i in range(3)]
+
+
+@pytest.mark.parametrize("by", [(), ("job",)])
+def test_any_split_counts_the_same_values(by: tuple[str, ...]) -> None:
+    source = random.Random(3)  # noqa: S311 - not for secrets
+    whole = some_vector(source, 50, 4, few_values=True)
+    counts: dict[Labels, Counter[int]] = {}
+    for labels, values in cells(whole).items():
+        for step, value in enumerate(values):
+            if value is not None:
+                group = {**{name: text for name, text in labels if name in by}, "value": f"{value:.0f}"}
+                counts.setdefault(tuple(group.items()), Counter())[step] += 1
+    for found in both_ways(AggregationSpec(Aggregator.COUNT_VALUES, by, parameter="value"), source, whole):
+        assert found == {
+            group: [float(steps[step]) if steps[step] else None for step in range(4)] for group, steps in counts.items()
+        }
+
+
+def test_without_drops_the_metrics_name_and_by_keeps_only_what_it_names() -> None:
+    series = vector(({"__name__": "m", "a": "1", "b": "2"}, [1.0]), ({"__name__": "n", "a": "1", "b": "3"}, [2.0]))
+    assert cells(aggregate(AggregationSpec(Aggregator.SUM, ("b",), is_without=True), series)) == {(("a", "1"),): [3.0]}
+    assert cells(aggregate(AggregationSpec(Aggregator.SUM, ("__name__",)), series)) == {
+        (("__name__", "m"),): [1.0],
+        (("__name__", "n"),): [2.0],
+    }
+    assert cells(aggregate(AggregationSpec(Aggregator.SUM), series)) == {(): [3.0]}
+
+
+def test_sums_lose_nothing_to_rounding() -> None:
+    assert value_of(Aggregator.SUM, 1.0, 1e100, 1.0, -1e100) == 2.0
+    assert value_of(Aggregator.AVG, 1.0, 1e100, 1.0, -1e100) == 0.5
+    halves = [accumulate(spec_of(Aggregator.SUM), column(*part)) for part in ((1.0, 1e100), (1.0, -1e100))]
+    assert only(finish(spec_of(Aggregator.SUM), merge(spec_of(Aggregator.SUM), 1, halves))) == 2.0
+
+
+def test_a_mean_survives_a_sum_that_overflows_in_any_split() -> None:
+    source = random.Random(2)  # noqa: S311 - not for secrets
+    values = [source.uniform(0.5, 1) * MAX for _ in range(40)]
+    mean = math.fsum(value / 40 for value in values)
+    for found in both_ways(spec_of(Aggregator.AVG), source, column(*values)):
+        assert found == {(): [pytest.approx(mean, rel=1e-12)]}
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "values", "answer"),
+    [
+        (Aggregator.SUM, (1.0, INF, 2.0), INF),
+        (Aggregator.SUM, (INF, -INF), NAN),
+        (Aggregator.SUM, (1.0, NAN), NAN),
+        (Aggregator.SUM, (MAX, MAX), INF),
+        (Aggregator.AVG, (INF, 1.0, 2.0), INF),
+        (Aggregator.AVG, (1.0, -INF), -INF),
+        (Aggregator.AVG, (INF, -INF), NAN),
+        (Aggregator.AVG, (NAN, 1.0), NAN),
+        (Aggregator.AVG, (MAX, MAX, MAX), MAX),
+        (Aggregator.MIN, (NAN, 2.0, NAN, 1.0), 1.0),
+        (Aggregator.MAX, (NAN, 1.0, 2.0, NAN), 2.0),
+        (Aggregator.MIN, (NAN, NAN), NAN),
+        (Aggregator.MAX, (-INF, NAN), -INF),
+        (Aggregator.COUNT, (NAN, None, INF), 2.0),
+        (Aggregator.GROUP, (NAN, None), 1.0),
+        (Aggregator.STDVAR, (INF,), NAN),
+        (Aggregator.STDDEV, (1.0, NAN, 2.0), NAN),
+        (Aggregator.STDDEV, (1.0, INF), NAN),
+        (Aggregator.STDDEV, (5.0,), 0.0),
+    ],
+)
+@pytest.mark.parametrize("is_split", [False, True])
+def test_what_is_not_finite_counts_as_in_prometheus(
+    aggregator: Aggregator, values: tuple[float | None, ...], answer: float, *, is_split: bool
+) -> None:
+    spec = spec_of(aggregator)
+    found = aggregate(spec, column(*values))
+    if is_split:
+        states = [accumulate(spec, column(value)) for value in values]
+        found = finish(spec, merge(spec, 1, states))
+    assert only(found) == pytest.approx(answer, rel=1e-15, abs=1e-300, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("quantile", "values", "answer"),
+    [
+        (NAN, (1.0,), NAN),
+        (-0.1, (1.0,), -INF),
+        (1.1, (NAN,), INF),
+        (0.5, (NAN, 1.0, 2.0), 1.0),
+        (0.0, (3.0, NAN), NAN),
+        (0.25, (NAN, 1.0, 2.0), NAN),
+        (0.25, (NAN, NAN, 1.0, 2.0, 3.0), NAN),
+        (0.5, (NAN, NAN, 3.0, 1.0, 2.0), 1.0),
+        # The neighbour counts with a weight of 0, and that much of Inf is NaN.
+        (0.5, (INF, -INF, 1.0), NAN),
+        (0.5, (2.0, -INF, 1.0), 1.0),
+        (1.0, (2.0, None, 3.0, 3.0), 3.0),
+    ],
+)
+def test_quantiles_outside_of_0_to_1_are_infinite_and_nan_is_least(
+    quantile: float, values: tuple[float | None, ...], answer: float
+) -> None:
+    assert value_of(Aggregator.QUANTILE, *values, parameter=quantile) == pytest.approx(answer, nan_ok=True)
+
+
+def test_quantiles_that_are_warned_about() -> None:
+    spec = AggregationSpec(Aggregator.QUANTILE, parameter=np.array([0.5, 2.0, 3.0, -1.0, -2.0]))
+    assert spec.invalid_quantiles() == [3.0, -2.0]
+    assert str(spec_of(Aggregator.QUANTILE, 2, NAN).invalid_quantiles()) == "[nan]"
+    assert spec_of(Aggregator.QUANTILE, 2, 1.0).invalid_quantiles() == []
+
+
+def test_at_a_single_step_the_best_come_first_group_by_group_and_nan_last() -> None:
+    series = vector(*(({"g": g, "i": str(i)}, [v]) for g in "ab" for i, v in enumerate((NAN, 1.0, 3.0, INF, 2.0))))
+    top = aggregate(spec_of(Aggregator.TOPK, 1, 5, "g"), series)
+    assert ["".join(dict(labels).values()) for labels in cells(top)] == [
+        "a3",
+        "a2",
+        "a4",
+        "a1",
+        "a0",
+        "b3",
+        "b2",
+        "b4",
+        "b1",
+        "b0",
+    ]
+    bottom = aggregate(spec_of(Aggregator.BOTTOMK, 1, 4, "g"), series)
+    assert ["".join(dict(labels).values()) for labels in cells(bottom)] == [
+        "a1",
+        "a4",
+        "a2",
+        "a3",
+        "b1",
+        "b4",
+        "b2",
+        "b3",
+    ]
+
+
+def test_a_greater_value_takes_the_place_that_prometheus_gives_up() -> None:
+    # Of two equal ones the first is on top of the heap, and goes.
+    assert list(cells(aggregate(spec_of(Aggregator.TOPK, 1, 2), column(1.0, 1.0, 2.0)))) == [
+        (("i", "02"),),
+        (("i", "01"),),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ([1.0, NAN], "Parameter value is NaN"),
+        ([NAN], "Parameter value is NaN"),
+        ([1.0, 1e19], r"Scalar value 1e\+19 overflows int64"),
+        ([INF], r"Scalar value \+Inf overflows int64"),
+        ([1.0, -1e19], r"Scalar value -1e\+19 underflows int64"),
+    ],
+)
+def test_limits_that_are_no_numbers_of_series_are_refused(limits: list[float], message: str) -> None:
+    with pytest.raises(EvaluationError, match=message):
+        AggregationSpec(Aggregator.TOPK, parameter=np.array(limits)).check()
+
+
+@pytest.mark.parametrize("limits", [[-1e19], [-INF, 0.5], [9.2e18], []])
+def test_limits_below_1_keep_nothing_and_large_ones_all(limits: list[float]) -> None:
+    AggregationSpec(Aggregator.TOPK, parameter=np.array(limits)).check()
+
+
+def test_values_are_written_without_exponents() -> None:
+    written = {
+        1.0: "1",
+        0.1: "0.1",
+        1e21: "1000000000000000000000",
+        1.5e-7: "0.00000015",
+        123456789.25: "123456789.25",
+        2.0**53: "9007199254740992",
+        INF: "+Inf",
+        -INF: "-Inf",
+        NAN: "NaN",
+    }
+    assert [written_plainly(number) for number in written] == list(written.values())
+    assert written_plainly(-0.0) == "-0"
+
+
+def test_the_label_of_counted_values_replaces_one_of_the_series() -> None:
+    series = vector(({"a": "1", "b": "x"}, [5.0]), ({"a": "2", "b": "x"}, [5.0]), ({"a": "3", "b": "y"}, [NAN]))
+    assert cells(aggregate(AggregationSpec(Aggregator.COUNT_VALUES, ("b",), parameter="a"), series)) == {
+        (("a", "5"), ("b", "x")): [2.0],
+        (("a", "NaN"), ("b", "y")): [1.0],
+    }
+    assert cells(aggregate(AggregationSpec(Aggregator.COUNT_VALUES, ("b",), parameter="b"), series)) == {
+        (("b", "5"),): [2.0],
+        (("b", "NaN"),): [1.0],
+    }
+    without = AggregationSpec(Aggregator.COUNT_VALUES, ("b",), is_without=True, parameter="a")
+    assert cells(aggregate(without, series)) == {(("a", "5"),): [2.0], (("a", "NaN"),): [1.0]}
+    # A label that is dropped takes the values with it.
+    dropped = AggregationSpec(Aggregator.COUNT_VALUES, ("a", "b"), is_without=True, parameter="b")
+    assert cells(aggregate(dropped, series)) == {(): [3.0]}
+    with pytest.raises(EvaluationError, match='invalid label name ""'):
+        AggregationSpec(Aggregator.COUNT_VALUES, parameter="").check()
+
+
+def test_groups_that_are_known_need_not_be_found_again() -> None:
+    whole = some_vector(random.Random(5), 30, 3)  # noqa: S311 - not for secrets
+    spec = spec_of(Aggregator.SUM, 3, None, "job")
+    found = groups(whole.keys, ["job"], is_without=False)
+    accumulator = GroupedAccumulator(spec, 3, found.keys)
+    accumulator.add(whole.keys, whole.values, found.group_of)
+    assert cells(finish(spec, accumulator.state())) == cells(aggregate(spec, whole))
+
+
+@pytest.mark.parametrize("aggregator", [a for a in Aggregator if a not in (Aggregator.LIMITK, Aggregator.LIMIT_RATIO)])
+def test_no_series_at_all_give_no_answer(aggregator: Aggregator) -> None:
+    parameter = "x" if aggregator is Aggregator.COUNT_VALUES else 1.0
+    spec = spec_of(aggregator, 2, parameter)
+    nothing = Vector(column().keys, np.empty((0, 2)))
+    assert cells(aggregate(spec, nothing)) == {}
+    assert cells(finish(spec, merge(spec, 2, [accumulate(spec, nothing), accumulate(spec, nothing)]))) == {}
+    assert cells(finish(spec, merge(spec, 2, []))) == {}
