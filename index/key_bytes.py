@@ -1,5 +1,6 @@
 """Part keys as columns: in the order of their labels, and some of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,3 +50,12 @@ def take_keys(keys: KeyBytes, places: Rows) -> KeyBytes:
     data = np.empty(int(offsets[-1]), dtype=np.uint8)
     gather_runs(keys.data, starts, ends, data)
     return KeyBytes(offsets, data)
+
+
+def joined_keys(parts: Sequence[KeyBytes]) -> KeyBytes:
+    """Several lists one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = [np.zeros(1, dtype=np.int64), *(np.diff(part.offsets) for part in parts)]
+    data = [part.data[part.offsets[0] : part.offsets[-1]] for part in parts]
+    return KeyBytes(np.cumsum(np.concatenate(lengths)), np.concatenate((*data, np.empty(0, dtype=np.uint8))))

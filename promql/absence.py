@@ -1,6 +1,6 @@
 """`absent` and `absent_over_time`: a series where a selector has no samples."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -14,12 +14,12 @@ from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
 METRIC_NAME = "__name__"
 
 
-def absent(argument: Expression, values: F64Matrix) -> Vector:
-    """One series: 1 at each step at which no series of the argument has a sample. For `absent_over_time` the values are
+def absent(labels: Mapping[str, str], values: F64Matrix) -> Vector:
+    """One series with these labels: 1 at each step at which no row has a sample. For `absent_over_time` the values are
     those of `present_over_time`.
     """
     is_present = (~missing(values)).any(axis=0)
-    key = encode_part_key(absent_labels(argument))
+    key = encode_part_key(labels)
     keys = KeyBytes(np.array([0, len(key)], dtype=np.int64), np.frombuffer(bytearray(key), dtype=np.uint8))
     return Vector(keys, np.where(is_present, NO_SAMPLE, 1.0).reshape(1, -1))
 

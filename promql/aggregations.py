@@ -47,6 +47,11 @@ class GroupedAccumulator:
         self._keys = groups
         self._folding = _folding(spec, steps)
 
+    @property
+    def held_bytes(self) -> int:
+        """About how many bytes it holds."""
+        return self._folding.held_bytes
+
     def add(self, keys: KeyBytes, values: F64Matrix, group_of: Rows) -> None:
         """Aggregate a block of series."""
         self._folding.add(values, group_of, len(self._keys), keys)

@@ -91,6 +91,10 @@ class Annotations:
     def __iter__(self) -> Iterator[Annotation]:
         return iter(self.items)
 
+    def at(self, span: Span) -> "Annotations":
+        """The same, about a part of the query."""
+        return Annotations(replace(item, span=span) for item in self.items) if self.items else self
+
     def warnings(self, query: str, limit: int = 0) -> list[str]:
         """The warnings as an answer has them; at most `limit`, unless that is 0, and how many more there are."""
         return self._shown(Level.WARNING, "warning", query, limit)

@@ -12,6 +12,7 @@ from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
     CardinalityAnswer,
+    FragmentResult,
     KeyPageAnswer,
     SamplesAnswer,
     SeriesAnswer,
@@ -33,15 +34,18 @@ from strandline.node.query.asks import (
 )
 from strandline.node.query.index_version import IndexVersion
 from strandline.node.query.queries import (
+    EvaluationLimits,
     NodeQueries,
     QueryScope,
     QueryTimedOut,
     QueryTooLarge,
     QueryUnavailable,
 )
+from strandline.promql.errors import EvaluationError
+from strandline.promql.plan.fragments import AnyFragment
 from strandline.time_range import TimeRange
 
-Given = TypeVar("Given", bound=Answer)
+Given = TypeVar("Given", bound=Answer | FragmentResult)
 
 KEPT, WARNED, FAILED = "kept", "warned", "failed"
 _OUTCOMES: tuple[tuple[type[BaseException], str], ...] = (
@@ -53,6 +57,7 @@ _OUTCOMES: tuple[tuple[type[BaseException], str], ...] = (
     (QueryUnavailable, "unavailable"),
     (InvalidMatcher, "refused"),
     (RegexTooCostly, "refused"),
+    (EvaluationError, "refused"),
 )
 
 
@@ -73,6 +78,9 @@ class CountedQueries:
 
     async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer:
         return await self._counted("samples", self._queries.samples(ask, scope))
+
+    async def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, scope: QueryScope) -> FragmentResult:
+        return await self._counted("evaluate", self._queries.evaluate(fragment, limits, scope))
 
     async def count_series(
         self, selectors: tuple[Selector, ...], within: TimeRange | None, scope: QueryScope
@@ -107,6 +115,8 @@ class CountedQueries:
             raise
         series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer | KeyPageAnswer) else 0
         samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
+        if isinstance(answer, FragmentResult):
+            series, samples = len(answer.value.keys), answer.samples
         # Partitions of other nodes are no trouble of this one.
         is_warned = answer.warnings and answer.warnings != self._queries.unserved()
         self._figures.asked(ask, WARNED if is_warned else ANSWERED, series=series, samples=samples)

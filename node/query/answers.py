@@ -13,6 +13,9 @@ import numpy as np
 from strandline.arrays import F64s, I64s, U32s, U64s
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
 from strandline.index.key_bytes import Bytes, KeyBytes
+from strandline.promql.annotations import Annotations
+from strandline.promql.evaluation.partials import Partial
+from strandline.promql.values import Samples, Vector
 
 NO_SAMPLE: Final = np.iinfo(np.int64).min
 """The time of a sample that there is not."""
@@ -60,6 +63,29 @@ class SamplesAnswer:
     first_sample: I64s
     time: I64s
     value: F64s
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateAnswer:
+    """What a fragment gives in one shard: a partial result without the series that lie in the wrong partition, whose
+    hashes are `misplaced` (pairs of little-endian u64, low and high); and how many samples were read for it.
+    """
+
+    partial: Partial
+    misplaced: bytes
+    samples: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentResult:
+    """What a fragment gives over all shards."""
+
+    value: Vector | Samples
+    annotations: Annotations
+    samples: int
+    """How many samples were read for it."""
     warnings: tuple[str, ...] = ()
 
 
@@ -171,5 +197,12 @@ class BucketsAnswer:
 
 
 Answer = (
-    SeriesAnswer | TermsAnswer | SamplesAnswer | SeriesHashesAnswer | KeyPageAnswer | CardinalityAnswer | BucketsAnswer
+    SeriesAnswer
+    | TermsAnswer
+    | SamplesAnswer
+    | EvaluateAnswer
+    | SeriesHashesAnswer
+    | KeyPageAnswer
+    | CardinalityAnswer
+    | BucketsAnswer
 )

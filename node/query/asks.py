@@ -5,6 +5,7 @@ matchers of one selector match. Times are milliseconds, both ends included.
 from dataclasses import dataclass
 
 from strandline.index.matchers import Matcher
+from strandline.promql.plan.fragments import Fragment
 from strandline.time_range import TimeRange
 
 Selector = tuple[Matcher, ...]
@@ -48,6 +49,31 @@ class SamplesAsk:
     within: TimeRange
     max_series: int
     max_samples: int
+    only: bytes = b""
+    """If it is not empty, only series with one of these key hashes are meant: pairs of little-endian u64, low and
+    high.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateAsk:
+    """The partial result of a fragment of a PromQL query.
+
+    A series whose key hash modulo `partitions` is not the shard's number is left out, and its hash returned; those with
+    a hash in `without` (pairs of little-endian u64, low and high) are left out as well. `max_samples` bounds samples
+    and cells that are in memory at once.
+    """
+
+    fragment: Fragment
+    partitions: int
+    max_series: int
+    max_samples: int
+    without: bytes = b""
+
+    @property
+    def within(self) -> TimeRange:
+        """The times of the samples that count."""
+        return TimeRange(self.fragment.first, self.fragment.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,5 +133,13 @@ Lookup = SeriesAsk | LabelNamesAsk | LabelValuesAsk
 SERIES, LABEL_NAMES, LABEL_VALUES = "series", "label-names", "label-values"
 """The kinds of look-ups."""
 Ask = (
-    SeriesAsk | LabelNamesAsk | LabelValuesAsk | SamplesAsk | SeriesHashesAsk | KeyPageAsk | CardinalityAsk | BucketsAsk
+    SeriesAsk
+    | LabelNamesAsk
+    | LabelValuesAsk
+    | SamplesAsk
+    | EvaluateAsk
+    | SeriesHashesAsk
+    | KeyPageAsk
+    | CardinalityAsk
+    | BucketsAsk
 )

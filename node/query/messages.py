@@ -21,6 +21,7 @@ from strandline.node.query.answers import (
     BucketFigures,
     BucketsAnswer,
     CardinalityAnswer,
+    EvaluateAnswer,
     KeyPageAnswer,
     LabelTerms,
     SamplesAnswer,
@@ -32,6 +33,7 @@ from strandline.node.query.asks import (
     Ask,
     BucketsAsk,
     CardinalityAsk,
+    EvaluateAsk,
     KeyPageAsk,
     LabelNamesAsk,
     LabelValuesAsk,
@@ -42,6 +44,7 @@ from strandline.node.query.asks import (
 )
 from strandline.node.query.frames import FrameDamaged, Message
 from strandline.node.query.kernels.soundness import first_unsound_key, lead_to
+from strandline.node.query.partial_messages import partial_columns, partial_of
 from strandline.node.query.queries import (
     QueryCancelled,
     QueryTimedOut,
@@ -50,6 +53,8 @@ from strandline.node.query.queries import (
     TooManySamples,
     TooManySeries,
 )
+from strandline.promql.errors import EvaluationError
+from strandline.promql.plan.fragment_codec import fragment_of_json, fragment_to_json
 from strandline.time_range import TimeRange
 
 Value = TypeVar("Value")
@@ -59,6 +64,7 @@ _ASKS = {
     "label-names": LabelNamesAsk,
     "label-values": LabelValuesAsk,
     "samples": SamplesAsk,
+    "evaluate": EvaluateAsk,
     "series-hashes": SeriesHashesAsk,
     "key-page": KeyPageAsk,
     "cardinality": CardinalityAsk,
@@ -78,6 +84,7 @@ _ERRORS: Mapping[str, type[StrandlineError]] = {
         InvalidRegex,
         MatcherTooCostly,
         RegexTooCostly,
+        EvaluationError,
     )
 }
 # What an error has beside its message and remedy.
@@ -102,14 +109,16 @@ def ask_message(ask: Ask, seconds_left: float) -> Message:
                 fields[name] = [_told(selector) for selector in value]
             case "selector":
                 fields[name] = _told(value)
-            case "without":
+            case "without" | "only":
                 columns = (np.frombuffer(value, dtype=np.uint8),)
+            case "fragment":
+                fields[name] = fragment_to_json(value)
             case _:
                 fields[name] = value
     return Message(kind, fields, columns)
 
 
-def ask_of(message: Message) -> tuple[Ask, float]:
+def ask_of(message: Message) -> tuple[Ask, float]:  # noqa: PLR0912 - one for each kind
     """The question of a message. Raises `FrameDamaged`, and `InvalidMatcher` for a matcher that is none."""
     fields = _Fields(message)
     within = fields.get("within", _time_range)
@@ -119,7 +128,15 @@ def ask_of(message: Message) -> tuple[Ask, float]:
             if within is None:
                 raise FrameDamaged("a question for samples has no range of times")
             selector = fields.get("selector", _selector)
-            ask: Ask = SamplesAsk(selector, within, fields.count("max_series"), fields.count("max_samples"))
+            ask: Ask = SamplesAsk(
+                selector, within, fields.count("max_series"), fields.count("max_samples"), _hashes(message)
+            )
+        case "evaluate":
+            fragment, partitions = fields.get("fragment", fragment_of_json), fields.count("partitions")
+            if partitions == 0:
+                raise FrameDamaged("a question for a fragment names no partitions")
+            limits = (fields.count("max_series"), fields.count("max_samples"))
+            ask = EvaluateAsk(fragment, partitions, *limits, _hashes(message))
         case "buckets":
             ask = BucketsAsk(within, fields.count("limit"))
         case "series":
@@ -162,6 +179,10 @@ def answer_message(answer: Answer) -> Message:  # noqa: PLR0911 - one for each k
         case SamplesAnswer():
             columns = (answer.keys.offsets, answer.keys.data, answer.first_sample, answer.time, answer.value)
             return Message("samples", told, columns)
+        case EvaluateAnswer():
+            of_partial, state = partial_columns(answer.partial)
+            misplaced = np.frombuffer(answer.misplaced, dtype=np.uint8)
+            return Message("evaluated", told | of_partial | {"samples": answer.samples}, (misplaced, *state))
         case SeriesHashesAnswer():
             words = (answer.part_ids.view(np.uint8), answer.low.view(np.int64), answer.high.view(np.int64))
             return Message("series-hashes", told | {"series": answer.series}, words)
@@ -205,6 +226,8 @@ def answer_of(message: Message) -> Answer:  # noqa: PLR0911 - one for each kind
             if len(first) != len(offsets) or len(time) != len(value):
                 raise FrameDamaged(f"{len(offsets) - 1} keys came with {len(first) - 1} series of samples")
             return SamplesAnswer(_keys(offsets, data), first, time, value, warnings)
+        case "evaluated":
+            return _evaluated(fields, message, warnings)
         case "series-hashes":
             ids, low, high = _typed(columns, "|u1", "<i8", "<i8")
             if len(ids) != _PART_ID_BYTES * len(low) or len(low) != len(high) or len(low) > fields.count("series"):
@@ -248,6 +271,7 @@ def error_of(message: Message) -> StrandlineError:
 
 # Part ids cross the link as bytes: there are no columns of four bytes.
 _PART_ID_BYTES = 4
+_HASH_BYTES = 16
 _OPERATORS: Mapping[str, MatchOp] = {op.value: op for op in MatchOp}
 _TOPS = ("top_pairs_by_series", "top_metrics_by_series", "top_values_by_series")
 
@@ -361,6 +385,23 @@ def _typed(columns: Sequence[Any], *kinds: str) -> Sequence[Any]:
     if [column.dtype.str for column in columns] != list(kinds):
         raise FrameDamaged(f"a frame has columns of {[column.dtype.str for column in columns]}, not of {list(kinds)}")
     return columns
+
+
+def _hashes(message: Message) -> bytes:
+    (column,) = _typed(message.columns, "|u1")
+    if len(column) % _HASH_BYTES:
+        raise FrameDamaged(f"a frame has {len(column)} bytes of hashes")
+    hashes: bytes = column.tobytes()
+    return hashes
+
+
+def _evaluated(fields: "_Fields", message: Message, warnings: tuple[str, ...]) -> EvaluateAnswer:
+    columns = message.columns
+    if not columns or columns[0].dtype.str != "|u1" or len(columns[0]) % _HASH_BYTES:
+        raise FrameDamaged("a partial result came without the hashes of misplaced series")
+    # All of its fields are read together: they make sense only together.
+    partial = fields.get("result", lambda _: partial_of(message.fields, columns[1:], _keys))
+    return EvaluateAnswer(partial, columns[0].tobytes(), fields.count("samples"), warnings)
 
 
 def _key_page(columns: Sequence[Any], more: bool, warnings: tuple[str, ...]) -> KeyPageAnswer:

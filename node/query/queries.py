@@ -9,6 +9,7 @@ from strandline.node.query.answer_memory import MemoryLease
 from strandline.node.query.answers import (
     BucketsAnswer,
     CardinalityAnswer,
+    FragmentResult,
     KeyPageAnswer,
     SamplesAnswer,
     SeriesAnswer,
@@ -26,6 +27,7 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.index_version import IndexVersion
+from strandline.promql.plan.fragments import AnyFragment
 from strandline.time_range import TimeRange
 
 ASK_FOR_LESS = "Ask for less: a narrower selector or time range; or raise query.timeout"
@@ -127,6 +129,14 @@ class QueryScope:
         return max(0.0, self.until - now)
 
 
+@dataclass(frozen=True, slots=True)
+class EvaluationLimits:
+    """How large a PromQL query may be: series that a selector matches, and samples and cells in memory at once."""
+
+    max_series: int
+    max_samples: int
+
+
 class NodeQueries(Protocol):
     """Queries to all shards of a node at once, from an event loop. A query is given up by cancelling its task.
 
@@ -142,6 +152,10 @@ class NodeQueries(Protocol):
     async def label_values(self, ask: LabelValuesAsk, scope: QueryScope) -> TermsAnswer: ...
 
     async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer: ...
+
+    async def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, scope: QueryScope) -> FragmentResult:
+        """What a fragment of a PromQL query gives. Raises `EvaluationError` as well."""
+        ...
 
     async def count_series(
         self, selectors: tuple[Selector, ...], within: TimeRange | None, scope: QueryScope

@@ -14,6 +14,7 @@ from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import SamplesAnswer
 from strandline.node.query.asks import SamplesAsk
 from strandline.node.query.kernels.merging import places_in
+from strandline.node.query.key_hashes import is_among
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.shard.reader import ShardReader
@@ -53,6 +54,12 @@ class Wanted:
     series: WantedSeries
     part_id: U32s
 
+    def take(self, places: Rows) -> "Wanted":
+        """Some of them, at places that rise."""
+        series = self.series
+        chosen = WantedSeries(series.metric[places], series.key_high[places], series.key_low[places])
+        return Wanted(chosen, self.part_id[places])
+
     def of(self, run: SeriesRun) -> U32s:
         """The part ids of a run's series, which are all among these."""
         places, mine = np.empty(len(run), dtype=np.int64), self.series
@@ -74,6 +81,8 @@ def read_samples(
     check_series(len(found.part_ids), ask.max_series)
     cancellation.check()
     wanted = wanted_series(columns, to_ids(found.part_ids))
+    if ask.only:
+        wanted = wanted.take(np.flatnonzero(is_among(wanted.series.key_low, wanted.series.key_high, ask.only)))
     run = reader.read(wanted.series, ask.within, SampleCount(ask.max_samples, cancellation))
     check_samples(run.samples, ask.max_samples)
     cancellation.check()

@@ -16,6 +16,7 @@ from strandline.node.query.asks import (
     Ask,
     BucketsAsk,
     CardinalityAsk,
+    EvaluateAsk,
     KeyPageAsk,
     LabelNamesAsk,
     LabelValuesAsk,
@@ -24,6 +25,8 @@ from strandline.node.query.asks import (
     SeriesHashesAsk,
 )
 from strandline.node.query.bucket_figures import bucket_figures
+from strandline.node.query.fragment_answers import ShardView, evaluate_fragment
+from strandline.node.query.group_numbers import GroupNumbers
 from strandline.node.query.index_version import IndexVersionPage
 from strandline.node.query.key_pages import read_key_page
 from strandline.node.query.label_terms import list_terms
@@ -42,10 +45,11 @@ from strandline.node.query.store_trouble import store_trouble
 from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase
+from strandline.promql.errors import EvaluationError
 
 DEFAULT_BUDGET = RegexBudget(max_terms=5_000_000, max_ms=10_000)
 # Errors that say something about the question, or about whoever asks. Any other is the shard's own trouble.
-ABOUT_THE_QUESTION = (InvalidMatcher, RegexTooCostly, QueryTooLarge, QueryCancelled, QueryTimedOut)
+ABOUT_THE_QUESTION = (InvalidMatcher, RegexTooCostly, QueryTooLarge, QueryCancelled, QueryTimedOut, EvaluationError)
 
 
 class ShardAnswers:
@@ -58,6 +62,7 @@ class ShardAnswers:
         self._lock = threading.Lock()
         self._reader: ShardReader | None = None
         self._known: Shard | None = None
+        self._groups = GroupNumbers()
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
         """Answer a question.
@@ -127,6 +132,9 @@ class ShardAnswers:
             case SamplesAsk():
                 columns = able.shard.index.columns
                 return read_samples(catalogue, columns, reader, ask, cancellation, warnings=able.warnings)
+            case EvaluateAsk():
+                view = ShardView(number_of(self._running), catalogue, index.columns, reader, self._groups)
+                return evaluate_fragment(view, ask, cancellation, able.warnings)
             case SeriesHashesAsk():
                 return series_hashes(catalogue, index.columns, ask, able.warnings)
             case KeyPageAsk():
@@ -155,7 +163,7 @@ class ShardAnswers:
                 able.lucene.refresh()
                 if self._reader is not None:
                     self._reader.close()
-                self._reader, self._known = ShardReader(able.shard), able.shard
+                self._reader, self._known, self._groups = ShardReader(able.shard), able.shard, GroupNumbers()
             return self._reader
 
     def _budget_of(self, cancellation: Cancellation) -> RegexBudget:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from strandline.errors import StrandlineError
@@ -11,6 +12,8 @@ from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
     CardinalityAnswer,
+    EvaluateAnswer,
+    FragmentResult,
     KeyPageAnswer,
     SamplesAnswer,
     SeriesAnswer,
@@ -22,6 +25,7 @@ from strandline.node.query.asks import (
     Ask,
     BucketsAsk,
     CardinalityAsk,
+    EvaluateAsk,
     KeyPageAsk,
     LabelNamesAsk,
     LabelValuesAsk,
@@ -32,6 +36,7 @@ from strandline.node.query.asks import (
 )
 from strandline.node.query.cardinality_merging import merge_cardinality
 from strandline.node.query.coverage import unserved, unserved_in_words
+from strandline.node.query.fragment_merging import merge_evaluated, samples_result
 from strandline.node.query.frames import encode_joined
 from strandline.node.query.index_version import IndexVersion, joined
 from strandline.node.query.key_pages import merge_key_pages
@@ -44,12 +49,20 @@ from strandline.node.query.merging import (
     merge_terms,
 )
 from strandline.node.query.messages import QueryFailed, ask_message
-from strandline.node.query.queries import QueryScope, QueryUnavailable, TooManySamples, TooManySeries, timed_out
+from strandline.node.query.queries import (
+    EvaluationLimits,
+    QueryScope,
+    QueryUnavailable,
+    TooManySamples,
+    TooManySeries,
+    timed_out,
+)
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.query.series_hashes import DistinctSeries, distinct_series
 from strandline.node.query.store_trouble import first_store_trouble
 from strandline.node.supervisor.standing import NodeStanding, ProcessState, ShardStanding
 from strandline.node.workers import Workers
+from strandline.promql.plan.fragments import AnyFragment, SamplesFragment
 from strandline.time_range import TimeRange
 
 # The same for every shard, or one for each shard's number.
@@ -64,6 +77,8 @@ _HASHED_SERIES = 4 << 20
 _LISTED_BYTES = 64 << 20
 _OF_THE_MEMORY = 8
 _HASH_BYTES = 20
+# Series in the wrong partition are asked for anew; more than once only if such series are just being written.
+_MOST_ROUNDS = 4
 
 
 class ShardClient(Protocol):
@@ -119,6 +134,29 @@ class ShardQueries:
         check_series(len(whole.keys), ask.max_series)
         check_samples(len(whole.time), ask.max_samples)
         return whole
+
+    async def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, scope: QueryScope) -> FragmentResult:
+        bounds = (limits.max_series, limits.max_samples)
+        within = TimeRange(fragment.first, fragment.last)
+        if isinstance(fragment, SamplesFragment):
+            return samples_result(await self.samples(SamplesAsk(fragment.matchers, within, *bounds), scope))
+        line_up = self._line_up()
+        partitions = line_up.partitions or max(line_up.clients, default=0) + 1
+        left_out = b""
+        for _ in range(_MOST_ROUNDS):
+            ask = EvaluateAsk(fragment, partitions, *bounds, left_out)
+            elsewhere = None
+            if left_out:
+                samples = SamplesAsk(fragment.matchers, within, *bounds, left_out)
+                elsewhere = await self.samples(samples, scope)
+            combine = partial(merge_evaluated, fragment, known=left_out, elsewhere=elsewhere)
+            result, warnings = await self._combined(ask, EvaluateAnswer, scope, combine)
+            if isinstance(result, FragmentResult):
+                return replace(result, warnings=result.warnings + warnings)
+            left_out = result
+        raise QueryUnavailable(
+            "series came to other partitions while the query was evaluated", remedy="Ask again in a while"
+        )
 
     async def count_series(
         self, selectors: tuple[Selector, ...], within: TimeRange | None, scope: QueryScope

@@ -186,7 +186,11 @@ def merge_variance(other_counts, other_means, other_squares, group_of, counts, m
                 both = count + more
                 distance = other_means[row, step] - means[group, step]
                 means[group, step] += distance * (more / both)
-                squares[group, step] += other_squares[row, step] + distance * (distance * (count * (more / both)))
+                if np.isinf(distance):
+                    # Series by series the squares would become -Inf, and the result NaN.
+                    squares[group, step] = np.nan
+                else:
+                    squares[group, step] += other_squares[row, step] + distance * (distance * (count * (more / both)))
             counts[group, step] = count + more
 
 

@@ -14,7 +14,7 @@ from strandline.index.matchers import Matcher
 from strandline.index.selectors import parse_selector
 from strandline.index.vm import start_vm
 from strandline.node.query.answer_memory import AnswerMemory, MemoryLease
-from strandline.node.query.answers import Answer, SamplesAnswer, SeriesCount
+from strandline.node.query.answers import Answer, FragmentResult, SamplesAnswer, SeriesCount
 from strandline.node.query.asks import (
     Ask,
     BucketsAsk,
@@ -32,7 +32,7 @@ from strandline.node.query.link_server import LinkServer
 from strandline.node.query.lookup_frames import lookups_path
 from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.messages import ask_of
-from strandline.node.query.queries import Cancellation, QueryScope
+from strandline.node.query.queries import Cancellation, EvaluationLimits, QueryScope
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.query.shard_link import ShardLink
 from strandline.node.query.shard_queries import ShardClient, ShardQueries
@@ -43,6 +43,7 @@ from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Status
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
 from strandline.node.workers import Workers
+from strandline.promql.plan.fragments import AnyFragment
 from strandline.store.rows import ShardId
 from strandline.time_range import ALL_TIMES, TimeRange
 from support.links import CLOCK, Loop
@@ -193,6 +194,11 @@ class NodeWorld:
                 service.publish()
         with self._scope(seconds) as scope:
             return self.loop.run(_QUERIES[type(ask)](self.queries, ask, scope))
+
+    def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, seconds: float = 30.0) -> FragmentResult:
+        """What a fragment of a PromQL query gives over all shards."""
+        with self._scope(seconds) as scope:
+            return self.loop.run(self.queries.evaluate(fragment, limits, scope))
 
     def count_series(self, selectors: tuple[Selector, ...]) -> SeriesCount:
         with self._scope(30.0) as scope:

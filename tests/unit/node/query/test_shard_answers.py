@@ -137,7 +137,11 @@ def test_a_store_that_does_not_answer_is_the_shard_s_trouble(stored: LuceneWorld
         read(answers)
 
 
-def test_a_question_is_given_up_between_segments(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_a_question_is_given_up_between_segments(
+    stored: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Rows that hold a few series are asked for together.
+    monkeypatch.setattr("strandline.node.shard.pinned_read._ROWS_IN_TURN", 2)
     given = give()
     calls = at_first_segment(stored, given.cancel)
     with pytest.raises(QueryCancelled):

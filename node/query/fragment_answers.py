@@ -1,0 +1,147 @@
+"""A fragment of a PromQL query evaluated in one shard: its series are found, read block by block, and folded.
+
+A series normally lies in one shard. One whose key hash names another partition is not put into the partial result: its
+hash is returned instead, and the front asks all shards for the samples of such series.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from strandline.arrays import Bools, Rows, U32s
+from strandline.index.bitmaps import to_ids
+from strandline.index.catalogue import Catalogue
+from strandline.index.documents import PartKeyBatch
+from strandline.index.key_bytes import KeyBytes, take_keys
+from strandline.index.part_columns import PartColumns
+from strandline.node.query.answers import EvaluateAnswer
+from strandline.node.query.asks import EvaluateAsk
+from strandline.node.query.group_numbers import GroupNumbers
+from strandline.node.query.key_hashes import is_among
+from strandline.node.query.queries import Cancellation
+from strandline.node.query.sampling import SampleCount, Wanted, wanted_series
+from strandline.node.query.sampling_limits import check_samples, check_series
+from strandline.node.shard.reader import ShardReader
+from strandline.promql.evaluation.fragment_rows import fragment_rows
+from strandline.promql.evaluation.partials import GroupedFold, Partial, RowsFold, group_table, needs_keys
+from strandline.promql.plan.fragments import Grouping
+from strandline.promql.values import F64Matrix, Samples
+from strandline.promql.windows import canonical_nans
+
+# A block has at most about so many samples: enough that the call of a kernel costs nothing beside its work.
+_BLOCK_SAMPLES = 2 << 20
+_NO_KEYS = KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8))
+
+
+@dataclass(frozen=True, slots=True)
+class ShardView:
+    """What a fragment is evaluated over, as of one question."""
+
+    shard: int
+    catalogue: Catalogue
+    columns: PartColumns
+    reader: ShardReader
+    groups: GroupNumbers
+
+
+def evaluate_fragment(
+    view: ShardView, ask: EvaluateAsk, cancellation: Cancellation, warnings: tuple[str, ...]
+) -> EvaluateAnswer:
+    """Raises `TooManySeries`, `TooManySamples`, `EvaluationError`, and what `cancellation` raises."""
+    found = view.catalogue.find((ask.fragment.matchers,), ask.within)
+    check_series(len(found.part_ids), ask.max_series)
+    cancellation.check()
+    every = wanted_series(view.columns, to_ids(found.part_ids))
+    own, misplaced = _placed(every, view.shard, ask)
+    evaluation = _Evaluation(view, ask, cancellation)
+    grouping = ask.fragment.grouping
+    partial = evaluation.rows(own) if grouping is None else evaluation.groups(own, grouping)
+    return EvaluateAnswer(partial, misplaced, evaluation.samples, warnings)
+
+
+def _placed(every: Wanted, shard: int, ask: EvaluateAsk) -> tuple[Wanted, bytes]:
+    """The series that are this shard's to evaluate, and the hashes of those that lie in the wrong partition."""
+    series = every.series
+    is_own: Bools = series.key_low % np.uint64(ask.partitions) == np.uint64(shard)
+    misplaced = b""
+    if not is_own.all():
+        misplaced = np.stack((series.key_low[~is_own], series.key_high[~is_own]), axis=1).astype("<u8").tobytes()
+    if ask.without:
+        is_own &= ~is_among(series.key_low, series.key_high, ask.without)
+    return (every if is_own.all() else every.take(np.flatnonzero(is_own))), misplaced
+
+
+class _Evaluation:
+    """One fragment over the series of one shard."""
+
+    def __init__(self, view: ShardView, ask: EvaluateAsk, cancellation: Cancellation) -> None:
+        self._view, self._ask, self._cancellation = view, ask, cancellation
+        self._fragment = ask.fragment
+        self.samples = 0
+
+    def rows(self, wanted: Wanted) -> Partial:
+        """Rows with their keys."""
+        fold = RowsFold(self._fragment)
+        for part_ids, values in self._blocks(wanted):
+            keys, places = self._keys(part_ids)
+            fold.add(keys, values[places])
+            check_samples(fold.cells, self._ask.max_samples)
+        return fold.partial()
+
+    def groups(self, wanted: Wanted, grouping: Grouping) -> Partial:
+        """The state of an aggregation."""
+        fragment = self._fragment
+        named = (grouping.labels, grouping.is_without, fragment.drops_name, grouping.value_label)
+        found = self._view.groups.of(named, lambda: group_table(fragment), wanted.part_id, self._fetched)
+        fold = GroupedFold(fragment, found.keys)
+        group_by_id = SortedById(wanted.part_id, found.group_of)
+        for part_ids, values in self._blocks(wanted):
+            group_of = group_by_id.of(part_ids)
+            keys, places = _NO_KEYS, np.flatnonzero(group_of >= 0)
+            if needs_keys(fragment):
+                keys, places = self._keys(part_ids)
+            if len(places) == len(values):
+                fold.add(keys, values, group_of)
+            else:
+                fold.add(keys, values[places], group_of[places])
+            check_samples(fold.held_bytes // 8, self._ask.max_samples)
+        return fold.partial()
+
+    def _blocks(self, wanted: Wanted) -> Iterator[tuple[U32s, F64Matrix]]:
+        """The rows of each block of series, with their part ids."""
+        ask, within = self._ask, self._ask.within
+        pinned = self._view.reader.pinned(within)
+        most = max(1, min(_BLOCK_SAMPLES, ask.max_samples))
+        for block in pinned.blocks(wanted.series, most):
+            self._cancellation.check()
+            run = pinned.read(block, heard=SampleCount(ask.max_samples, self._cancellation))
+            check_samples(run.samples, ask.max_samples)
+            self.samples += run.samples
+            self._cancellation.check()
+            samples = Samples(_NO_KEYS, run.first_sample, run.time, canonical_nans(run.value))
+            yield wanted.of(run), fragment_rows(self._fragment, samples)
+
+    def _keys(self, part_ids: U32s) -> tuple[KeyBytes, Rows]:
+        """The keys of some series, and which of them these are: one that was purged meanwhile has none."""
+        order = np.argsort(part_ids)
+        batch = self._fetched(part_ids[order])
+        batch = batch.take(np.argsort(batch.part_ids))
+        there = np.isin(part_ids, batch.part_ids)
+        at = np.searchsorted(batch.part_ids, part_ids[there])
+        return take_keys(KeyBytes(batch.offsets.astype(np.int64), batch.keys), at), np.flatnonzero(there)
+
+    def _fetched(self, part_ids: U32s) -> PartKeyBatch:
+        return self._view.catalogue.keys_of(part_ids, step=self._cancellation.check)
+
+
+class SortedById:
+    """A number for each of some part ids, to be looked up."""
+
+    def __init__(self, part_ids: U32s, numbers: Rows) -> None:
+        order = np.argsort(part_ids)
+        self._ids, self._numbers = part_ids[order], numbers[order]
+
+    def of(self, part_ids: U32s) -> Rows:
+        """The numbers of ids that are all among those."""
+        return self._numbers[np.searchsorted(self._ids, part_ids)]

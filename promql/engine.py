@@ -1,0 +1,99 @@
+"""A query from its text to its result, but for the reading of samples: fragments are evaluated by whoever has them.
+
+prepared = prepare(text, times)
+fetched = {fragment: ... for fragment in prepared.fragments}
+result = evaluate(prepared, fetched)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from strandline.index.key_bytes import label_order, take_keys
+from strandline.promql.annotations import NONE, Annotations
+from strandline.promql.conversions import vector as to_vector
+from strandline.promql.errors import parse_error
+from strandline.promql.evaluation.evaluator import Evaluator, FragmentValue
+from strandline.promql.evaluation.results import Result
+from strandline.promql.evaluation.rows import Points, points
+from strandline.promql.expressions import Expression, type_of
+from strandline.promql.parser import parse
+from strandline.promql.plan import nodes
+from strandline.promql.plan.cutting import cut
+from strandline.promql.plan.fragments import AnyFragment
+from strandline.promql.plan.planning import plan
+from strandline.promql.plan.query_times import QueryTimes
+from strandline.promql.value_types import ValueType
+from strandline.promql.values import Samples, Scalar, Text, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query that is ready to be evaluated once its fragments are."""
+
+    text: str
+    expression: Expression
+    times: QueryTimes
+    fragments: tuple[AnyFragment, ...]
+    rest: nodes.Node
+
+
+def prepare(text: str, times: QueryTimes) -> Prepared:
+    """Parse, check and plan. Raises `ParseError`."""
+    expression = parse(text)
+    kind = type_of(expression)
+    if not times.is_instant and kind not in (ValueType.SCALAR, ValueType.VECTOR):
+        fault = f'invalid expression type "{kind.in_words}" for range query, must be Scalar or instant Vector'
+        raise parse_error(text, expression.span, fault)
+    parts = cut(plan(expression, times, query=text))
+    return Prepared(text, expression, times, parts.fragments, parts.rest)
+
+
+def evaluate(
+    prepared: Prepared,
+    fetched: Mapping[AnyFragment, FragmentValue],
+    told: Annotations = NONE,
+    check: Callable[[], None] = lambda: None,
+) -> Result:
+    """The result, from what the fragments gave and told. `check` ends the evaluation by raising.
+
+    Raises `EvaluationError`.
+    """
+    evaluator = Evaluator(fetched, check, told)
+    times, rest = prepared.times, prepared.rest
+    match rest:
+        case nodes.Samples():
+            found = evaluator.samples(rest)
+            return Result(ValueType.MATRIX, times.start, _in_order(found), annotations=evaluator.annotations)
+        case nodes.SubqueryPoints(inner=inner, grid=grid):
+            value = evaluator.evaluate(inner)
+        case _:
+            value, grid = evaluator.evaluate(rest), times.grid
+    is_matrix = not times.is_instant or isinstance(rest, nodes.SubqueryPoints)
+    match value:
+        case Text(value=text):
+            return Result(ValueType.STRING, times.start, text=text, annotations=evaluator.annotations)
+        case Scalar(values=values) if not is_matrix:
+            return Result(ValueType.SCALAR, times.start, number=float(values[0]), annotations=evaluator.annotations)
+        case Scalar():
+            vector = to_vector(value)
+        case Vector():
+            vector = value
+    kind = ValueType.MATRIX if is_matrix else ValueType.VECTOR
+    made = points(vector, grid, in_label_order=is_matrix)
+    return Result(kind, times.start, made, annotations=evaluator.annotations)
+
+
+def _in_order(samples: Samples) -> Points:
+    """Series that have samples, in the order of their labels."""
+    counts = np.diff(samples.first_sample)
+    places = np.flatnonzero(counts)
+    keys = take_keys(samples.keys, places)
+    order = label_order(keys)
+    places = places[order]
+    starts, counts = samples.first_sample[places], counts[places]
+    first = np.zeros(len(places) + 1, dtype=np.int64)
+    np.cumsum(counts, out=first[1:])
+    rows = np.repeat(starts - first[:-1], counts) + np.arange(int(first[-1]))
+    return Points(take_keys(keys, order), first, samples.time[rows], samples.value[rows])

@@ -1,0 +1,159 @@
+"""The rest of a plan, evaluated over what its fragments gave."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from strandline.arrays import F64s
+from strandline.promql import annotations, conversions
+from strandline.promql.aggregation.spec import AggregationSpec
+from strandline.promql.aggregations import aggregate
+from strandline.promql.annotations import Annotations
+from strandline.promql.arithmetic import drops_name as operator_drops_name
+from strandline.promql.arithmetic import negated, scalar_with_scalar, scalar_with_vector, vector_with_scalar
+from strandline.promql.elementwise import evaluate_elementwise
+from strandline.promql.evaluation.calls import CALLS, as_scalar, as_vector
+from strandline.promql.evaluation.notes import Notes
+from strandline.promql.evaluation.rows import without_names
+from strandline.promql.expressions import Aggregator
+from strandline.promql.joins import join
+from strandline.promql.plan import nodes
+from strandline.promql.plan.cutting import samples_of as samples_fragment_of
+from strandline.promql.plan.fragments import AnyFragment, Fragment
+from strandline.promql.values import Samples, Scalar, Text, Value, Vector
+from strandline.promql.windows import WINDOW_FUNCTIONS, evaluate_window, samples_of, without_stale
+
+FragmentValue = Vector | Samples
+"""What a fragment gave: rows, aggregated if it says so, or samples."""
+_KEEP_NAMES = frozenset(name for name, function in WINDOW_FUNCTIONS.items() if function.keeps_name)
+
+
+class Evaluator:
+    """Evaluates one query. `check` is called between the nodes, and ends the evaluation by raising."""
+
+    def __init__(
+        self, fetched: Mapping[AnyFragment, FragmentValue], check: Callable[[], None], told: Annotations
+    ) -> None:
+        """`told` is what the fragments had to say."""
+        self._fetched, self._check = fetched, check
+        self.annotations = told
+
+    def evaluate(self, node: nodes.Node) -> Value:  # noqa: PLR0911, PLR0912 - one for each kind
+        """The value of a node at each of its steps."""
+        self._check()
+        match node:
+            case nodes.Number(value=number, count=count):
+                return Scalar(np.full(count, number))
+            case nodes.String(value=text):
+                return Text(text)
+            case nodes.Time(grid=grid):
+                return conversions.time(grid)
+            case nodes.Fetched(fragment=fragment):
+                return self._fetched_rows(fragment)
+            case nodes.Window():
+                return self._window(node, without_stale(self._samples(samples_fragment_of(node))))
+            case nodes.SubqueryWindow():
+                return self._window(node, samples_of(self._vector(node.inner), node.grid))
+            case nodes.Map():
+                return self._mapped(node)
+            case nodes.Negate():
+                return self._negated(node)
+            case nodes.Aggregate():
+                return self._aggregate(node)
+            case nodes.ScalarOperation(operator=operator, left=left, right=right):
+                return Scalar(scalar_with_scalar(operator, self._scalar(left), self._scalar(right)))
+            case nodes.VectorScalarOperation():
+                return self._with_scalar(node)
+            case nodes.VectorOperation():
+                sides = (self._vector(node.left), self._vector(node.right))
+                return join(node.operator, *sides, node.matching, returns_bool=node.returns_bool)
+            case nodes.Repeat(inner=inner, count=count):
+                return _repeated(self.evaluate(inner), count)
+            case nodes.Call():
+                value, told = CALLS[node.function](node, tuple(map(self.evaluate, node.arguments)))
+                self.annotations |= told
+                return value
+            case _:
+                raise TypeError(f"{type(node).__name__} is only the whole of a query, or part of a fragment")
+
+    def samples(self, node: nodes.Samples) -> Samples:
+        """Those of a range selector that is the whole query, without stale markers."""
+        return without_stale(self._samples(samples_fragment_of(node)))
+
+    def _samples(self, fragment: AnyFragment) -> Samples:
+        found = self._fetched[fragment]
+        if not isinstance(found, Samples):
+            raise TypeError(f"a {type(found).__name__} where a Samples was expected")
+        return found
+
+    def _fetched_rows(self, fragment: Fragment) -> Vector:
+        found = self._fetched[fragment]
+        if not isinstance(found, Vector):
+            raise TypeError("a fragment of rows gave samples")
+        if fragment.grouping is not None or not fragment.drops_name:
+            return found
+        # A range function refuses equal label sets even if no step has both.
+        return without_names(found, may_merge=bool(fragment.chain))
+
+    def _vector(self, node: nodes.Node) -> Vector:
+        return as_vector(self.evaluate(node))
+
+    def _scalar(self, node: nodes.Node) -> F64s:
+        return as_scalar(self.evaluate(node))
+
+    def _window(self, node: nodes.Window | nodes.SubqueryWindow, samples: Samples) -> Vector:
+        parameters = tuple(map(self._scalar, node.parameters))
+        moments = node.times.moments()
+        values = evaluate_window(node.function, samples, node.ends, node.range, parameters, moments=moments)
+        notes = Notes(node.function, parameters)
+        notes.see(values, samples.keys)
+        self.annotations |= notes.annotations().at(node.span)
+        rows = Vector(samples.keys, values)
+        return rows if node.function in _KEEP_NAMES else without_names(rows, may_merge=False)
+
+    def _negated(self, node: nodes.Negate) -> Value:
+        value = self.evaluate(node.inner)
+        if isinstance(value, Scalar):
+            return Scalar(-value.values)
+        vector = as_vector(value)
+        return without_names(Vector(vector.keys, negated(vector.values)))
+
+    def _mapped(self, node: nodes.Map) -> Vector:
+        inner = self._vector(node.inner)
+        parameters = tuple(map(self._scalar, node.parameters))
+        return without_names(
+            Vector(inner.keys, evaluate_elementwise(node.function, inner.values, parameters, node.grid))
+        )
+
+    def _with_scalar(self, node: nodes.VectorScalarOperation) -> Vector:
+        vector, scalar = self._vector(node.vector), self._scalar(node.scalar)
+        if node.scalar_is_left:
+            values = scalar_with_vector(node.operator, scalar, vector.values, returns_bool=node.returns_bool)
+        else:
+            values = vector_with_scalar(node.operator, vector.values, scalar, returns_bool=node.returns_bool)
+        rows = Vector(vector.keys, values)
+        drops = operator_drops_name(node.operator, returns_bool=node.returns_bool)
+        return without_names(rows) if drops else rows
+
+    def _aggregate(self, node: nodes.Aggregate) -> Vector:
+        inner = self._vector(node.inner)
+        parameter: F64s | str | None = None
+        if node.parameter is not None:
+            value = self.evaluate(node.parameter)
+            parameter = value.value if isinstance(value, Text) else value.values if isinstance(value, Scalar) else None
+        spec = AggregationSpec(node.aggregator, node.labels, node.is_without, parameter)
+        spec.check()
+        if node.aggregator is Aggregator.QUANTILE and len(inner.keys):
+            invalid = spec.invalid_quantiles()
+            self.annotations |= Annotations(annotations.invalid_quantile(one, node.span) for one in invalid)
+        return aggregate(spec, inner)
+
+
+def _repeated(value: Value, count: int) -> Value:
+    match value:
+        case Vector(keys=keys, values=values):
+            return Vector(keys, np.repeat(values, count, axis=1))
+        case Scalar(values=values):
+            return Scalar(np.repeat(values, count))
+        case _:
+            return value

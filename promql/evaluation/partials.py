@@ -1,0 +1,149 @@
+"""What a fragment gives in one shard, block by block of series, and how several of these become one.
+
+Nothing of a block is kept but its rows or, with an aggregation, the state that they are folded into.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strandline.arrays import Rows
+from strandline.index.key_bytes import KeyBytes, joined_keys, take_keys
+from strandline.index.matchers import MatchOp
+from strandline.promql import annotations
+from strandline.promql.aggregation.spec import RANKING
+from strandline.promql.aggregations import GroupedAccumulator, State, finish, merge
+from strandline.promql.annotations import Annotations
+from strandline.promql.evaluation.fragment_rows import fragment_rows, numbers
+from strandline.promql.evaluation.notes import Notes
+from strandline.promql.evaluation.rows import sample_counts
+from strandline.promql.expressions import Aggregator
+from strandline.promql.labels import METADATA, GroupTable, without_name
+from strandline.promql.plan.fragments import METRIC_NAME, Fragment, Grouping
+from strandline.promql.values import F64Matrix, Samples, Vector
+
+_NO_KEYS = KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8))
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Rows of series that have a sample at some step, with the keys that they were stored with; or a state."""
+
+    result: Vector | State
+    annotations: Annotations = annotations.NONE
+
+
+def group_table(fragment: Fragment) -> GroupTable:
+    """An empty table of the groups of a fragment's aggregation, for keys as they were stored."""
+    grouping = _grouping(fragment)
+    labels = grouping.labels
+    if fragment.drops_name:
+        # Keys still have the name that rows no longer have.
+        labels = (*labels, *METADATA) if grouping.is_without else tuple(one for one in labels if one not in METADATA)
+    return replace(grouping.spec(fragment.ends.count), labels=labels).group_table()
+
+
+def needs_keys(fragment: Fragment) -> bool:
+    """Whether rows are given with their keys, and not only with their groups."""
+    return fragment.grouping is None or fragment.grouping.aggregator in RANKING
+
+
+class RowsFold:
+    """The rows of a fragment that does not aggregate."""
+
+    def __init__(self, fragment: Fragment) -> None:
+        self._fragment = fragment
+        self._keys, self._values = [_NO_KEYS], [np.empty((0, fragment.ends.count))]
+        self._notes = _notes(fragment)
+
+    @property
+    def cells(self) -> int:
+        """How many cells are held."""
+        return sum(one.size for one in self._values)
+
+    def add(self, keys: KeyBytes, values: F64Matrix) -> None:
+        """Keep the rows of a block that have a sample."""
+        places = np.flatnonzero(sample_counts(values))
+        if len(places) < len(values):
+            keys, values = take_keys(keys, places), values[places]
+        self._notes.see(values, keys)
+        self._keys.append(keys)
+        self._values.append(values)
+
+    def partial(self) -> Partial:
+        """All rows so far."""
+        return Partial(Vector(joined_keys(self._keys), np.concatenate(self._values)), self._notes.annotations())
+
+
+class GroupedFold:
+    """The state of a fragment that aggregates. `groups` are those of all series to come."""
+
+    def __init__(self, fragment: Fragment, groups: KeyBytes) -> None:
+        self._fragment, steps = fragment, fragment.ends.count
+        spec = _grouping(fragment).spec(steps)
+        spec.check()
+        self._is_ranking = spec.aggregator in RANKING
+        self._accumulator = GroupedAccumulator(spec, steps, groups)
+        self._notes = _notes(fragment)
+
+    @property
+    def held_bytes(self) -> int:
+        """About how many bytes the state takes."""
+        return self._accumulator.held_bytes
+
+    def add(self, keys: KeyBytes, values: F64Matrix, group_of: Rows) -> None:
+        """Fold a block. `keys` are looked at only if the fragment `needs_keys`."""
+        if self._is_ranking and self._fragment.drops_name:
+            self._accumulator.add(without_name(keys), values, group_of)
+        else:
+            self._accumulator.add(keys, values, group_of)
+        self._notes.see(values)
+
+    def partial(self) -> Partial:
+        """The state so far."""
+        return Partial(self._accumulator.state(), self._notes.annotations())
+
+
+def evaluate_partial(fragment: Fragment, samples: Samples) -> Partial:
+    """A fragment over samples that are all here."""
+    values = fragment_rows(fragment, samples)
+    if fragment.grouping is None:
+        rows = RowsFold(fragment)
+        rows.add(samples.keys, values)
+        return rows.partial()
+    table = group_table(fragment)
+    group_of = table.add(samples.keys)
+    folded = GroupedFold(fragment, table.keys)
+    folded.add(samples.keys, values, group_of)
+    return folded.partial()
+
+
+def merged(fragment: Fragment, partials: Sequence[Partial]) -> tuple[Vector, Annotations]:
+    """The result of a fragment from those of several shards, which have no series in common."""
+    told = annotations.NONE
+    for one in partials:
+        told |= one.annotations.at(fragment.span)
+    if fragment.grouping is None:
+        vectors = [one.result for one in partials if isinstance(one.result, Vector)]
+        keys = joined_keys([_NO_KEYS, *(one.keys for one in vectors)])
+        values = np.concatenate([np.empty((0, fragment.ends.count)), *(one.values for one in vectors)])
+        return Vector(keys, values), told
+    spec = fragment.grouping.spec(fragment.ends.count)
+    spec.check()
+    states = [one.result for one in partials if not isinstance(one.result, Vector)]
+    vector = finish(spec, merge(spec, fragment.ends.count, states))
+    if spec.aggregator is Aggregator.QUANTILE and len(vector.keys):
+        told |= Annotations(annotations.invalid_quantile(one, fragment.span) for one in spec.invalid_quantiles())
+    return vector, told
+
+
+def _grouping(fragment: Fragment) -> Grouping:
+    if fragment.grouping is None:
+        raise TypeError("the fragment does not aggregate")
+    return fragment.grouping
+
+
+def _notes(fragment: Fragment) -> Notes:
+    named = (one.value for one in fragment.matchers if one.label == METRIC_NAME and one.op is MatchOp.EQUAL)
+    return Notes(fragment.function, numbers(fragment.parameters, fragment.ends.count), next(named, None))

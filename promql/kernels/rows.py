@@ -1,0 +1,30 @@
+"""Rows of matrices: their samples counted, and as points."""
+
+import numpy as np
+from numba import njit
+
+from strandline.promql.values import NO_SAMPLE_BITS
+
+_NONE = np.uint64(NO_SAMPLE_BITS)
+
+
+@njit(cache=True, nogil=True)
+def count_cells(bits, counts):
+    """How many samples each row has."""
+    for row in range(bits.shape[0]):
+        found = 0
+        for step in range(bits.shape[1]):
+            found += bits[row, step] != _NONE
+        counts[row] = found
+
+
+@njit(cache=True, nogil=True)
+def compact(bits, rows, start, step, time, value):
+    """The samples of some rows, one row behind the other, each with the time of its step."""
+    at = 0
+    for row in rows:
+        for place in range(bits.shape[1]):
+            if bits[row, place] != _NONE:
+                time[at] = start + place * step
+                value[at] = bits[row, place]
+                at += 1

@@ -1,0 +1,149 @@
+"""A plan cut into fragments, which are evaluated where the samples are, and the rest. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strandline.promql.arithmetic import scalar_with_scalar
+from strandline.promql.expressions import Span
+from strandline.promql.plan import nodes
+from strandline.promql.plan.fragments import (
+    LATEST,
+    TIMESTAMP,
+    AnyFragment,
+    Fragment,
+    Grouping,
+    MapLink,
+    NegateLink,
+    OperatorLink,
+    Parameter,
+    SamplesFragment,
+    by_step,
+)
+from strandline.promql.plan.nodes import Fetched, Node
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The fragments, each once, and the rest, in which `Fetched` stands for what a fragment gives. A `Window` or
+    `Samples` that is left in the rest takes its samples from the fragment of `samples_of`.
+    """
+
+    fragments: tuple[AnyFragment, ...]
+    rest: Node
+
+
+def cut(plan: Node) -> Cut:
+    """Let fragments take as much of a plan as they can."""
+    rest = _cut(plan)
+    return Cut(tuple(dict.fromkeys(_fragments(rest))), rest)
+
+
+def samples_of(node: nodes.Window | nodes.Samples) -> SamplesFragment:
+    """The samples that a node of the rest reads."""
+    if isinstance(node, nodes.Samples):
+        return SamplesFragment(node.matchers, node.end - node.range + 1, node.end)
+    return SamplesFragment(node.matchers, node.ends.start - node.range + 1, node.ends.end)
+
+
+def constant(node: Node) -> Parameter | None:  # noqa: PLR0911 - one for each kind
+    """The scalar that a node gives, one number or one for each step, if no sample has to be read for it."""
+    match node:
+        case nodes.Number(value=value):
+            return (value,)
+        case nodes.Time(grid=grid):
+            return tuple((grid.moments() / 1000).tolist())
+        case nodes.Repeat(inner=inner):
+            return constant(inner)
+        case nodes.Call(function="pi"):
+            return (float(np.pi),)
+        case nodes.Negate(inner=inner):
+            found = constant(inner)
+            return None if found is None else tuple(-one for one in found)
+        case nodes.ScalarOperation(operator=operator, left=left, right=right):
+            one, other = constant(left), constant(right)
+            if one is None or other is None:
+                return None
+            count = max(len(one), len(other))
+            return tuple(scalar_with_scalar(operator, by_step(one, count), by_step(other, count)).tolist())
+        case _:
+            return None
+
+
+def _cut(node: Node) -> Node:  # noqa: PLR0911, PLR0912 - one for each kind
+    match node:
+        case nodes.Number() | nodes.String() | nodes.Time() | nodes.Samples() | nodes.Fetched():
+            return node
+        case nodes.Select():
+            function = TIMESTAMP if node.gives_time else LATEST
+            return Fetched(Fragment(node.matchers, function, node.ends, node.lookback, node.times))
+        case nodes.Window():
+            return _window(node)
+        case nodes.SubqueryWindow():
+            parameters = tuple(map(_cut, node.parameters))
+            return replace(node, inner=_cut(node.inner), parameters=parameters)
+        case nodes.SubqueryPoints() | nodes.Repeat():
+            return replace(node, inner=_cut(node.inner))
+        case nodes.Map():
+            inner, parameters = _cut(node.inner), tuple(map(_cut, node.parameters))
+            known = [constant(one) for one in parameters]
+            if (fragment := _taking_more(inner)) and None not in known:
+                numbers = tuple(one for one in known if one is not None)
+                return Fetched(fragment.linked(MapLink(node.function, numbers)))
+            return replace(node, inner=inner, parameters=parameters)
+        case nodes.Call():
+            return replace(node, arguments=tuple(map(_cut, node.arguments)))
+        case nodes.Negate():
+            inner = _cut(node.inner)
+            if fragment := _taking_more(inner):
+                return Fetched(fragment.linked(NegateLink()))
+            return nodes.Negate(inner)
+        case nodes.Aggregate():
+            return _aggregate(node)
+        case nodes.ScalarOperation() | nodes.VectorOperation():
+            return replace(node, left=_cut(node.left), right=_cut(node.right))
+        case nodes.VectorScalarOperation():
+            vector, scalar = _cut(node.vector), _cut(node.scalar)
+            number = constant(scalar)
+            if (fragment := _taking_more(vector)) and number is not None:
+                link = OperatorLink(node.operator, number, node.scalar_is_left, node.returns_bool)
+                return Fetched(fragment.linked(link))
+            return replace(node, vector=vector, scalar=scalar)
+
+
+def _window(node: nodes.Window) -> Node:
+    parameters = tuple(map(_cut, node.parameters))
+    known = [constant(one) for one in parameters]
+    if None in known:
+        return replace(node, parameters=parameters)
+    numbers = tuple(one for one in known if one is not None)
+    return Fetched(Fragment(node.matchers, node.function, node.ends, node.range, node.times, numbers, span=node.span))
+
+
+def _aggregate(node: nodes.Aggregate) -> Node:
+    inner = _cut(node.inner)
+    parameter = None if node.parameter is None else _cut(node.parameter)
+    known = (
+        parameter.value if isinstance(parameter, nodes.String) else None if parameter is None else constant(parameter)
+    )
+    fragment = _taking_more(inner)
+    if fragment is None or (parameter is not None and known is None):
+        return replace(node, inner=inner, parameter=parameter)
+    grouping = Grouping(node.aggregator, node.labels, node.is_without, known)
+    span = fragment.span if fragment.span != Span(0, 0) else node.span
+    return Fetched(replace(fragment, grouping=grouping, span=span))
+
+
+def _taking_more(node: Node) -> Fragment | None:
+    return node.fragment if isinstance(node, Fetched) and node.fragment.takes_more else None
+
+
+def _fragments(node: Node) -> Iterator[AnyFragment]:
+    match node:
+        case Fetched(fragment=fragment):
+            yield fragment
+        case nodes.Samples() | nodes.Window():
+            yield samples_of(node)
+    for child in nodes.children(node):
+        yield from _fragments(child)

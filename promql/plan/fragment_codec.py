@@ -1,0 +1,156 @@
+"""Fragments as JSON, for the link to shards. The layout has a version: other nodes may speak it, too."""
+
+import struct
+from typing import Any
+
+from strandline.index.matchers import Matcher, MatchOp
+from strandline.promql.elementwise import ELEMENTWISE
+from strandline.promql.expressions import Aggregator, Operator
+from strandline.promql.plan.fragments import (
+    LATEST,
+    TIMESTAMP,
+    Fragment,
+    Grouping,
+    Link,
+    MapLink,
+    NegateLink,
+    OperatorLink,
+    Parameter,
+)
+from strandline.promql.values import Grid
+from strandline.promql.windows import WINDOW_FUNCTIONS
+
+VERSION = 1
+MAX_STEPS = 1_000_000
+"""More than any limit of queries allows; what is above it is damaged."""
+
+
+def fragment_to_json(fragment: Fragment) -> dict[str, Any]:
+    """All of a fragment but its place in the query."""
+    grouping = fragment.grouping
+    return {
+        "version": VERSION,
+        "matchers": [[one.label, one.op.value, one.value] for one in fragment.matchers],
+        "function": fragment.function,
+        "ends": _grid_to_json(fragment.ends),
+        "window": fragment.window,
+        "times": _grid_to_json(fragment.times),
+        "parameters": [_parameter_to_json(one) for one in fragment.parameters],
+        "chain": [_link_to_json(one) for one in fragment.chain],
+        "grouping": None
+        if grouping is None
+        else [
+            grouping.aggregator.value,
+            list(grouping.labels),
+            grouping.is_without,
+            _grouping_parameter_to_json(grouping.parameter),
+        ],
+    }
+
+
+def fragment_of_json(told: Any) -> Fragment:
+    """What was written. Raises `ValueError`, `TypeError` or `KeyError` for anything else."""
+    if told["version"] != VERSION:
+        raise ValueError(f"a fragment of version {told['version']!r}; this program has {VERSION}")
+    function = _text(told["function"])
+    if function not in (LATEST, TIMESTAMP) and function not in WINDOW_FUNCTIONS:
+        raise ValueError(f"there is no function {function!r} over a range")
+    ends, times = _grid(told["ends"]), _grid(told["times"])
+    if ends.count != times.count:
+        raise ValueError(f"{ends.count} windows belong to {times.count} steps")
+    return Fragment(
+        tuple(Matcher(_text(label), MatchOp(op), _text(value)) for label, op, value in told["matchers"]),
+        function,
+        ends,
+        _whole(told["window"]),
+        times,
+        tuple(_parameter(one, ends.count) for one in told["parameters"]),
+        tuple(_link(one, ends.count) for one in told["chain"]),
+        None if told["grouping"] is None else _grouping(told["grouping"], ends.count),
+    )
+
+
+def _grid_to_json(grid: Grid) -> list[int]:
+    return [grid.start, grid.step, grid.count]
+
+
+def _grid(told: Any) -> Grid:
+    start, step, count = map(_whole, told)
+    if step < 0 or not 0 <= count <= MAX_STEPS:
+        raise ValueError(f"{count} steps of {step} ms")
+    return Grid(start, step, count)
+
+
+def _parameter_to_json(parameter: Parameter) -> str:
+    # Not as numbers: JSON has neither NaN nor infinities.
+    return struct.pack(f"<{len(parameter)}d", *parameter).hex()
+
+
+def _parameter(told: Any, count: int) -> Parameter:
+    packed = bytes.fromhex(told)
+    numbers = struct.unpack(f"<{len(packed) // 8}d", packed)
+    if len(numbers) not in (1, count):
+        raise ValueError(f"a parameter has {len(numbers)} numbers for {count} steps")
+    return numbers
+
+
+def _link_to_json(link: Link) -> list[Any]:
+    match link:
+        case MapLink(function=function, parameters=parameters):
+            return ["map", function, [_parameter_to_json(one) for one in parameters]]
+        case NegateLink():
+            return ["negate"]
+        case OperatorLink(operator=operator, scalar=scalar):
+            return ["operator", operator.value, _parameter_to_json(scalar), link.scalar_is_left, link.returns_bool]
+
+
+def _link(told: Any, count: int) -> Link:
+    match told:
+        case ["map", str(function), list(parameters)]:
+            if function not in ELEMENTWISE:
+                raise ValueError(f"there is no function {function!r} of single values")
+            return MapLink(function, tuple(_parameter(one, count) for one in parameters))
+        case ["negate"]:
+            return NegateLink()
+        case ["operator", str(operator), str(scalar), bool(scalar_is_left), bool(returns_bool)]:
+            return OperatorLink(Operator(operator), _parameter(scalar, count), scalar_is_left, returns_bool)
+    raise ValueError(f"{told!r} is no link of a chain")
+
+
+def _grouping_parameter_to_json(parameter: Parameter | str | None) -> list[str] | None:
+    match parameter:
+        case None:
+            return None
+        case str():
+            return ["label", parameter]
+        case _:
+            return ["numbers", _parameter_to_json(parameter)]
+
+
+def _grouping(told: Any, count: int) -> Grouping:
+    aggregator, labels, is_without, parameter = told
+    if type(is_without) is not bool:
+        raise TypeError(f"{is_without!r} is neither true nor false")
+    known: Parameter | str | None
+    match parameter:
+        case None:
+            known = None
+        case ["label", str(label)]:
+            known = label
+        case ["numbers", str(numbers)]:
+            known = _parameter(numbers, count)
+        case _:
+            raise ValueError(f"{parameter!r} is no parameter of an aggregation")
+    return Grouping(Aggregator(aggregator), tuple(map(_text, labels)), is_without, known)
+
+
+def _text(told: Any) -> str:
+    if not isinstance(told, str):
+        raise TypeError(f"{told!r} is no text")
+    return told
+
+
+def _whole(told: Any) -> int:
+    if type(told) is not int or not -(1 << 62) < told < 1 << 62:
+        raise ValueError(f"{told!r} is no number of milliseconds")
+    return told

@@ -1,0 +1,179 @@
+"""The plan of an expression for the times of a query. Pure."""
+
+from strandline.promql.absence import absent_labels
+from strandline.promql.durations import milliseconds
+from strandline.promql.elementwise import ELEMENTWISE
+from strandline.promql.expressions import (
+    Aggregation,
+    At,
+    Binary,
+    Call,
+    Duration,
+    Expression,
+    MatrixSelector,
+    Negation,
+    NumberLiteral,
+    Parentheses,
+    StringLiteral,
+    Subquery,
+    VectorSelector,
+    type_of,
+)
+from strandline.promql.plan import nodes
+from strandline.promql.plan.invariance import is_invariant, is_worth_hoisting, unwrapped
+from strandline.promql.plan.query_times import QueryTimes
+from strandline.promql.value_types import ValueType
+from strandline.promql.values import Grid
+
+
+def plan(expression: Expression, times: QueryTimes, *, query: str) -> nodes.Node:
+    """`query` is the text of the expression. Raises `ParseError` for a duration that is no length in this query."""
+    whole = unwrapped(expression)
+    planner = _Planner(times, query)
+    match whole:
+        case MatrixSelector(selector=selector, range=length):
+            ends = planner.ends(times.grid, selector.offset, selector.at)
+            return nodes.Samples(selector.matchers, ends.start, planner.duration(length))
+        case Subquery():
+            _, grid = planner.subquery(whole, times.grid)
+            return nodes.SubqueryPoints(planner.inner_of(whole, grid), grid)
+        case _:
+            return planner.hoisted(whole, times.grid)
+
+
+class _Planner:
+    def __init__(self, times: QueryTimes, query: str) -> None:
+        self._times, self._query = times, query
+
+    def duration(self, written: Duration, *, may_be_negative: bool = False) -> int:
+        times = self._times
+        return milliseconds(
+            written,
+            query=self._query,
+            step_ms=times.step,
+            range_ms=times.end - times.start,
+            may_be_negative=may_be_negative,
+        )
+
+    def ends(self, grid: Grid, offset: Duration | None, at: At | None) -> Grid:
+        """Where windows end for the steps of a grid."""
+        back = 0 if offset is None else self.duration(offset, may_be_negative=True)
+        if at is None:
+            return Grid(grid.start - back, grid.step, grid.count)
+        return Grid(self._times.moment(at) - back, 0, grid.count)
+
+    def subquery(self, written: Subquery, grid: Grid) -> tuple[Grid, Grid]:
+        """Where the windows of a subquery end, and the steps of what is in it: multiples of its own step, the first one
+        behind the beginning of the first window.
+        """
+        ends = self.ends(grid, written.offset, written.at)
+        step = self._times.subquery_step if written.step is None else self.duration(written.step)
+        first = ((ends.start - self.duration(written.range)) // step + 1) * step
+        return ends, Grid(first, step, max(0, (ends.end - first) // step + 1))
+
+    def inner_of(self, written: Subquery, grid: Grid) -> nodes.Node:
+        if not is_invariant(written.inner) or grid.count <= 1:
+            return self._planned(written.inner, grid)
+        return nodes.Repeat(self._planned(written.inner, _one_step(grid)), grid.count)
+
+    def hoisted(self, expression: Expression, grid: Grid) -> nodes.Node:
+        """Evaluated once if it is the same at every step."""
+        if grid.count <= 1 or not is_worth_hoisting(expression):
+            return self._planned(expression, grid)
+        return nodes.Repeat(self._planned(expression, _one_step(grid)), grid.count)
+
+    def _planned(self, expression: Expression, grid: Grid) -> nodes.Node:  # noqa: PLR0911 - one for each kind
+        match expression:
+            case NumberLiteral(value=value):
+                return nodes.Number(value, grid.count)
+            case StringLiteral(value=text):
+                return nodes.String(text)
+            case Parentheses(inner=inner):
+                return self._planned(inner, grid)
+            case VectorSelector():
+                ends = self.ends(grid, expression.offset, expression.at)
+                return nodes.Select(expression.matchers, ends, self._times.lookback, grid)
+            case MatrixSelector() | Subquery():
+                raise TypeError("a range stands only in a function's argument, or is the whole query")
+            case Negation(inner=inner, is_plus=is_plus):
+                planned = self._planned(inner, grid)
+                return planned if is_plus else nodes.Negate(planned)
+            case Aggregation():
+                return self._aggregate(expression, grid)
+            case Binary():
+                return self._binary(expression, grid)
+            case Call():
+                return self._call(expression, grid)
+
+    def _aggregate(self, written: Aggregation, grid: Grid) -> nodes.Node:
+        inner = self._planned(unwrapped(written.inner), grid)
+        parameter = None
+        if written.parameter is not None:
+            parameter = self._planned(unwrapped(written.parameter), grid)
+        labels = tuple(sorted(set(written.labels)))
+        return nodes.Aggregate(
+            written.aggregator, inner, parameter, labels, written.is_without, grid.count, written.span
+        )
+
+    def _binary(self, written: Binary, grid: Grid) -> nodes.Node:
+        # If both sides are the same at every step, so is the whole, and somebody above has seen to it.
+        once = is_invariant(written)
+        side = self._planned if once else self.hoisted
+        left, right = side(written.left, grid), side(written.right, grid)
+        kinds = (type_of(written.left), type_of(written.right))
+        operator, returns_bool = written.operator, written.returns_bool
+        match kinds:
+            case (ValueType.SCALAR, ValueType.SCALAR):
+                return nodes.ScalarOperation(operator, left, right)
+            case (ValueType.VECTOR, ValueType.SCALAR):
+                return nodes.VectorScalarOperation(operator, left, right, returns_bool)
+            case (ValueType.SCALAR, ValueType.VECTOR):
+                return nodes.VectorScalarOperation(operator, right, left, returns_bool, scalar_is_left=True)
+        if written.matching is None:
+            raise TypeError("an operator between vectors has no matching")
+        return nodes.VectorOperation(operator, left, right, written.matching, returns_bool, grid.count, written.span)
+
+    def _call(self, written: Call, grid: Grid) -> nodes.Node:
+        name, arguments = written.function.name, tuple(map(unwrapped, written.arguments))
+        ranged = next((one for one in arguments if isinstance(one, MatrixSelector | Subquery)), None)
+        if ranged is not None:
+            return self._window(written, ranged, arguments, grid)
+        if name == "time":
+            return nodes.Time(grid)
+        if name == "timestamp" and isinstance(arguments[0], VectorSelector):
+            selector = arguments[0]
+            ends = self.ends(grid, selector.offset, selector.at)
+            return nodes.Select(selector.matchers, ends, self._times.lookback, grid, gives_time=True)
+        side = self._planned if is_invariant(written) else self.hoisted
+        planned = tuple(side(one, grid) for one in arguments)
+        if name in ELEMENTWISE:
+            # Those of dates are about the time of the step if nothing is given.
+            inner = planned[0] if planned else nodes.Call("vector", (nodes.Time(grid),), grid, written.span)
+            return nodes.Map(name, inner, planned[1:], grid)
+        labels = tuple(absent_labels(arguments[0]).items()) if name == "absent" else ()
+        return nodes.Call(name, planned, grid, written.span, labels)
+
+    def _window(
+        self, written: Call, ranged: MatrixSelector | Subquery, arguments: tuple[Expression, ...], grid: Grid
+    ) -> nodes.Node:
+        name, length = written.function.name, self.duration(ranged.range)
+        parameters = tuple(self.hoisted(one, grid) for one in arguments if one is not ranged)
+        function = "present_over_time" if name == "absent_over_time" else name
+        # What a function has to tell is about its range, or about its parameter.
+        span = arguments[0].span
+        planned: nodes.Node
+        if isinstance(ranged, MatrixSelector):
+            ends = self.ends(grid, ranged.selector.offset, ranged.selector.at)
+            matchers = ranged.selector.matchers
+            planned = nodes.Window(function, matchers, ends, length, parameters, grid, span)
+        else:
+            ends, inner_grid = self.subquery(ranged, grid)
+            inner = self.inner_of(ranged, inner_grid)
+            planned = nodes.SubqueryWindow(function, inner, inner_grid, ends, length, parameters, grid, span)
+        if name == "absent_over_time":
+            return nodes.Call("absent", (planned,), grid, written.span, tuple(absent_labels(ranged).items()))
+        return planned
+
+
+def _one_step(grid: Grid) -> Grid:
+    return Grid(grid.start, grid.step, 1)

@@ -1,0 +1,148 @@
+"""PromQL over the shards of a node gives what it gives over all samples in one place: whatever the number of shards,
+wherever the samples are, and in whichever partition a series came.
+"""
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from strandline.node.query.answers import FragmentResult
+from strandline.node.query.queries import EvaluationLimits, TooManySamples, TooManySeries
+from strandline.promql.annotations import NONE
+from strandline.promql.engine import evaluate, prepare
+from strandline.promql.errors import EvaluationError
+from strandline.promql.evaluation.results import Result
+from strandline.promql.local import LocalEngine, MemoryShard
+from strandline.promql.plan.fragments import AnyFragment
+from strandline.promql.plan.query_times import QueryTimes
+from support.query_worlds import NodeWorld, expected_samples, labels_of, node_world
+from support.shard_world import HOUR, MINUTE
+
+pytestmark = pytest.mark.contract
+
+LIMITS = EvaluationLimits(max_series=1000, max_samples=100_000)
+QUERIES = (
+    "m0",
+    'm1{name=~"s[0-4]"} offset 7m',
+    "m0[20m]",
+    '{__name__=~"m.*"} > 10',
+    "rate(m0[15m])",
+    "sum(rate(m0[15m]))",
+    "sum by (name) (m1)",
+    "avg without (name) (m0 * 2)",
+    "min(m0)",
+    "max by (name) (-m1)",
+    "stddev(m0)",
+    "count by (__name__) ({__name__=~'m.*'})",
+    "topk(2, m0)",
+    "bottomk by (name) (1, {__name__=~'m.*'})",
+    "quantile(0.3, m1)",
+    'count_values("v", round(m0))',
+    "m0 + on (name) m1",
+    "max_over_time(sum(m0)[30m:5m])",
+    "quantile_over_time(scalar(m0{name='s0'}) / 100, m1[20m])",
+    "predict_linear(m0[20m] offset 10m, 600)",
+    "absent(m0{name='nobody'}) or absent_over_time(m9[5m])",
+    "timestamp(m0) - time()",
+    "last_over_time(m0[10m] @ end())",
+    "-m0",
+    "rate({__name__='m0'}[15m]) > bool 0",
+)
+
+
+@pytest.fixture(
+    scope="module", params=[(1, False), (2, True), (5, False)], ids=["1 shard", "2 linked shards", "5 shards"]
+)
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeWorld]:
+    """Series in whichever shard, some of them in several; stored, closed and in memory."""
+    shards, linked = request.param
+    draw = random.Random(shards)  # noqa: S311 - the same each time
+    with node_world(tmp_path_factory.mktemp("node"), shards=shards, linked=linked) as made:
+        for hour in range(3):
+            for world in made.worlds:
+                now = world.clock.now_ms()
+                world.produce(
+                    *(
+                        (f"m{draw.randrange(2)}", f"s{draw.randrange(9)}", now + minute * MINUTE, _value(draw))
+                        for minute in range(0, 50, 2)
+                        for _ in range(3)
+                    )
+                )
+                world.settle()
+                if hour < 2:
+                    world.pass_hours(1)
+        yield made
+
+
+def _value(draw: random.Random) -> float:
+    return draw.choice([float("nan"), float("inf"), 0.0, *(draw.uniform(-50, 100) for _ in range(20))])
+
+
+def asked(node: NodeWorld, text: str, times: QueryTimes, limits: EvaluationLimits = LIMITS) -> Result:
+    """The result of a query to the node."""
+    prepared = prepare(text, times)
+    results: dict[AnyFragment, FragmentResult] = {one: node.evaluate(one, limits) for one in prepared.fragments}
+    told = NONE
+    for result in results.values():
+        assert result.warnings == ()
+        told |= result.annotations
+    return evaluate(prepared, {one: result.value for one, result in results.items()}, told)
+
+
+@pytest.fixture(scope="module")
+def whole(node: NodeWorld) -> LocalEngine:
+    """The same samples, each series whole."""
+    expected = expected_samples(node.worlds)
+    series = [({"__name__": metric, "name": name}, samples) for (metric, name), samples in expected.items()]
+    return LocalEngine([MemoryShard(series)])
+
+
+def same(found: Result, expected: Result) -> None:
+    """Compare two results. The order of a vector's series is of no account."""
+    assert found.kind == expected.kind
+    assert found.annotations == expected.annotations
+    if found.points is None or expected.points is None:
+        np.testing.assert_allclose(found.number, expected.number, rtol=1e-9)
+        return
+    ours, theirs = (_series(one) for one in (found, expected))
+    assert ours.keys() == theirs.keys()
+    for labels, (time, value) in theirs.items():
+        assert ours[labels][0].tolist() == time.tolist()
+        np.testing.assert_allclose(ours[labels][1], value, rtol=1e-9)
+
+
+def _series(result: Result) -> dict[object, tuple[np.ndarray, np.ndarray]]:
+    points = result.points
+    assert points is not None
+    bounds = points.first_point
+    return {
+        labels: (points.time[bounds[place] : bounds[place + 1]], points.value[bounds[place] : bounds[place + 1]])
+        for place, labels in enumerate(labels_of(points.keys))
+    }
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_answers_do_not_depend_on_where_samples_are(node: NodeWorld, whole: LocalEngine, text: str) -> None:
+    end = node.worlds[0].clock.now_ms()
+    moments = [QueryTimes.instant(end - 90 * MINUTE), QueryTimes.instant(end)]
+    if not text.endswith("]"):
+        moments.append(QueryTimes(end - 3 * HOUR, end, 7 * MINUTE))
+    for times in moments:
+        same(asked(node, text, times), whole.query(text, times))
+
+
+def test_equal_label_sets_are_an_error_wherever_they_lie(node: NodeWorld) -> None:
+    end = node.worlds[0].clock.now_ms()
+    with pytest.raises(EvaluationError, match="same labelset"):
+        asked(node, 'sum(rate({__name__=~"m.*"}[3h]))', QueryTimes.instant(end))
+
+
+def test_limits_name_themselves(node: NodeWorld) -> None:
+    end = node.worlds[0].clock.now_ms()
+    times = QueryTimes(end - 3 * HOUR, end, MINUTE)
+    with pytest.raises(TooManySeries):
+        asked(node, "sum(m0)", times, EvaluationLimits(max_series=1, max_samples=1000))
+    with pytest.raises(TooManySamples):
+        asked(node, "m0", times, EvaluationLimits(max_series=1000, max_samples=200))
