@@ -10,9 +10,9 @@ from support.promql_expressions import expressions
 
 pytestmark = pytest.mark.unit
 
-BYTES = 80_000
-CHARACTERS = 80_000
-MUTATIONS = 40_000
+BYTES = 70_000
+CHARACTERS = 70_000
+MUTATIONS = 60_000
 PIECES = (
     *"()[]{},:=!<>+-*/%^@#\"'`\\\n \t.0_eExX",
     *("5m", "1e3", "0x", "inf", "sum", "by", "on", "offset", "start()", "step()", "bool", "=~", "!~", "[5m]", "[1m:]"),
