@@ -101,7 +101,7 @@ def analyse(expression: str) -> Shape:
     """Say what an expression comes down to; `InvalidExpression` if it can't be read.
 
     Alternatives are exact, and were read to the last character. A `General` one may still turn out to be invalid when
-    it is compiled: names of Unicode's classes and the order of ranges are not looked at here.
+    it is compiled: names of classes are not looked at here.
     """
     if (values := plain_list(expression)) is not None:
         return Alternatives(frozenset(values))
@@ -346,7 +346,7 @@ class _Reader:
                 listed = False
                 continue
             low, high = self._take_range()
-            listed = listed and low <= high < low + _MAX_CLASS and not (_is_surrogate(low) or _is_surrogate(high))
+            listed = listed and high < low + _MAX_CLASS and not (_is_surrogate(low) or _is_surrogate(high))
             if listed:
                 members.update(map(chr, range(low, high + 1)))
         self._position += 1
@@ -360,13 +360,17 @@ class _Reader:
         return self._skip_escaped_class()
 
     def _take_range(self) -> tuple[int, int]:
-        """Step over a member of a class, and give its first and last character. The compiler looks at their order."""
+        """Step over a member of a class, and give its first and last character."""
+        start = self._position
         low = self._take_member()
         rest = self._expression[self._position : self._position + 2]
         if len(rest) < 2 or rest[0] != "-" or rest[1] == "]":
             return low, low
         self._position += 1
-        return low, self._take_member()
+        high = self._take_member()
+        if high < low:
+            raise InvalidExpression(f"a range {self._expression[start : self._position]} that is not in order", start)
+        return low, high
 
     def _take_member(self) -> int:
         character = self._expression[self._position]

@@ -132,6 +132,7 @@ class _Parser:
                 raise tokens.error(span, "binop fill modifiers are experimental and not enabled")
             sides = (Operator(operator.kind.value), left, right)
             left = Binary(*sides, span, returns_bool, _kept_matching(*sides, matching))
+        tokens.check_height(height)
         tokens.leave()
         self._height = height
         return left

@@ -7,8 +7,10 @@ from strandline.promql.expressions import Span
 from strandline.promql.lexer import Lexer
 from strandline.promql.tokens import Kind, Token
 
-MAX_DEPTH: Final = 200
-"""Levels of a tree. What works on trees is recursive, and takes three of Python's 1,000 frames for a level at most."""
+MAX_NESTING: Final = 100
+"""How deep parentheses, calls and signs may be nested. The parser takes five of Python's 1,000 frames for one."""
+MAX_HEIGHT: Final = 200
+"""Levels of a tree; each operator of a chain is one. What works on trees is recursive, too."""
 
 
 class TokenStream:
@@ -63,7 +65,8 @@ class TokenStream:
     def enter(self) -> None:
         """Begin a level."""
         self._depth += 1
-        self.check_height(self._depth)
+        if self._depth > MAX_NESTING:
+            raise self._too_deep(f"expression is nested more than {MAX_NESTING} levels deep")
 
     def leave(self) -> None:
         """End a level."""
@@ -71,10 +74,10 @@ class TokenStream:
 
     def check_height(self, height: int) -> None:
         """Refuse a tree of too many levels."""
-        if height > MAX_DEPTH:
-            raise parse_error(
-                self.query,
-                Span(self.end, len(self.query)),
-                f"expression has more than {MAX_DEPTH} levels: parentheses, calls, signs and each operator of a chain"
-                " are levels",
+        if height > MAX_HEIGHT:
+            raise self._too_deep(
+                f"expression has more than {MAX_HEIGHT} levels, of which each operator in a chain is one"
             )
+
+    def _too_deep(self, fault: str) -> ParseError:
+        return parse_error(self.query, Span(self.end, len(self.query)), fault)
