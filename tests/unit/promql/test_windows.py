@@ -146,6 +146,15 @@ def test_a_window_is_left_open() -> None:
     assert one_window("sum_over_time", series, 2 * MINUTE, 2 * MINUTE + 1) == 7.0
     assert one_window("sum_over_time", series, 2 * MINUTE - 1, MINUTE) == 2.0
     assert one_window("sum_over_time", series, 4 * MINUTE, 2 * MINUTE) is None
+    assert one_window("idelta", series, 2 * MINUTE, MINUTE) is None
+    assert one_window("idelta", series, 2 * MINUTE, MINUTE + 1) == 2.0
+
+
+def test_a_large_sample_leaves_nothing_behind_in_later_windows() -> None:
+    series = samples(every_15_s(1e16, 1.0, 1.0, 1.0, 1.0))
+    grid = Grid(45_000, 15_000, 3)
+    assert evaluate_window("sum_over_time", series, grid, 45_000).tolist() == [[1e16 + 2, 3.0, 3.0]]
+    assert evaluate_window("avg_over_time", series, grid, 45_000)[0, 1:].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(
