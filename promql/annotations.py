@@ -142,6 +142,12 @@ def possible_non_counter(metric: str, span: Span | None = None) -> Annotation:
     return Annotation(Level.INFO, text, span)
 
 
+def incompatible_types(operator: str, span: Span | None = None) -> Annotation:
+    """An operator of native histograms between floats."""
+    text = f'incompatible sample types encountered for binary operator "{operator}": float {operator} float'
+    return Annotation(Level.INFO, text, span)
+
+
 def is_counter_name(metric: str) -> bool:
     """Whether a metric's name has an ending of counters. None at all is not held against it."""
     return not metric or metric.endswith(("_total", "_sum", "_count", "_bucket"))

@@ -10,7 +10,7 @@ import numpy as np
 from strandline.arrays import Bools, F64s, Rows
 from strandline.promql.expressions import Operator
 from strandline.promql.kernels import operators
-from strandline.promql.values import NO_SAMPLE, NO_SAMPLE_BITS, F64Matrix
+from strandline.promql.values import NO_SAMPLE, NO_SAMPLE_BITS, F64Matrix, bits_for_reading, for_reading
 
 _CODES: Final = MappingProxyType(
     {
@@ -33,13 +33,18 @@ _CODES: Final = MappingProxyType(
 
 def missing(values: F64Matrix) -> Bools:
     """Where there is no sample."""
-    found: Bools = np.ascontiguousarray(values).view(np.uint64) == NO_SAMPLE_BITS
+    found: Bools = bits_for_reading(values) == NO_SAMPLE_BITS
     return found
 
 
 def drops_name(operator: Operator, *, returns_bool: bool = False) -> bool:
     """Whether results are no longer samples of the metric: all but those of filters and set operators."""
     return returns_bool or not (operator.is_comparison or operator.is_set)
+
+
+def is_of_histograms(operator: Operator) -> bool:
+    """Whether it is an operator of native histograms, which gives nothing for floats."""
+    return operator in (Operator.TRIM_UPPER, Operator.TRIM_LOWER)
 
 
 def vector_with_vector(
@@ -93,8 +98,17 @@ def _every_row(vector: F64Matrix) -> tuple[Rows, Rows]:
 def _combined(
     operator: Operator, left: F64Matrix, left_rows: Rows, right: F64Matrix, right_rows: Rows, *, kept: int
 ) -> F64Matrix:
-    out = np.empty((len(left_rows), left.shape[1]), dtype=np.float64)
+    shape = len(left_rows), left.shape[1]
+    if is_of_histograms(operator):
+        return np.full(shape, NO_SAMPLE)
+    out = np.empty(shape, dtype=np.float64)
     operators.combine_rows(
-        _CODES[operator], np.ascontiguousarray(left), left_rows, np.ascontiguousarray(right), right_rows, kept, out
+        _CODES[operator],
+        for_reading(left),
+        for_reading(left_rows),
+        for_reading(right),
+        for_reading(right_rows),
+        kept,
+        out,
     )
     return out

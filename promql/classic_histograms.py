@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from strandline.arrays import F64s, I64s, Rows
 from strandline.index.key_bytes import KeyBytes, take_keys
@@ -21,8 +22,9 @@ from strandline.promql.duplicates import merge_equal
 from strandline.promql.expressions import Span
 from strandline.promql.kernels.buckets import fraction_rows, quantile_rows
 from strandline.promql.labels import GroupTable, distinct_texts, label_values, without_name
-from strandline.promql.values import F64Matrix, Grid, Vector
+from strandline.promql.values import F64Matrix, Grid, Vector, bits_for_reading, for_reading
 
+U64Matrix = npt.NDArray[np.uint64]
 BUCKET_LABEL: Final = "le"
 _DIGITS: Final = "[0-9](?:_?[0-9])*"
 _HEX_DIGITS: Final = "[0-9a-fA-F](?:_?[0-9a-fA-F])*"
@@ -46,7 +48,7 @@ def histogram_quantile(
     values = np.empty((len(histograms.keys), grid.count), dtype=np.float64)
     figures = np.array([np.inf, -np.inf, 0.0])
     forced_steps = np.zeros(grid.count, dtype=np.int64)
-    quantile_rows(*_columns(buckets.values, histograms), np.ascontiguousarray(quantiles), values, figures, forced_steps)
+    quantile_rows(*_columns(buckets.values, histograms), for_reading(quantiles), values, figures, forced_steps)
     invalid = np.unique(quantiles[np.isnan(quantiles) | (quantiles < 0) | (quantiles > 1)])
     annotations = [invalid_quantile(float(quantile), quantile_span) for quantile in invalid]
     annotations += _malformed(histograms, bucket_span)
@@ -61,9 +63,7 @@ def histogram_fraction(
     """The part of the observations of each histogram that lies between two bounds, which each step has its own of."""
     histograms = _histograms(buckets)
     values = np.empty((len(histograms.keys), buckets.values.shape[1]), dtype=np.float64)
-    fraction_rows(
-        *_columns(buckets.values, histograms), np.ascontiguousarray(lower), np.ascontiguousarray(upper), values
-    )
+    fraction_rows(*_columns(buckets.values, histograms), for_reading(lower), for_reading(upper), values)
     return merge_equal(without_name(histograms.keys), values), Annotations(_malformed(histograms, bucket_span))
 
 
@@ -119,9 +119,8 @@ def _histograms(buckets: Vector) -> _Histograms:
     return _Histograms(table.keys, rows[order], bounds[order], first, malformed)
 
 
-def _columns(values: F64Matrix, histograms: _Histograms) -> tuple[F64Matrix, F64Matrix, Rows, F64s, I64s]:
-    counts = np.ascontiguousarray(values)
-    return counts.view(np.uint64), counts, histograms.rows, histograms.bounds, histograms.first
+def _columns(values: F64Matrix, histograms: _Histograms) -> tuple[U64Matrix, F64Matrix, Rows, F64s, I64s]:
+    return bits_for_reading(values), for_reading(values), histograms.rows, histograms.bounds, histograms.first
 
 
 def _malformed(histograms: _Histograms, span: Span | None) -> list[Annotation]:

@@ -12,7 +12,7 @@ from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.promql.errors import EvaluationError
 from strandline.promql.kernels.matching import first_clash, merge_rows
 from strandline.promql.labels import distinct_keys
-from strandline.promql.values import NO_SAMPLE_BITS, F64Matrix, Vector
+from strandline.promql.values import NO_SAMPLE_BITS, F64Matrix, Vector, bits_for_reading
 
 SAME_LABELS = "vector cannot contain metrics with the same labelset"
 
@@ -42,7 +42,7 @@ def merge_equal(keys: KeyBytes, values: F64Matrix) -> Vector:
     number_of, first_of = distinct_keys(keys)
     if len(first_of) == len(keys):
         return Vector(keys, values)
-    bits, every = values.view(np.uint64), np.arange(len(keys), dtype=np.int64)
+    bits, every = bits_for_reading(values), np.arange(len(keys), dtype=np.int64)
     members = Members.of(number_of, len(first_of))
     all_steps = np.ones(values.shape[1], dtype=np.bool_)
     if first_clash(members.rows, members.first, bits, every, bits, every, all_steps)[0] >= 0:

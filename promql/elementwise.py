@@ -16,7 +16,7 @@ from strandline.arrays import F64s
 from strandline.promql.arithmetic import missing
 from strandline.promql.kernels import calendar
 from strandline.promql.kernels.clamping import clamp_rows
-from strandline.promql.values import NO_SAMPLE, F64Matrix, Grid
+from strandline.promql.values import NO_SAMPLE, F64Matrix, Grid, for_reading
 
 # Go has the logarithm to the base 10 from the natural one, and so log10(1e15) below 15: `floor` shows it.
 _LOG10_OF_E: Final = 0.43429448190325182765112891891660508229439700580367
@@ -41,7 +41,7 @@ def evaluate_elementwise(name: str, values: F64Matrix, parameters: tuple[F64s, .
     """A function by its name, with its scalar parameters in the order in which PromQL has them."""
     function = ELEMENTWISE[name]
     given = parameters + tuple(np.full(grid.count, value) for value in function.optional[len(parameters) :])
-    return function.compute(np.ascontiguousarray(values), given, grid)
+    return function.compute(values, given, grid)
 
 
 def _of_value(function: Callable[[F64Matrix], F64Matrix]) -> ElementwiseFunction:
@@ -92,7 +92,7 @@ def _round(values: F64Matrix, parameters: tuple[F64s, ...], _grid: Grid) -> F64M
 def _clamp(values: F64Matrix, parameters: tuple[F64s, ...], _grid: Grid) -> F64Matrix:
     low, high = parameters
     out = np.empty_like(values)
-    clamp_rows(values, low, high, out)
+    clamp_rows(for_reading(values), for_reading(low), for_reading(high), out)
     return out
 
 
@@ -111,7 +111,7 @@ def _timestamp(values: F64Matrix, _parameters: tuple[F64s, ...], grid: Grid) -> 
 
 def _calendar(part: int, values: F64Matrix, _parameters: tuple[F64s, ...], _grid: Grid) -> F64Matrix:
     out = np.empty_like(values)
-    calendar.calendar_rows(part, values, out)
+    calendar.calendar_rows(part, for_reading(values), out)
     return out
 
 

@@ -10,20 +10,17 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from strandline.arrays import Bools, Rows
 from strandline.index.key_bytes import KeyBytes, label_order, take_keys
-from strandline.promql.arithmetic import drops_name, missing, vector_with_vector
+from strandline.promql.arithmetic import drops_name, is_of_histograms, missing, vector_with_vector
 from strandline.promql.duplicates import Members, merge_equal
 from strandline.promql.errors import EvaluationError
 from strandline.promql.expressions import Cardinality, Matching, Operator
 from strandline.promql.kernels.matching import filter_rows, first_clash, mark_present, pair_rows, steps_with_samples
+from strandline.promql.label_text import shown_labels
 from strandline.promql.labels import METADATA, distinct_keys, keeping, label_values, signatures, with_label, without
-from strandline.promql.quoting import shown_labels
-from strandline.promql.values import F64Matrix, Vector
-
-U64Matrix = npt.NDArray[np.uint64]
+from strandline.promql.values import F64Matrix, Vector, bits_for_reading
 
 
 def join(operator: Operator, left: Vector, right: Vector, matching: Matching, *, returns_bool: bool = False) -> Vector:
@@ -51,10 +48,10 @@ class _Pairs:
 
     def first_clash(self, group_of: Rows, groups: int) -> int:
         """The first step at which two pairs of a group have samples, or -1."""
-        members = Members.of(group_of, groups)
-        if members.are_single:
+        if not len(group_of) or np.bincount(group_of).max() < 2:
             return -1
-        many, one = _bits(self.many.values), _bits(self.one.values)
+        members = Members.of(group_of, groups)
+        many, one = bits_for_reading(self.many.values), bits_for_reading(self.one.values)
         every_step = np.ones(many.shape[1], dtype=np.bool_)
         step, _ = first_clash(members.rows, members.first, many, self.many_rows, one, self.one_rows, every_step)
         return int(step)
@@ -70,7 +67,8 @@ def _combined(operator: Operator, left: Vector, right: Vector, matching: Matchin
     _check_one_side(many, one, ones, signature_keys, "left" if is_swapped else "right")
     pairs = _pairs(many, many_signature, one, ones)
     keys = _result_keys(pairs, matching, is_nameless=drops_name(operator, returns_bool=returns_bool))
-    _check_many_side(pairs, keys, matching, len(signature_keys))
+    if not is_of_histograms(operator):
+        _check_many_side(pairs, keys, matching, len(signature_keys))
     if is_swapped:
         sides = one.values, pairs.one_rows, many.values, pairs.many_rows
     else:
@@ -81,7 +79,15 @@ def _combined(operator: Operator, left: Vector, right: Vector, matching: Matchin
 def _pairs(many: Vector, many_signature: Rows, one: Vector, ones: Members) -> _Pairs:
     most = int(np.diff(ones.first)[many_signature].sum())
     many_rows, one_rows = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
-    count = pair_rows(_bits(many.values), many_signature, _bits(one.values), ones.rows, ones.first, many_rows, one_rows)
+    count = pair_rows(
+        bits_for_reading(many.values),
+        many_signature,
+        bits_for_reading(one.values),
+        ones.rows,
+        ones.first,
+        many_rows,
+        one_rows,
+    )
     return _Pairs(many, many_rows[:count], one, one_rows[:count], many_signature[many_rows[:count]])
 
 
@@ -108,8 +114,8 @@ def _check_one_side(many: Vector, one: Vector, ones: Members, signature_keys: Ke
     if ones.are_single:
         return
     counts = np.zeros(many.values.shape[1], dtype=np.bool_)
-    steps_with_samples(_bits(many.values), counts)
-    bits, every = _bits(one.values), np.arange(len(one.keys), dtype=np.int64)
+    steps_with_samples(bits_for_reading(many.values), counts)
+    bits, every = bits_for_reading(one.values), np.arange(len(one.keys), dtype=np.int64)
     step, signature = first_clash(ones.rows, ones.first, bits, every, bits, every, counts)
     if step >= 0:
         rows = ones.rows[ones.first[signature] : ones.first[signature + 1]]
@@ -164,15 +170,15 @@ def _either(left: Vector, right: Vector, matching: Matching) -> Vector:
 
 def _present(values: F64Matrix, signature: Rows, count: int) -> Bools:
     present = np.zeros((count, values.shape[1]), dtype=np.bool_)
-    mark_present(_bits(values), signature, present)
+    mark_present(bits_for_reading(values), signature, present)
     return present
 
 
 def _filtered(vector: Vector, signature: Rows, present: Bools, *, is_wanted: bool) -> Vector:
     """The samples whose signature is present at their step, or is not; series that lose all of theirs are left out."""
-    values = np.empty_like(vector.values)
+    values = np.empty(vector.values.shape, dtype=np.float64)
     has_samples = np.empty(len(values), dtype=np.bool_)
-    filter_rows(_bits(vector.values), signature, present, is_wanted, _bits(values), has_samples)
+    filter_rows(bits_for_reading(vector.values), signature, present, is_wanted, values.view(np.uint64), has_samples)
     if has_samples.all():
         return Vector(vector.keys, values)
     return Vector(take_keys(vector.keys, np.flatnonzero(has_samples)), values[has_samples])
@@ -184,7 +190,3 @@ def _joined_keys(one: KeyBytes, other: KeyBytes) -> KeyBytes:
     offsets = np.concatenate([first, second[1:] + first[-1]])
     parts = [keys.data[keys.offsets[0] : keys.offsets[-1]] for keys in (one, other)]
     return KeyBytes(offsets, np.concatenate(parts))
-
-
-def _bits(values: F64Matrix) -> U64Matrix:
-    return np.ascontiguousarray(values).view(np.uint64)

@@ -6,7 +6,7 @@ whoever computes puts `NO_SAMPLE` back where an operand had none.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ STALE_BITS: Final = 0x7FF0_0000_0000_0002
 NAN_BITS: Final = 0x7FF8_0000_0000_0001
 """What every other NaN becomes when it is read: a client may have sent the bits of `NO_SAMPLE_BITS`."""
 NO_SAMPLE: Final = np.uint64(NO_SAMPLE_BITS).view(np.float64)
+_Kind = TypeVar("_Kind", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +79,17 @@ class Text:
 
 
 Value = Vector | Scalar | Text
+
+
+def for_reading(array: npt.NDArray[_Kind]) -> npt.NDArray[_Kind]:
+    """A view that is contiguous, aligned and read-only. Kernels are compiled anew for each kind of array, so they are
+    called with this one, whatever the array was cut from.
+    """
+    view = np.require(array, requirements=["C", "A"]).view()
+    view.flags.writeable = False
+    return view
+
+
+def bits_for_reading(values: F64Matrix) -> npt.NDArray[np.uint64]:
+    """The same, as words: "no sample" is told by its bits."""
+    return for_reading(np.require(values, requirements=["C", "A"]).view(np.uint64))

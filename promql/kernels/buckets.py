@@ -54,7 +54,10 @@ def _force_rising(upper, counts, found, figures):
         count = counts[bucket]
         if count == before:
             continue
-        if _almost_equal(before, count):
+        # Most counts rise by far more than rounding could: that is seen without a division.
+        if before >= 0.0 and count - before > 10.0 * TOLERANCE * count:
+            before = count
+        elif _almost_equal(before, count):
             counts[bucket] = before
         elif count < before:
             counts[bucket] = before

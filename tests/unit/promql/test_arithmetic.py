@@ -143,6 +143,19 @@ def test_a_negated_gap_stays_a_gap_and_a_zero_gets_its_sign() -> None:
     assert not missing(found)[0, 4]
 
 
+@pytest.mark.parametrize("name", [Operator.TRIM_UPPER, Operator.TRIM_LOWER])
+def test_operators_of_native_histograms_give_nothing_for_floats(name: Operator) -> None:
+    assert missing(vector_with_scalar(name, matrix([1, 2]), np.ones(2))).all()
+    assert missing(scalar_with_vector(name, np.ones(2), matrix([1, 2]))).all()
+
+
+def test_values_that_may_only_be_read_are_taken_too() -> None:
+    values = np.frombuffer(matrix([1, NO_SAMPLE]).tobytes(), dtype=np.float64).reshape(1, 2)
+    found = vector_with_scalar(Operator.ADD, values, np.ones(2))
+    assert found[0, 0] == 2
+    assert missing(found)[0, 1]
+
+
 def test_empty_vectors_stay_empty() -> None:
     none = np.empty((0, 3))
     assert vector_with_scalar(Operator.ADD, none, np.ones(3)).shape == (0, 3)

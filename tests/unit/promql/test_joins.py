@@ -169,7 +169,7 @@ MATCHINGS = st.builds(Matching, st.sampled_from(list(Cardinality)[:3]), NAMES, s
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.sampled_from([Operator.SUBTRACT, Operator.GREATER]), st.booleans(), SIDES, SIDES, MATCHINGS)
 def test_operators_match_series_as_the_model_does(
     operator: Operator, returns_bool: bool, left: Series, right: Series, matching: Matching
@@ -184,7 +184,7 @@ def test_operators_match_series_as_the_model_does(
         assert series_of(join(operator, vector(left), vector(right), matching, returns_bool=returns_bool)) == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from([Operator.AND, Operator.OR, Operator.UNLESS]), SIDES, SIDES, NAMES, st.booleans())
 def test_set_operators_match_at_each_step(
     operator: Operator, left: Series, right: Series, names: tuple[str, ...], is_on: bool
@@ -252,6 +252,14 @@ def test_a_match_that_a_comparison_filters_out_is_still_one_too_many() -> None:
     left = vector({REQUESTS: [1] * 4, MORE_REQUESTS: [1] * 4})
     with pytest.raises(EvaluationError, match="many-to-one matching must be explicit"):
         join(Operator.GREATER, left, vector({OLD: [5] * 4}), Matching(labels=("instance",), is_on=True))
+
+
+def test_operators_of_native_histograms_check_only_the_one_side() -> None:
+    left, right = vector({REQUESTS: [1] * 4, MORE_REQUESTS: [1] * 4}), vector({OLD: [5] * 4})
+    by_instance = Matching(labels=("instance",), is_on=True)
+    assert series_of(join(Operator.TRIM_UPPER, left, right, by_instance)) == {}
+    with pytest.raises(EvaluationError, match="found duplicate series"):
+        join(Operator.TRIM_UPPER, right, left, by_instance)
 
 
 def test_nan_is_a_sample_that_matches() -> None:

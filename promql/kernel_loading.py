@@ -1,0 +1,30 @@
+"""Kernels are compiled, or read from numba's cache, when they are first called: better before a query waits."""
+
+import numpy as np
+
+from strandline.index.documents import encode_part_key
+from strandline.index.key_bytes import KeyBytes
+from strandline.promql import windows
+from strandline.promql.classic_histograms import histogram_fraction, histogram_quantile
+from strandline.promql.elementwise import evaluate_elementwise
+from strandline.promql.expressions import Cardinality, Matching, Operator
+from strandline.promql.joins import join
+from strandline.promql.values import NO_SAMPLE, Grid, Vector
+
+
+def load_kernels() -> None:
+    """Have the kernels of windows, operators, functions and joins at hand. It may take seconds."""
+    windows.load_kernels()
+    keys = [encode_part_key({"__name__": name, "le": "+Inf"}) for name in ("a", "b")]
+    data = np.frombuffer(bytearray(b"".join(keys)), dtype=np.uint8)
+    # Two series that are one without their names, so that what merges them is called as well.
+    vector = Vector(
+        KeyBytes(np.array([0, len(keys[0]), len(data)]), data), np.array([[1.0, NO_SAMPLE], [NO_SAMPLE, 1.0]])
+    )
+    join(Operator.ADD, vector, vector, Matching(Cardinality.MANY_TO_ONE, include=("le",)))
+    join(Operator.OR, vector, vector, Matching(Cardinality.MANY_TO_MANY))
+    grid, ones = Grid(0, 1, 2), np.ones(2)
+    evaluate_elementwise("hour", vector.values, (), grid)
+    evaluate_elementwise("clamp", vector.values, (ones, ones), grid)
+    histogram_quantile(ones, vector, grid)
+    histogram_fraction(ones, ones, vector)
