@@ -1,0 +1,104 @@
+"""`label_replace`: a label set to what a regular expression finds in another."""
+
+import unicodedata
+from functools import lru_cache
+
+import numpy as np
+
+from strandline.index.key_bytes import KeyBytes
+from strandline.promql.errors import EvaluationError
+from strandline.promql.labels import Texts, distinct_texts, is_valid_label_name, label_values, with_label
+from strandline.promql.regular_expressions.program import Program, compile_expression
+from strandline.promql.regular_expressions.syntax import InvalidRegularExpression
+
+# More digits are a name, not a number.
+_GREATEST_NUMBER = 10**8
+
+_compiled = lru_cache(64)(compile_expression)
+
+
+def label_replace(keys: KeyBytes, target: str, replacement: str, source: str, expression: str) -> KeyBytes:
+    """The keys with a label set to the replacement wherever the whole value of another label matches; two may be equal
+    then. Values are looked at once, however many keys have them.
+    """
+    program = label_expression(expression)
+    if not is_valid_label_name(target):
+        raise EvaluationError(f"invalid destination label name in label_replace(): {target}")
+    values = label_values(keys, source)
+    number_of, first_of = distinct_texts(values)
+    texts = [values.text(place).decode() for place in first_of.tolist()]
+    found = program.find(texts)
+    template = parse_template(replacement, program.names)
+    results = [
+        _expanded(template, text, places) for text, places in zip(texts, found.tolist(), strict=True) if places[0] >= 0
+    ]
+    is_match = found[:, 0] >= 0
+    result_of = np.where(is_match, np.cumsum(is_match) - 1, -1)
+    return with_label(keys, target, Texts.of(result.encode() for result in results), result_of[number_of])
+
+
+def label_expression(expression: str) -> Program:
+    """The program of an expression that has to match a whole value; a dot matches line feeds, too."""
+    try:
+        return _compiled(f"^(?s:{expression})$")
+    except InvalidRegularExpression as error:
+        raise EvaluationError(
+            f"invalid regular expression in label_replace(): {expression}", remedy=error.message
+        ) from error
+
+
+Template = tuple[str | tuple[int, ...], ...]
+"""Texts, and numbers of groups, of which the first that is part of the match counts."""
+
+
+def parse_template(text: str, names: tuple[str, ...]) -> Template:
+    """A replacement as Go reads it: `$1`, `$name`, `${name}` are groups, `$$` is a dollar. A name is as long as can be,
+    one that there is not is nothing, and a dollar before anything else is text.
+    """
+    parts: list[str | tuple[int, ...]] = []
+    while text:
+        plain, dollar, text = text.partition("$")
+        parts.append(plain)
+        if not dollar:
+            break
+        if text.startswith("$"):
+            parts.append("$")
+            text = text[1:]
+            continue
+        name, rest = _take_name(text)
+        if not name:
+            parts.append("$")
+            continue
+        text = rest
+        number = _number(name)
+        named = tuple(place for place, other in enumerate(names) if other == name)
+        parts.append(named if number is None else (number,) if number < len(names) else ())
+    return tuple(part for part in parts if part)
+
+
+def _take_name(text: str) -> tuple[str, str]:
+    """The name behind a dollar, and what follows; an empty one if there is none."""
+    in_braces = text.startswith("{")
+    body = text[1:] if in_braces else text
+    end = next((place for place, character in enumerate(body) if not _is_in_names(character)), len(body))
+    if not in_braces:
+        return body[:end], body[end:]
+    return (body[:end], body[end + 1 :]) if body.startswith("}", end) else ("", text)
+
+
+def _is_in_names(character: str) -> bool:
+    return character == "_" or unicodedata.category(character)[0] == "L" or unicodedata.category(character) == "Nd"
+
+
+def _number(name: str) -> int | None:
+    is_number = name.isascii() and name.isdecimal() and (name == "0" or not name.startswith("0"))
+    # Numbers of this many digits are compared by their length: Python refuses to read thousands of digits.
+    return int(name) if is_number and len(name) <= len(str(_GREATEST_NUMBER)) else None
+
+
+def _expanded(template: Template, text: str, places: list[int]) -> str:
+    return "".join(part if isinstance(part, str) else _group(part, text, places) for part in template)
+
+
+def _group(numbers: tuple[int, ...], text: str, places: list[int]) -> str:
+    return next((text[places[2 * n] : places[2 * n + 1]] for n in numbers if places[2 * n] >= 0), "")

@@ -1,0 +1,98 @@
+"""Sets of characters, as ranges of code points, and which characters differ only in case."""
+
+import unicodedata
+from functools import cache
+from itertools import groupby
+
+Ranges = tuple[tuple[int, int], ...]
+"""From the first to the last code point, both in it; sorted, and no two touch."""
+
+LAST = 0x10FFFF
+# The last character that has another case.
+_LAST_CASED = 0x1E943
+ANY: Ranges = ((0, LAST),)
+LINE_FEED: Ranges = ((10, 10),)
+DIGITS: Ranges = ((48, 57),)
+WORD: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
+SPACE: Ranges = ((9, 10), (12, 13), (32, 32))
+LETTERS: Ranges = ((65, 90), (97, 122))
+POSIX: dict[str, Ranges] = {
+    "alnum": (*DIGITS, *LETTERS),
+    "alpha": LETTERS,
+    "ascii": ((0, 127),),
+    "blank": ((9, 9), (32, 32)),
+    "cntrl": ((0, 31), (127, 127)),
+    "digit": DIGITS,
+    "graph": ((33, 126),),
+    "lower": ((97, 122),),
+    "print": ((32, 126),),
+    "punct": ((33, 47), (58, 64), (91, 96), (123, 126)),
+    "space": ((9, 13), (32, 32)),
+    "upper": ((65, 90),),
+    "word": WORD,
+    "xdigit": ((48, 57), (65, 70), (97, 102)),
+}
+
+
+def joined(ranges: list[tuple[int, int]] | Ranges) -> Ranges:
+    """Ranges in any order as a set."""
+    result: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if result and first <= result[-1][1] + 1:
+            result[-1] = (result[-1][0], max(last, result[-1][1]))
+        else:
+            result.append((first, last))
+    return tuple(result)
+
+
+def negated(ranges: Ranges) -> Ranges:
+    """All other code points."""
+    bounds = [0, *(bound for first, last in ranges for bound in (first, last + 1)), LAST + 1]
+    pairs = zip(bounds[::2], bounds[1::2], strict=True)
+    return tuple((first, behind - 1) for first, behind in pairs if first < behind)
+
+
+def in_any_case(ranges: Ranges) -> Ranges:
+    """With all characters that differ only in case."""
+    cases = _cases()
+    is_single = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+    more = [
+        (other, other)
+        for character in ((ranges[0][0],) if is_single else cases)
+        if any(first <= character <= last for first, last in ranges)
+        for other in cases.get(character, ())
+    ]
+    return joined([*ranges, *more])
+
+
+@cache
+def _cases() -> dict[int, tuple[int, ...]]:
+    """For each character that has other cases all of them. Simple folding: one character for one."""
+    folded: dict[str, list[int]] = {}
+    for code in range(_LAST_CASED + 1):
+        character = chr(code)
+        fold = character.casefold()
+        if len(fold) > 1:
+            fold = character.lower()
+        folded.setdefault(fold if len(fold) == 1 else character, []).append(code)
+    return {code: tuple(codes) for codes in folded.values() if len(codes) > 1 for code in codes}
+
+
+@cache
+def category(name: str) -> Ranges | None:
+    """The characters of one of Unicode's general categories (L, Lu), or None if there is none of that name."""
+    if name == "Any":
+        return ANY
+    found = tuple(run for kind, run in _categories() if kind.startswith(name)) if 1 <= len(name) <= 2 else ()
+    # Code points that stand for nothing have a category for Python, but none for Go.
+    return None if not found or name == "Cn" else joined(found)
+
+
+@cache
+def _categories() -> tuple[tuple[str, tuple[int, int]], ...]:
+    runs = []
+    for kind, codes in groupby(range(LAST + 1), key=lambda code: unicodedata.category(chr(code))):
+        run = list(codes)
+        if kind != "Cn":
+            runs.append((kind, (run[0], run[-1])))
+    return tuple(runs)

@@ -1,0 +1,381 @@
+"""Reading an expression in Go's syntax (RE2's, with Perl's classes and flags) into a tree."""
+
+import re
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final
+
+from strandline.errors import ExitCode, Fatal
+from strandline.promql.regular_expressions.characters import (
+    ANY,
+    DIGITS,
+    LAST,
+    LINE_FEED,
+    POSIX,
+    SPACE,
+    WORD,
+    Ranges,
+    category,
+    in_any_case,
+    joined,
+    negated,
+)
+
+_MAX_REPEATS: Final = 1000
+# Go goes down to 1000. Trees are walked by functions that call themselves, for which Python has a bound.
+_MAX_DEPTH: Final = 100
+_FLAGS: Final = re.compile(r"\(\?([imsU]*)(?:-([imsU]+))?([:)])")
+_NAMED: Final = re.compile(r"\(\?P?<([A-Za-z0-9_]+)>")
+_REPEAT: Final = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}")
+_POSIX: Final = re.compile(r"\[:(\^?)([a-z]+):\]")
+_UNICODE: Final = re.compile(r"\\([pP])(?:\{(\^?)([^}]*)\}|(.))", re.DOTALL)
+_NUMBER: Final = re.compile(r"\\(?:(0[0-7]{0,2}|[1-7][0-7]{1,2})|x\{([0-9A-Fa-f]+)\}|x([0-9A-Fa-f]{2}))")
+_CONTROLS: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
+_CLASSES: Final = {"d": DIGITS, "s": SPACE, "w": WORD}
+
+
+class InvalidRegularExpression(Fatal):
+    """Go would not take it, or it needs what is not supported here."""
+
+    exit_code = ExitCode.USAGE
+
+
+class Place(Enum):
+    """Conditions on a place between characters."""
+
+    TEXT_START = 0
+    TEXT_END = 1
+    LINE_START = 2
+    LINE_END = 3
+    WORD_BOUNDARY = 4
+    NO_WORD_BOUNDARY = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Characters:
+    """One character of a set."""
+
+    ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One behind the other; the empty text if there are none."""
+
+    parts: tuple["Node", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """The first that leads to a match."""
+
+    options: tuple["Node", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """From `least` to `most` times, without a bound if that is None; as often as possible, or as seldom."""
+
+    inner: "Node"
+    least: int
+    most: int | None
+    is_greedy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group whose place is kept, counted from 1."""
+
+    inner: "Node"
+    number: int
+
+
+Node = Characters | Place | Sequence | Alternatives | Repetition | Group
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """An expression. `names` has the name of each group, the whole match first; empty for those without one. Several
+    groups may have the same name.
+    """
+
+    root: Node
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Modes:
+    ignores_case: bool = False
+    has_lines: bool = False
+    dot_is_all: bool = False
+    is_lazy: bool = False
+
+
+@dataclass(slots=True)
+class _Open:
+    """A group that is still open."""
+
+    outer: _Modes
+    number: int
+    """0 if its place is not kept."""
+    options: list[Node] = field(default_factory=list)
+    parts: list[Node] = field(default_factory=list)
+
+
+def parse(expression: str) -> Tree:
+    """Read an expression, or raise `InvalidRegularExpression`."""
+    return _Reader(expression).read()
+
+
+class _Reader:
+    def __init__(self, expression: str) -> None:
+        self._text = expression
+        self._at = 0
+        self._modes = _Modes()
+        self._names = [""]
+        self._open = [_Open(self._modes, 0)]
+        self._is_after_repeat = False
+
+    def read(self) -> Tree:
+        while self._at < len(self._text):
+            was_after_repeat, self._is_after_repeat = self._is_after_repeat, False
+            character = self._text[self._at]
+            if character in "*+?{" and (bounds := self._take_bounds()) is not None:
+                self._repeat(*bounds, is_after_repeat=was_after_repeat)
+            elif character == "(":
+                self._open_group()
+            elif character == ")":
+                self._close_group()
+            elif character == "|":
+                self._end_option()
+                self._at += 1
+            else:
+                self._open[-1].parts += self._take_atoms(character)
+        if len(self._open) > 1:
+            raise self._fault("missing closing )")
+        return Tree(self._end(self._open.pop()), tuple(self._names))
+
+    def _fault(self, what: str) -> InvalidRegularExpression:
+        return InvalidRegularExpression(f"{what} at character {self._at + 1} of {self._text!r}")
+
+    # Repetitions and groups
+
+    def _take_bounds(self) -> tuple[int, int | None] | None:
+        """Step over a repetition; None at a brace that is mere text."""
+        simple = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(self._text[self._at])
+        if simple is not None:
+            self._at += 1
+            return simple
+        counted = _REPEAT.match(self._text, self._at)
+        if counted is None:
+            return None
+        # The lengths first: Python refuses to read numbers of thousands of digits.
+        if max(len(counted[1]), len(counted[3] or "")) > 4:
+            raise self._fault("invalid repeat count")
+        least = int(counted[1])
+        most = least if counted[2] is None else None if counted[3] is None else int(counted[3])
+        if least > _MAX_REPEATS or (most is not None and not least <= most <= _MAX_REPEATS):
+            raise self._fault("invalid repeat count")
+        self._at = counted.end()
+        return least, most
+
+    def _repeat(self, least: int, most: int | None, *, is_after_repeat: bool) -> None:
+        is_lazy = self._text.startswith("?", self._at)
+        self._at += is_lazy
+        parts = self._open[-1].parts
+        if is_after_repeat:
+            raise self._fault("invalid nested repetition operator")
+        if not parts:
+            raise self._fault("missing argument to repetition operator")
+        repeated = Repetition(parts[-1], least, most, is_lazy == self._modes.is_lazy)
+        if _repeats(repeated) > _MAX_REPEATS:
+            raise self._fault("invalid repeat count")
+        parts[-1] = repeated
+        self._is_after_repeat = True
+
+    def _open_group(self) -> None:
+        if len(self._open) > _MAX_DEPTH:
+            raise self._fault(f"groups more than {_MAX_DEPTH} deep")
+        outer, number = self._modes, 0
+        flags = _FLAGS.match(self._text, self._at)
+        if flags is not None:
+            self._set_modes(flags[1], flags[2] or "")
+            self._at = flags.end()
+            if flags[3] == ")":
+                # Flags alone hold until the end of the group around them.
+                return
+        elif self._text.startswith("(?", self._at):
+            named = _NAMED.match(self._text, self._at)
+            if named is None:
+                raise self._fault("invalid named capture or group syntax")
+            number = self._number_group(named[1])
+            self._at = named.end()
+        else:
+            number = self._number_group("")
+            self._at += 1
+        self._open.append(_Open(outer, number))
+
+    def _number_group(self, name: str) -> int:
+        self._names.append(name)
+        return len(self._names) - 1
+
+    def _set_modes(self, on: str, off: str) -> None:
+        names = {"i": "ignores_case", "m": "has_lines", "s": "dot_is_all", "U": "is_lazy"}
+        changes = {**{names[letter]: True for letter in on}, **{names[letter]: False for letter in off}}
+        self._modes = replace(self._modes, **changes)
+
+    def _close_group(self) -> None:
+        if len(self._open) == 1:
+            raise self._fault("unexpected )")
+        closed = self._open.pop()
+        inner = self._end(closed)
+        self._modes = closed.outer
+        self._open[-1].parts.append(Group(inner, closed.number) if closed.number else inner)
+        self._at += 1
+
+    def _end_option(self) -> None:
+        group = self._open[-1]
+        group.options.append(_sequence(group.parts))
+        group.parts = []
+
+    def _end(self, group: _Open) -> Node:
+        options = (*group.options, _sequence(group.parts))
+        return options[0] if len(options) == 1 else Alternatives(options)
+
+    # Characters and places
+
+    def _take_atoms(self, character: str) -> list[Node]:
+        if character == "\\":
+            return self._take_escape()
+        if character == "[":
+            return [Characters(self._take_class())]
+        self._at += 1
+        if character == ".":
+            return [Characters(ANY if self._modes.dot_is_all else negated(LINE_FEED))]
+        if character == "^":
+            return [Place.LINE_START if self._modes.has_lines else Place.TEXT_START]
+        if character == "$":
+            return [Place.LINE_END if self._modes.has_lines else Place.TEXT_END]
+        return [self._literal(ord(character))]
+
+    def _literal(self, code: int) -> Characters:
+        return Characters(self._cased(((code, code),)))
+
+    def _cased(self, ranges: Ranges) -> Ranges:
+        return in_any_case(ranges) if self._modes.ignores_case else ranges
+
+    def _take_escape(self) -> list[Node]:
+        letter = self._text[self._at + 1 : self._at + 2]
+        if letter == "Q":
+            quoted, mark, _ = self._text[self._at + 2 :].partition("\\E")
+            self._at += 2 + len(quoted) + len(mark)
+            return [self._literal(ord(character)) for character in quoted]
+        places = {
+            "A": Place.TEXT_START,
+            "z": Place.TEXT_END,
+            "b": Place.WORD_BOUNDARY,
+            "B": Place.NO_WORD_BOUNDARY,
+        }
+        if letter in places:
+            self._at += 2
+            return [places[letter]]
+        ranges = self._take_named_class()
+        return [Characters(ranges)] if ranges is not None else [self._literal(self._take_escaped_code())]
+
+    def _take_named_class(self) -> Ranges | None:
+        r"""Step over \d, \pL, [:alpha:] and the like, if there is one here."""
+        letter = self._text[self._at + 1 : self._at + 2]
+        if self._text.startswith("\\", self._at) and letter.lower() in _CLASSES and letter:
+            self._at += 2
+            return self._named(_CLASSES[letter.lower()], is_negated=letter.isupper())
+        posix = _POSIX.match(self._text, self._at)
+        if posix is not None:
+            if posix[2] not in POSIX:
+                raise self._fault("invalid character class range")
+            self._at = posix.end()
+            return self._named(POSIX[posix[2]], is_negated=bool(posix[1]))
+        unicode = _UNICODE.match(self._text, self._at)
+        if unicode is None:
+            return None
+        ranges = category(unicode[3] if unicode[4] is None else unicode[4])
+        if ranges is None:
+            raise self._fault("a Unicode class that is no general category, which is not supported,")
+        self._at = unicode.end()
+        return self._named(ranges, is_negated=(unicode[1] == "P") != bool(unicode[2]))
+
+    def _named(self, ranges: Ranges, *, is_negated: bool) -> Ranges:
+        cased = self._cased(ranges)
+        return negated(cased) if is_negated else cased
+
+    def _take_escaped_code(self) -> int:
+        letter = self._text[self._at + 1 : self._at + 2]
+        number = _NUMBER.match(self._text, self._at)
+        if number is not None:
+            octal, hexadecimal = number[1], (number[2] or number[3] or "0")[-8:]
+            code, end = int(hexadecimal, 16) if octal is None else int(octal, 8), number.end()
+            if (number[2] or "").strip("0")[8:] or code > LAST:
+                raise self._fault("invalid escape sequence")
+        elif letter in _CONTROLS:
+            code, end = _CONTROLS[letter], self._at + 2
+        elif letter.isascii() and letter and not letter.isalnum():
+            code, end = ord(letter), self._at + 2
+        else:
+            raise self._fault("invalid escape sequence")
+        self._at = end
+        return code
+
+    def _take_class(self) -> Ranges:
+        opened = self._at
+        self._at += 1
+        is_negated = self._text.startswith("^", self._at)
+        self._at += is_negated
+        first = self._at
+        members: list[tuple[int, int]] = []
+        # A ] that comes first is a member.
+        while self._at == first or not self._text.startswith("]", self._at):
+            if self._at >= len(self._text):
+                self._at = opened
+                raise self._fault("missing closing ]")
+            named = self._take_named_class()
+            members += self._cased((self._take_range(),)) if named is None else named
+        self._at += 1
+        ranges = joined(members)
+        return negated(ranges) if is_negated else ranges
+
+    def _take_range(self) -> tuple[int, int]:
+        low = self._take_member()
+        if not self._text.startswith("-", self._at) or self._text.startswith("-]", self._at):
+            return low, low
+        if self._at + 1 >= len(self._text):
+            raise self._fault("missing closing ]")
+        self._at += 1
+        high = self._take_member()
+        if high < low:
+            raise self._fault("invalid character class range")
+        return low, high
+
+    def _take_member(self) -> int:
+        character = self._text[self._at]
+        if character == "\\":
+            return self._take_escaped_code()
+        self._at += 1
+        return ord(character)
+
+
+def _sequence(parts: list[Node]) -> Node:
+    return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+
+def _repeats(node: Node) -> int:
+    """How often repetitions with bounds copy what is inside of them, at most."""
+    match node:
+        case Repetition(inner, least, most):
+            return max(1, least if most is None else most) * _repeats(inner)
+        case Sequence(parts):
+            return max(map(_repeats, parts), default=1)
+        case Alternatives(options):
+            return max(map(_repeats, options))
+        case Group(inner):
+            return _repeats(inner)
+        case _:
+            return 1
