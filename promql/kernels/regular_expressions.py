@@ -79,7 +79,8 @@ def _follow(start, code, text, at, current, marks, mark, ways, places, count, st
                 depth += 1
         else:
             ways[count] = step
-            places[count] = current
+            for slot in range(len(current)):
+                places[count, slot] = current[slot]
             count += 1
     return count
 
@@ -102,7 +103,8 @@ def find_matches(code_points, offsets, code, ranges, found):
         for at in range(len(text) + 1):
             if not is_found:
                 # A match that begins here is worse than any that began before.
-                current[:] = -1
+                for slot in range(width):
+                    current[slot] = -1
                 count = _follow(0, code, text, at, current, marks, mark, ways, places, count, stack)
             if count == 0:
                 if is_found:
@@ -114,11 +116,13 @@ def find_matches(code_points, offsets, code, ranges, found):
             for way in range(count):
                 step = ways[way]
                 if code[step, 0] == MATCH:
-                    found[row] = places[way]
+                    for slot in range(width):
+                        found[row, slot] = places[way, slot]
                     is_found = True
                     break
                 if at < len(text) and _is_in(ranges, code[step, 1], code[step, 2], text[at]):
-                    current[:] = places[way]
+                    for slot in range(width):
+                        current[slot] = places[way, slot]
                     next_count = _follow(
                         step + 1, code, text, at + 1, current, marks, mark, next_ways, next_places, next_count, stack
                     )
