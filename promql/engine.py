@@ -18,6 +18,7 @@ from strandline.promql.evaluation.evaluator import Evaluator, FragmentValue
 from strandline.promql.evaluation.results import Result
 from strandline.promql.evaluation.rows import Points, points
 from strandline.promql.expressions import Expression, type_of
+from strandline.promql.go_text import as_utf8
 from strandline.promql.parser import parse
 from strandline.promql.plan import nodes
 from strandline.promql.plan.cutting import cut
@@ -73,7 +74,7 @@ def evaluate(
     is_matrix = not times.is_instant or isinstance(rest, nodes.SubqueryPoints)
     match value:
         case Text(value=text):
-            return Result(ValueType.STRING, times.start, text=text, annotations=evaluator.annotations)
+            return Result(ValueType.STRING, times.start, text=as_utf8(text), annotations=evaluator.annotations)
         case Scalar(values=values) if not is_matrix:
             return Result(ValueType.SCALAR, times.start, number=float(values[0]), annotations=evaluator.annotations)
         case Scalar():

@@ -124,7 +124,8 @@ def finish_folded(aggregator: Aggregator, state: FoldedState) -> Vector:
             count, _, squares = state.columns
             variances = squares / np.maximum(count, 1.0)
             is_deviation = aggregator is Aggregator.STDDEV
-            return Vector(state.keys, _where(count > 0, np.sqrt(variances) if is_deviation else variances))
+            with np.errstate(invalid="ignore"):
+                return Vector(state.keys, _where(count > 0, np.sqrt(variances) if is_deviation else variances))
 
 
 def _averages(total: F64Matrix, compensation: F64Matrix, count: F64Matrix, is_mean: F64Matrix) -> F64Matrix:

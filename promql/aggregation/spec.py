@@ -58,7 +58,8 @@ class AggregationSpec:
     @property
     def limits(self) -> I64s:
         """How many series of a group topk and bottomk keep at each step."""
-        return np.trunc(self.numbers).astype(np.int64)
+        # NaN is among them where no step wants any series.
+        return np.trunc(np.nan_to_num(self.numbers, nan=0.0, posinf=0.0, neginf=0.0)).astype(np.int64)
 
     def check(self) -> None:
         """Refuse parameters that Prometheus refuses."""
