@@ -49,7 +49,7 @@ def test_only_a_single_sample_is_a_scalar() -> None:
 
 
 def test_a_series_stands_where_all_others_are_absent() -> None:
-    made = absent(selector(equal("job", "api")), np.array([[NO_SAMPLE, 1.0, NO_SAMPLE], [NO_SAMPLE, NAN, 0.0]]))
+    made = absent({"job": "api"}, np.array([[NO_SAMPLE, 1.0, NO_SAMPLE], [NO_SAMPLE, NAN, 0.0]]))
     assert decode_part_key(made.keys.key(0)) == {"job": "api"}
     assert missing(made.values).tolist() == [[False, True, True]]
     assert made.values[0, 0] == 1
