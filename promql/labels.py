@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from strandline.arrays import I64s, Rows
 from strandline.index.kernels.gather import gather_runs
-from strandline.index.key_bytes import Bytes, KeyBytes, take_keys
+from strandline.index.key_bytes import Bytes, KeyBytes
 from strandline.promql.errors import EvaluationError
 from strandline.promql.kernels.label_sets import (
     fill_slots,
@@ -21,18 +21,15 @@ from strandline.promql.kernels.label_sets import (
     find_groups,
     find_values,
     join_texts,
-    merge_rows,
     select_labels,
     set_label,
 )
-from strandline.promql.values import NO_SAMPLE, Vector
 
 METRIC_NAME: Final = "__name__"
 METADATA: Final = (METRIC_NAME, "__type__", "__unit__")
 """What a function drops of its series: the labels that say what the metric is."""
 _LONGEST_VALUE: Final = 0xFFFF
 _FEWEST_SLOTS: Final = 64
-_SAME_LABELS: Final = "vector cannot contain metrics with the same labelset"
 _Kind = TypeVar("_Kind", bound=np.generic)
 
 
@@ -226,20 +223,7 @@ def first_duplicate(keys: KeyBytes) -> tuple[int, int] | None:
 def check_distinct(keys: KeyBytes) -> None:
     """Refuse a vector that has a label set twice."""
     if first_duplicate(keys) is not None:
-        raise EvaluationError(_SAME_LABELS)
-
-
-def merge_equal(vector: Vector) -> Vector:
-    """Make one series of those that have the same labels, as `label_replace` and `label_join` do. None of their samples
-    may be at the same step.
-    """
-    number_of, first_of = distinct_keys(vector.keys)
-    if len(first_of) == len(vector.keys):
-        return vector
-    values = np.full((len(first_of), vector.values.shape[1]), NO_SAMPLE)
-    if not merge_rows(vector.values.view(np.int64), number_of, values.view(np.int64)):
-        raise EvaluationError(_SAME_LABELS)
-    return Vector(take_keys(vector.keys, first_of), values)
+        raise EvaluationError("vector cannot contain metrics with the same labelset")
 
 
 def label_values(keys: KeyBytes, name: str) -> Texts:

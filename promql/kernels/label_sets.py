@@ -10,9 +10,6 @@ from numba import njit
 from strandline.index.kernels.key_order import compare_texts
 from strandline.kernels.machine import load_u8, load_u64, store_u8, store_u64
 from strandline.kernels.xxh3 import hash_at
-from strandline.promql.values import NO_SAMPLE_BITS
-
-NONE = np.int64(NO_SAMPLE_BITS)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -243,17 +240,3 @@ def join_texts(separator, data, starts, ends, out, out_offsets):
                 target = _copy(separator_at, len(separator), target)
             target = _copy(base + starts[column, row], ends[column, row] - starts[column, row], target)
         out_offsets[row + 1] = target - out_start
-
-
-@njit(cache=True, nogil=True)
-def merge_rows(bits, row_of, out):
-    """Put the samples of each row into the row of `out` that it belongs to, all given by their bits. False if two are
-    at the same step.
-    """
-    for row in range(len(row_of)):
-        for step in range(bits.shape[1]):
-            if bits[row, step] != NONE:
-                if out[row_of[row], step] != NONE:
-                    return False
-                out[row_of[row], step] = bits[row, step]
-    return True

@@ -18,13 +18,11 @@ from strandline.promql.labels import (
     keeping,
     label_join,
     label_values,
-    merge_equal,
     signatures,
     with_label,
     without,
     without_name,
 )
-from strandline.promql.values import NO_SAMPLE, NO_SAMPLE_BITS, Vector
 
 pytestmark = pytest.mark.unit
 
@@ -119,20 +117,6 @@ def test_a_label_set_that_is_there_twice_is_found_and_refused() -> None:
     check_distinct(made())
     with pytest.raises(EvaluationError):
         check_distinct(made({}, {}))
-
-
-def test_series_of_the_same_labels_are_merged_unless_both_have_a_sample_at_a_step() -> None:
-    none, nan = float(NO_SAMPLE), float("nan")
-    keys = made({"a": "1"}, {"a": "2"}, {"a": "1"})
-    merged = merge_equal(Vector(keys, np.array([[none, 1.0, none], [2.0, 2.0, 2.0], [nan, none, none]])))
-    assert read(merged.keys) == [{"a": "1"}, {"a": "2"}]
-    assert np.array_equal(merged.values.view(np.uint64)[:, 2] == NO_SAMPLE_BITS, [True, False])
-    assert np.isnan(merged.values[0, 0])
-    assert merged.values[0, 1] == 1.0
-    with pytest.raises(EvaluationError, match="same labelset"):
-        merge_equal(Vector(keys, np.array([[1.0], [1.0], [nan]])))
-    different = Vector(made({"a": "1"}, {}), np.array([[1.0], [1.0]]))
-    assert merge_equal(different) is different
 
 
 @pytest.mark.parametrize("seed", range(20))
