@@ -53,7 +53,7 @@ def test_a_series_stands_where_all_others_are_absent() -> None:
     assert decode_part_key(made.keys.key(0)) == {"job": "api"}
     assert missing(made.values).tolist() == [[False, True, True]]
     assert made.values[0, 0] == 1
-    assert absent(selector(), np.empty((0, 2))).values.tolist() == [[1.0, 1.0]]
+    assert absent({}, np.empty((0, 2))).values.tolist() == [[1.0, 1.0]]
 
 
 def test_absent_series_have_the_labels_that_one_equality_matcher_names() -> None:
