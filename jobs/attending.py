@@ -1,4 +1,4 @@
-"""What happens to jobs between parts: they begin, break, are paused, cancelled and completed.
+"""What happens to jobs between parts: they begin, break, are paused, cancelled, completed and announced.
 
 What a worker does for a job, any other may do as well, and again: every step is a compare-and-set.
 """
@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from strandline.clock import Clock
-from strandline.jobs.board import BulkBoard
+from strandline.jobs.board import BulkBoard, NoSuchJob
 from strandline.jobs.breaker import BreakerRules
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.running import JobKind, PartStopped
-from strandline.jobs.transitions import begin, conclude, expire, guard, settle, takes_parts
+from strandline.jobs.transitions import begin, conclude, expire, guard, is_announced, settle, takes_parts
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 
@@ -76,7 +76,11 @@ class JobAttendant:
             return conclude(expire(one, now()), parts, now())
 
         job = board.change_once(job, attended)
-        return (self._completed(job) if job.state is BulkJobState.COMPLETING else job), parts
+        if job.state is BulkJobState.COMPLETING:
+            job = self._completed(job)
+        elif not is_announced(job):
+            job = self._announced(job)
+        return job, parts
 
     def _completed(self, job: BulkJob) -> BulkJob:
         # Another worker may have seen them all done.
@@ -86,6 +90,19 @@ class JobAttendant:
             return self._kinds[one.kind].complete(one, parts) if one.state is BulkJobState.COMPLETING else one
 
         return self._board.change(job, completed)
+
+    def _announced(self, job: BulkJob) -> BulkJob:
+        # What other workers have counted by now belongs to it.
+        parts = self._board.parts(job)
+
+        def announced(one: BulkJob) -> BulkJob:
+            return one if is_announced(one) else self._kinds[one.kind].announce(one, parts)
+
+        try:
+            return self._board.change(job, announced)
+        except NoSuchJob:
+            # A job that has ended may be deleted at any time.
+            return job
 
     def _fenced(self, job: BulkJob, parts: Sequence[BulkPart]) -> list[BulkPart]:
         """The parts of a job that is to stop. Of those that were begun and are not done nothing lands from now on: a

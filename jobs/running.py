@@ -72,6 +72,10 @@ class JobKind(Protocol):
         """Write what belongs to the end of a job: the job as it is then, which is done."""
         ...
 
+    def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        """Tell others that a job has failed or was cancelled: the job as it is then, with its report."""
+        ...
+
 
 class KindOpener(Protocol):
     """Makes a `JobKind` wherever parts run. It is a value that can be pickled (a frozen dataclass of a module's own),

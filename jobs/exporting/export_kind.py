@@ -87,6 +87,10 @@ class ExportKind:
             target.remove_folder(spec.plan)
         return done
 
+    def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        """The job with its report, after its event is written."""
+        return self._completion.announce(job, parts)
+
     def _complete_day(
         self, target: Target, plan: DayPlan, job: BulkJob, files: Sequence[FileWritten], store: Store
     ) -> None:

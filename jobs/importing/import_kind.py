@@ -50,3 +50,7 @@ class ImportKind:
             with closing(self._open_log()) as log:
                 forget_parts(log, job, parts)
         return done
+
+    def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        """The job with its report, after its event is written."""
+        return self._completion.announce(job, parts)

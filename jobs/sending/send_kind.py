@@ -51,3 +51,7 @@ class SendKind:
             with closing(self._open_log(spec.topic)) as log:
                 forget_parts(log, job, parts)
         return done
+
+    def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        """The job with its report, after its event is written."""
+        return self._completion.announce(job, parts)

@@ -13,7 +13,7 @@ from strandline.clock import ManualClock
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import Counts
 from strandline.jobs.outcome import PartOutcome
-from strandline.jobs.transitions import complete
+from strandline.jobs.transitions import announced, complete
 from strandline.jobs.worker import BulkWorker, RunningPart
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.job_watch.routes import jobs_routes
@@ -49,6 +49,10 @@ class Fencing:
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
         assert len(parts) == job.parts
         return complete(job, "", NOW)
+
+    def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        assert len(parts) == job.parts
+        return announced(job, "{}")
 
 
 class Jobs:
