@@ -48,7 +48,8 @@ def command(context: Context, *, job: str | None, rate: float | None, wait: bool
         chosen = _chosen(board, job, clock.now_ms())
         wheres = {placed(Where(on), one.kind, _open_sources(board, one)) for one in chosen}
         where = Where.SPARK if Where.SPARK in wheres else Where.PROCESS
-        runner = opened.enter_context(runner_for(where, settings, steps, clock))
+        warn = context.output.note if Where(on) is Where.AUTO else None
+        runner = opened.enter_context(runner_for(where, settings, steps, clock, warn=warn))
         stop = opened.enter_context(interrupts())
         while True:
             for one in chosen:
