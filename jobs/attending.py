@@ -11,7 +11,7 @@ from strandline.clock import Clock
 from strandline.jobs.board import BulkBoard, NoSuchJob
 from strandline.jobs.breaker import BreakerRules
 from strandline.jobs.counts import AttemptCounts, Counts
-from strandline.jobs.running import JobKind, PartStopped
+from strandline.jobs.running import FencePart, JobKind, PartStopped
 from strandline.jobs.transitions import begin, conclude, expire, guard, is_announced, settle, takes_parts
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
@@ -27,7 +27,7 @@ class WorkerRules:
 
     breaker: BreakerRules = field(default_factory=BreakerRules)
     look_s: float = 2.0
-    fences_at_once: int = 16
+    fences_at_once: int = 64
 
 
 def stored_counts(part: BulkPart) -> AttemptCounts:
@@ -45,6 +45,13 @@ def begun_in(part: BulkPart, window: int) -> BulkPart:
     refused = stored_counts(part).fresh.refused if part.window == window else 0
     counts = AttemptCounts(fresh=Counts(refused=refused)).to_json() if refused else ""
     return replace(part, window=window, counts=counts)
+
+
+def needs_fence(part: BulkPart) -> bool:
+    """Whether a worker that lost a part may still land something of it. One that takes the transactional id back after
+    a fence finds in the store that the part is no longer leased to it, see `RunningPart.confirm`.
+    """
+    return part.state is not JobState.DONE and part.epoch > stored_counts(part).fenced
 
 
 def require_going(job: BulkJob) -> None:
@@ -108,19 +115,22 @@ class JobAttendant:
         """The parts of a job that is to stop. Of those that were begun and are not done nothing lands from now on: a
         worker that lost one may not know of it yet. Each has its count of what has landed then.
         """
-        begun = [part for part in parts if part.state is not JobState.DONE and part.epoch > 0]
-        at_once = min(self._rules.fences_at_once, len(begun))
-        if at_once <= 1:
-            fenced = [self._fence(job, part) for part in begun]
-        else:
-            # Each waits for the brokers, and then for the store: thousands one after the other would take minutes.
-            with ThreadPoolExecutor(at_once, thread_name_prefix="fence") as threads:
-                fenced = list(threads.map(lambda part: self._fence(job, part), begun))
+        begun = [part for part in parts if needs_fence(part)]
+        if not begun:
+            return list(parts)
+        with self._kinds[job.kind].fencing(job) as fence:
+            at_once = min(self._rules.fences_at_once, len(begun))
+            if at_once <= 1:
+                fenced = [self._fence(part, fence) for part in begun]
+            else:
+                # Each waits for the brokers, and then for the store: thousands one after the other would take minutes.
+                with ThreadPoolExecutor(at_once, thread_name_prefix="fence") as threads:
+                    fenced = list(threads.map(lambda part: self._fence(part, fence), begun))
         found = {part.part: part for part in fenced}
         return [found.get(part.part, part) for part in parts]
 
-    def _fence(self, job: BulkJob, part: BulkPart) -> BulkPart:
-        landed, counts = self._kinds[job.kind].fence(job, part), stored_counts(part)
+    def _fence(self, part: BulkPart, fence: FencePart) -> BulkPart:
+        landed, counts = fence(part), replace(stored_counts(part), fenced=part.epoch)
         counts = counts if landed is None else replace(counts, total=landed)
         fenced = replace(part, counts=counts.to_json(), renewals=part.renewals + 1)
         # If it was changed meanwhile, another worker sees to it.

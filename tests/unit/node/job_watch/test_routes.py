@@ -13,6 +13,7 @@ from strandline.clock import ManualClock
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import Counts
 from strandline.jobs.outcome import PartOutcome
+from strandline.jobs.running import FencePart
 from strandline.jobs.transitions import announced, complete
 from strandline.jobs.worker import BulkWorker, RunningPart
 from strandline.node.bulk.reports import JobStatus
@@ -41,10 +42,13 @@ class Fencing:
     def run(self, running: RunningPart) -> PartOutcome:
         raise AssertionError(running)
 
-    def fence(self, job: BulkJob, part: BulkPart) -> Counts | None:
-        assert job.job == part.job
-        self.fenced.append(part.part)
-        return None
+    @contextmanager
+    def fencing(self, job: BulkJob) -> Iterator[FencePart]:
+        def fence(part: BulkPart) -> None:
+            assert job.job == part.job
+            self.fenced.append(part.part)
+
+        yield fence
 
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
         assert len(parts) == job.parts
