@@ -41,10 +41,12 @@ def window_counts(job: BulkJob, parts: Iterable[BulkPart], counts_of: CountsOf =
 
 
 def begun_in(part: BulkPart, window: int) -> BulkPart:
-    """A part that is about to be run. What Kafka has refused of it before, in the same window, still counts."""
-    refused = stored_counts(part).fresh.refused if part.window == window else 0
-    counts = AttemptCounts(fresh=Counts(refused=refused)).to_json() if refused else ""
-    return replace(part, window=window, counts=counts)
+    """A part that is about to be run. What has landed of it stays counted: its worker may find that the job is to stop,
+    and leave it. What Kafka has refused of it before, in the same window, still counts, too.
+    """
+    before = stored_counts(part)
+    refused = before.fresh.refused if part.window == window else 0
+    return replace(part, window=window, counts=AttemptCounts(before.total, Counts(refused=refused)).to_json())
 
 
 def needs_fence(part: BulkPart) -> bool:
