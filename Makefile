@@ -12,7 +12,7 @@ help:
 	@echo 'make unit    the tests that need no server'
 	@echo 'make simulate  seeded histories of crashes, stalls and wrong clocks (SEEDS=10000 FROM=0)'
 	@echo 'make simulate-jobs  the same for bulk jobs (SEEDS=10000 FROM=0)'
-	@echo 'make soak-jobs   kill processes at random during an import on the real stack (KILLS=30)'
+	@echo 'make soak-jobs   kill processes at random during a job on the real stack (KILLS=30 KIND=import|send)'
 	@echo 'make mutants   put deliberate faults into copies of the checkout: each must make a test fail (ONLY=name: one)'
 	@echo 'make lint    ruff, mypy and import-linter'
 	@echo 'make format  let ruff put the code into shape'
@@ -44,8 +44,9 @@ simulate-jobs: setup-test
 	$(VENV)/python tests/strandline-sim --suite jobs --seeds $(SEEDS) --from $(FROM)
 
 KILLS ?= 30
+KIND ?= import
 soak-jobs: setup-test
-	PYTHONPATH=tests $(VENV)/python -m soak_jobs --kills $(KILLS) $(addprefix --seed ,$(SEED))
+	PYTHONPATH=tests $(VENV)/python -m soak_jobs --kind $(KIND) --kills $(KILLS) $(addprefix --seed ,$(SEED))
 
 mutants: setup-test
 	PYTHONPATH=tests $(VENV)/python -m mutants --jobs $(JOBS) $(addprefix --only ,$(ONLY))

@@ -1,4 +1,4 @@
-"""What happens to jobs between parts: they begin, break, are paused, cancelled and completed.
+"""What happens to jobs between parts: they begin, break, are paused, cancelled, completed and announced.
 
 What a worker does for a job, any other may do as well, and again: every step is a compare-and-set.
 """
@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from strandline.clock import Clock
-from strandline.jobs.board import BulkBoard
+from strandline.jobs.board import BulkBoard, NoSuchJob
 from strandline.jobs.breaker import BreakerRules
 from strandline.jobs.counts import AttemptCounts, Counts
-from strandline.jobs.running import JobKind, PartStopped
-from strandline.jobs.transitions import begin, conclude, expire, guard, settle, takes_parts
+from strandline.jobs.running import FencePart, JobKind, PartStopped
+from strandline.jobs.transitions import begin, conclude, expire, guard, is_announced, settle, takes_parts
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 
@@ -27,7 +27,7 @@ class WorkerRules:
 
     breaker: BreakerRules = field(default_factory=BreakerRules)
     look_s: float = 2.0
-    fences_at_once: int = 16
+    fences_at_once: int = 64
 
 
 def stored_counts(part: BulkPart) -> AttemptCounts:
@@ -41,10 +41,19 @@ def window_counts(job: BulkJob, parts: Iterable[BulkPart], counts_of: CountsOf =
 
 
 def begun_in(part: BulkPart, window: int) -> BulkPart:
-    """A part that is about to be run. What Kafka has refused of it before, in the same window, still counts."""
-    refused = stored_counts(part).fresh.refused if part.window == window else 0
-    counts = AttemptCounts(fresh=Counts(refused=refused)).to_json() if refused else ""
-    return replace(part, window=window, counts=counts)
+    """A part that is about to be run. What has landed of it stays counted: its worker may find that the job is to stop,
+    and leave it. What Kafka has refused of it before, in the same window, still counts, too.
+    """
+    before = stored_counts(part)
+    refused = before.fresh.refused if part.window == window else 0
+    return replace(part, window=window, counts=AttemptCounts(before.total, Counts(refused=refused)).to_json())
+
+
+def needs_fence(part: BulkPart) -> bool:
+    """Whether a worker that lost a part may still land something of it. One that takes the transactional id back after
+    a fence finds in the store that the part is no longer leased to it, see `RunningPart.confirm`.
+    """
+    return part.state is not JobState.DONE and part.epoch > stored_counts(part).fenced
 
 
 def require_going(job: BulkJob) -> None:
@@ -76,7 +85,11 @@ class JobAttendant:
             return conclude(expire(one, now()), parts, now())
 
         job = board.change_once(job, attended)
-        return (self._completed(job) if job.state is BulkJobState.COMPLETING else job), parts
+        if job.state is BulkJobState.COMPLETING:
+            job = self._completed(job)
+        elif not is_announced(job):
+            job = self._announced(job)
+        return job, parts
 
     def _completed(self, job: BulkJob) -> BulkJob:
         # Another worker may have seen them all done.
@@ -87,23 +100,39 @@ class JobAttendant:
 
         return self._board.change(job, completed)
 
+    def _announced(self, job: BulkJob) -> BulkJob:
+        # What other workers have counted by now belongs to it.
+        parts = self._board.parts(job)
+
+        def announced(one: BulkJob) -> BulkJob:
+            return one if is_announced(one) else self._kinds[one.kind].announce(one, parts)
+
+        try:
+            return self._board.change(job, announced)
+        except NoSuchJob:
+            # A job that has ended may be deleted at any time.
+            return job
+
     def _fenced(self, job: BulkJob, parts: Sequence[BulkPart]) -> list[BulkPart]:
         """The parts of a job that is to stop. Of those that were begun and are not done nothing lands from now on: a
         worker that lost one may not know of it yet. Each has its count of what has landed then.
         """
-        begun = [part for part in parts if part.state is not JobState.DONE and part.epoch > 0]
-        at_once = min(self._rules.fences_at_once, len(begun))
-        if at_once <= 1:
-            fenced = [self._fence(job, part) for part in begun]
-        else:
-            # Each waits for the brokers, and then for the store: thousands one after the other would take minutes.
-            with ThreadPoolExecutor(at_once, thread_name_prefix="fence") as threads:
-                fenced = list(threads.map(lambda part: self._fence(job, part), begun))
+        begun = [part for part in parts if needs_fence(part)]
+        if not begun:
+            return list(parts)
+        with self._kinds[job.kind].fencing(job) as fence:
+            at_once = min(self._rules.fences_at_once, len(begun))
+            if at_once <= 1:
+                fenced = [self._fence(part, fence) for part in begun]
+            else:
+                # Each waits for the brokers, and then for the store: thousands one after the other would take minutes.
+                with ThreadPoolExecutor(at_once, thread_name_prefix="fence") as threads:
+                    fenced = list(threads.map(lambda part: self._fence(part, fence), begun))
         found = {part.part: part for part in fenced}
         return [found.get(part.part, part) for part in parts]
 
-    def _fence(self, job: BulkJob, part: BulkPart) -> BulkPart:
-        landed, counts = self._kinds[job.kind].fence(job, part), stored_counts(part)
+    def _fence(self, part: BulkPart, fence: FencePart) -> BulkPart:
+        landed, counts = fence(part), replace(stored_counts(part), fenced=part.epoch)
         counts = counts if landed is None else replace(counts, total=landed)
         fenced = replace(part, counts=counts.to_json(), renewals=part.renewals + 1)
         # If it was changed meanwhile, another worker sees to it.

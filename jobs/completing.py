@@ -1,8 +1,8 @@
-"""The end of a job whose parts are all done: its control sample, its event, its report.
+"""The end of a job: its control sample if it is done, its event, its report.
 
 Any number of workers may do this for one job at once, and again after a crash: all of them write the same bytes under
-the same names, aside and renamed, and the store's compare-and-set lets one of them move the job to done. So there is
-one event file, and one change of state. The webhook is called at least once, with the job's id as its key.
+the same names, aside and renamed, and the store's compare-and-set lets one of them give the job its report. So there is
+one event file, and one change of state. The webhook is called at least once, with a key that is the event's own.
 """
 
 import os
@@ -17,18 +17,20 @@ import structlog
 from strandline.clock import Clock
 from strandline.errors import Retryable, StrandlineError
 from strandline.jobs.control_list import control_csv
+from strandline.jobs.counts import Counts
 from strandline.jobs.holding import identity_of
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.outcome import PartOutcome
+from strandline.jobs.part_counts import landed_of
 from strandline.jobs.report import JobReport, job_report
-from strandline.jobs.transitions import complete
+from strandline.jobs.transitions import announced, complete
 from strandline.recovery.setbacks import Pause
-from strandline.store.bulk_jobs import BulkJob, BulkPart
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 
 _LOG = structlog.get_logger(__name__)
 
 WEBHOOK_GIVEN_UP_MS: Final = 10 * 60_000
-"""So long after its last part a job is done, though its webhook could not be called."""
+"""So long after the end of a job its webhook is given up, if it could not be called."""
 
 
 class EventNotDelivered(Retryable):
@@ -51,13 +53,17 @@ class ForgetsParts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CompletionEvent:
-    """What others learn of a job that is done. `completed_at` is when its last part was seen to be done."""
+    """What others learn of the end of a job. `completed_at` is when its last part was seen to be done, or when it
+    failed or was cancelled. `counts` are those of everything that has landed, `bad` those of parts that are done.
+    """
 
     event: str
     key: str
     dataset: str
     job: str
     kind: str
+    state: str
+    reason: str
     completed_at: int
     parts: int
     counts: dict[str, int]
@@ -65,21 +71,32 @@ class CompletionEvent:
     control_file: str
 
     @classmethod
-    def of(cls, job: BulkJob, report: JobReport, control_file: str) -> "CompletionEvent":
-        """The same for every worker that sees the job complete."""
-        counts = asdict(report.counts)
+    def of(
+        cls, job: BulkJob, parts: Sequence[BulkPart], report: JobReport, control_file: str = ""
+    ) -> "CompletionEvent":
+        """The same for every worker that sees the job completing, failed or cancelled."""
+        is_done = job.state is BulkJobState.COMPLETING
+        state = BulkJobState.DONE if is_done else job.state
         return cls(
-            "job.done",
-            job.job,
+            f"job.{state}",
+            # A job that is resumed may fail again, and may be done then: other events, which need other keys.
+            job.job if is_done else f"{job.job}.{state}.{job.window}",
             job.dataset,
             job.job,
             job.kind,
+            state,
+            job.reason,
             job.changed_at,
             job.parts,
-            counts,
+            asdict(Counts.total(map(landed_of, parts))),
             report.bad,
             control_file,
         )
+
+    @property
+    def file_name(self) -> str:
+        """The file of a job that is done is named after the job alone."""
+        return f"{self.job}.json" if self.state == BulkJobState.DONE else f"{self.job}.{self.state}.json"
 
     def to_json(self) -> bytes:
         """As it is written, and sent."""
@@ -87,7 +104,7 @@ class CompletionEvent:
 
 
 class Completion:
-    """Completes jobs for one worker. For one thread."""
+    """Completes jobs for one worker, and tells of those that failed or were cancelled. For one thread."""
 
     def __init__(self, clock: Clock, folder: Path | None = None, webhook: CallWebhook | None = None) -> None:
         """Files go into `folder`, if there is one, and events to `webhook`."""
@@ -98,27 +115,45 @@ class Completion:
         """Write what belongs to the end of a job: the job as it is then, which is done. While something can't be
         written or delivered the job stays as it is, to be completed by a later step of this worker or of another.
         """
+        report = job_report(parts)
+
+        def event() -> CompletionEvent:
+            return CompletionEvent.of(job, parts, report, self._write_control(job, parts) if has_control else "")
+
+        undelivered = self._deliver(job, event)
+        if undelivered is None:
+            return job
+        return complete(job, report.to_json(), self._clock.now_ms(), reason=undelivered)
+
+    def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        """Write the event of a job that has failed or was cancelled: the job as it is then, with its report. While the
+        event can't be written or delivered the job stays as it is, as in `finish`.
+        """
+        report = job_report(parts)
+        undelivered = self._deliver(job, lambda: CompletionEvent.of(job, parts, report))
+        return job if undelivered is None else announced(job, report.to_json(), undelivered=undelivered)
+
+    def _deliver(self, job: BulkJob, make_event: Callable[[], CompletionEvent]) -> str | None:
+        """Deliver an event; what could not be delivered and was given up, or None if it is to be tried again later."""
         pause = self._pauses.setdefault(job.job, Pause(self._clock))
         if not pause.is_over:
-            return job
-        report = job_report(parts)
-        reason = ""
+            return None
+        undelivered = ""
         try:
-            control = self._write_control(job, parts) if has_control else ""
-            event = CompletionEvent.of(job, report, control).to_json()
+            event = make_event()
             if self._folder is not None:
-                write_aside(self._folder / f"{job.job}.json", event)
+                write_aside(self._folder / event.file_name, event.to_json())
             if self._webhook is not None:
-                self._webhook(job.job, event)
+                self._webhook(event.key, event.to_json())
         except EventNotDelivered as error:
             if self._clock.now_ms() - job.changed_at < WEBHOOK_GIVEN_UP_MS:
                 return self._later(job, pause, error)
             _LOG.warning("the webhook of a job was given up", job=job.job, error=str(error))
-            reason = f"its webhook was not called: {error.message}"
+            undelivered = f"its webhook was not called: {error.message}"
         except EventNotWritten as error:
             return self._later(job, pause, error)
         del self._pauses[job.job]
-        return complete(job, report.to_json(), self._clock.now_ms(), reason=reason)
+        return undelivered
 
     def _write_control(self, job: BulkJob, parts: Sequence[BulkPart]) -> str:
         if self._folder is None:
@@ -131,10 +166,9 @@ class Completion:
         return name
 
     @staticmethod
-    def _later(job: BulkJob, pause: Pause, error: StrandlineError) -> BulkJob:
-        _LOG.warning("a job can't be completed now", job=job.job, error=str(error))
+    def _later(job: BulkJob, pause: Pause, error: StrandlineError) -> None:
+        _LOG.warning("the event of a job can't be delivered now", job=job.job, error=str(error))
         pause.begin()
-        return job
 
 
 def write_aside(path: Path, content: bytes) -> None:

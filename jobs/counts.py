@@ -42,19 +42,23 @@ class Counts:
 class AttemptCounts:
     """What an attempt at a part has counted so far: in all, with what had landed before, and by itself. Only the latter
     counts for the circuit breaker: what failed before a job was resumed must not break it again.
+
+    `fenced` is the epoch up to which the part's leases were fenced since then; 0 if none was.
     """
 
     total: Counts = field(default_factory=Counts)
     fresh: Counts = field(default_factory=Counts)
+    fenced: int = 0
 
     def to_json(self) -> str:
         """As it stands in a part's row."""
-        return json.dumps([self.total.as_numbers(), self.fresh.as_numbers()], separators=(",", ":"))
+        fenced = [self.fenced] if self.fenced else []
+        return json.dumps([self.total.as_numbers(), self.fresh.as_numbers(), *fenced], separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "AttemptCounts":
         """What `to_json` wrote; that of nothing for an empty text."""
         if not text:
             return cls()
-        total, fresh = json.loads(text)
-        return cls(Counts(*total), Counts(*fresh))
+        total, fresh, *fenced = json.loads(text)
+        return cls(Counts(*total), Counts(*fresh), *fenced)

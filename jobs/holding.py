@@ -1,7 +1,7 @@
 """Holding a part in Kafka: what all kinds of jobs that land records do before, instead of and after landing them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Final
 
 from strandline.clock import Clock
@@ -32,10 +32,11 @@ def begin_part(log: PartLog, running: RunningPart) -> Landed:
     return landed
 
 
-def fence_part(log: PartLog, job: BulkJob, part: BulkPart, clock: Clock) -> Counts | None:
+def fence_part(open_log: Callable[[], PartLog], job: BulkJob, part: BulkPart, clock: Clock) -> Counts | None:
     """Become the part's holder, so that no other worker's chunks land; what has landed of it, if that is known."""
     try:
-        landed = log.begin(identity_of(part), first_begun_ms=job.created_at, deadline=clock.monotonic() + _FENCE_S)
+        with closing(open_log()) as log:
+            landed = log.begin(identity_of(part), first_begun_ms=job.created_at, deadline=clock.monotonic() + _FENCE_S)
     except OffsetExpired:
         # It is held all the same, and is not to be sent again.
         return None

@@ -5,6 +5,7 @@ A worker leases parts and hands each to a `PartRunner` as a `LeasedPart`. Where 
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -55,6 +56,12 @@ class RunningPart:
     pace: Callable[[int], None] = lambda _samples: None
 
 
+FencePart = Callable[[BulkPart], Counts | None]
+"""Sees to it that nothing lands of a part that another worker may still have; gives what has landed of it, if that is
+known. May be called by several threads at once.
+"""
+
+
 class JobKind(Protocol):
     """What a kind of job does with its parts. Each call may be repeated after a crash."""
 
@@ -62,14 +69,16 @@ class JobKind(Protocol):
         """Do a part to its end. Raises `Retryable` for what is no fault of the part."""
         ...
 
-    def fence(self, job: BulkJob, part: BulkPart) -> Counts | None:
-        """See to it that nothing lands of a part that another worker may still have; what has landed of it, if that is
-        known. Several parts may be fenced at once, by threads.
-        """
+    def fencing(self, job: BulkJob) -> AbstractContextManager[FencePart]:
+        """What fences parts of a job, while the block lasts."""
         ...
 
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
         """Write what belongs to the end of a job: the job as it is then, which is done."""
+        ...
+
+    def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        """Tell others that a job has failed or was cancelled: the job as it is then, with its report."""
         ...
 
 

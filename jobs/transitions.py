@@ -8,6 +8,9 @@
     paused, broken, failed -> running    resume
     planned, running, paused, broken -> cancelled    an operator wants it, or nobody resumed it in time
 
+A job that is done has its report. One that has failed or was cancelled gets its report when its event was delivered:
+until then workers have that left to do, see `is_announced`.
+
 The store's compare-and-set makes a transition happen; these say only what it is.
 """
 
@@ -23,6 +26,7 @@ from strandline.store.jobs import JobState
 
 ENDED = frozenset({BulkJobState.DONE, BulkJobState.FAILED, BulkJobState.CANCELLED})
 _IDLE = frozenset({BulkJobState.PAUSED, BulkJobState.BROKEN})
+_ENDED_ILL = frozenset({BulkJobState.FAILED, BulkJobState.CANCELLED})
 OVERDUE_MS = 3_600_000
 
 
@@ -95,7 +99,7 @@ def resume(job: BulkJob, now: int) -> BulkJob:
     if job.wanted is Wanted.CANCELLED or job.state not in (*_IDLE, BulkJobState.FAILED, BulkJobState.RUNNING):
         what = "being cancelled" if job.wanted is Wanted.CANCELLED else job.state
         raise NotPossible(f"{job.name} is {what}, and can't be resumed", remedy="Plan a new job")
-    resumed = replace(job, wanted=Wanted.NOTHING, window=job.window + 1)
+    resumed = replace(job, wanted=Wanted.NOTHING, window=job.window + 1, report="")
     return _changed(resumed, BulkJobState.PLANNED if now < job.due_at else BulkJobState.RUNNING, now)
 
 
@@ -135,6 +139,17 @@ def complete(job: BulkJob, report: str, now: int, *, reason: str = "") -> BulkJo
     if job.state is not BulkJobState.COMPLETING:
         raise NotPossible(f"{job.name} is {job.state}, and was to be completed")
     return _changed(replace(job, report=report), BulkJobState.DONE, now, reason=reason)
+
+
+def is_announced(job: BulkJob) -> bool:
+    """Whether nobody has to be told any more that a job has failed or was cancelled."""
+    return job.state not in _ENDED_ILL or bool(job.report)
+
+
+def announced(job: BulkJob, report: str, *, undelivered: str = "") -> BulkJob:
+    """The event of a job that has failed or was cancelled is written; `undelivered` says what is not."""
+    reason = f"{job.reason}; {undelivered}" if undelivered else job.reason
+    return replace(job, report=report, reason=reason, version=job.version + 1)
 
 
 def expires_at(job: BulkJob) -> int | None:

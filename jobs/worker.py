@@ -17,7 +17,7 @@ from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.held_parts import HeldParts
 from strandline.jobs.rate import NO_THROTTLE, Throttle
 from strandline.jobs.running import InProcessRunner, JobKind, LeasedPart, PartEnd, PartRunner, PartStopped, RunningPart
-from strandline.jobs.transitions import ENDED, is_going, takes_parts
+from strandline.jobs.transitions import ENDED, is_announced, is_going, takes_parts
 from strandline.recovery.leasing import is_leasable, is_same_lease
 from strandline.recovery.setbacks import Pause
 from strandline.store.bulk_jobs import BulkJob, BulkPart
@@ -70,7 +70,7 @@ class BulkWorker:
                 if self.step(only):
                     continue
                 jobs = [job for job in self._board.jobs() if only in ("", job.job) and job.kind in self._kinds]
-                if not any(is_going(job, self._clock.now_ms()) for job in jobs):
+                if not any(is_going(job, self._clock.now_ms()) or not is_announced(job) for job in jobs):
                     return
             except Retryable as error:
                 _LOG.warning("the jobs can't be read", error=str(error))
@@ -112,7 +112,8 @@ class BulkWorker:
         for job in self._board.jobs():
             if room <= 0:
                 return
-            if job.state in ENDED or job.kind not in self._kinds or only not in ("", job.job):
+            has_ended = job.state in ENDED and is_announced(job)
+            if has_ended or job.kind not in self._kinds or only not in ("", job.job):
                 continue
             room -= self._lease_some(self._attend(job), room)
 

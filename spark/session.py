@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from strandline.disk import NO_SPACE, DiskFull, lacks_room
 from strandline.errors import Fatal
 from strandline.spark.java_options import JAVA_OPTIONS
+from strandline.spark.watching import reason_of
 
 _LOG = structlog.get_logger(__name__)
 LOOPBACK = "127.0.0.1"
@@ -93,7 +94,10 @@ def spark_session(name: str, properties: Mapping[str, str], *, jars: Path, java_
         scratch = scratch_folder(properties)
         if lacks_room(scratch) or any(text in str(error) for text in NO_SPACE):
             raise DiskFull(scratch) from error
-        raise
+        raise SparkUnavailable(
+            f"Spark can't be started with master {properties['spark.master']}: {reason_of(str(error))}",
+            remedy="What Spark wrote to stderr says more; check [spark] in the settings",
+        ) from error
     try:
         yield session
     finally:

@@ -1,7 +1,7 @@
 """Exports as a kind of job: a part writes one file, and the end of a job makes the files of each day count."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 
 import structlog
@@ -19,7 +19,7 @@ from strandline.jobs.outcome import FileWritten, PartOutcome, SamplesByTime
 from strandline.jobs.reading.arrow_batches import SampleColumns
 from strandline.jobs.reading.pins import RowId, expired_rows
 from strandline.jobs.reading.series_reading import read_slices
-from strandline.jobs.running import RunningPart
+from strandline.jobs.running import FencePart, RunningPart
 from strandline.jobs.transitions import ENDED
 from strandline.recovery.periods import HOUR
 from strandline.store.bulk_jobs import BulkJob, BulkPart
@@ -58,9 +58,9 @@ class ExportKind:
             written = write_file(target, path, tally.counted(sort.sorted()))
         return tally.outcome(written)
 
-    def fence(self, job: BulkJob, part: BulkPart) -> Counts | None:  # noqa: ARG002 - as the protocol has it
+    def fencing(self, job: BulkJob) -> AbstractContextManager[FencePart]:  # noqa: ARG002 - as the protocol has it
         """Nothing has to be stopped: what a part has written counts only once its job completes."""
-        return None
+        return nullcontext(lambda _part: None)
 
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
         """Write the manifest of each day, remove the files that count no longer, and the plan at last."""
@@ -86,6 +86,10 @@ class ExportKind:
         if done != job:
             target.remove_folder(spec.plan)
         return done
+
+    def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        """The job with its report, after its event is written."""
+        return self._completion.announce(job, parts)
 
     def _complete_day(
         self, target: Target, plan: DayPlan, job: BulkJob, files: Sequence[FileWritten], store: Store

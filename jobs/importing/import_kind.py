@@ -1,18 +1,17 @@
 """Imports as a kind of job: what a worker does with a part of one, and with one whose parts are all done."""
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
 from strandline.clock import Clock
 from strandline.jobs.completing import Completion, forget_parts
-from strandline.jobs.counts import Counts
 from strandline.jobs.holding import begin_part, fence_part, lost_hold_is_retried
 from strandline.jobs.importing.part_import import PartHooks, run_part
 from strandline.jobs.importing.part_sources import chunks_of, part_source, require_same_files
 from strandline.jobs.importing.spec import ImportSpec
 from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.outcome import PartOutcome
-from strandline.jobs.running import RunningPart
+from strandline.jobs.running import FencePart, RunningPart
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
 IMPORT = "import"
@@ -21,10 +20,19 @@ IMPORT = "import"
 class ImportKind:
     """The `JobKind` of imports."""
 
-    def __init__(self, open_log: Callable[[], PartLog], clock: Clock, completion: Completion | None = None) -> None:
-        """Without a `completion` the end of a job is its report alone."""
+    def __init__(
+        self,
+        open_log: Callable[[], PartLog],
+        clock: Clock,
+        completion: Completion | None = None,
+        shared_logs: Callable[[], AbstractContextManager[Callable[[], PartLog]]] | None = None,
+    ) -> None:
+        """Without a `completion` the end of a job is its report alone. `shared_logs` opens logs of many parts at once
+        for less than `open_log` does.
+        """
         self._open_log, self._clock = open_log, clock
         self._completion = completion or Completion(clock)
+        self._shared_logs = shared_logs or (lambda: nullcontext(open_log))
 
     def run(self, running: RunningPart) -> PartOutcome:
         """Import a part. What has landed of it before stays, and is not sent again."""
@@ -38,10 +46,11 @@ class ImportKind:
         with lost_hold_is_retried(), closing(self._open_log()) as log, chunks_of(source, spec) as chunks:
             return run_part(chunks, begin_part(log, running), log, spec.times, hooks)
 
-    def fence(self, job: BulkJob, part: BulkPart) -> Counts | None:
-        """Become the part's holder, so that nobody else's chunks land; what has landed of it, if that is known."""
-        with closing(self._open_log()) as log:
-            return fence_part(log, job, part, self._clock)
+    @contextmanager
+    def fencing(self, job: BulkJob) -> Iterator[FencePart]:
+        """Becomes the holder of parts, so that no other worker's chunks land."""
+        with self._shared_logs() as open_log:
+            yield lambda part: fence_part(open_log, job, part, self._clock)
 
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
         """The job with its report. The brokers may forget its parts: all of them are done in the store."""
@@ -50,3 +59,7 @@ class ImportKind:
             with closing(self._open_log()) as log:
                 forget_parts(log, job, parts)
         return done
+
+    def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        """The job with its report, after its event is written."""
+        return self._completion.announce(job, parts)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from strandline.clock import Clock
 from strandline.jobs.completing import Completion
 from strandline.jobs.importing.import_kind import ImportKind
-from strandline.jobs.landing.kafka_part_log import kafka_part_log
+from strandline.jobs.landing.kafka_part_log import kafka_part_log, shared_part_logs
 from strandline.kafka.clients import ClientOptions
 
 
@@ -21,4 +21,9 @@ class ImportOpener:
     completion: Callable[[Clock], Completion] = Completion
 
     def __call__(self, clock: Clock) -> ImportKind:
-        return ImportKind(lambda: kafka_part_log(self.kafka, self.topic, clock), clock, self.completion(clock))
+        return ImportKind(
+            lambda: kafka_part_log(self.kafka, self.topic, clock),
+            clock,
+            self.completion(clock),
+            lambda: shared_part_logs(self.kafka, self.topic, clock),
+        )

@@ -36,12 +36,13 @@ _SLACK_S = 0.5
 
 
 class KafkaGroups:
-    """The groups of parts, and what else is asked of the brokers beside a producer. Close it."""
+    """The groups of parts, and what else is asked of the brokers beside a producer. For any thread. Close it."""
 
     def __init__(self, options: ClientOptions, topic: str, clock: Clock) -> None:
         self._topic = topic
         self._client = made(AdminClient, {**options, "error_cb": BrokerErrors(topic, clock).heard})
         self._closed = False
+        self._retention_ms: int | None = None
 
     def require_topic(self, timeout: float) -> None:
         """Raises `TopicMissing`. Unlike a producer's question, this one never makes the brokers create the topic."""
@@ -62,13 +63,12 @@ class KafkaGroups:
         return CommittedOffset(place.offset, place.metadata or "") if place.offset >= 0 else None
 
     def offset_retention_ms(self, timeout: float) -> int:
-        """The shortest time that any broker keeps offsets for: which one keeps a group's may change."""
-        what = "the brokers' settings can't be read"
-        cluster = self._result(self._client.describe_cluster(request_timeout=timeout), what, timeout)
-        brokers = [ConfigResource(ResourceType.BROKER, str(node.id)) for node in cluster.nodes]
-        answers = self._client.describe_configs(brokers, request_timeout=timeout)
-        minutes = [int(self._result(answer, what, timeout)[_RETENTION].value) for answer in answers.values()]
-        return min(minutes) * _MINUTE_MS
+        """The shortest time that any broker keeps offsets for: which one keeps a group's may change. Asked once: a
+        broker has to be restarted to have another.
+        """
+        if self._retention_ms is None:
+            self._retention_ms = self._shortest_retention_ms(timeout)
+        return self._retention_ms
 
     def delete(self, part: PartIdentity, timeout: float) -> None:
         """Delete the part's group, if there is one."""
@@ -85,6 +85,14 @@ class KafkaGroups:
         if not self._closed:
             self._closed = True
             self._client.__exit__(None, None, None)
+
+    def _shortest_retention_ms(self, timeout: float) -> int:
+        what = "the brokers' settings can't be read"
+        cluster = self._result(self._client.describe_cluster(request_timeout=timeout), what, timeout)
+        brokers = [ConfigResource(ResourceType.BROKER, str(node.id)) for node in cluster.nodes]
+        answers = self._client.describe_configs(brokers, request_timeout=timeout)
+        minutes = [int(self._result(answer, what, timeout)[_RETENTION].value) for answer in answers.values()]
+        return min(minutes) * _MINUTE_MS
 
     def _result(self, answer: "Future[Any]", what: str, timeout: float, part: PartIdentity | None = None) -> Any:
         with self._explained(what, part):

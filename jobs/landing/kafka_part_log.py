@@ -1,7 +1,7 @@
 """The `PartTransactions` of real brokers: librdkafka's transactional producer, one for each part that is held."""
 # ruff: noqa: SLF001 - the library begins the names of its own errors, as against the brokers', with an underscore
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Protocol
 
@@ -112,13 +112,27 @@ def kafka_part_log(
     return PartLog(KafkaTransactions(options, topic, clock), clock, headers)
 
 
+@contextmanager
+def shared_part_logs(
+    options: ClientOptions, topic: str, clock: Clock, headers: RecordHeaders = CHECKED_HEADERS
+) -> Iterator[Callable[[], PartLog]]:
+    """Opens part logs of a topic, each for a thread of its own, that share what is not a part's own. Opened and closed
+    one after the other, thousands of logs would make a client of the brokers each for that alone.
+    """
+    with closing(KafkaGroups(options, topic, clock)) as groups:
+        yield lambda: PartLog(KafkaTransactions(options, topic, clock, groups), clock, headers)
+
+
 class KafkaTransactions:
     """Transactions at real brokers."""
 
-    def __init__(self, options: ClientOptions, topic: str, clock: Clock) -> None:
-        """Raises `KafkaFailed` if the library won't have its options."""
+    def __init__(self, options: ClientOptions, topic: str, clock: Clock, groups: KafkaGroups | None = None) -> None:
+        """`groups` are left open at the end, if they are given. Raises `KafkaFailed` if the library won't have its
+        options.
+        """
         self._options, self._topic, self._clock = options, topic, clock
-        self._groups = KafkaGroups(options, topic, clock)
+        self._groups = groups or KafkaGroups(options, topic, clock)
+        self._owns_groups = groups is None
         self._part: PartIdentity | None = None
         self._producer: ProducerClient | None = None
         self._group_metadata: object = None
@@ -130,7 +144,6 @@ class KafkaTransactions:
         self._part = part
         callbacks = {"error_cb": BrokerErrors(self._topic, self._clock).heard}
         self._producer = made(Producer, {**producer_options(self._options, part), **callbacks})
-        self._group_metadata = self._metadata_of(part)
         what = f"{part} can't be begun"
         with self._explained(what):
             # First, since the producer finds the coordinator of its transactions sooner with what this tells it.
@@ -151,8 +164,12 @@ class KafkaTransactions:
         return len(known.partitions)
 
     def begin(self) -> None:
-        with self._explained(f"no transaction of {self._part} can be begun"):
-            self._held().begin_transaction()
+        producer, part = self._held(), self._part
+        if self._group_metadata is None and part is not None:
+            # Not in `hold`: most parts that are fenced land nothing.
+            self._group_metadata = self._metadata_of(part)
+        with self._explained(f"no transaction of {part} can be begun"):
+            producer.begin_transaction()
 
     def send(self, records: Sequence[Record], headers: RecordHeaders, timeout: float) -> None:
         producer = self._held()
@@ -204,7 +221,8 @@ class KafkaTransactions:
 
     def close(self) -> None:
         self._give_up()
-        self._groups.close()
+        if self._owns_groups:
+            self._groups.close()
 
     def _held(self) -> ProducerClient:
         if self._producer is None:

@@ -1,15 +1,14 @@
 """Sending series as a kind of job: what a worker does with a part of one, and with one whose parts are all done."""
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
 from strandline.clock import Clock
 from strandline.jobs.completing import Completion, forget_parts
-from strandline.jobs.counts import Counts
 from strandline.jobs.holding import begin_part, fence_part, lost_hold_is_retried
 from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.outcome import PartOutcome
-from strandline.jobs.running import RunningPart
+from strandline.jobs.running import FencePart, RunningPart
 from strandline.jobs.sending.part_send import SendHooks, send_part
 from strandline.jobs.sending.series import SeriesSource
 from strandline.jobs.sending.spec import HashRange, SendSpec
@@ -27,9 +26,11 @@ class SendKind:
         source: SeriesSource,
         clock: Clock,
         completion: Completion,
+        shared_logs: Callable[[str], AbstractContextManager[Callable[[], PartLog]]] | None = None,
     ) -> None:
-        """`open_log` gives the part log of a topic."""
+        """`open_log` gives the part log of a topic; `shared_logs` opens logs of many parts at once for less."""
         self._open_log, self._source, self._clock, self._completion = open_log, source, clock, completion
+        self._shared_logs = shared_logs or (lambda topic: nullcontext(lambda: open_log(topic)))
 
     def run(self, running: RunningPart) -> PartOutcome:
         """Send the series of a part. What has been sent of it before is not sent again."""
@@ -38,10 +39,11 @@ class SendKind:
         with lost_hold_is_retried(), closing(self._open_log(spec.topic)) as log:
             return send_part(spec, part, self._source, log, begin_part(log, running), hooks=hooks)
 
-    def fence(self, job: BulkJob, part: BulkPart) -> Counts | None:
-        """Become the part's holder, so that no other worker's chunks land; what has landed of it, if that is known."""
-        with closing(self._open_log(SendSpec.from_json(job.spec).topic)) as log:
-            return fence_part(log, job, part, self._clock)
+    @contextmanager
+    def fencing(self, job: BulkJob) -> Iterator[FencePart]:
+        """Becomes the holder of parts, so that no other worker's chunks land."""
+        with self._shared_logs(SendSpec.from_json(job.spec).topic) as open_log:
+            yield lambda part: fence_part(open_log, job, part, self._clock)
 
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
         """The job with its report, after its control sample and its event are written."""
@@ -51,3 +53,7 @@ class SendKind:
             with closing(self._open_log(spec.topic)) as log:
                 forget_parts(log, job, parts)
         return done
+
+    def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        """The job with its report, after its event is written."""
+        return self._completion.announce(job, parts)

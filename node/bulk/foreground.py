@@ -2,10 +2,11 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from strandline.clock import Clock
+from strandline.errors import StrandlineError
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.running import PartRunner
@@ -58,9 +59,12 @@ def interrupts() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def runner_for(where: Where, settings: Settings, steps: Steps, clock: Clock) -> Iterator[PartRunner | None]:
+def runner_for(
+    where: Where, settings: Settings, steps: Steps, clock: Clock, *, warn: Callable[[str], None] | None = None
+) -> Iterator[PartRunner | None]:
     """What runs parts there; None for this process. It comes before `interrupts`: a session that starts takes Ctrl-C
-    for itself.
+    for itself. With `warn` parts run in this process if Spark can't be started, and `warn` gets the reason; without it
+    that is raised.
     """
     if where is not Where.SPARK:
         yield None
@@ -69,8 +73,14 @@ def runner_for(where: Where, settings: Settings, steps: Steps, clock: Clock) -> 
     from strandline.node.bulk.spark_running import spark_runner  # noqa: PLC0415
 
     with ExitStack() as opened:
-        with steps.step("Starting Spark"):
-            runner = opened.enter_context(spark_runner(settings, clock))
+        runner: PartRunner | None = None
+        try:
+            with steps.step("Starting Spark"):
+                runner = opened.enter_context(spark_runner(settings, clock))
+        except StrandlineError as error:
+            if warn is None:
+                raise
+            warn(f"Warning: parts run in this process, since Spark can't be used. {error}")
         yield runner
 
 

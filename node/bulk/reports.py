@@ -19,11 +19,30 @@ from strandline.node.recovering.words import count, duration, moment, size
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 
-# What the counts of a job mean, by its kind; most kinds land records in Kafka.
-_LANDING = ("records read", "samples landed", "sent to Kafka", "records")
-_WORDS = {"export": ("samples read", "samples exported", "written", "files")}
 _MOST_SHOWN = 50
 _DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class KindWords:
+    """What the counts of a job mean, by its kind: what it reads, what comes of it (`unit`), and in what it is kept."""
+
+    read: str = "records read"
+    unit: str = "samples"
+    done: str = "samples landed"
+    kept: str = "sent to Kafka"
+    kept_unit: str = "records"
+
+    def landed(self, counts: Counts) -> int:
+        """How much has come of a job, in its unit."""
+        return counts.sent if self.unit == "messages" else counts.samples
+
+
+_LANDING = KindWords()
+_WORDS = {
+    "export": KindWords("samples read", "samples", "samples exported", "written", "files"),
+    "send": KindWords("series read", "messages", "messages sent"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +57,7 @@ class FailedPart:
 @dataclass(frozen=True, slots=True)
 class JobSummary:
     """A job in a line. `progress` is the share of it that is done, estimated within parts that are being run; times are
-    milliseconds since the epoch.
+    milliseconds since the epoch. `landed` is how much has come of it, in its kind's `unit`.
     """
 
     job: str
@@ -56,6 +75,8 @@ class JobSummary:
     parts_failed: int
     progress: float
     counts: Counts
+    landed: int
+    unit: str
 
     @classmethod
     def of_job(cls, job: BulkJob, parts: Sequence[BulkPart]) -> "JobSummary":
@@ -106,17 +127,17 @@ class JobStatus(JobSummary):
         if self.expires_at is not None:
             found.append(f"It will be cancelled at {moment(self.expires_at)} unless it is resumed.")
         counts = self.counts
-        read, done, sent, unit = _WORDS.get(self.kind, _LANDING)
+        words = _WORDS.get(self.kind, _LANDING)
         found.append(
             Table(
-                ("parts done", read, done, "bad records", sent),
+                ("parts done", words.read, words.done, "bad records", words.kept),
                 (
                     (
                         f"{count(self.parts_done)} of {count(self.parts)}",
                         count(counts.records),
-                        count(counts.samples),
+                        count(self.landed),
                         count(counts.bad),
-                        f"{count(counts.sent)} {unit}, {size(counts.bytes)}",
+                        f"{count(counts.sent)} {words.kept_unit}, {size(counts.bytes)}",
                     ),
                 ),
             )
@@ -161,18 +182,19 @@ class JobList:
                 one.kind,
                 f"{one.state}, to be {one.wanted}" if one.wanted else one.state.value,
                 f"{count(one.parts_done)} of {count(one.parts)}",
-                count(one.counts.samples),
+                f"{count(one.landed)} {one.unit}",
                 count(one.counts.bad),
                 moment(one.created_at),
             )
             for one in self.jobs
         )
-        return [Table(("job", "kind", "state", "parts", "samples", "bad records", "planned"), rows)]
+        return [Table(("job", "kind", "state", "parts", "landed", "bad records", "planned"), rows)]
 
 
 def _summary(job: BulkJob, parts: Sequence[BulkPart]) -> dict[str, Any]:
     landed = [landed_of(part) for part in parts]
     states = [part.state for part in parts]
+    words, counts = _WORDS.get(job.kind, _LANDING), Counts.total(landed)
     return {
         "job": job.job,
         "kind": job.kind,
@@ -188,5 +210,7 @@ def _summary(job: BulkJob, parts: Sequence[BulkPart]) -> dict[str, Any]:
         "parts_leased": states.count(JobState.LEASED),
         "parts_failed": states.count(JobState.FAILED),
         "progress": progress_of(states, landed, job.parts),
-        "counts": Counts.total(landed),
+        "counts": counts,
+        "landed": words.landed(counts),
+        "unit": words.unit,
     }

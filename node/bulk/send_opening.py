@@ -5,7 +5,7 @@ from pathlib import Path
 
 from strandline.clock import Clock
 from strandline.jobs.completing import Completion
-from strandline.jobs.landing.kafka_part_log import kafka_part_log
+from strandline.jobs.landing.kafka_part_log import kafka_part_log, shared_part_logs
 from strandline.jobs.sending.send_kind import SendKind
 from strandline.kafka.clients import ClientOptions
 from strandline.node.bulk.webhook import Webhook
@@ -51,4 +51,5 @@ class SendOpener:
             NodeSeries(self.nodes),
             clock,
             self.completion(clock),
+            lambda topic: shared_part_logs(self.kafka, topic, clock, headers=[]),
         )

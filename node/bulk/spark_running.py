@@ -10,12 +10,14 @@ from strandline.node.settings.sections import Settings
 from strandline.setup.installation import Installation
 from strandline.spark.part_listener import PartListener
 from strandline.spark.part_runner import SparkLauncher, SparkPartRunner
-from strandline.spark.session import forgiving_master, spark_session
+from strandline.spark.session import SparkUnavailable, forgiving_master, spark_session
 
 
 @contextmanager
 def spark_runner(settings: Settings, clock: Clock) -> Iterator[SparkPartRunner]:
-    """Runs parts on Spark while the block lasts. A process has one session at a time."""
+    """Runs parts on Spark while the block lasts. A process has one session at a time. Raises `SparkUnavailable`, and
+    what else keeps Spark from being started.
+    """
     installed = Installation.load()
     with spark_session(
         f"strandline jobs of {settings.dataset.name}",
@@ -26,8 +28,18 @@ def spark_runner(settings: Settings, clock: Clock) -> Iterator[SparkPartRunner]:
         context = session.sparkContext
         host = context.getConf().get("spark.driver.host") or ""
         bind = context.getConf().get("spark.driver.bindAddress") or host
-        with PartListener(host, settings.jobs.driver_port, bind=bind) as listener:
+        with _listening(host, settings.jobs.driver_port, bind) as listener:
             yield SparkPartRunner(SparkLauncher(context), listener, kind_openers(settings), clock)
+
+
+def _listening(host: str, port: int, bind: str) -> PartListener:
+    try:
+        return PartListener(host, port, bind=bind)
+    except OSError as error:
+        raise SparkUnavailable(
+            f"executors can't be listened to at {bind}, port {port}: {error.strerror or error}",
+            remedy="Set jobs.driver_port to a free port, or to 0 for any",
+        ) from error
 
 
 def job_properties(settings: Settings) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The webhook that is called when a job is done."""
+"""The webhook that is called when a job ends."""
 
 import http.client
 import ssl

@@ -16,7 +16,7 @@ def run_planned(context: Context, planned: PlannedJob, title: str, *, on: Where,
     with (
         opened_board(settings, context.environ, clock) as board,
         context.output.steps(title) as steps,
-        runner_for(where, settings, steps, clock) as runner,
+        runner_for(where, settings, steps, clock, warn=context.output.note if on is Where.AUTO else None) as runner,
         interrupts() as stop,
     ):
         job = add_job(settings, board, planned, clock)

@@ -6,7 +6,7 @@ import click
 
 from strandline.errors import ExitCode
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.transitions import is_going
+from strandline.jobs.transitions import ENDED, is_announced, is_going
 from strandline.node.bulk.foreground import interrupts, runner_for, wait_for_due, work_on
 from strandline.node.bulk.opening import opened_board
 from strandline.node.bulk.placing import Where, placed
@@ -48,7 +48,8 @@ def command(context: Context, *, job: str | None, rate: float | None, wait: bool
         chosen = _chosen(board, job, clock.now_ms())
         wheres = {placed(Where(on), one.kind, _open_sources(board, one)) for one in chosen}
         where = Where.SPARK if Where.SPARK in wheres else Where.PROCESS
-        runner = opened.enter_context(runner_for(where, settings, steps, clock))
+        warn = context.output.note if Where(on) is Where.AUTO else None
+        runner = opened.enter_context(runner_for(where, settings, steps, clock, warn=warn))
         stop = opened.enter_context(interrupts())
         while True:
             for one in chosen:
@@ -65,9 +66,11 @@ def command(context: Context, *, job: str | None, rate: float | None, wait: bool
 
 def _chosen(board: BulkBoard, only: str | None, now: int) -> list[BulkJob]:
     """The jobs to work on."""
-    return [board.job(only)] if only is not None else [one for one in board.jobs() if is_going(one, now)]
+    if only is not None:
+        return [board.job(only)]
+    return [one for one in board.jobs() if is_going(one, now) or not is_announced(one)]
 
 
 def _open_sources(board: BulkBoard, job: BulkJob) -> list[str]:
-    """What is left to do of a job."""
-    return [part.source for part in board.parts(job) if is_open(part)]
+    """What is left to run of a job."""
+    return [] if job.state in ENDED else [part.source for part in board.parts(job) if is_open(part)]

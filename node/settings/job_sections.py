@@ -54,8 +54,8 @@ class JobsSettings(Section):
         default=(), description="The nodes that jobs ask for series; empty for the node of these settings."
     )
     events_folder: Annotated[Path | None, files.folder, PathSetting(), AS_WRITTEN] = Field(
-        default=None, description="Where a file is written when a job is done; empty for none."
+        default=None, description="Where a file is written when a job ends; empty for none."
     )
     webhook: Annotated[str, fields.url_or_nothing(_SUCH_AS_HOOK)] = Field(
-        default="", description="A URL that is called when a job is done; empty for none."
+        default="", description="A URL that is called when a job ends; empty for none."
     )

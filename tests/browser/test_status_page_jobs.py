@@ -48,6 +48,7 @@ def test_a_job_is_followed_to_its_end_without_a_reload(node: PageNode, watched: 
     expect(page.locator("#jobs-area")).to_be_hidden()
 
     node.jobs.add("a", done=2, of=4, counts=Counts(MILLION, MILLION - 5, 5, 10, 10_000))
+    node.jobs.add("b", BulkJobState.DONE, done=2, of=2, counts=Counts(records=30, sent=20), kind="send")
     # The page asks again when it is looked at again.
     page.reload()
     row = job(page, "a")
@@ -57,6 +58,8 @@ def test_a_job_is_followed_to_its_end_without_a_reload(node: PageNode, watched: 
     expect(row.locator('[data-name="Records"]')).to_have_text(re.compile(r"^2\sM$"))
     expect(row.locator('[data-name="Errors"]')).to_have_text(re.compile(r"^10 \(0\.0005\s%\)$"))
     expect(row.locator('[data-name="Records/s"]')).to_have_text("\u2013")
+    expect(row.locator('[data-name="Landed"]')).to_have_text(re.compile(r"^2\sM samples$"))
+    expect(job(page, "b").locator('[data-name="Landed"]')).to_have_text("40 messages")
 
     node.jobs.land("a", 2, Counts(MILLION // 2, MILLION // 2))
     expect(row.locator("progress")).to_have_js_property("value", 0.625)

@@ -13,25 +13,34 @@ from soak_jobs.soak import Soak, SoakOptions, SoakReport
 from strandline.errors import StrandlineError
 from strandline.node.stack import Stack, StackOptions
 
+_SAMPLES = {"import": 2_000_000, "send": 24_000}
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--kind", type=click.Choice(["import", "send"]), default="import", show_default=True, help="What the job does."
+)
 @click.option("--kills", default=30, show_default=True, help="How many processes are killed.")
-@click.option("--samples", default=2_000_000, show_default=True, help="How many rows the imported file has.")
+@click.option(
+    "--samples", type=int, help=f"How many rows the imported file has, or series are sent.  [default: {_SAMPLES}]"
+)
 @click.option("--seed", type=int, help="Which processes are killed, and when.  [default: a random one]")
-@click.option("--spark/--no-spark", default=True, help="Whether one of the workers runs on Spark. [default: it does]")
+@click.option(
+    "--spark/--no-spark", default=None, help="Whether one of the workers runs on Spark. [default: for imports]"
+)
 @click.option("--limit", default=1_800.0, show_default=True, help="After so many seconds the soak has failed.")
-def main(kills: int, samples: int, seed: int | None, spark: bool, limit: float) -> None:
-    """Import a file on a real stack while its processes are killed at random."""
+def main(*, kind: str, kills: int, samples: int | None, seed: int | None, spark: bool | None, limit: float) -> None:
+    """Import a file, or send series, on a real stack while its processes are killed at random."""
     seed = secrets.randbelow(1_000_000) if seed is None else seed
+    samples = _SAMPLES[kind] if samples is None else samples
+    options = SoakOptions(seed, kills, samples, limit, spark=kind == "import" if spark is None else spark, kind=kind)
     console = Console(highlight=False)
-    console.print(f"seed {seed}: {kills} kills during an import of {samples:,} rows")
+    console.print(f"seed {seed}: {kills} kills during the {kind} of {samples:,} rows")
     with tempfile.TemporaryDirectory(prefix="strandline-soak-") as folder:
         console.print("starting Kafka and Cassandra")
         try:
             with Stack.start(StackOptions(state_dir=Path(folder) / "stack")) as stack:
-                report = Soak(
-                    stack, Path(folder), SoakOptions(seed, kills, samples, limit, spark=spark), console.print
-                ).run()
+                report = Soak(stack, Path(folder), options, console.print).run()
         except StrandlineError as error:
             console.print(f"seed {seed} failed: {error}")
             sys.exit(1)
@@ -44,15 +53,16 @@ def table(report: SoakReport) -> Table:
     shown = Table("what", "count")
     for name, count in sorted(report.kills.items()):
         shown.add_row(f"{name} killed", f"{count}")
+    count = report.count
     rows = {
-        "samples in the file": f"{report.samples:,}",
-        "samples in the topic": f"{report.in_topic:,}",
-        "parts, chunks": f"{report.parts:,}, {report.chunks:,}",
-        "lost": f"{report.lost:,}",
-        "doubled": f"{report.doubled:,}",
-        "with a wrong time": f"{report.wrong_times:,}",
+        f"{report.unit} expected": f"{count.expected:,}",
+        f"{report.unit} in the topic": f"{count.in_topic:,}",
+        "parts, chunks": f"{report.parts:,}, {count.chunks:,}",
+        "lost": f"{count.lost:,}",
+        "doubled": f"{count.doubled:,}",
+        "wrong": f"{count.wrong:,}",
         "state of the job": report.state,
-        "counts of its report": "right" if report.counts_are_right else "WRONG",
+        "counts of its report": "right" if count.counts_are_right else "WRONG",
         "samples through the gateway, acknowledged": f"{report.load_acknowledged:,}",
         "of these lost": f"{report.load_lost:,}",
     }

@@ -4,23 +4,26 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
 
+from soak_jobs.imports import SoakedImport
 from soak_jobs.load import LightLoad
 from soak_jobs.processes import Kept, Victim, below, running, working
-from soak_jobs.source import Source, write_source
+from soak_jobs.sends import SoakedSend
+from soak_jobs.soaked import JobCount, SoakedJob
+from soak_jobs.source import METRIC, write_source
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import Fatal
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.transitions import ENDED
 from strandline.node.bulk.opening import opened_board
 from strandline.node.bulk.reports import JobStatus
-from strandline.node.demo.programs import Program, is_answered
+from strandline.node.demo.programs import Program, ProgramFailed, fetched, is_answered
 from strandline.node.settings.load import load_settings
 from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack
@@ -30,7 +33,7 @@ from support.committed_topic import CommittedTopic
 
 _PARTITIONS = 2
 _SERIES = 2_000
-# In which the import would end by itself, for each kill: so slow that it does not end before the last one.
+# In which the job would end by itself, for each kill: so slow that it does not end before the last one.
 _S_A_KILL = 8.0
 _S_A_KILL_ON_SPARK = 16.0
 # What the Python processes of executors are started as.
@@ -44,8 +47,9 @@ class SoakStuck(Fatal):
 
 @dataclass(frozen=True)
 class SoakOptions:
-    """`longest_pause_s` bounds the time between two kills, `limit_s` the whole soak, the servers' start apart. With
-    `spark` one of the two workers runs parts on Spark.
+    """`samples` is how many rows the file has; a send makes a message of each. `longest_pause_s` bounds the time
+    between two kills, `limit_s` the whole soak, the servers' start apart. With `spark` one of the two workers runs
+    parts on Spark.
     """
 
     seed: int
@@ -54,30 +58,26 @@ class SoakOptions:
     limit_s: float = 1_800.0
     longest_pause_s: float = 4.0
     spark: bool = False
+    kind: str = "import"
 
 
 @dataclass(frozen=True)
 class SoakReport:
-    """What was counted. All but `kills` and the numbers of samples and chunks have to be 0 or true."""
+    """What was counted, in `unit`."""
 
     kills: Counter[str]
     seconds: float
-    samples: int
-    in_topic: int
+    unit: str
+    count: JobCount
     parts: int
-    chunks: int
-    lost: int
-    doubled: int
-    wrong_times: int
     state: str
-    counts_are_right: bool
     load_acknowledged: int
     load_lost: int
 
     @property
     def is_good(self) -> bool:
-        wrong = self.lost + self.doubled + self.wrong_times + self.load_lost
-        return not wrong and self.counts_are_right and self.state == "done"
+        wrong = self.count.lost + self.count.doubled + self.count.wrong + self.load_lost
+        return not wrong and self.count.counts_are_right and self.state == "done"
 
 
 class Soak:
@@ -97,7 +97,6 @@ class Soak:
 
     def run(self) -> SoakReport:
         """Raises `SoakStuck`."""
-        source = write_source(self._folder, self._options.samples, _SERIES, self._clock.now_ms())
         settings = load_settings(self._settings, {})
         with ExitStack() as opened:
             gateway = self._kept(opened, "gateway", "gateway", "--create-topic", str(_PARTITIONS))
@@ -106,25 +105,54 @@ class Soak:
             board = opened.enter_context(opened_board(settings, {}, self._clock))
             load = LightLoad(self._gateway, self._clock)
             opened.callback(load.end)
+            soaked = self._soaked(node, gateway)
             self._began = self._clock.monotonic()
             length_s = (_S_A_KILL_ON_SPARK if self._options.spark else _S_A_KILL) * self._options.kills
-            rate = str(self._options.samples / length_s / 2)
+            rate = str(soaked.records / length_s / 2)
             on = ["--on", "spark" if self._options.spark else "process"]
-            first = self._kept(opened, "worker-0", "job", "import", *source.arguments(), "--rate", rate, *on)
-            self._await("the job is planned", lambda: bool(board.jobs()), _START_S, ())
-            (job,) = board.jobs()
+            arguments = soaked.arguments(self._folder)
+            first = self._kept(opened, "worker-0", "job", *arguments, "--rate", rate, *on)
+
+            def planned() -> list[BulkJob]:
+                return [job for job in board.jobs() if job.kind == soaked.kind]
+
+            self._await("the job is planned", lambda: bool(planned()), _START_S, ())
+            (job,) = planned()
             # One that is killed is followed by another that joins the job.
             first.next_start(self._starting("worker-0", "job", "work", job.job, "--rate", rate, *on))
             second = self._kept(opened, "worker-1", "job", "work", job.job, "--rate", rate)
             workers, others = (first, second), (node, gateway)
-            kills = self._kill(board, job, self._victims(board, job, workers, node, gateway), (*workers, *others))
+            victims = self._victims(board, job, workers, node, gateway)
+            kills = self._kill(board, job, soaked.topic, victims, (*workers, *others))
             for number, worker in enumerate(workers):
                 worker.replace(self._starting(f"worker-{number}", "job", "work", job.job))
             self._await("the job ends", lambda: board.job(job.job).state in ENDED, self._left(), (*workers, *others))
             self._await("the node is ready", lambda: is_answered(self._node, "/-/ready"), _START_S, others)
             load.end()
             job = board.job(job.job)
-            return self._counted(source, JobStatus.of(job, board.parts(job)), load, kills)
+            return self._counted(soaked, JobStatus.of(job, board.parts(job)), load, kills)
+
+    def _soaked(self, *others: Kept) -> SoakedJob:
+        """What is disturbed. Series that are to be sent are imported before, undisturbed."""
+        is_import = self._options.kind == "import"
+        rows = self._options.samples
+        source = write_source(self._folder, rows, _SERIES if is_import else rows, self._clock.now_ms())
+        if is_import:
+            return SoakedImport(source, self._topic)
+        imported = self._starting("import", "job", "import", *source.arguments())()
+        self._await("the series are imported", lambda: imported.exit_code is not None, self._left(), others)
+        if imported.exit_code:
+            raise imported.ended(f"ended with {imported.exit_code}")
+
+        def are_known() -> bool:
+            with suppress(ProgramFailed):
+                path = f"/api/v1/label/host/values?match[]={METRIC}"
+                return len(fetched(self._node, path)) == source.samples
+            return False
+
+        self._await("the node knows the series", are_known, self._left(), others, poll=1.0)
+        target = CommittedTopic(self._topic.client, f"{self._name}-messages", _PARTITIONS)
+        return SoakedSend(source, target)
 
     def _victims(
         self, board: BulkBoard, job: BulkJob, workers: Sequence[Kept], node: Kept, gateway: Kept
@@ -148,23 +176,25 @@ class Soak:
             Victim("gateway", 2, lambda: running([gateway])),
         ]
 
-    def _kill(self, board: BulkBoard, job: BulkJob, victims: Sequence[Victim], kept: Sequence[Kept]) -> Counter[str]:
+    def _kill(
+        self, board: BulkBoard, job: BulkJob, topic: CommittedTopic, victims: Sequence[Victim], kept: Sequence[Kept]
+    ) -> Counter[str]:
         killed = Counter[str]()
         order = self._order(victims)
         while killed.total() < self._options.kills:
             victim = next(order)
-            self._wait_for_a_moment(kept)
+            self._wait_for_a_moment(topic, kept)
             for one in kept:
                 one.restart_if_ended()
             self._await(f"a {victim.name} can be killed", lambda one=victim: bool(one.pids()), self._left(), kept)
             if board.job(job.job).state in ENDED:
-                raise SoakStuck(f"the job ended after {killed.total()} kills", remedy="Import more samples")
+                raise SoakStuck(f"the job ended after {killed.total()} kills", remedy="Give it more samples")
             if victim.kill_one(self._random.choice):
                 killed[victim.name] += 1
                 status = JobStatus.of(job, board.parts(job))
                 self._tell(
                     f"{self._clock.monotonic() - self._began:6.1f} s  kill {killed.total()} of {self._options.kills}: "
-                    f"{victim.name}; {status.parts_done} of {status.parts} parts done, {self._topic.ends():,} records "
+                    f"{victim.name}; {status.parts_done} of {status.parts} parts done, {topic.ends():,} records "
                     "in the topic"
                 )
         return killed
@@ -177,7 +207,7 @@ class Soak:
             order.shuffle(deck)
             yield from deck
 
-    def _wait_for_a_moment(self, kept: Sequence[Kept]) -> None:
+    def _wait_for_a_moment(self, topic: CommittedTopic, kept: Sequence[Kept]) -> None:
         """A random time; in half of all cases then until records come into the topic, so that the kill falls into a
         transaction, or just behind one.
         """
@@ -185,31 +215,19 @@ class Soak:
         is_near = self._random.random() < 0.5
         self._await("a moment", lambda: self._clock.monotonic() >= until, 10, kept)
         if is_near:
-            before = self._topic.ends()
-            self._await("records come", lambda: self._topic.ends() > before, self._left(), kept, poll=0.002)
+            before = topic.ends()
+            self._await("records come", lambda: topic.ends() > before, self._left(), kept, poll=0.002)
             self._clock.sleep(self._random.uniform(0, 0.03))
 
-    def _counted(self, source: Source, status: JobStatus, load: LightLoad, kills: Counter[str]) -> SoakReport:
-        found = self._topic.samples_of(status.job)
-        rows = found.values.astype(np.int64)
-        times = np.bincount(rows, minlength=source.rows)
-        good = np.zeros(source.rows, bool)
-        good[source.good_rows()] = True
-        counts = status.counts
-        noted = (counts.records, counts.samples, counts.bad, counts.sent)
+    def _counted(self, soaked: SoakedJob, status: JobStatus, load: LightLoad, kills: Counter[str]) -> SoakReport:
         through_gateway = set(self._topic.samples_of(None).values.astype(np.int64).tolist())
         return SoakReport(
             kills=kills,
             seconds=self._clock.monotonic() - self._began,
-            samples=source.samples,
-            in_topic=len(rows),
+            unit=soaked.unit,
+            count=soaked.counted(status),
             parts=status.parts,
-            chunks=len(found.chunks),
-            lost=int(np.count_nonzero(times[: source.rows][good] == 0)),
-            doubled=int(np.maximum(times - 1, 0).sum()),
-            wrong_times=int(np.count_nonzero(found.times != source.first_ms + rows)),
             state=status.state.value,
-            counts_are_right=noted == (source.rows, source.samples, source.bad, found.records),
             load_acknowledged=len(load.acknowledged),
             load_lost=len(set(load.acknowledged) - through_gateway),
         )
@@ -260,5 +278,5 @@ class Soak:
                 "keyspace_copies": 1,
             },
             # Many small transactions, and parts that may lose all of the workers that are killed.
-            "jobs": {"part_bytes": "1m", "chunk_bytes": "128k", "failures_allowed": 100},
+            "jobs": {"part_bytes": "1m", "chunk_bytes": "128k", "part_series": 100, "failures_allowed": 100},
         }

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+METRIC = "soak_usage"
 MAPPING = """
 metric = "soak_usage"
 value = "usage"

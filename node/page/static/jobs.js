@@ -81,7 +81,7 @@ class Row {
         this.left = el("span", {class: "left"});
         this.records = named("Records");
         this.rate = named("Records/s");
-        this.samples = named("Samples");
+        this.landed = named("Landed");
         this.errors = named("Errors");
         this.actions = el("td", {class: "actions"});
         this.reason = el("p", {class: "reason"});
@@ -90,7 +90,7 @@ class Row {
         this.more = el("tr", {class: "more"}, el("td", {colspan: COLUMNS}, this.reason, this.expiry, this.details));
         this.element = el(
             "tbody", {"data-job": id},
-            el("tr", {}, el("td", {class: "wide"}, el("div", {class: "job"}, this.kind, this.name)), el("td", {class: "wide"}, this.state), el("td", {class: "done-of"}, this.progress, this.left), this.records, this.rate, this.samples, this.errors, this.actions),
+            el("tr", {}, el("td", {class: "wide"}, el("div", {class: "job"}, this.kind, this.name)), el("td", {class: "wide"}, this.state), el("td", {class: "done-of"}, this.progress, this.left), this.records, this.rate, this.landed, this.errors, this.actions),
             this.more,
         );
     }
@@ -107,10 +107,12 @@ class Row {
         setAttribute(this.kind, "title", `Planned ${moment(job.created_at)}\n${local(job.created_at)}`);
         this.progress.value = job.state === "done" ? 1 : job.progress;
         setText(this.left, [percent(job.progress), `${count(job.parts_done)} of ${plural(job.parts, "part")}`, this.#pace.left === null ? "" : `about ${duration(this.#pace.left)} left`].filter(Boolean).join(" \u00b7 "));
-        for (const [cell, number] of [[this.records, counts.records], [this.samples, counts.samples], [this.rate, this.#pace.rate]]) {
+        for (const [cell, number] of [[this.records, counts.records], [this.rate, this.#pace.rate]]) {
             setText(cell, count(number));
             setAttribute(cell, "title", number === null ? null : exact(Math.round(number)));
         }
+        setText(this.landed, `${count(job.landed)} ${job.unit}`);
+        setAttribute(this.landed, "title", exact(job.landed));
         setText(this.errors, errors ? `${count(errors)} (${share(errors, counts.records + counts.refused)})` : "0");
         setAttribute(this.errors, "title", `${exact(counts.bad)} bad records, ${exact(counts.refused)} refused by Kafka`);
         this.errors.classList.toggle("many-errors", errors > (counts.records + counts.refused) * MANY_ERRORS);

@@ -143,6 +143,38 @@ def test_a_worker_that_takes_a_part_while_the_job_is_being_paused_lands_nothing(
     check_done(world)
 
 
+def test_a_part_is_fenced_once_for_each_lease_and_a_zombie_lands_nothing_after_it(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    world.planned(text(), OPTIONS)
+    fences: list[int] = []
+
+    def paused() -> int:
+        """How many parts are fenced for a pause."""
+        before = world.calls["hold"]
+        world.board.change(world.board.job("job"), lambda one: want(one, Wanted.PAUSED, NOW))
+        assert world.work()
+        assert state(world) is BulkJobState.PAUSED
+        return world.calls["hold"] - before
+
+    def stands_still() -> None:
+        if not fences:
+            world.dead.add("worker-0")
+            fences.append(paused())
+            resume_job(world.board, "job", world.clock)
+            # Nobody has leased it since.
+            fences.append(paused())
+
+    world.worker(stalls={"hold": stands_still}, clock=ManualClock(NOW)).step()
+    assert fences == [1, 0]
+    assert not world.samples()
+    resume_job(world.board, "job", world.clock)
+    world.work(Fault(Harm.CRASH_BEFORE, 40))
+    assert paused() == 1
+    resume_job(world.board, "job", world.clock)
+    assert world.work()
+    check_done(world)
+
+
 @pytest.mark.parametrize("harm", Harm)
 def test_a_resume_that_ends_at_any_call_can_be_repeated(tmp_path: Path, harm: Harm) -> None:
     """Of a job with parts that have failed: they are tried again, and the job does not fall back."""

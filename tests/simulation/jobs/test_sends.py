@@ -9,8 +9,8 @@ import pytest
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.report import JobReport
 from strandline.jobs.sending.part_send import EARLIER
-from strandline.jobs.transitions import resume
-from strandline.store.bulk_jobs import BulkJobState
+from strandline.jobs.transitions import resume, want
+from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
 from support.job_worlds import Fault, Harm
 from support.send_worlds import NOW, SendWorld, series
@@ -30,6 +30,10 @@ def hosts(*numbers: int) -> list[str]:
     return sorted(f"host-{number}" for number in numbers)
 
 
+def event_files(world: SendWorld) -> list[str]:
+    return sorted(path.name for path in (world.folder / "events").iterdir())
+
+
 def check_done(world: SendWorld, bad: int = 0) -> None:
     assert sent(world) == hosts(*range(SERIES - bad))
     job = world.job()
@@ -37,7 +41,7 @@ def check_done(world: SendWorld, bad: int = 0) -> None:
     counts = JobReport.from_json(job.report).counts
     assert (counts.records, counts.sent, counts.bad) == (SERIES, SERIES - bad, bad)
     assert counts.bytes == sum(len(record.value) for record in world.records())
-    assert [path.name for path in (world.folder / "events").iterdir()] == ["job.json"]
+    assert "job.json" in event_files(world)
 
 
 def test_each_series_becomes_a_message_with_key_value_and_headers(tmp_path: Path) -> None:
@@ -65,7 +69,39 @@ def test_a_crash_at_any_call_loses_and_doubles_no_message(tmp_path: Path, harm: 
             break
         assert world.work()
         check_done(world)
+        assert event_files(world) == ["job.json"]
     assert calls > 60
+
+
+@pytest.mark.parametrize("harm", Harm)
+def test_a_crash_at_any_call_loses_no_event_of_a_job_that_is_cancelled(tmp_path: Path, harm: Harm) -> None:
+    calls = 0
+    while True:
+        calls += 1
+        world, posted = begun(tmp_path / str(calls)), list[tuple[str, bytes]]()
+        world.webhook = lambda key, body, posted=posted: posted.append((key, body))
+        world.board.change(world.job(), lambda one: want(one, Wanted.CANCELLED, NOW))
+        fault = Fault(harm, calls)
+        world.work(fault)
+        if not fault.is_over:
+            break
+        assert world.work()
+        assert (world.job().state, event_files(world)) == (BulkJobState.CANCELLED, ["job.cancelled.json"])
+        content = (world.folder / "events" / "job.cancelled.json").read_bytes()
+        assert set(posted) == {("job.cancelled.0", content)}
+        event = json.loads(content)
+        assert (event["event"], event["state"], event["reason"]) == (
+            "job.cancelled",
+            "cancelled",
+            "cancelled by an operator",
+        )
+        # What had landed of its part, though that is not done.
+        assert event["counts"]["sent"] == len(world.records()) > 0
+        # Once it is announced no worker writes it again.
+        (world.folder / "events" / "job.cancelled.json").unlink()
+        assert world.work()
+        assert event_files(world) == []
+    assert calls > 10
 
 
 def test_workers_that_crash_again_and_again_get_on(tmp_path: Path) -> None:
@@ -215,6 +251,9 @@ def test_a_job_that_is_an_hour_overdue_fails_by_name_and_may_be_resumed(tmp_path
     assert late.job().state is BulkJobState.FAILED
     assert late.job().reason == "it was due at 2027-01-15T08:01:00Z, and no worker began it within an hour"
     assert not late.records()
+    assert event_files(late) == ["job.failed.json"]
+    event = json.loads((late.folder / "events" / "job.failed.json").read_bytes())
+    assert (event["event"], event["reason"]) == ("job.failed", late.job().reason)
     late.board.change(late.job(), lambda one: resume(one, late.clock.now_ms()))
     assert late.work()
     check_done(late)

@@ -1,24 +1,25 @@
 """`strandline job send` and `strandline job verify` on a real Kafka, a real Cassandra and a real node: what was
-imported is read back and compared, and messages are read from their topic.
+imported is read back and compared, and messages are read from their topic. An import waits for shards that lag.
 """
 
 import csv
 import io
 import json
 from collections.abc import Iterator
-from contextlib import closing, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from strandline.clock import SystemClock
 from strandline.errors import ExitCode
 from strandline.node.cli.main import main
+from strandline.node.demo.programs import Program
 from strandline.node.stack import Stack
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.record_headers import JOB_HEADER
@@ -145,6 +146,42 @@ def test_an_import_is_read_back_and_compared_value_by_value(world: World, import
     assert (found["imported"]["different"], found["imported"]["missing"]) == (1, 0)
     (example,) = found["imported"]["examples"]
     assert (example["time"], example["sent"], example["found"]) == (world.first, 3.005, -1.0)
+
+
+@contextmanager
+def lagging(world: World) -> Iterator[None]:
+    """Inside, a transaction is open in the dataset's topic, and a sample lies behind it that no shard may read."""
+    dataset = world.service.node.data("/api/v1/strandline/shards")["dataset"]
+    producer = Producer({**world.client, "transactional.id": uuid4().hex, "transaction.timeout.ms": 600_000})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    for partition in range(2):
+        producer.produce(dataset, b"", partition=partition)
+    assert producer.flush(60) == 0
+    body = encode_request([Series([("__name__", "behind")], [(CLOCK.now_ms(), 1.0)])])
+    world.service.gateway.post("/api/v1/write", compress(body))
+    try:
+        yield
+    finally:
+        producer.abort_transaction(60)
+
+
+def test_an_import_waits_while_a_shard_lags_and_goes_on_afterwards(world: World, imported: str) -> None:
+    arguments = ("--format", "csv", "--mapping", str(world.folder / "mapping.toml"), "--config")
+    command = ["job", "import", str(world.folder / "data.csv"), *arguments, str(world.service.settings)]
+    log, environ = world.folder / "waiting.log", {**world.service.environ, "STRANDLINE_JOBS__MAX_LAG": "1s"}
+    with lagging(world):
+        lags = lambda: [one["lag_s"] or 0 for one in world.service.node.data("/api/v1/strandline/shards")["shards"]]  # noqa: E731
+        eventually(lambda: max(lags()) > 1, "a shard that lags")
+        worker = Program(command, log, environ=environ)
+        eventually(lambda: "jobs wait for the shards" in worker.log_text(), "the import waits")
+        # It would have landed with its first chunk, which is the whole file.
+        (job,) = (one for one in world.command("list")[1]["jobs"] if one["job"] != imported)
+        assert (job["state"], job["landed"], worker.exit_code) == ("running", 0, None)
+    eventually(lambda: worker.exit_code is not None, "the import ends")
+    assert worker.exit_code == ExitCode.OK, worker.log_text()
+    assert "jobs go on" in worker.log_text()
+    assert world.command("status", job["job"])[1]["landed"] == HOSTS * SAMPLES
 
 
 def test_each_series_becomes_one_message_in_the_topic_but_for_the_control_sample(world: World, imported: str) -> None:

@@ -16,6 +16,7 @@ from strandline.jobs.control_list import MAX_PACKED, ControlTooLarge, control_cs
 from strandline.jobs.counts import Counts
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.report import JobReport
+from strandline.jobs.transitions import is_announced, resume
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 from strandline.store.protocol import Store
@@ -104,6 +105,45 @@ def test_a_webhook_that_stays_away_does_not_keep_a_job_from_being_done(tmp_path:
     assert (clock.now_ms() - NOW - WEBHOOK_GIVEN_UP_MS) // 1000 in range(70)
     assert tries > 10
     assert (done.state, done.reason) == (BulkJobState.DONE, "its webhook was not called: http://hook answered 503")
+
+
+FAILED = replace(JOB, state=BulkJobState.FAILED, reason="part 1: the disk is full")
+
+
+def test_each_failure_of_a_job_has_an_event_with_a_key_of_its_own(tmp_path: Path) -> None:
+    clock, webhook = ManualClock(NOW), Webhook()
+    completion = Completion(clock, tmp_path, webhook)
+    once = completion.announce(FAILED, PARTS)
+    assert (once.state, once.reason, once.changed_at, is_announced(once)) == (
+        BulkJobState.FAILED,
+        FAILED.reason,
+        NOW,
+        True,
+    )
+    going = resume(once, NOW)
+    again = replace(going, state=BulkJobState.FAILED, reason="part 0: the disk is full")
+    assert not is_announced(again)
+    assert is_announced(completion.announce(again, PARTS))
+    completion.finish(replace(going, state=BulkJobState.COMPLETING), PARTS)
+    assert [key for key, _ in webhook.calls] == ["job.failed.0", "job.failed.1", "job"]
+    assert [json.loads(body)["event"] for _, body in webhook.calls] == ["job.failed", "job.failed", "job.done"]
+    # Who waits for the file of a job that is done is not misled by one that has failed.
+    assert {path.name: json.loads(path.read_bytes())["reason"] for path in tmp_path.iterdir()} == {
+        "job.failed.json": "part 0: the disk is full",
+        "job.json": "",
+    }
+
+
+def test_an_event_of_a_failure_is_tried_again_and_given_up_as_that_of_a_job_that_is_done(tmp_path: Path) -> None:
+    clock, webhook = ManualClock(NOW), Webhook()
+    webhook.is_away = True
+    completion = Completion(clock, tmp_path, webhook)
+    assert completion.announce(FAILED, PARTS) == FAILED
+    clock.sleep(WEBHOOK_GIVEN_UP_MS / 1000)
+    given_up = completion.announce(FAILED, PARTS)
+    assert is_announced(given_up)
+    assert given_up.reason == "part 1: the disk is full; its webhook was not called: http://hook answered 503"
+    assert Completion(clock, unwritable(tmp_path)).announce(FAILED, PARTS) == FAILED
 
 
 def unwritable(folder: Path) -> Path:

@@ -129,7 +129,11 @@ def test_a_session_that_can_t_start_on_a_full_disk_names_the_folder(
     monkeypatch.setattr(session, "SparkSession", unstarted)
     monkeypatch.setattr(session.os, "environ", {"SPARK_LOCAL_DIRS": "/scratch/a,/scratch/b"})
     monkeypatch.setattr(session, "lacks_room", lambda path: full and path == Path("/scratch/a"))
-    expected = pytest.raises(DiskFull, match="/scratch/a") if full else pytest.raises(PySparkRuntimeError)
+    expected = (
+        pytest.raises(DiskFull, match="/scratch/a")
+        if full
+        else pytest.raises(SparkUnavailable, match=r"local\[2\].*exited before")
+    )
     with expected, spark_session("tests", {"spark.master": "local[2]"}, jars=jars, java_home=jars):
         pytest.fail("there is no session")
 

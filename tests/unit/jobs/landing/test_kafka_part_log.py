@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from strandline.clock import ManualClock
 from strandline.jobs.landing import kafka_group, kafka_part_log
-from strandline.jobs.landing.kafka_part_log import KafkaTransactions, producer_options
+from strandline.jobs.landing.kafka_part_log import KafkaTransactions, producer_options, shared_part_logs
 from strandline.jobs.landing.kafka_part_log import kafka_part_log as open_part_log
 from strandline.jobs.landing.packing import PackedRecord
 from strandline.jobs.landing.part_log import PartLog
@@ -46,6 +47,7 @@ class Clients:
     def __init__(self) -> None:
         self.failures: dict[str, KafkaError] = {}
         self.calls: list[str] = []
+        self.made: list[type] = []
         self.unacknowledged = 0
         self.offset = TopicPartition("topic", 0, -1001)
         self.asked: dict[str, object] = {}
@@ -78,6 +80,7 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Clients:
 
     def make(kind: type, _options: object) -> Clients:
         assert kind in {Producer, Consumer, AdminClient}
+        clients.made.append(kind)
         return clients
 
     monkeypatch.setattr(kafka_part_log, "made", make)
@@ -115,7 +118,26 @@ def test_no_setting_lets_a_record_outlive_its_transaction_or_be_doubled() -> Non
 
 def test_a_chunk_is_one_transaction(log: PartLog, clients: Clients) -> None:
     land(log)
-    assert clients.calls == ["begin_transaction", "produce", "send_offsets_to_transaction", "commit_transaction"]
+    assert clients.calls == [
+        # Before the transaction, which is to be short.
+        "consumer_group_metadata",
+        "close",
+        "begin_transaction",
+        "produce",
+        "send_offsets_to_transaction",
+        "commit_transaction",
+    ]
+
+
+def test_logs_that_are_opened_together_share_all_but_the_producer(clients: Clients) -> None:
+    with shared_part_logs({}, "topic", ManualClock()) as open_log:
+        for _ in range(3):
+            with closing(open_log()) as log:
+                log.begin(PART, first_begun_ms=None, deadline=100)
+        assert "closed" not in clients.calls
+    assert clients.made == [AdminClient, Producer, Producer, Producer]
+    assert clients.calls.count("init_transactions") == 3
+    assert clients.calls.count("closed") == 1
 
 
 @pytest.mark.parametrize("step", ["produce", "send_offsets_to_transaction", "commit_transaction"])
@@ -171,7 +193,7 @@ def test_records_that_are_not_acknowledged_in_time_abort_the_transaction(log: Pa
     clients.unacknowledged = 1
     with pytest.raises(LogUnreachable, match="1 of 1 were not acknowledged"):
         land(log)
-    assert clients.calls == ["begin_transaction", "produce", "abort_transaction"]
+    assert clients.calls[-3:] == ["begin_transaction", "produce", "abort_transaction"]
 
 
 def test_the_cause_is_told_if_the_abort_fails_as_well(log: PartLog, clients: Clients) -> None:

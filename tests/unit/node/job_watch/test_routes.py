@@ -13,7 +13,8 @@ from strandline.clock import ManualClock
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import Counts
 from strandline.jobs.outcome import PartOutcome
-from strandline.jobs.transitions import complete
+from strandline.jobs.running import FencePart
+from strandline.jobs.transitions import announced, complete
 from strandline.jobs.worker import BulkWorker, RunningPart
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.job_watch.routes import jobs_routes
@@ -41,14 +42,21 @@ class Fencing:
     def run(self, running: RunningPart) -> PartOutcome:
         raise AssertionError(running)
 
-    def fence(self, job: BulkJob, part: BulkPart) -> Counts | None:
-        assert job.job == part.job
-        self.fenced.append(part.part)
-        return None
+    @contextmanager
+    def fencing(self, job: BulkJob) -> Iterator[FencePart]:
+        def fence(part: BulkPart) -> None:
+            assert job.job == part.job
+            self.fenced.append(part.part)
+
+        yield fence
 
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
         assert len(parts) == job.parts
         return complete(job, "", NOW)
+
+    def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
+        assert len(parts) == job.parts
+        return announced(job, "{}")
 
 
 class Jobs:

@@ -1,4 +1,4 @@
-"""What `strandline job status` shows of an export."""
+"""What `strandline job status` and `job list` show of jobs that land no samples."""
 
 import pytest
 
@@ -6,7 +6,9 @@ from strandline.jobs.counts import Counts
 from strandline.jobs.exporting.export_kind import EXPORT
 from strandline.jobs.exporting.spec import ExportPart
 from strandline.jobs.outcome import FileWritten, PartOutcome
-from strandline.node.bulk.reports import JobStatus
+from strandline.jobs.sending.send_kind import SEND
+from strandline.jobs.sending.spec import equal_ranges
+from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.output import Table
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
@@ -24,3 +26,16 @@ def test_an_export_has_written_files_and_landed_nothing() -> None:
     assert table.columns == ("parts done", "samples read", "samples exported", "bad records", "written")
     assert table.rows[0][1:3] == ("12", "10")
     assert table.rows[0][-1].startswith("1 files, ")
+
+
+def test_a_job_that_sends_series_has_messages_and_no_samples() -> None:
+    outcome = PartOutcome(Counts(records=12, bad=2, sent=10, bytes=2048)).to_json()
+    parts = [BulkPart("metrics", "1", 0, one.to_json("up"), 1, outcome=outcome) for one in equal_ranges(1)]
+    status = JobStatus.of(BulkJob("metrics", "1", SEND, "", "", 1, 1, 0), parts)
+    assert (status.landed, status.unit) == (10, "messages")
+    (table,) = (block for block in status.blocks() if isinstance(block, Table))
+    assert table.columns[1:4] == ("series read", "messages sent", "bad records")
+    assert table.rows[0][1:4] == ("12", "10", "2")
+    (listed,) = JobList("metrics", (status,)).blocks()
+    assert isinstance(listed, Table)
+    assert dict(zip(listed.columns, listed.rows[0], strict=True))["landed"] == "10 messages"
