@@ -5,7 +5,7 @@ classes that it has loaded by then. Set-up runs it.
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,7 +40,7 @@ def archive_spark(file: Path) -> None:
         _write_archive(driver, file)
 
 
-def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _unchanged(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
     yield from batches
 
 
