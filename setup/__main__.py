@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from strandline.errors import StrandlineError
+from strandline.setup.class_archives import provide_class_archives
 from strandline.setup.installation import Installation
 from strandline.setup.jars import provide_jars
 from strandline.setup.kernels import compile_kernels, keep_kernels, restore_kernels
 from strandline.setup.python_env import provide_builder, provide_environment, provide_pylucene, provide_wheelhouse
 from strandline.setup.workshop import open_workshop
 
-STEPS = 9
+STEPS = 10
 KEEP_KERNELS = "--keep-kernels"
 
 
@@ -44,6 +45,8 @@ def set_up(checkout: Path, environ: Mapping[str, str]) -> None:
     with progress.step("Compiled kernels"):
         if not restore_kernels(workshop, checkout):
             compile_kernels(workshop, checkout)
+    with progress.step("Archives of Java classes"):
+        provide_class_archives(workshop, checkout, jars["kafka"])
     for dropped in workshop.cache.drop_unused():
         progress.notice(f"dropped {dropped} from the cache: unused for a long time")
 

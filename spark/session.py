@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from strandline.class_archives import SPARK, archive_options
 from strandline.disk import NO_SPACE, DiskFull, lacks_room
 from strandline.errors import Fatal
 from strandline.spark.java_options import JAVA_OPTIONS
@@ -58,7 +59,9 @@ def session_properties(chosen: Mapping[str, str], jars: Path) -> dict[str, str]:
     if _is_local(chosen):
         # Without these the driver listens on whatever address the host's name resolves to.
         properties |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    options = f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {chosen.get(JAVA_OPTIONS, '')}".rstrip()
+    # Quoted: Spark splits them at spaces, which a path may have.
+    classes = "".join(f'"{option}" ' for option in archive_options(SPARK))
+    options = f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {classes}{chosen.get(JAVA_OPTIONS, '')}".rstrip()
     fixed = {"spark.master": forgiving_master(chosen["spark.master"]), JAVA_OPTIONS: options}
     return properties | dict(chosen) | fixed
 

@@ -15,7 +15,12 @@ def spark_cpu_seconds() -> float:
     """Of the JVM of this process' Spark session, and of all below it: executors, and their Python processes. 0 without
     a session.
     """
-    return sum(_tree_seconds(pid) for pid in _children(os.getpid()) if b"SparkSubmit" in _command(pid))
+    return sum(map(_tree_seconds, spark_drivers()))
+
+
+def spark_drivers() -> list[int]:
+    """The JVMs of Spark sessions of this process."""
+    return [pid for pid in _children(os.getpid()) if b"SparkSubmit" in _command(pid)]
 
 
 def _tree_seconds(pid: int) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from strandline.class_archives import KAFKA, RECORDING, archive_options
 from strandline.clock import Clock
 from strandline.node.stack.errors import StateFolderUnusable
 from strandline.node.stack.java_server import JavaServer
@@ -40,8 +41,10 @@ class Kafka(JavaServer):
 
     def files(self) -> Mapping[Path, str]:
         extra = dict(self.options.extra_kafka_properties)
+        classes = RECORDING if self.options.record_kafka_classes else archive_options(KAFKA)
+        logging = f"-Dlog4j2.configurationFile={self._logging.as_uri()}"
         return {
-            **self.arguments_file(self.options.kafka_heap, f"-Dlog4j2.configurationFile={self._logging.as_uri()}"),
+            **self.arguments_file(self.options.kafka_heap, *classes, logging),
             self._properties: properties(server_properties(self._ports, self._storage) | extra),
             self._format_properties: properties(server_properties(self._ports, self._forming) | extra),
             self._logging: properties(logging_properties(self.log)),

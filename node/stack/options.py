@@ -44,3 +44,5 @@ class StackOptions:
     optimise: bool = False
     """Let the JVMs compile to their best code. They then take half as long again to start, which pays off only for
     measurements."""
+    record_kafka_classes: bool = False
+    """Have Kafka's JVM record which classes it loads, for an archive of them."""

@@ -39,8 +39,8 @@ def deployment(stack: Stack, tmp_path: Path, partitions: int) -> Iterator[Deploy
         tmp_path,
         partitions=partitions,
         replay={"mode": "direct"},
-        node={"hang_after": "10s", "stop_timeout": "20s"},
-        kafka={"request_timeout": "9s"},
+        node={"hang_after": "5s", "stop_timeout": "20s"},
+        kafka={"request_timeout": "4s"},
         http={"node_address": "127.0.0.1:0"},
     )
     with closing(deployed.store):

@@ -28,13 +28,13 @@ SHARDS = "/api/v1/strandline/shards"
 EXPRESSIONS = (
     "up",
     'prometheus_http_requests_total{code="200"}',
-    "rate(prometheus_tsdb_head_samples_appended_total[10s])",
-    "sum by (job) (increase(prometheus_http_requests_total[15s]))",
+    "rate(prometheus_tsdb_head_samples_appended_total[5s])",
+    "sum by (job) (increase(prometheus_http_requests_total[8s]))",
     "count by (__name__) ({job='self'})",
     "topk(3, go_memstats_heap_alloc_bytes)",
-    "histogram_quantile(0.9, sum by (le) (rate(prometheus_http_request_duration_seconds_bucket[20s])))",
-    "avg_over_time(go_goroutines[8s]) - go_goroutines offset 3s",
-    "max_over_time(rate(process_cpu_seconds_total[4s])[12s:2s])",
+    "histogram_quantile(0.9, sum by (le) (rate(prometheus_http_request_duration_seconds_bucket[10s])))",
+    "avg_over_time(go_goroutines[4s]) - go_goroutines offset 2s",
+    "max_over_time(rate(process_cpu_seconds_total[2s])[6s:1s])",
     "go_info * on (instance) group_left (version) prometheus_build_info",
     "absent(no_such_metric)",
     '{__name__=~"go_gc_.*", quantile!=""}',
@@ -68,7 +68,8 @@ def compared(running: Service, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
     def scraping_itself(address: str) -> dict[str, Any]:
         return {
-            "global": {"scrape_interval": "1s"},
+            # Twice a second: the ranges above are full after half of the time.
+            "global": {"scrape_interval": "500ms"},
             "scrape_configs": [{"job_name": "self", "static_configs": [{"targets": [address]}]}],
             "remote_write": [
                 {
@@ -118,7 +119,7 @@ def test_promql_through_the_node_gives_what_a_prometheus_with_the_data_gives(
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_ranges_through_the_node_are_the_same_too(compared: Compared, expression: str) -> None:
-    span = {"start": compared.at - 20, "end": compared.at, "step": "1s"}
+    span = {"start": compared.at - 10, "end": compared.at, "step": "500ms"}
     found, expected = (
         by_labels(one.data("/api/v1/query_range", query=expression, **span)["result"])
         for one in (compared.through, compared.own)
@@ -133,7 +134,7 @@ def test_the_node_s_own_answers_to_selectors_are_those_of_prometheus(compared: C
     assert by_labels(compared.node.data("/api/v1/query", **at)["result"]) == by_labels(
         compared.own.data("/api/v1/query", **at)["result"]
     )
-    span = {"query": selector, "start": compared.at - 15, "end": compared.at, "step": "0.5"}
+    span = {"query": selector, "start": compared.at - 8, "end": compared.at, "step": "0.25"}
     assert by_labels(compared.node.data("/api/v1/query_range", **span)["result"]) == by_labels(
         compared.own.data("/api/v1/query_range", **span)["result"]
     )

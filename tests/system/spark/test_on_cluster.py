@@ -13,6 +13,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from strandline import class_archives
 from strandline.jobs.transitions import want
 from strandline.node.stack import Stack
 from strandline.node.stack.ports import LOOPBACK, free_ports
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.system
 TESTS = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
 EXECUTORS = 2
+# Masters, workers and executors have the driver's class path, so its archive fits them, too.
+QUICK_START_OF_ALL = " ".join((QUICK_START, *class_archives.archive_options(class_archives.SPARK)))
 
 
 @contextmanager
@@ -40,7 +43,7 @@ def part_of_cluster(name: str, log: Path, *arguments: str) -> Iterator[subproces
     """A master or a worker, as a cluster's start scripts run it."""
     command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
     environ = os.environ | {"JAVA_HOME": str(Installation.load().java_home), "SPARK_DAEMON_MEMORY": "256m"}
-    environ |= {"SPARK_DAEMON_JAVA_OPTS": QUICK_START}
+    environ |= {"SPARK_DAEMON_JAVA_OPTS": QUICK_START_OF_ALL}
     with log.open("wb") as said:
         process = subprocess.Popen(tethered(command), stdout=said, stderr=said, env=environ)
     try:
@@ -84,7 +87,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
             JAVA_OPTIONS: QUICK_START,
-            "spark.executor.extraJavaOptions": QUICK_START,
+            "spark.executor.extraJavaOptions": QUICK_START_OF_ALL,
             "spark.executorEnv.PYTHONPATH": str(TESTS),
             # Whatever takes longer than the quickest is run twice.
             "spark.speculation": "true",

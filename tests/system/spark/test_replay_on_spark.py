@@ -17,7 +17,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
+from strandline.class_archives import FOLDER
 from strandline.node.bench.fleet import SERIES_A_RECORD
+from strandline.node.bench.process_cpu import spark_drivers
 from strandline.node.stack import Stack
 from strandline.recovery.replay.job_result import SUMMARY, JobResult
 from strandline.recovery.replay.result_codec import read_faults, read_result, read_summary
@@ -259,6 +261,12 @@ def test_sparks_workers_decode_records_with_the_wire_kernels(
             for series in WriteRequest.FromString(decompress(produced[one.partition, offset], limit=1 << 25)).timeseries
         )
         assert tallied[one.partition] == (one.end - one.start, samples, 0)
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_driver_has_its_classes_from_the_archive_of_set_up() -> None:
+    (driver,) = spark_drivers()
+    assert f"{FOLDER}/spark.jsa" in Path(f"/proc/{driver}/maps").read_text()
 
 
 def test_a_second_spark_session_is_refused_instead_of_ending_the_first(spark: SparkSession) -> None:

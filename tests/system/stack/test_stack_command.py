@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from strandline.class_archives import FOLDER
 from strandline.clock import SystemClock
 from strandline.errors import ExitCode
 from strandline.node.stack import control
@@ -117,6 +118,7 @@ def test_data_and_addresses_outlast_a_stop_and_a_kill_but_no_process_does(operat
     assert_quiet(operator.folder)
     running = operator.processes()
     assert len(running) == 3
+    assert f"{FOLDER}/kafka.jsa" in Path(f"/proc/{running[1].pid}/maps").read_text(), "the archive of set-up fits"
 
     assert operator.run("down")[0] == ExitCode.OK
     assert all(gone(process) for process in running)
