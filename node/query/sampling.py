@@ -8,7 +8,7 @@ import numpy as np
 from strandline.arrays import Rows, U32s
 from strandline.index.bitmaps import to_ids
 from strandline.index.catalogue import Catalogue, Found
-from strandline.index.documents import PartKeyBatch
+from strandline.index.documents import FewKeys, PartKeyBatch
 from strandline.index.key_bytes import KeyBytes, label_order, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import SamplesAnswer
@@ -21,6 +21,8 @@ from strandline.node.shard.reader import ShardReader
 from strandline.store.kernels.timetables import copy_runs
 from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesRun
+
+Keys = PartKeyBatch | FewKeys
 
 # While samples are read they are counted piece by piece, and a sample may be in two pieces: in the buffer and, stored a
 # moment ago, in a segment. So reading is given up at twice the limit, and what is left is counted in the end.
@@ -77,10 +79,10 @@ def read_samples(
     warnings: tuple[str, ...],
 ) -> SamplesAnswer:
     """Find the series, read their samples, and put the keys to them."""
-    found = catalogue.find((ask.selector,), ask.within)
+    found = _find(catalogue, ask)
     check_series(len(found.part_ids), ask.max_series)
     cancellation.check()
-    wanted = wanted_series(columns, to_ids(found.part_ids))
+    wanted = wanted_series(columns, to_ids(found.part_ids) if isinstance(found, Found) else np.sort(found.part_ids))
     if ask.only:
         wanted = wanted.take(np.flatnonzero(is_among(wanted.series.key_low, wanted.series.key_high, ask.only)))
     run = reader.read(wanted.series, ask.within, SampleCount(ask.max_samples, cancellation))
@@ -88,6 +90,12 @@ def read_samples(
     cancellation.check()
     part_ids = wanted.of(run)
     return _named(_keys_of(catalogue, found, part_ids, cancellation), part_ids, run, warnings)
+
+
+def _find(catalogue: Catalogue, ask: SamplesAsk) -> Found | FewKeys:
+    """The series that are asked for. Of a few, one search finds the keys as well."""
+    few = catalogue.few_keys((ask.selector,), ask.within)
+    return few if few is not None else catalogue.find((ask.selector,), ask.within)
 
 
 def wanted_series(columns: PartColumns, part_ids: U32s) -> Wanted:
@@ -101,9 +109,12 @@ def wanted_series(columns: PartColumns, part_ids: U32s) -> Wanted:
     return Wanted(WantedSeries(metric[order], key_high[order], key_low[order]), known.part_id[rows][order])
 
 
-def _keys_of(catalogue: Catalogue, found: Found, part_ids: U32s, cancellation: Cancellation) -> PartKeyBatch:
+def _keys_of(catalogue: Catalogue, found: Found | FewKeys, part_ids: U32s, cancellation: Cancellation) -> Keys:
     """The keys of the series that have samples, in the order of their ids."""
-    if _MOST_LACKING * len(part_ids) >= len(found.part_ids):
+    batch: Keys
+    if isinstance(found, FewKeys):
+        batch = found
+    elif _MOST_LACKING * len(part_ids) >= len(found.part_ids):
         batch = catalogue.keys(found, step=cancellation.check)
     else:
         batch = catalogue.keys_of(np.sort(part_ids), step=cancellation.check)
@@ -113,7 +124,7 @@ def _keys_of(catalogue: Catalogue, found: Found, part_ids: U32s, cancellation: C
     return batch.take(places[np.argsort(batch.part_ids[wanted])])
 
 
-def _named(batch: PartKeyBatch, part_ids: U32s, run: SeriesRun, warnings: tuple[str, ...]) -> SamplesAnswer:
+def _named(batch: Keys, part_ids: U32s, run: SeriesRun, warnings: tuple[str, ...]) -> SamplesAnswer:
     """The run in the order of the labels. A series whose key was purged meanwhile is left out."""
     at = np.searchsorted(batch.part_ids, part_ids)
     series = np.arange(len(run))

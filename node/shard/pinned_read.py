@@ -5,6 +5,7 @@ which does no harm, since equal samples fall together; the other way round it co
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from strandline.time_range import TimeRange
 Heard = Callable[[int], None]
 # So many rows of one query are asked for at a time, before it is the turn of others.
 _ROWS_IN_TURN = 16
+# So many of them the thread that asks has asked for at a time, if it reads them itself.
+_ROWS_AHEAD = 4
 # Up to so many series, over all rows, are decoded by the thread that asks: handing them over would take longer.
 _FEW_SERIES = 64
 
@@ -144,10 +147,14 @@ class PinnedRead:
         return found
 
     def _read_here(self, work: Sequence[_RowRead], asked: _Asked) -> list[list[SeriesRun]]:
-        """All rows are asked for before the first is waited for."""
+        """Some rows are asked for before the first is waited for."""
         asked.heard(0)
-        fetched = [self._segments(one) for one in work]
-        return [list(self._selected(one, segments, asked)) for one, segments in zip(work, fetched, strict=True)]
+        found: list[list[SeriesRun]] = []
+        coming = deque(self._segments(one) for one in work[:_ROWS_AHEAD])
+        for place, one in enumerate(work):
+            found.append(list(self._selected(one, coming.popleft(), asked)))
+            coming.extend(self._segments(later) for later in work[place + _ROWS_AHEAD :][:1])
+        return found
 
     def _read_beside(
         self, threads: ThreadPoolExecutor, work: Sequence[_RowRead], asked: _Asked

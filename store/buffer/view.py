@@ -82,6 +82,9 @@ class BufferView:
 
         Raises `SpillDamaged` if a page that it needs can't be read back from disk.
         """
+        every = (page for pages in self._pages.values() for page in pages)
+        if not len(self._rows) and not any(page.overlaps(times.first, times.last) for page in every):
+            return SeriesRun.empty()
         known = self._known
         numbers = np.arange(len(known), dtype=np.uint32) if keys is None else known.find(keys)
         groups = np.unique(known.group[numbers]).tolist()

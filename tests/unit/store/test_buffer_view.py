@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from strandline.time_range import TimeRange
+from strandline.store.buffer.dictionary import FEW
+from strandline.time_range import ALL_TIMES, LATEST, TimeRange
 from support.buffer_model import FedBuffer, budget, key_columns, samples_of, within
 
 pytestmark = pytest.mark.unit
@@ -85,3 +86,43 @@ def test_rows_that_nobody_looked_at_are_filled_again_in_place(tmp_path: Path) ->
     fed.feed([(KEYS[0], [(4, 4), (5, 5)])])
     assert fed.buffer._contents.rows is not rows
     assert samples_of(view.read()) == {KEYS[0]: {1: 1, 2: 2, 3: 3}}
+
+
+def test_few_series_are_found_as_many_are(tmp_path: Path) -> None:
+    fed = filled(tmp_path)
+    view = fed.buffer.snapshot()
+    # Halves of keys that are there, and one that is there once in another group.
+    strangers = [(metric, 1, low) for metric in range(5) for low in range(3)] + [(5, 0, 0), (0, 0, 9)]
+    for asked in ([KEYS[4]], KEYS[:FEW], [*strangers[:4], KEYS[7]], strangers[:FEW], strangers, KEYS + strangers):
+        expected = {key: samples for key, samples in fed.model.items() if key in asked}
+        assert samples_of(view.read(key_columns(asked))) == expected
+
+
+def test_a_view_tells_the_least_time_that_came_after_an_earlier_one(tmp_path: Path) -> None:
+    fed = FedBuffer(budget(tmp_path), seal_rows=4)
+    versions = [fed.buffer.snapshot().version]
+    times = [70, 50, 60, 90, 40, 80, 80, 30, 95, 96, 97]
+    for time in times:
+        fed.feed([(KEYS[0], [(time, 1)])])
+        versions.append(fed.buffer.snapshot().version)
+    assert fed.buffer.status().pages > 1
+    for view in (fed.buffer.snapshot(), fed.buffer.freeze().snapshot()):
+        assert view.least_time_since(None) == 30
+        for place, version in enumerate(versions[:-1]):
+            # Rows that were sealed together count as one.
+            sealed_with = place - place % 4
+            assert min(times[sealed_with:]) <= view.least_time_since(version) <= min(times[place:])
+    other = FedBuffer(budget(tmp_path / "other"), seal_rows=4)
+    assert other.buffer.snapshot().least_time_since(None) == LATEST
+    assert view.least_time_since(other.buffer.snapshot().version) == 30
+    assert view.least_time_since(view.version) == LATEST
+
+
+def test_a_view_tells_about_how_many_samples_a_series_of_each_group_has(tmp_path: Path) -> None:
+    fed = filled(tmp_path)
+    frozen = fed.buffer.freeze()
+    assert frozen.snapshot().samples_per_series(ALL_TIMES).tolist() == [20.0] * 4
+    half = frozen.snapshot().samples_per_series(TimeRange(0, 95))
+    assert ((half > 8) & (half < 12)).all()
+    frozen.release(1)
+    assert frozen.snapshot().samples_per_series(ALL_TIMES).tolist() == [20.0, 0.0, 20.0, 20.0]
