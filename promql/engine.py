@@ -13,7 +13,8 @@ import numpy as np
 from strandline.index.key_bytes import label_order, take_keys
 from strandline.promql.annotations import NONE, Annotations
 from strandline.promql.conversions import vector as to_vector
-from strandline.promql.errors import parse_error
+from strandline.promql.errors import TooManySteps, parse_error
+from strandline.promql.evaluation.budget import Budget
 from strandline.promql.evaluation.evaluator import Evaluator, FragmentValue
 from strandline.promql.evaluation.results import Result
 from strandline.promql.evaluation.rows import Points, points
@@ -22,11 +23,16 @@ from strandline.promql.go_text import as_utf8
 from strandline.promql.parser import parse
 from strandline.promql.plan import nodes
 from strandline.promql.plan.cutting import cut
+from strandline.promql.plan.fragment_codec import MAX_STEPS
 from strandline.promql.plan.fragments import AnyFragment
+from strandline.promql.plan.nodes import steps
 from strandline.promql.plan.planning import plan
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.value_types import ValueType
 from strandline.promql.values import Samples, Scalar, Text, Vector
+
+# Of all parts of a query together, as a multiple of what one part may have.
+_STEPS_OF_ALL = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +46,21 @@ class Prepared:
     rest: nodes.Node
 
 
-def prepare(text: str, times: QueryTimes) -> Prepared:
-    """Parse, check and plan. Raises `ParseError`."""
-    expression = parse(text)
+def prepare(
+    text: str, times: QueryTimes, *, parser: Callable[[str], Expression] = parse, max_steps: int = MAX_STEPS
+) -> Prepared:
+    """Parse, check and plan. Raises `ParseError`, and `TooManySteps` if a part of it has more than `max_steps`."""
+    expression = parser(text)
     kind = type_of(expression)
     if not times.is_instant and kind not in (ValueType.SCALAR, ValueType.VECTOR):
         fault = f'invalid expression type "{kind.in_words}" for range query, must be Scalar or instant Vector'
         raise parse_error(text, expression.span, fault)
-    parts = cut(plan(expression, times, query=text))
+    whole = plan(expression, times, query=text)
+    # Before it is cut: constants are computed for each step then.
+    counts = list(steps(whole))
+    if max(counts) > max_steps or sum(counts) > _STEPS_OF_ALL * max_steps:
+        raise TooManySteps(max(counts), sum(counts), max_steps)
+    parts = cut(whole)
     return Prepared(text, expression, times, parts.fragments, parts.rest)
 
 
@@ -56,16 +69,18 @@ def evaluate(
     fetched: Mapping[AnyFragment, FragmentValue],
     told: Annotations = NONE,
     check: Callable[[], None] = lambda: None,
+    budget: Budget | None = None,
 ) -> Result:
-    """The result, from what the fragments gave and told. `check` ends the evaluation by raising.
+    """The result, from what the fragments gave and told. `check` and `budget` end the evaluation by raising.
 
     Raises `EvaluationError`.
     """
-    evaluator = Evaluator(fetched, check, told)
+    evaluator = Evaluator(fetched, check, told, budget)
     times, rest = prepared.times, prepared.rest
     match rest:
         case nodes.Samples():
             found = evaluator.samples(rest)
+            evaluator.budget.hold(evaluator.cells, len(found.value))
             return Result(ValueType.MATRIX, times.start, _in_order(found), annotations=evaluator.annotations)
         case nodes.SubqueryPoints(inner=inner, grid=grid):
             value = evaluator.evaluate(inner)
@@ -82,6 +97,7 @@ def evaluate(
         case Vector():
             vector = value
     kind = ValueType.MATRIX if is_matrix else ValueType.VECTOR
+    evaluator.budget.hold(evaluator.cells, vector.values.size)
     made = points(vector, grid, in_label_order=is_matrix)
     return Result(kind, times.start, made, annotations=evaluator.annotations)
 

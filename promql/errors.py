@@ -24,6 +24,17 @@ class EvaluationError(Fatal):
     """An expression that has no answer over the data that it met. Over HTTP it is 422, "execution"."""
 
 
+class TooManySteps(EvaluationError):
+    """A query, mostly by its subqueries, with more steps than may be evaluated."""
+
+    def __init__(self, most_of_one: int, of_all: int, allowed: int) -> None:
+        super().__init__(
+            "query processing would load too many samples into memory in query execution: a part of it has "
+            f"{most_of_one:,} steps, and all parts have {of_all:,}; {allowed:,} are allowed for one",
+            remedy="Choose longer steps or shorter ranges for subqueries",
+        )
+
+
 def parse_error(query: str, span: Span, fault: str) -> ParseError:
     """The error for a part of a query, in Prometheus' words."""
     line = query.count("\n", 0, span.start) + 1

@@ -9,11 +9,27 @@ from strandline.promql.classic_histograms import histogram_fraction, histogram_q
 from strandline.promql.elementwise import evaluate_elementwise
 from strandline.promql.expressions import Cardinality, Matching, Operator
 from strandline.promql.joins import join
+from strandline.promql.local import LocalEngine, MemoryShard
+from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.values import NO_SAMPLE, Grid, Vector
+
+_QUERIES = (
+    "avg without (le) (a)",
+    "stddev(a)",
+    "topk(1, a)",
+    "quantile(0.5, a)",
+    'count_values("v", a)',
+    'label_replace(a, "b", "$1", "le", "(.*)")',
+    'label_join(a, "b", "-", "le")',
+    "sort(a)",
+    "absent(b)",
+    "-a > bool 0",
+    "max_over_time(sum(rate(a[1m]))[1m:15s])",
+)
 
 
 def load_kernels() -> None:
-    """Have the kernels of windows, operators, functions and joins at hand. It may take seconds."""
+    """Have the kernels of windows, operators, functions, joins and aggregations at hand. It may take seconds."""
     windows.load_kernels()
     keys = [encode_part_key({"__name__": name, "le": "+Inf"}) for name in ("a", "b")]
     data = np.frombuffer(bytearray(b"".join(keys)), dtype=np.uint8)
@@ -28,3 +44,6 @@ def load_kernels() -> None:
     evaluate_elementwise("clamp", vector.values, (ones, ones), grid)
     histogram_quantile(ones, vector, grid)
     histogram_fraction(ones, ones, vector)
+    engine = LocalEngine([MemoryShard([({"__name__": "a", "le": le}, [(0, 1.0), (15_000, 2.0)])]) for le in "12"])
+    for query in _QUERIES:
+        engine.query(query, QueryTimes(0, 15_000, 15_000))

@@ -76,15 +76,23 @@ class LocalEngine:
         prepared = prepare(text, times)
         fetched, told = dict[AnyFragment, FragmentValue](), NONE
         for fragment in prepared.fragments:
-            fetched[fragment], said = self._fetched(fragment)
+            fetched[fragment], said = self.fetch(fragment)
             told |= said
         return evaluate(prepared, fetched, told)
 
-    def _fetched(self, fragment: AnyFragment) -> tuple[FragmentValue, Annotations]:
-        found = [shard.select(fragment.matchers, fragment.first, fragment.last) for shard in self._shards]
+    def fetch(self, fragment: AnyFragment) -> tuple[FragmentValue, Annotations]:
+        """What a fragment gives over all shards."""
+        found = self._found(fragment)
         if isinstance(fragment, Fragment):
             return merged(fragment, [evaluate_partial(fragment, samples) for samples in found])
         return _joined(found), NONE
+
+    def selected(self, fragment: AnyFragment) -> Samples:
+        """The samples that a fragment reads."""
+        return _joined(self._found(fragment))
+
+    def _found(self, fragment: AnyFragment) -> list[Samples]:
+        return [shard.select(fragment.matchers, fragment.first, fragment.last) for shard in self._shards]
 
 
 def split(series: Iterable[tuple[Labels, SamplesOf]], shards: int) -> list[MemoryShard]:

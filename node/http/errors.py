@@ -18,6 +18,8 @@ from strandline.node.http.responses import Fields, Response
 from strandline.node.masking import SecretMask
 from strandline.node.query.answer_memory import AnswerTooLarge
 from strandline.node.query.queries import QueryCancelled, QueryTimedOut, QueryTooLarge, QueryUnavailable
+from strandline.promql.errors import EvaluationError, ParseError
+from strandline.promql.go_text import as_utf8
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +65,7 @@ class Fault:
 
     def response(self) -> Response:
         """In Prometheus' envelope."""
-        body = {"status": "error", "errorType": self.kind, "error": self.text}
+        body = {"status": "error", "errorType": self.kind, "error": as_utf8(self.text)}
         return Response(orjson.dumps(body), self.status, headers=self.headers)
 
 
@@ -71,6 +73,8 @@ class Fault:
 _BY_ERROR: tuple[tuple[type[StrandlineError], int, str], ...] = (
     (InvalidSelector, 400, "bad_data"),
     (InvalidMatcher, 400, "bad_data"),
+    (ParseError, 400, "bad_data"),
+    (EvaluationError, 422, "execution"),
     (RegexTooCostly, 422, "execution"),
     (QueryTooLarge, 422, "execution"),
     (AnswerTooLarge, 422, "execution"),

@@ -75,6 +75,15 @@ class MemoryLease:
         self.held -= size
         self._memory.change(-size)
 
+    def part(self) -> "MemoryLease":
+        """A lease for one of several things that are fetched at once. It takes nothing yet."""
+        return MemoryLease(self._memory)
+
+    def take_over(self, other: "MemoryLease") -> None:
+        """Hold what another one held."""
+        self.held += other.held
+        other.held = 0
+
     def release(self) -> None:
         """Give all of it back. Releasing twice does nothing."""
         if self.held:

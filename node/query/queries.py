@@ -72,6 +72,10 @@ class TooManySamples(QueryTooLarge):
         self.found = found
 
 
+class PartialAnswer(Retryable):
+    """The node has only a part of the answer now, and a part would not do."""
+
+
 class QueryUnavailable(Retryable):
     """No shard can answer now."""
 

@@ -1,7 +1,7 @@
 """How the node is reached and what it may be asked: HTTP, queries, the supervisor and the gateway."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,8 @@ Certificate = Annotated[CertificateFile | None, files.certificates, PathSetting(
 PrivateKey = Annotated[SecretFile | None, files.private_key, PathSetting(), AS_WRITTEN]
 Password = Annotated[SecretFile | None, files.password_file, PathSetting(), AS_WRITTEN]
 Tokens = Annotated[TokensFile | None, files.token_file, PathSetting(), AS_WRITTEN]
+
+Partial = Literal["warn", "refuse"]
 
 _LOOPBACK_ONLY = "Name the file of a token, or listen on a loopback address such as 127.0.0.1"
 
@@ -106,13 +108,19 @@ class QuerySettings(Section):
         default=200_000, description="How many series a query may read samples of."
     )
     max_samples: Annotated[int, fields.whole_number(1, 10**10)] = Field(
-        default=50_000_000, description="How many samples a query may read."
+        default=50_000_000, description="How many samples a query may read, and values it may hold at once."
     )
     max_points: Annotated[int, fields.whole_number(1, 10**6)] = Field(
         default=11_000, description="How many points a series may have in a range query's answer."
     )
     max_names: Annotated[int, fields.whole_number(1, 100_000_000)] = Field(
         default=1_000_000, description="How many series, label names or values an answer may list."
+    )
+    partial: Annotated[Partial, fields.choice(Partial)] = Field(
+        default="warn", description="PromQL queries while a shard can't answer: warn, or refuse (503)."
+    )
+    log_slower_than: Annotated[Duration, fields.between(Duration, "1ms", "1h"), AS_WRITTEN] = Field(
+        default=Duration.parse("10s"), description="Queries that take longer are logged with their cost."
     )
     answer_memory: Annotated[ByteSize, fields.between(ByteSize, "64m", "1t"), AS_WRITTEN] = Field(
         default=ByteSize.parse("1g"),

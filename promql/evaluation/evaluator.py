@@ -12,6 +12,7 @@ from strandline.promql.annotations import Annotations
 from strandline.promql.arithmetic import drops_name as operator_drops_name
 from strandline.promql.arithmetic import negated, scalar_with_scalar, scalar_with_vector, vector_with_scalar
 from strandline.promql.elementwise import evaluate_elementwise
+from strandline.promql.evaluation.budget import Budget, cells_of
 from strandline.promql.evaluation.calls import CALLS, as_scalar, as_vector
 from strandline.promql.evaluation.notes import Notes
 from strandline.promql.evaluation.rows import without_names
@@ -32,15 +33,35 @@ class Evaluator:
     """Evaluates one query. `check` is called between the nodes, and ends the evaluation by raising."""
 
     def __init__(
-        self, fetched: Mapping[AnyFragment, FragmentValue], check: Callable[[], None], told: Annotations
+        self,
+        fetched: Mapping[AnyFragment, FragmentValue],
+        check: Callable[[], None],
+        told: Annotations,
+        budget: Budget | None = None,
     ) -> None:
-        """`told` is what the fragments had to say."""
+        """`told` is what the fragments had to say. `budget` is told what is held."""
         self._fetched, self._check = fetched, check
         self.annotations = told
+        self.budget = budget or Budget()
+        self.cells = sum(map(cells_of, fetched.values()))
+        """How many are held: those of the fragments, and of the values that others are being computed from."""
+        self.budget.hold(self.cells)
 
-    def evaluate(self, node: nodes.Node) -> Value:  # noqa: PLR0911, PLR0912 - one for each kind
+    def evaluate(self, node: nodes.Node) -> Value:
         """The value of a node at each of its steps."""
         self._check()
+        before = self.cells
+        value = self._value(node)
+        if not isinstance(node, nodes.Fetched):
+            # What the value was computed from is still there.
+            self._make_room(cells_of(value))
+            self.cells = before + cells_of(value)
+        return value
+
+    def _make_room(self, cells: int) -> None:
+        self.budget.hold(self.cells + cells)
+
+    def _value(self, node: nodes.Node) -> Value:  # noqa: PLR0911, PLR0912 - one for each kind
         match node:
             case nodes.Number(value=number, count=count):
                 return Scalar(np.full(count, number))
@@ -53,7 +74,10 @@ class Evaluator:
             case nodes.Window():
                 return self._window(node, without_stale(self._samples(samples_fragment_of(node))))
             case nodes.SubqueryWindow():
-                return self._window(node, samples_of(self._vector(node.inner), node.grid))
+                inner = self._vector(node.inner)
+                # Each cell becomes a time and a value.
+                self._make_room(2 * inner.values.size + len(inner.keys) * node.ends.count)
+                return self._window(node, samples_of(inner, node.grid))
             case nodes.Map():
                 return self._mapped(node)
             case nodes.Negate():
@@ -68,7 +92,9 @@ class Evaluator:
                 sides = (self._vector(node.left), self._vector(node.right))
                 return join(node.operator, *sides, node.matching, returns_bool=node.returns_bool)
             case nodes.Repeat(inner=inner, count=count):
-                return _repeated(self.evaluate(inner), count)
+                value = self.evaluate(inner)
+                self._make_room(cells_of(value) * count)
+                return _repeated(value, count)
             case nodes.Call():
                 value, told = CALLS[node.function](node, tuple(map(self.evaluate, node.arguments)))
                 self.annotations |= told

@@ -4,6 +4,7 @@ Leaves that read samples are `Select` and `Window`. `ends` says where the window
 after `offset` and `@`. A selector that is pinned by `@` has a step of 0 there.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from strandline.index.matchers import Matcher
@@ -223,3 +224,25 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911 - one for each ki
             return (vector, scalar)
         case _:
             return ()
+
+
+def steps(node: Node) -> Iterator[int]:
+    """For how many steps each part of a plan is computed."""
+    match node:
+        case Select(ends=grid) | Window(ends=grid) | Time(grid=grid) | SubqueryPoints(grid=grid) | Call(grid=grid):
+            yield grid.count
+        case SubqueryWindow(grid=grid, ends=ends):
+            yield max(grid.count, ends.count)
+        case Number(count=count) | Repeat(count=count):
+            yield count
+        case Fetched(fragment=fragment):
+            yield fragment.ends.count
+        case _:
+            yield 1
+    for child in children(node):
+        yield from steps(child)
+
+
+def asks_for_absence(node: Node) -> bool:
+    """Whether there is an answer just because series are not there: `absent` and `absent_over_time`."""
+    return (isinstance(node, Call) and node.function == "absent") or any(map(asks_for_absence, children(node)))

@@ -111,9 +111,9 @@ class _Planner:
         if written.parameter is not None:
             parameter = self._planned(unwrapped(written.parameter), grid)
         labels = tuple(sorted(set(written.labels)))
-        return nodes.Aggregate(
-            written.aggregator, inner, parameter, labels, written.is_without, grid.count, written.span
-        )
+        # Warnings are about the parameter.
+        span = written.span if written.parameter is None else written.parameter.span
+        return nodes.Aggregate(written.aggregator, inner, parameter, labels, written.is_without, grid.count, span)
 
     def _binary(self, written: Binary, grid: Grid) -> nodes.Node:
         # If both sides are the same at every step, so is the whole, and somebody above has seen to it.

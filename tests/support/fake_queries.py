@@ -15,6 +15,7 @@ from strandline.node.query.answers import (
     BucketFigures,
     BucketsAnswer,
     CardinalityAnswer,
+    FragmentResult,
     SamplesAnswer,
     SeriesAnswer,
     SeriesCount,
@@ -31,7 +32,10 @@ from strandline.node.query.asks import (
     SeriesAsk,
 )
 from strandline.node.query.index_version import IndexVersion
-from strandline.node.query.queries import QueryScope, QueryTooLarge, timed_out
+from strandline.node.query.queries import EvaluationLimits, QueryScope, QueryTooLarge, timed_out
+from strandline.promql.local import LocalEngine, split
+from strandline.promql.plan.fragments import AnyFragment
+from strandline.promql.values import Samples as SampleColumns
 from strandline.time_range import TimeRange
 
 Labels = Mapping[str, str]
@@ -41,7 +45,7 @@ Samples = Sequence[tuple[int, float]]
 class FakeQueries:
     """`NodeQueries` over series: labels, and samples as (milliseconds, value) in rising order of their times.
 
-    `asked` has every question, and `timeouts` how many seconds each had. `warnings` go with every answer. `failure` is
+    `asked` has every question, `fragments` what was to be evaluated, and `timeouts` how many seconds each had. `warnings` go with every answer. `failure` is
     raised instead of any answer. With `held`, a question waits until it is given up, and `given_up` tells when it was.
     An answer takes `size` bytes of memory. With a `version`, lists may be kept, and `answered_from_kept` are those that
     were not asked for again.
@@ -57,6 +61,7 @@ class FakeQueries:
         held: bool = False,
         size: int = 0,
         version: IndexVersion | None = None,
+        shards: int = 1,
     ) -> None:
         self.stored = sorted(((dict(labels), list(samples)) for labels, samples in series), key=_order)
         self.warnings, self.failure, self.held = warnings, failure, held
@@ -66,6 +71,8 @@ class FakeQueries:
         self.estimated_series = False
         self.unserved_partitions: tuple[str, ...] = ()
         self.asked: list[Ask] = []
+        self.fragments: list[AnyFragment] = []
+        self.engine = LocalEngine(split(self.stored, shards))
         self.timeouts: list[float] = []
         self.answered_from_kept: list[Ask] = []
         self.holding, self.given_up = threading.Event(), threading.Event()
@@ -106,6 +113,19 @@ class FakeQueries:
             np.array([value for _, value in flat], dtype=np.float64),
             self.warnings,
         )
+
+    async def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, scope: QueryScope) -> FragmentResult:
+        self.fragments.append(fragment)
+        await self._began(scope)
+        found = self.engine.selected(fragment)
+        if len(found.keys) > limits.max_series:
+            raise QueryTooLarge(f"{len(found.keys)} series are more than {limits.max_series}")
+        if len(found.time) > limits.max_samples:
+            raise QueryTooLarge(f"{len(found.time)} samples are more than {limits.max_samples}")
+        value, told = self.engine.fetch(fragment)
+        if not isinstance(value, SampleColumns):
+            scope.memory.grow(value.values.nbytes)
+        return FragmentResult(value, told, len(found.time), self.warnings)
 
     async def count_series(
         self, selectors: tuple[Selector, ...], within: TimeRange | None, _scope: QueryScope
@@ -150,6 +170,9 @@ class FakeQueries:
 
     async def _begin(self, ask: Ask, scope: QueryScope) -> None:
         self.asked.append(ask)
+        await self._began(scope)
+
+    async def _began(self, scope: QueryScope) -> None:
         self.timeouts.append(scope.timeout_s)
         if self.held:
             await self._hold(scope)

@@ -1,5 +1,5 @@
-"""Prometheus' HTTP API over a node's queries: series, labels, plain selectors, and what Grafana asks beside them.
+"""Prometheus' HTTP API over a node's queries: series, labels, PromQL, and what Grafana asks beside them.
 
-A handler reads parameters, asks `NodeQueries` in a worker thread, and writes the answer's columns as JSON. Whatever is
-more than a selector is refused: a Prometheus in front, over remote read, has all of PromQL.
+A handler reads parameters, asks `NodeQueries`, and writes the answer's columns as JSON. PromQL is planned here: shards
+evaluate the fragments of a query, and the rest is evaluated in the front.
 """

@@ -1,43 +1,48 @@
-"""`/api/v1/query` and `/api/v1/query_range`, for selectors and constants."""
+"""`/api/v1/query` and `/api/v1/query_range`: all of PromQL."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 import numpy as np
+import orjson
 
 from strandline.clock import Clock
-from strandline.index.key_bytes import KeyBytes
-from strandline.node.http.api.evaluation import PointsPlan, Steps, samples_of_range, samples_wanted
-from strandline.node.http.api.expressions import Constant, Selection, parse_expression
+from strandline.node.http.api.fetching import Fetched, fetch
+from strandline.node.http.api.front_evaluation import evaluate_rest
+from strandline.node.http.api.language import bad_query, query_of
 from strandline.node.http.api.names import scope_of
-from strandline.node.http.api.pieces import Points, matrix_json, scalar_json, vector_json
+from strandline.node.http.api.pieces import Points, matrix_json, scalar_json, string_json, vector_json
+from strandline.node.http.api.query_cost import QueryCost, watched
 from strandline.node.http.api.sending import Answer, respond
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.parameters import Parameters, parameters_of
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse
 from strandline.node.http.routes import Access, Route
-from strandline.node.query.answers import SamplesAnswer
-from strandline.node.query.asks import SamplesAsk
-from strandline.node.query.queries import NodeQueries
+from strandline.node.query.queries import EvaluationLimits, NodeQueries, PartialAnswer
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.workers import Workers
+from strandline.promql.engine import Prepared, prepare
+from strandline.promql.errors import ParseError
+from strandline.promql.evaluation.results import Result
+from strandline.promql.evaluation.rows import Points as ResultPoints
+from strandline.promql.plan.nodes import asks_for_absence
+from strandline.promql.plan.query_times import QueryTimes
+from strandline.promql.query_cache import QueryCache
+from strandline.promql.value_types import ValueType
 
-Result = TypeVar("Result")
-# So many samples are evaluated in the event loop; of more, a worker thread makes the answer.
-_FEW_SAMPLES = 2000
-_NO_LABELS = KeyBytes(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.uint8))
+# A longer query is parsed in a worker thread.
+_SHORT_QUERY = 2000
+# How many warnings, and how many infos, of the evaluation an answer has at most, as in Prometheus.
+_MOST_ANNOTATIONS = 10
 
 
-@dataclass(frozen=True, slots=True)
 class EvaluatingApi:
-    """Values of series: at a moment, at many, or all of a time."""
+    """The values of expressions: at a moment, or at each step of a range. It belongs to one event loop."""
 
-    queries: NodeQueries
-    workers: Workers
-    settings: QuerySettings
-    clock: Clock
+    def __init__(self, queries: NodeQueries, workers: Workers, settings: QuerySettings, clock: Clock) -> None:
+        self._queries, self._workers, self._settings, self._clock = queries, workers, settings, clock
+        self._limits = EvaluationLimits(settings.max_series, settings.max_samples)
+        self._parsed = QueryCache()
 
     def routes(self) -> tuple[Route, ...]:
         """Prometheus' paths."""
@@ -50,104 +55,137 @@ class EvaluatingApi:
     async def query(self, request: Request) -> AnyResponse:
         """At one moment, now unless `time` says another."""
         given = await parameters_of(request)
-        expression = parse_expression(given.required("query"))
-        moment = given.time("time", self.clock.now_ms())
-        if isinstance(expression, Constant):
-            return await self._sent(request, "scalar", scalar_json(moment, expression.value))
-        steps = Steps.at(moment)
-        if expression.span is None:
-            points, warnings = await self._points(request, expression, steps, given)
-            return await self._sent(request, "vector", vector_json(points, moment), points.nbytes, warnings)
-        samples = await self._samples(request, expression, steps, self._lookback(given), given)
-        points, warnings = _limited(await self._done(samples, lambda: samples_of_range(samples)), given)
-        return await self._sent(request, "matrix", matrix_json(points), points.nbytes, samples.warnings + warnings)
+        moment = given.time("time", self._clock.now_ms())
+        return await self._answer(request, given, QueryTimes.instant(moment, lookback=self._lookback(given)))
 
     async def query_range(self, request: Request) -> AnyResponse:
         """At every step from `start` to `end`."""
         given = await parameters_of(request)
-        expression, steps = parse_expression(given.required("query")), self._steps(given)
-        if isinstance(expression, Constant):
-            points = _constant(steps, expression.value)
-            return await self._sent(request, "matrix", matrix_json(points), points.nbytes)
-        if expression.span is not None:
-            raise BadParameter(
-                "a range query wants one value at each step, and a selector with a range has many",
-                remedy="Leave the [...] out, or ask /api/v1/query",
-            )
-        points, warnings = await self._points(request, expression, steps, given)
-        return await self._sent(request, "matrix", matrix_json(points), points.nbytes, warnings)
-
-    async def _points(
-        self, request: Request, selection: Selection, steps: Steps, given: Parameters
-    ) -> tuple[Points, tuple[str, ...]]:
-        lookback, memory = self._lookback(given), request.memory
-        samples = await self._samples(request, selection, steps, lookback, given)
-        plan = await self._done(samples, lambda: PointsPlan(selection, steps, lookback, samples))
-        plan.check(self.settings.max_samples)
-        memory.grow(plan.nbytes)
-        points = await self._done(samples, plan.make)
-        # From here on the samples are not needed, but for the keys.
-        memory.shrink(max(0, memory.held - points.nbytes))
-        points, warnings = _limited(points, given)
-        return points, samples.warnings + warnings
-
-    async def _done(self, samples: SamplesAnswer, work: Callable[[], Result]) -> Result:
-        return work() if len(samples.time) <= _FEW_SAMPLES else await self.workers.run(work)
-
-    async def _samples(
-        self, request: Request, selection: Selection, steps: Steps, lookback: int, given: Parameters
-    ) -> SamplesAnswer:
-        within = samples_wanted(selection, steps, lookback)
-        ask = SamplesAsk(selection.selector, within, self.settings.max_series, self.settings.max_samples)
-        return await self.queries.samples(ask, scope_of(request, given, self.settings))
-
-    async def _sent(
-        self,
-        request: Request,
-        kind: str,
-        pieces: Iterable[bytes],
-        size: int = 0,
-        warnings: tuple[str, ...] = (),
-    ) -> AnyResponse:
-        return await respond(request, self.workers, Answer(_result(kind, pieces), size, warnings))
-
-    def _steps(self, parameters: Parameters) -> Steps:
-        start, end, step = parameters.time("start"), parameters.time("end"), parameters.duration("step")
+        start, end, step = given.time("start"), given.time("end"), given.duration("step")
         if end < start:
-            raise BadParameter('the parameter "end" lies before "start"', remedy="Exchange them")
+            raise BadParameter('invalid parameter "end": end timestamp must not be before start time')
         if step <= 0:
-            raise BadParameter('the parameter "step" is not above zero', remedy="Give seconds, or a duration as 15s")
-        # Prometheus counts the steps between the points, so that there may be one point more.
-        if (end - start) // step > self.settings.max_points:
             raise BadParameter(
-                f"{(end - start) // step + 1} points a series are more than the {self.settings.max_points} "
-                "that a range query may have",
-                remedy='Choose a longer "step" or a shorter time, or raise query.max_points',
+                'invalid parameter "step": zero or negative query resolution step widths are not accepted. '
+                "Try a positive integer"
             )
-        return Steps(start, step, (end - start) // step + 1)
+        # Prometheus counts the steps between the points, so that there may be one point more.
+        if (end - start) // step > self._settings.max_points:
+            raise BadParameter(
+                f"exceeded maximum resolution of {self._settings.max_points:,} points per timeseries. "
+                "Try decreasing the query resolution (?step=XX)",
+                remedy="Or raise query.max_points",
+            )
+        return await self._answer(request, given, QueryTimes(start, end, step, self._lookback(given)))
 
-    def _lookback(self, parameters: Parameters) -> int:
-        lookback = parameters.duration("lookback_delta", self.settings.lookback.milliseconds)
+    async def _answer(self, request: Request, given: Parameters, times: QueryTimes) -> AnyResponse:
+        text, cost = query_of(given), QueryCost()
+        # A wrong one is refused before anything is read.
+        given.limit(1)
+        slow_s, many = self._settings.log_slower_than.seconds, self._settings.max_samples // 2
+        with watched(text, cost, self._clock, slow_s=slow_s, many_samples=many):
+            result, warnings = await self._evaluated(request, given, text, times, cost)
+        points, truncated = _limited(result, given)
+        size = 0 if points is None else points.nbytes
+        # What the result was made from is not needed any longer.
+        request.memory.shrink(max(0, request.memory.held - size))
+        told = result.annotations
+        return await respond(
+            request,
+            self._workers,
+            Answer(
+                _data(result, points, cost if given.text("stats") else None),
+                size,
+                (*warnings, *told.warnings(text, _MOST_ANNOTATIONS), *truncated),
+                tuple(told.infos(text, _MOST_ANNOTATIONS)),
+            ),
+        )
+
+    async def _evaluated(
+        self, request: Request, given: Parameters, text: str, times: QueryTimes, cost: QueryCost
+    ) -> tuple[Result, tuple[str, ...]]:
+        """The result, and warnings about shards."""
+        scope, clock, began = scope_of(request, given, self._settings), self._clock, self._clock.monotonic()
+        prepared = await self._prepared(text, times)
+        planned = clock.monotonic()
+        cost.prepare_s, cost.fragments = planned - began, len(prepared.fragments)
+        try:
+            fetched = await fetch(self._queries, prepared.fragments, self._limits, scope)
+        finally:
+            cost.shards_s = clock.monotonic() - planned
+        cost.series, cost.samples = fetched.series, fetched.samples
+        self._require_whole(prepared, fetched)
+        begun = clock.monotonic()
+        try:
+            result, budget = await evaluate_rest(
+                prepared,
+                fetched,
+                scope,
+                max_samples=self._settings.max_samples,
+                workers=self._workers,
+                clock=clock,
+            )
+        finally:
+            cost.front_s, cost.bytes = clock.monotonic() - begun, request.memory.held
+        cost.peak_samples = budget.peak
+        return result, fetched.warnings
+
+    async def _prepared(self, text: str, times: QueryTimes) -> Prepared:
+        try:
+            if len(text) <= _SHORT_QUERY:
+                return prepare(text, times, parser=self._parsed.parse)
+            return await self._workers.run(lambda: prepare(text, times, parser=self._parsed.parse))
+        except ParseError as error:
+            raise bad_query(error) from error
+
+    def _require_whole(self, prepared: Prepared, fetched: Fetched) -> None:
+        """Raises `PartialAnswer` if series may be missing where that is not to be answered with a warning."""
+        if not fetched.warnings:
+            return
+        if asks_for_absence(prepared.rest):
+            why = "absent() and absent_over_time() need the series of all shards"
+        elif self._settings.partial == "refuse":
+            why = 'query.partial is "refuse"'
+        else:
+            return
+        raise PartialAnswer(
+            f"the answer may be partial: {'; '.join(fetched.warnings)}",
+            remedy=f"{why}. Try again when all shards answer; the status page shows how they are",
+        )
+
+    def _lookback(self, given: Parameters) -> int:
+        lookback = given.duration("lookback_delta", self._settings.lookback.milliseconds)
         if lookback <= 0:
             raise BadParameter('the parameter "lookback_delta" is not above zero')
         return lookback
 
 
-def _limited(points: Points, parameters: Parameters) -> tuple[Points, tuple[str, ...]]:
+def _limited(result: Result, given: Parameters) -> tuple[Points | None, tuple[str, ...]]:
     """At most so many series as the client wants, and a warning if those are not all."""
-    limited = points.first(parameters.limit(len(points)))
+    if result.points is None:
+        return None, ()
+    points = _columns(result.points)
+    limited = points.first(given.limit(len(points)))
     if len(limited) == len(points):
         return points, ()
     return limited, (f"results truncated due to limit: there are {len(points)} series",)
 
 
-def _constant(steps: Steps, value: float) -> Points:
-    time = steps.start + steps.step * np.arange(steps.count, dtype=np.int64)
-    bits = np.full(steps.count, value, dtype=np.float64).view(np.uint64)
-    return Points(_NO_LABELS, np.array([0, steps.count], dtype=np.int64), time, bits)
+def _columns(points: ResultPoints) -> Points:
+    return Points(points.keys, points.first_point, points.time, points.value.view(np.uint64))
 
 
-def _result(kind: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    yield b'{"resultType":"' + kind.encode() + b'","result":'
-    yield from pieces
+def _data(result: Result, points: Points | None, cost: QueryCost | None) -> Iterator[bytes]:
+    yield b'{"resultType":"' + result.kind.value.encode() + b'","result":'
+    yield from _result(result, points)
+    if cost is not None:
+        yield b',"stats":' + orjson.dumps(cost.to_json())
     yield b"}"
+
+
+def _result(result: Result, points: Points | None) -> Iterable[bytes]:
+    if points is not None:
+        return vector_json(points, result.time) if result.kind is ValueType.VECTOR else matrix_json(points)
+    if result.kind is ValueType.STRING:
+        return string_json(result.time, result.text)
+    return scalar_json(result.time, result.number)

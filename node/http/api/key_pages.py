@@ -7,7 +7,6 @@ from itertools import chain
 import numpy as np
 import orjson
 
-from strandline.node.http.api.kernels.points import STALE
 from strandline.node.http.api.names import scope_of
 from strandline.node.http.api.pieces import series_json
 from strandline.node.http.api.sending import Answer, respond
@@ -21,6 +20,7 @@ from strandline.node.query.asks import KeyPageAsk
 from strandline.node.query.queries import NodeQueries
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.workers import Workers
+from strandline.promql.values import STALE_BITS
 
 MOST_KEYS = 20_000
 _BITS = 64
@@ -71,7 +71,7 @@ def _page_json(found: KeyPageAnswer) -> Iterator[bytes]:
     """
     hashes = [f"{low:016x}{high:016x}" for low, high in zip(found.low.tolist(), found.high.tolist(), strict=True)]
     # A series that has ended has no value.
-    is_there = (found.time != NO_SAMPLE) & (found.value.view(np.uint64) != STALE)
+    is_there = (found.time != NO_SAMPLE) & (found.value.view(np.uint64) != STALE_BITS)
     times = [time if there else None for time, there in zip(found.time.tolist(), is_there.tolist(), strict=True)]
     values = [
         None if time is None else _written(value) for time, value in zip(times, found.value.tolist(), strict=True)

@@ -6,9 +6,11 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from strandline.arrays import I64s, U64s
 from strandline.index.key_bytes import Bytes, KeyBytes
+from strandline.node.http.api.kernels.decimals import write_time
 from strandline.node.http.api.kernels.json_text import (
     POINT_FRAME,
     SERIES_FRAME,
@@ -20,6 +22,7 @@ from strandline.node.http.api.kernels.json_text import (
     write_vector,
 )
 from strandline.node.query.answers import TermsAnswer
+from strandline.promql.go_text import as_utf8
 
 # How long a piece may be in the worst case. In an ordinary one it is a third of that, or less.
 _ROOM = 2 << 20
@@ -118,6 +121,13 @@ def scalar_json(time: int, value: float) -> Iterator[bytes]:
     """One point."""
     out = np.empty(POINT_FRAME, dtype=np.uint8)
     yield out[: int(write_point(time, np.float64(value).view(np.uint64), out, 0))].tobytes()
+
+
+def string_json(time: int, text: str) -> Iterator[bytes]:
+    """A moment and a text."""
+    out = np.empty(POINT_FRAME, dtype=np.uint8)
+    end = int(write_time(time, out, 0))
+    yield b"[%s,%s]" % (out[:end].tobytes(), orjson.dumps(as_utf8(text)))
 
 
 def _listed(texts: KeyBytes, frame: int, write: Callable[[int, int, Bytes], int]) -> Iterable[bytes]:

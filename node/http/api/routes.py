@@ -3,6 +3,7 @@
 from strandline.clock import Clock
 from strandline.node.http.api.evaluating import EvaluatingApi
 from strandline.node.http.api.key_pages import KeyPagesApi
+from strandline.node.http.api.language import LanguageApi
 from strandline.node.http.api.names import NamesApi
 from strandline.node.http.api.status import StatusApi
 from strandline.node.http.routes import Route
@@ -24,5 +25,6 @@ def api_routes(
         *NamesApi(queries, workers, settings).routes(),
         *KeyPagesApi(queries, workers, settings).routes(),
         *EvaluatingApi(queries, workers, settings, clock).routes(),
+        *LanguageApi(workers).routes(),
         *StatusApi(queries, workers, settings, clock, clock.now_ms() if started_ms is None else started_ms).routes(),
     )

@@ -14,6 +14,7 @@ from strandline.node.http.headers import accepts_gzip
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse, Fields, Response, StreamedResponse
 from strandline.node.workers import Workers
+from strandline.promql.go_text import as_utf8
 
 _BLOCK = 1 << 20
 # One that the client takes, and one ahead of it.
@@ -41,6 +42,7 @@ class Answer:
     data: Iterable[bytes]
     size: int
     warnings: tuple[str, ...] = ()
+    infos: tuple[str, ...] = ()
 
 
 async def respond(request: Request, workers: Workers, answer: Answer) -> AnyResponse:
@@ -66,7 +68,7 @@ async def respond(request: Request, workers: Workers, answer: Answer) -> AnyResp
 
 def whole_response(answer: Answer, *, gzip: bool) -> Response:
     """The response with an answer that is short."""
-    body = b"".join((_BEGIN, *answer.data, _end(answer.warnings)))
+    body = b"".join((_BEGIN, *answer.data, _end(answer)))
     if not gzip or len(body) < _COMPRESSED_FROM:
         return Response(body, headers=_VARY)
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
@@ -87,15 +89,19 @@ def _blocks(answer: Answer) -> Iterator[bytes]:
             yield b"".join(held)
             held.clear()
             size = 0
-    held.append(_end(answer.warnings))
+    held.append(_end(answer))
     yield b"".join(held)
 
 
-def _end(warnings: Sequence[str]) -> bytes:
-    if not warnings:
-        return b"}"
+def _end(answer: Answer) -> bytes:
+    return _told("warnings", answer.warnings) + _told("infos", answer.infos) + b"}"
+
+
+def _told(name: str, texts: Sequence[str]) -> bytes:
+    if not texts:
+        return b""
     # Each only once: every query of a request may have met the same shard.
-    return b',"warnings":' + orjson.dumps(list(dict.fromkeys(warnings))) + b"}"
+    return b',"%s":%s' % (name.encode(), orjson.dumps([as_utf8(text) for text in dict.fromkeys(texts)]))
 
 
 class _Body:

@@ -24,7 +24,7 @@ from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.workers import Workers
 
 # The Prometheus whose API this is. Grafana decides by it which parameters it may send.
-_PROMETHEUS = "3.0.0"
+_PROMETHEUS = "3.15.0"
 _MOST_TOPS = 10_000
 _SHOWN = 100
 _MOST_BUCKETS = 100_000

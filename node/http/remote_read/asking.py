@@ -8,18 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strandline.errors import Retryable
 from strandline.index.key_bytes import KeyBytes
 from strandline.node.http.remote_read.columns import AnswerColumns
 from strandline.node.http.remote_read.requests import ReadQuery, ReadRequest
 from strandline.node.query.answers import SamplesAnswer
 from strandline.node.query.asks import SamplesAsk, SeriesAsk
-from strandline.node.query.queries import NodeQueries, QueryScope, QueryTooLarge
+from strandline.node.query.queries import NodeQueries, PartialAnswer, QueryScope, QueryTooLarge
 from strandline.node.settings.http_sections import QuerySettings
-
-
-class PartialAnswer(Retryable):
-    """The node has only a part of the answer now."""
 
 
 @dataclass(frozen=True, slots=True)

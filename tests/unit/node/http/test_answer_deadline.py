@@ -16,7 +16,6 @@ from strandline.node.http.responses import AnyResponse, Response, StreamedRespon
 from strandline.node.http.routes import Access, Route
 from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.query.answer_memory import AnswerMemory
-from strandline.node.query.asks import Ask
 from strandline.node.query.index_version import IndexVersion
 from strandline.node.query.queries import QueryScope
 from strandline.node.settings.http_sections import QuerySettings
@@ -115,9 +114,9 @@ class RecordingQueries(FakeQueries):
         super().__init__(UP)
         self.untils: list[float | None] = []
 
-    async def _begin(self, ask: Ask, scope: QueryScope) -> None:
+    async def _began(self, scope: QueryScope) -> None:
         self.untils.append(scope.until)
-        await super()._begin(ask, scope)
+        await super()._began(scope)
 
 
 def untils_of(path: str) -> Sequence[float | None]:

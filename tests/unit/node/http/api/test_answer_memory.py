@@ -92,7 +92,7 @@ def test_points_that_would_be_more_than_the_samples_are_counted_before_they_are_
     path = "/api/v1/query_range?query=up&start=1&end=100&step=0.01&lookback_delta=1h"
     assert refused(path, memory, 422, FakeQueries(UP))["errorType"] == "execution"
     assert memory.used == 0
-    memory.limit = 1_000_000
+    memory.limit = 4_000_000
 
     async def test() -> int:
         async with api_served(FakeQueries(UP), memory=memory) as serving:

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from strandline.index.key_bytes import KeyBytes
-from strandline.node.http.api.evaluation import PointsPlan, Steps, samples_of_range
-from strandline.node.http.api.expressions import Selection
 from strandline.node.http.api.kernel_loading import load_kernels
-from strandline.node.http.api.kernels import json_text, points
-from strandline.node.http.api.pieces import matrix_json, series_json, terms_json, vector_json
-from strandline.node.query.answers import SamplesAnswer, TermsAnswer
+from strandline.node.http.api.kernels import json_text
+from strandline.node.http.api.pieces import Points, matrix_json, series_json, terms_json, vector_json
+from strandline.node.query.answers import TermsAnswer
 
 pytestmark = pytest.mark.unit
 
@@ -19,9 +17,6 @@ KERNELS = [
     json_text.write_vector,
     json_text.write_matrix,
     json_text.write_point,
-    points.count_points,
-    points.fill_points,
-    points.count_samples,
 ]
 
 
@@ -42,12 +37,9 @@ def test_an_answer_of_any_kind_of_array_compiles_nothing_more(shift: int, *, wri
         return columns(dtype, *values, writable=writable, shift=shift)
 
     keys = KeyBytes(made(np.int64, 0, 6), made(np.uint8, *b"\x01\x00a\x01\x00b"))
-    samples = SamplesAnswer(keys, made(np.int64, 0, 1), made(np.int64, 5), made(np.float64, 1.5))
-    found = PointsPlan(Selection(()), Steps(5, 1, 3), 10, samples).make()
-    pinned = PointsPlan(Selection((), at="end"), Steps(5, 1, 3), 10, samples).make()
-    assert b"".join(matrix_json(found)) == b"".join(matrix_json(pinned))
-    assert b"".join(matrix_json(samples_of_range(samples))) == b'[{"metric":{"a":"b"},"values":[[0.005,"1.5"]]}]'
-    assert b"".join(vector_json(found, 5)) == b'[{"metric":{"a":"b"},"value":[0.005,"1.5"]}]'
+    points = Points(keys, made(np.int64, 0, 1), made(np.int64, 5), np.array([1.5]).view(np.uint64))
+    assert b"".join(matrix_json(points)) == b'[{"metric":{"a":"b"},"values":[[0.005,"1.5"]]}]'
+    assert b"".join(vector_json(points, 5)) == b'[{"metric":{"a":"b"},"value":[0.005,"1.5"]}]'
     assert b"".join(series_json(keys)) == b'[{"a":"b"}]'
     b"".join(terms_json(TermsAnswer(keys.offsets, keys.data, made(np.int64, 1), more=False)))
     assert [len(kernel.signatures) for kernel in KERNELS] == compiled

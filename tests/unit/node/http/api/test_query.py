@@ -1,17 +1,30 @@
 """`query` and `query_range` over HTTP."""
 
+import asyncio
 import struct
 from typing import Any
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from strandline.clock import ManualClock
-from strandline.node.query.asks import SamplesAsk
+from strandline.errors import StrandlineError
+from strandline.index.matchers import InvalidMatcher
+from strandline.node.query.answers import FragmentResult
+from strandline.node.query.queries import (
+    EvaluationLimits,
+    QueryCancelled,
+    QueryScope,
+    QueryTimedOut,
+    QueryUnavailable,
+    TooManySeries,
+)
 from strandline.node.settings.http_sections import QuerySettings
-from strandline.time_range import TimeRange
+from strandline.promql.errors import EvaluationError
+from strandline.promql.plan.fragments import AnyFragment
 from support.fake_queries import FakeQueries
-from support.http_servers import Reply, api_served, in_loop
+from support.http_servers import Reply, api_served, eventually, in_loop
 
 pytestmark = pytest.mark.unit
 
@@ -67,18 +80,17 @@ def test_a_range_has_its_samples_at_their_own_times() -> None:
 
 def test_just_the_samples_that_count_are_asked_for() -> None:
     queries = FakeQueries(SERIES)
-    settings = QuerySettings(max_series=7, max_samples=8, lookback="10s")
+    settings = QuerySettings(lookback="10s")
     ask(queries, "query", settings, query="up")
     ask(queries, "query", settings, query="up[1m] offset 5s", time="100")
     ask(queries, "query_range", settings, query="up", start="50", end="70", step="8")
     ask(queries, "query_range", settings, query="up @ 30", start="50", end="70", step="8")
-    selector = queries.asked[0].selector
-    assert queries.asked == [
-        SamplesAsk(selector, TimeRange(NOW - 9_999, NOW), 7, 8),
-        SamplesAsk(selector, TimeRange(35_001, 95_000), 7, 8),
+    assert [(one.first, one.last) for one in queries.fragments] == [
+        (NOW - 9_999, NOW),
+        (35_001, 95_000),
         # The last step is at 66 s.
-        SamplesAsk(selector, TimeRange(40_001, 66_000), 7, 8),
-        SamplesAsk(selector, TimeRange(20_001, 30_000), 7, 8),
+        (40_001, 66_000),
+        (20_001, 30_000),
     ]
 
 
@@ -110,30 +122,33 @@ def test_grafanas_question_whether_somebody_is_there_is_answered() -> None:
 
 
 @pytest.mark.parametrize("path", ["query", "query_range"])
-def test_other_expressions_are_bad_data_and_say_where_promql_is(path: str) -> None:
+def test_a_query_that_does_not_parse_is_bad_data_with_its_place(path: str) -> None:
     queries = FakeQueries(SERIES)
-    status, kind, text = error_of(ask(queries, path, query="rate(up[5m])", start="0", end="1", step="1"))
+    status, kind, text = error_of(ask(queries, path, query="sum(up", start="0", end="1", step="1"))
     assert (status, kind) == (400, "bad_data")
-    assert "not a plain selector" in text
-    assert "remote_read" in text
-    assert queries.asked == []
+    assert text.startswith('invalid parameter "query": 1:')
+    assert "parse error: " in text
+    assert queries.fragments == []
 
 
 @pytest.mark.parametrize(
     ("form", "fault"),
     [
-        ({}, '"query" is missing'),
+        ({"start": "0", "end": "1", "step": "1"}, "no expression found in input"),
         ({"query": "up"}, '"start" is missing'),
         ({"query": "up", "start": "0"}, '"end" is missing'),
         ({"query": "up", "start": "0", "end": "1"}, '"step" is missing'),
-        ({"query": "up", "start": "0", "end": "1", "step": "0"}, '"step" is not above zero'),
-        ({"query": "up", "start": "0", "end": "1", "step": "-1"}, '"step" is not above zero'),
+        ({"query": "up", "start": "0", "end": "1", "step": "0"}, '"step": zero or negative query resolution'),
+        ({"query": "up", "start": "0", "end": "1", "step": "-1"}, '"step": zero or negative query resolution'),
         ({"query": "up", "start": "0", "end": "1", "step": "0.0001"}, '"step" is shorter than a millisecond'),
         ({"query": "up", "start": "0", "end": "1", "step": "x"}, '"step" is no duration'),
-        ({"query": "up", "start": "1", "end": "0", "step": "1"}, '"end" lies before "start"'),
-        ({"query": "up[5m]", "start": "0", "end": "1", "step": "1"}, "one value at each step"),
-        ({"query": "up", "start": "0", "end": "11001", "step": "1"}, "11002 points a series are more than the 11000"),
-        ({"query": "up", "start": "-1e300", "end": "1e300", "step": "1ms"}, "more than the 11000"),
+        ({"query": "up", "start": "1", "end": "0", "step": "1"}, '"end": end timestamp must not be before start'),
+        (
+            {"query": "up[5m]", "start": "0", "end": "1", "step": "1"},
+            'invalid expression type "range vector" for range query',
+        ),
+        ({"query": "up", "start": "0", "end": "11001", "step": "1"}, "maximum resolution of 11,000 points"),
+        ({"query": "up", "start": "-1e300", "end": "1e300", "step": "1ms"}, "maximum resolution of 11,000 points"),
         ({"query": "up", "start": "0", "end": "1", "step": "1", "limit": "x"}, '"limit" is not a non-negative integer'),
     ],
 )
@@ -175,3 +190,149 @@ def test_more_points_than_a_query_may_read_are_refused() -> None:
 
 def test_more_series_than_a_query_may_read_are_refused() -> None:
     assert error_of(ask(FakeQueries(SERIES), "query", QuerySettings(max_series=1), query="up[1m]"))[0] == 422
+
+
+def test_expressions_are_evaluated_over_all_shards() -> None:
+    many = [
+        ({"__name__": "c_total", "job": job, "n": str(n)}, [(0, 0.0), (60_000, 60.0)]) for job in "ab" for n in range(9)
+    ]
+    found = data_of(ask(FakeQueries(many, shards=5), "query", query="sum by (job) (increase(c_total[61s]))", time="60"))
+    assert [(one["metric"], one["value"]) for one in found["result"]] == [
+        ({"job": "a"}, [60, "540"]),
+        ({"job": "b"}, [60, "540"]),
+    ]
+
+
+def test_a_string_has_its_time() -> None:
+    assert data_of(ask(FakeQueries(), "query", query='"a\\n\\xff"', time="1.5")) == {
+        "resultType": "string",
+        "result": [1.5, "a\n\ufffd"],
+    }
+
+
+def test_an_expression_without_an_answer_is_an_execution_error() -> None:
+    status, kind, text = error_of(ask(FakeQueries(SERIES), "query", query="topk(NaN, up)"))
+    assert (status, kind) == (422, "execution")
+    assert "Parameter value is NaN" in text
+
+
+def test_warnings_and_infos_stand_apart_and_name_their_place() -> None:
+    told = orjson.loads(
+        ask(FakeQueries(SERIES, warnings=("w",)), "query", query="quantile(2, up) or rate(up[1m])").body
+    )
+    assert told["warnings"] == ["w", "PromQL warning: quantile value should be between 0 and 1, got 2 (1:10)"]
+    assert len(told["infos"]) == 1
+    assert "might not be a counter" in told["infos"][0]
+
+
+@pytest.mark.parametrize("query", ["absent(up)", "1 + sum(absent_over_time(up[1m]))"])
+def test_absence_is_not_told_while_a_shard_is_missing(query: str) -> None:
+    assert ask(FakeQueries(SERIES), "query", query=query).status == 200
+    status, kind, text = error_of(ask(FakeQueries(SERIES, warnings=("shard 3 is down",)), "query", query=query))
+    assert (status, kind) == (503, "unavailable")
+    assert "shard 3 is down" in text
+
+
+def test_partial_answers_are_refused_if_the_settings_say_so() -> None:
+    queries = FakeQueries(SERIES, warnings=("shard 3 is down",))
+    refused = error_of(ask(queries, "query", QuerySettings(partial="refuse"), query="up"))
+    assert refused[:2] == (503, "unavailable")
+    assert "shard 3 is down" in refused[2]
+    assert ask(queries, "query", QuerySettings(partial="refuse"), query="1").status == 200
+    assert ask(FakeQueries(SERIES), "query", QuerySettings(partial="refuse"), query="up").status == 200
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "kind"),
+    [
+        (EvaluationError("no"), 422, "execution"),
+        (TooManySeries(2, 1), 422, "execution"),
+        (QueryTimedOut("late"), 503, "timeout"),
+        (QueryCancelled("gone"), 499, "canceled"),
+        (QueryUnavailable("none"), 503, "unavailable"),
+        (InvalidMatcher("bad"), 400, "bad_data"),
+    ],
+)
+@pytest.mark.parametrize("query", ["up", "up + foo"])
+def test_what_goes_wrong_in_a_shard_has_prometheus_kind(
+    query: str, failure: StrandlineError, status: int, kind: str
+) -> None:
+    assert error_of(ask(FakeQueries(SERIES, failure=failure), "query", query=query))[:2] == (status, kind)
+
+
+def test_subqueries_count_against_the_limit_on_samples() -> None:
+    settings, query = QuerySettings(max_samples=1000), "max_over_time(vector(time())[{}:1s])"
+    assert ask(FakeQueries(), "query", settings, query=query.format("100s"), time="5000").status == 200
+    status, kind, text = error_of(ask(FakeQueries(), "query", settings, query=query.format("2000s"), time="5000"))
+    assert (status, kind) == (422, "execution")
+    assert "query.max_samples" in text
+
+
+def test_a_subquery_of_far_too_many_steps_is_refused_before_anything_is_made() -> None:
+    queries = FakeQueries(SERIES)
+    reply = ask(queries, "query", query="sum_over_time((up * time())[50y:1ms])")
+    assert error_of(reply)[:2] == (422, "execution")
+    assert queries.fragments == []
+
+
+def test_statistics_come_only_if_they_are_asked_for() -> None:
+    queries = FakeQueries(SERIES)
+    assert "stats" not in data_of(ask(queries, "query", query="up"))
+    stats = data_of(ask(queries, "query_range", query="sum(up)", start="10", end="20", step="5", stats="all"))["stats"]
+    assert set(stats) == {"timings", "samples", "strandline"}
+    assert set(stats["timings"]) >= {"evalTotalTime", "execTotalTime", "queryPreparationTime", "innerEvalTime"}
+    # One group at three steps, and its points in the answer.
+    assert stats["samples"] == {"totalQueryableSamples": 4, "peakSamples": 6}
+    assert (stats["strandline"]["fragments"], stats["strandline"]["series"]) == (1, 1)
+
+
+class Ticking(ManualClock):
+    """Each look takes a second."""
+
+    def monotonic(self) -> float:
+        self.sleep(1)
+        return super().monotonic()
+
+
+@pytest.mark.parametrize(("limit", "is_logged"), [("1s", True), ("1h", False)])
+def test_slow_queries_are_logged_with_their_cost(limit: str, *, is_logged: bool) -> None:
+    settings = QuerySettings(log_slower_than=limit)
+
+    async def test() -> None:
+        async with api_served(FakeQueries(SERIES), settings, clock=Ticking(NOW)) as serving:
+            assert (await serving.get("/api/v1/query?query=sum(up[1s:1s])")).status == 400
+            assert (await serving.get("/api/v1/query?query=sum(up)&time=15")).status == 200
+
+    with capture_logs() as logs:
+        in_loop(test())
+    slow = [line for line in logs if line["event"] == "slow or heavy query"]
+    assert [(line["query"], line["outcome"], line["samples"]) for line in slow] == (
+        [("sum(up[1s:1s])", "bad_data", 0), ("sum(up)", "answered", 2)] if is_logged else []
+    )
+
+
+@pytest.mark.parametrize("query", ["up", "up + on(job) group_left foo"])
+def test_a_client_that_goes_away_stops_its_query(query: str) -> None:
+    queries = FakeQueries(SERIES, held=True)
+
+    async def test() -> None:
+        async with api_served(queries) as serving:
+            asked = asyncio.create_task(serving.get("/api/v1/query", params={"query": query}))
+            await eventually(queries.holding.is_set)
+            asked.cancel()
+            await eventually(queries.given_up.is_set)
+
+    in_loop(test())
+
+
+def test_the_first_error_of_a_fragment_ends_the_others() -> None:
+    class OneFails(FakeQueries):
+        async def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, scope: QueryScope) -> FragmentResult:
+            if "down" in {matcher.value for matcher in fragment.matchers}:
+                await eventually(self.holding.is_set)
+                raise QueryUnavailable("down")
+            return await super().evaluate(fragment, limits, scope)
+
+    queries = OneFails(SERIES, held=True)
+    assert error_of(ask(queries, "query", query="up + down"))[:2] == (503, "unavailable")
+    assert queries.given_up.is_set()
