@@ -13,7 +13,7 @@ import numpy as np
 from strandline.index.key_bytes import label_order, take_keys
 from strandline.promql.annotations import NONE, Annotations
 from strandline.promql.conversions import vector as to_vector
-from strandline.promql.errors import TooManySteps, parse_error
+from strandline.promql.errors import TooManyStepsError, parse_error
 from strandline.promql.evaluation.budget import Budget
 from strandline.promql.evaluation.evaluator import Evaluator, FragmentValue
 from strandline.promql.evaluation.results import Result
@@ -49,7 +49,7 @@ class Prepared:
 def prepare(
     text: str, times: QueryTimes, *, parser: Callable[[str], Expression] = parse, max_steps: int = MAX_STEPS
 ) -> Prepared:
-    """Parse, check and plan. Raises `ParseError`, and `TooManySteps` if a part of it has more than `max_steps`."""
+    """Parse, check and plan. Raises `ParseError`, and `TooManyStepsError` if a part has more than `max_steps`."""
     expression = parser(text)
     kind = type_of(expression)
     if not times.is_instant and kind not in (ValueType.SCALAR, ValueType.VECTOR):
@@ -59,7 +59,7 @@ def prepare(
     # Before it is cut: constants are computed for each step then.
     counts = list(steps(whole))
     if max(counts) > max_steps or sum(counts) > _STEPS_OF_ALL * max_steps:
-        raise TooManySteps(max(counts), sum(counts), max_steps)
+        raise TooManyStepsError(max(counts), sum(counts), max_steps)
     parts = cut(whole)
     return Prepared(text, expression, times, parts.fragments, parts.rest)
 

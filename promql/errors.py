@@ -24,7 +24,7 @@ class EvaluationError(Fatal):
     """An expression that has no answer over the data that it met. Over HTTP it is 422, "execution"."""
 
 
-class TooManySteps(EvaluationError):
+class TooManyStepsError(EvaluationError):
     """A query, mostly by its subqueries, with more steps than may be evaluated."""
 
     def __init__(self, most_of_one: int, of_all: int, allowed: int) -> None:

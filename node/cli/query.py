@@ -1,4 +1,4 @@
-"""`strandline query SELECTOR`: the samples of series, at a moment or over a time."""
+"""`strandline query EXPRESSION`: the values of an expression, at a moment or over a time."""
 
 import shutil
 import sys
@@ -55,11 +55,11 @@ class Times:
 @click.command(
     cls=Command,
     help=help_with(
-        "Show the samples of the series that a selector matches: the newest of each at a moment (now, unless --time "
-        "says another), or one at each step of a range. A range is plotted on a terminal, and a table elsewhere. "
-        "Times are UTC. Only selectors are answered, not all of PromQL. Asks a node over HTTP; what it says besides "
-        "goes to stderr.",
+        "Show the values of a PromQL expression: at a moment (now, unless --time says another), or at each step of a "
+        "range. A range is plotted on a terminal, and a table elsewhere. Times are UTC. Asks a node over HTTP; what it "
+        "says besides goes to stderr.",
         "strandline query up",
+        "strandline query 'sum by (job) (rate(http_requests_total[5m]))'",
         """strandline query 'up{job="node"}' --time "1h ago" """.rstrip(),
         "strandline query up --start -6h",
         "strandline query up --start 2026-11-16T10:00:00Z --end 2026-11-16T11:00:00Z --step 15s --output json",

@@ -96,9 +96,9 @@ HTTP_IN_FLIGHT = gauge(
 # Queries.
 QUERIES = counter(
     "strandline_queries_total",
-    "Questions to the shards, by what was asked for (evaluate: a part of a PromQL query) and what came of it: answered, kept (by a list that the front had "
-    "and that still held), warned (something may be missing), refused, too-large, no-memory (other answers took all of "
-    "query.answer_memory), timed-out, cancelled, unavailable, failed.",
+    "Questions to the shards, by what was asked for (evaluate: a part of a PromQL query) and what came of it: "
+    "answered, kept (by a list that the front had and that still held), warned (something may be missing), refused, "
+    "too-large, no-memory (other answers took all of query.answer_memory), timed-out, cancelled, unavailable, failed.",
     "Warnings: a shard is not active. Too-large and timed-out: narrower queries, or other limits under [query]. "
     "No-memory: see strandline_answer_memory_bytes.",
     labels=("ask", "outcome"),

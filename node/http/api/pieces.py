@@ -97,10 +97,11 @@ def series_json(keys: KeyBytes) -> Iterable[bytes]:
 def vector_json(points: Points, time: int) -> Iterable[bytes]:
     """A list of label sets with the only point of each, at one time."""
     keys = _settled_keys(points.keys)
+    bits = settled(points.bits)
     room = np.diff(keys.offsets) * WIDEST + SERIES_FRAME + POINT_FRAME
 
     def write(first: int, behind: int, out: Bytes) -> int:
-        return int(write_vector(keys.offsets, keys.data, time, points.bits, first, behind, out))
+        return int(write_vector(keys.offsets, keys.data, time, bits, first, behind, out))
 
     return _in_pieces(room, write)
 
@@ -108,11 +109,11 @@ def vector_json(points: Points, time: int) -> Iterable[bytes]:
 def matrix_json(points: Points) -> Iterable[bytes]:
     """A list of label sets with their points."""
     keys = _settled_keys(points.keys)
+    columns = (settled(points.first_point), settled(points.time), settled(points.bits))
     room = np.diff(keys.offsets) * WIDEST + SERIES_FRAME + np.diff(points.first_point) * POINT_FRAME
 
     def write(first: int, behind: int, out: Bytes) -> int:
-        arrays = (keys.offsets, keys.data, points.first_point, points.time, points.bits)
-        return int(write_matrix(*arrays, first, behind, out))
+        return int(write_matrix(keys.offsets, keys.data, *columns, first, behind, out))
 
     return _in_pieces(room, write)
 

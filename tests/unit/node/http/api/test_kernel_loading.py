@@ -37,7 +37,7 @@ def test_an_answer_of_any_kind_of_array_compiles_nothing_more(shift: int, *, wri
         return columns(dtype, *values, writable=writable, shift=shift)
 
     keys = KeyBytes(made(np.int64, 0, 6), made(np.uint8, *b"\x01\x00a\x01\x00b"))
-    points = Points(keys, made(np.int64, 0, 1), made(np.int64, 5), np.array([1.5]).view(np.uint64))
+    points = Points(keys, made(np.int64, 0, 1), made(np.int64, 5), made(np.uint64, *np.array([1.5]).view(np.uint64)))
     assert b"".join(matrix_json(points)) == b'[{"metric":{"a":"b"},"values":[[0.005,"1.5"]]}]'
     assert b"".join(vector_json(points, 5)) == b'[{"metric":{"a":"b"},"value":[0.005,"1.5"]}]'
     assert b"".join(series_json(keys)) == b'[{"a":"b"}]'

@@ -107,6 +107,8 @@ def test_the_run_tells_since_when_it_is() -> None:
 def test_what_is_not_kept_is_empty() -> None:
     assert data_of(get("metadata?limit=1")) == {}
     assert data_of(get("query_exemplars?query=up&start=0&end=1")) == []
+    # Grafana gives these times in milliseconds.
+    assert data_of(get("query_exemplars?query=rate(x[5m])&start=1794911400000&end=1794916800000")) == []
     assert data_of(get("rules?type=alert")) == {"groups": []}
     assert data_of(get("alerts")) == {"alerts": []}
 

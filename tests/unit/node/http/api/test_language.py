@@ -1,0 +1,54 @@
+"""`format_query` and `parse_query` over HTTP."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from support.fake_queries import FakeQueries
+from support.http_servers import api_served, in_loop
+
+pytestmark = pytest.mark.unit
+
+
+def ask(path: str, query: str, *, post: bool = False) -> tuple[int, Any]:
+    async def test() -> tuple[int, Any]:
+        async with api_served(FakeQueries()) as serving:
+            if post:
+                reply = await serving.post(f"/api/v1/{path}", data={"query": query})
+            else:
+                reply = await serving.get(f"/api/v1/{path}", params={"query": query})
+            return reply.status, orjson.loads(reply.body)
+
+    return in_loop(test())
+
+
+@pytest.mark.parametrize("post", [False, True])
+def test_a_query_is_formatted(*, post: bool) -> None:
+    assert ask("format_query", "sum  by(b,a)(rate( x [5m] ))", post=post) == (
+        200,
+        {"status": "success", "data": "sum by (b, a) (rate(x[5m]))"},
+    )
+
+
+@pytest.mark.parametrize("post", [False, True])
+def test_a_query_has_a_tree(*, post: bool) -> None:
+    status, told = ask("parse_query", "-up", post=post)
+    assert (status, told["data"]["type"], told["data"]["expr"]["type"]) == (200, "unaryExpr", "vectorSelector")
+
+
+def test_a_long_query_is_read_as_well() -> None:
+    assert ask("format_query", "up" + " " * 3000) == (200, {"status": "success", "data": "up"})
+
+
+@pytest.mark.parametrize("path", ["format_query", "parse_query"])
+def test_a_query_that_does_not_parse_is_bad_data(path: str) -> None:
+    for query in ("sum(", "", "x" * 70_000):
+        status, told = ask(path, query, post=True)
+        assert (status, told["errorType"]) == (400, "bad_data")
+        assert told["error"].startswith('invalid parameter "query": ')
+
+
+def test_bytes_that_are_not_utf8_are_shown_as_such() -> None:
+    assert ask("parse_query", r'"\xff"')[1]["data"] == {"type": "stringLiteral", "val": "\ufffd"}
+    assert ask("format_query", r'"\xff"')[0] == 200
