@@ -3,7 +3,8 @@ PYTHON ?= /usr/bin/python3
 VENV := .venv/bin
 SETUP = PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m strandline.setup
 
-.PHONY: help run test setup setup-test setup-python lint format unit simulate simulate-jobs soak-jobs mutants lock clean
+.PHONY: help run test setup setup-test setup-python lint format unit simulate simulate-jobs soak-jobs promql-conformance \
+	mutants lock clean
 
 help:
 	@echo 'make run     set up, start the real stack, show a node killed and recovered, serve until Ctrl-C'
@@ -13,6 +14,7 @@ help:
 	@echo 'make simulate  seeded histories of crashes, stalls and wrong clocks (SEEDS=10000 FROM=0)'
 	@echo 'make simulate-jobs  the same for bulk jobs (SEEDS=10000 FROM=0)'
 	@echo 'make soak-jobs   kill processes at random during a job on the real stack (KILLS=30 KIND=import|send)'
+	@echo 'make promql-conformance  ask a real node 5,179 questions, and compare with the answers of Prometheus 3.15'
 	@echo 'make mutants   put deliberate faults into copies of the checkout: each must make a test fail (ONLY=name: one)'
 	@echo 'make lint    ruff, mypy and import-linter'
 	@echo 'make format  let ruff put the code into shape'
@@ -47,6 +49,10 @@ KILLS ?= 30
 KIND ?= import
 soak-jobs: setup-test
 	PYTHONPATH=tests $(VENV)/python -m soak_jobs --kind $(KIND) --kills $(KILLS) $(addprefix --seed ,$(SEED))
+
+PARTITIONS ?= 2
+promql-conformance: setup-test
+	PYTHONPATH=tests $(VENV)/python -m promql_conformance --partitions $(PARTITIONS)
 
 mutants: setup-test
 	PYTHONPATH=tests $(VENV)/python -m mutants --jobs $(JOBS) $(addprefix --only ,$(ONLY))

@@ -16,19 +16,15 @@ from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.value_types import ValueType
 from support.fake_queries import FakeQueries
 from support.http_servers import Served, api_served, in_loop
-from support.promql_oracle import Case, difference, series, stratified
+from support.promql_oracle import KNOWN_DIFFERENCES, Case, difference, series, stratified
 
 pytestmark = pytest.mark.unit
 
 SHARDS = (1, 2, 5)
-KNOWN_DIFFERENCES: Mapping[str, str] = {
-    "g-03759": "times that Prometheus' 64 bits of nanoseconds do not hold: ours end at 2^53 ms",
-    "g-03760": "the same",
-    "g-03763": "the same",
-    "g-03764": "the same",
+IN_MEMORY_ONLY: Mapping[str, str] = {
     "g-04191": "the engine in memory has no classes such as \\p{Han} in matchers; an index has them",
 }
-"""Known differences, by the case's name, and why."""
+DIFFERENT = {**KNOWN_DIFFERENCES, **IN_MEMORY_ONLY}
 ABOUT_PARAMETERS = ("exceeded maximum resolution", 'invalid parameter "step"', 'invalid parameter "end"')
 
 
@@ -50,13 +46,13 @@ def in_process(cases: Sequence[Case]) -> list[Case]:
     return [
         case
         for case in cases
-        if case.name not in KNOWN_DIFFERENCES and not case.response.get("error", "").startswith(ABOUT_PARAMETERS)
+        if case.name not in DIFFERENT and not case.response.get("error", "").startswith(ABOUT_PARAMETERS)
     ]
 
 
 def test_answers_over_http_are_those_of_prometheus() -> None:
     stored = [(dict(labels), samples) for labels, samples in series().items()]
-    chosen = [case for case in stratified(300, offset=7) if case.name not in KNOWN_DIFFERENCES]
+    chosen = [case for case in stratified(300, offset=7) if case.name not in DIFFERENT]
     differences = [
         why for shards, of_one in parts(chosen) for why in over_http(FakeQueries(stored, shards=shards), of_one)
     ]
