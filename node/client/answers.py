@@ -93,11 +93,11 @@ def _newest(time: int | None, value: str | None) -> tuple[int | None, float | No
 
 
 def samples(envelope: Envelope, limit: int) -> Answered[Sampled]:
-    """What a query found: a vector, a matrix, or the scalar that a constant is, which has no labels."""
+    """What a query found: a vector, a matrix, or a scalar or a string, which have no labels."""
     match envelope.data:
         case {"resultType": "vector" | "matrix", "result": found}:
             return _answered(envelope, limit, found, _sampled)
-        case {"resultType": "scalar", "result": point}:
+        case {"resultType": "scalar" | "string", "result": point}:
             return _answered(envelope, limit, [{"metric": {}, "value": point}], _sampled)
         case _:
             raise _malformed("a vector or a matrix")

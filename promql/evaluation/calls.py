@@ -15,6 +15,7 @@ from strandline.promql.absence import absent
 from strandline.promql.annotations import NONE, Annotations
 from strandline.promql.classic_histograms import histogram_fraction, histogram_quantile
 from strandline.promql.duplicates import merge_equal
+from strandline.promql.go_text import as_utf8
 from strandline.promql.label_replacement import label_replace
 from strandline.promql.labels import label_join
 from strandline.promql.plan.nodes import Call
@@ -60,15 +61,16 @@ def _histogram_fraction(node: Call, arguments: Arguments) -> Told:
 
 
 def _label_replace(_node: Call, arguments: Arguments) -> Told:
-    vector = as_vector(arguments[0])
-    target, replacement, source, expression = map(_text, arguments[1:])
+    vector, target = as_vector(arguments[0]), _text(arguments[1])
+    # A target that is not UTF-8 is an error; otherwise such bytes are shown as answers show them.
+    replacement, source, expression = (as_utf8(_text(one)) for one in arguments[2:])
     return merge_equal(label_replace(vector.keys, target, replacement, source, expression), vector.values), NONE
 
 
 def _label_join(_node: Call, arguments: Arguments) -> Told:
     vector = as_vector(arguments[0])
     target, separator, *sources = map(_text, arguments[1:])
-    return merge_equal(label_join(vector.keys, target, separator, sources), vector.values), NONE
+    return merge_equal(label_join(vector.keys, target, as_utf8(separator), sources), vector.values), NONE
 
 
 def _pi(node: Call, _arguments: Arguments) -> Told:

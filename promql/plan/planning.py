@@ -1,5 +1,6 @@
 """The plan of an expression for the times of a query. Pure."""
 
+from strandline.index.matchers import Matcher
 from strandline.promql.absence import absent_labels
 from strandline.promql.durations import milliseconds
 from strandline.promql.elementwise import ELEMENTWISE
@@ -19,6 +20,7 @@ from strandline.promql.expressions import (
     VectorSelector,
     type_of,
 )
+from strandline.promql.go_text import as_utf8
 from strandline.promql.plan import nodes
 from strandline.promql.plan.invariance import is_invariant, is_worth_hoisting, unwrapped
 from strandline.promql.plan.query_times import QueryTimes
@@ -33,7 +35,7 @@ def plan(expression: Expression, times: QueryTimes, *, query: str) -> nodes.Node
     match whole:
         case MatrixSelector(selector=selector, range=length):
             ends = planner.ends(times.grid, selector.offset, selector.at)
-            return nodes.Samples(selector.matchers, ends.start, planner.duration(length))
+            return nodes.Samples(_matchers(selector), ends.start, planner.duration(length))
         case Subquery():
             _, grid = planner.subquery(whole, times.grid)
             return nodes.SubqueryPoints(planner.inner_of(whole, grid), grid)
@@ -92,7 +94,7 @@ class _Planner:
                 return self._planned(inner, grid)
             case VectorSelector():
                 ends = self.ends(grid, expression.offset, expression.at)
-                return nodes.Select(expression.matchers, ends, self._times.lookback, grid)
+                return nodes.Select(_matchers(expression), ends, self._times.lookback, grid)
             case MatrixSelector() | Subquery():
                 raise TypeError("a range stands only in a function's argument, or is the whole query")
             case Negation(inner=inner, is_plus=is_plus):
@@ -143,14 +145,14 @@ class _Planner:
         if name == "timestamp" and isinstance(arguments[0], VectorSelector):
             selector = arguments[0]
             ends = self.ends(grid, selector.offset, selector.at)
-            return nodes.Select(selector.matchers, ends, self._times.lookback, grid, gives_time=True)
+            return nodes.Select(_matchers(selector), ends, self._times.lookback, grid, gives_time=True)
         side = self._planned if is_invariant(written) else self.hoisted
         planned = tuple(side(one, grid) for one in arguments)
         if name in ELEMENTWISE:
             # Those of dates are about the time of the step if nothing is given.
             inner = planned[0] if planned else nodes.Call("vector", (nodes.Time(grid),), grid, written.span)
             return nodes.Map(name, inner, planned[1:], grid)
-        labels = tuple(absent_labels(arguments[0]).items()) if name == "absent" else ()
+        labels = _absent_labels(arguments[0]) if name == "absent" else ()
         return nodes.Call(name, planned, grid, written.span, labels)
 
     def _window(
@@ -164,15 +166,24 @@ class _Planner:
         planned: nodes.Node
         if isinstance(ranged, MatrixSelector):
             ends = self.ends(grid, ranged.selector.offset, ranged.selector.at)
-            matchers = ranged.selector.matchers
+            matchers = _matchers(ranged.selector)
             planned = nodes.Window(function, matchers, ends, length, parameters, grid, span)
         else:
             ends, inner_grid = self.subquery(ranged, grid)
             inner = self.inner_of(ranged, inner_grid)
             planned = nodes.SubqueryWindow(function, inner, inner_grid, ends, length, parameters, grid, span)
         if name == "absent_over_time":
-            return nodes.Call("absent", (planned,), grid, written.span, tuple(absent_labels(ranged).items()))
+            return nodes.Call("absent", (planned,), grid, written.span, _absent_labels(ranged))
         return planned
+
+
+def _matchers(selector: VectorSelector) -> tuple[Matcher, ...]:
+    """A selector's matchers. No series has bytes that are not UTF-8, and none are sent to shards."""
+    return tuple(Matcher(as_utf8(one.label), one.op, as_utf8(one.value)) for one in selector.matchers)
+
+
+def _absent_labels(expression: Expression) -> tuple[tuple[str, str], ...]:
+    return tuple((as_utf8(name), as_utf8(value)) for name, value in absent_labels(expression).items())
 
 
 def _one_step(grid: Grid) -> Grid:

@@ -29,11 +29,13 @@ def test_series_are_label_sets() -> None:
     assert label_sets(Envelope([{"a": "b"}, {}], ()), 9).items == ({"a": "b"}, {})
 
 
-def test_samples_come_as_a_vector_a_matrix_or_a_scalar() -> None:
+def test_samples_come_as_a_vector_a_matrix_a_scalar_or_a_string() -> None:
     assert samples(Envelope(VECTOR, ()), 9).items == (Sampled({"a": "b"}, (Point(1500, "NaN"),)),)
     assert samples(Envelope(MATRIX, ()), 9).items == (Sampled({}, (Point(1000, "2"), Point(16_001, "+Inf"))),)
     scalar = {"resultType": "scalar", "result": [7, "3"]}
     assert samples(Envelope(scalar, ()), 9).items == (Sampled({}, (Point(7000, "3"),)),)
+    string = {"resultType": "string", "result": [7, "a"]}
+    assert samples(Envelope(string, ()), 9).items == (Sampled({}, (Point(7000, "a"),)),)
 
 
 @pytest.mark.parametrize("data", [None, {"a": 1}, "text", [1], [None], [["a"]]])
@@ -52,7 +54,7 @@ def test_what_is_no_list_of_series_is_refused(data: object) -> None:
     "data",
     [
         [],
-        {"resultType": "string", "result": [1, "a"]},
+        {"resultType": "streams", "result": [1, "a"]},
         {"resultType": "vector", "result": {}},
         {"resultType": "vector", "result": [1]},
         {"resultType": "vector", "result": [{"metric": {}}]},

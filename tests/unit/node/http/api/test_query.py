@@ -336,3 +336,26 @@ def test_the_first_error_of_a_fragment_ends_the_others() -> None:
     queries = OneFails(SERIES, held=True)
     assert error_of(ask(queries, "query", query="up + down"))[:2] == (503, "unavailable")
     assert queries.given_up.is_set()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        r'label_replace(up, "b", "\xff", "job", ".*")',
+        r'label_replace(up, "b", "v", "job", "\xff")',
+        r'label_replace(up, "b", "v", "\xff", ".*")',
+        r'label_join(up, "b", "\xff", "job", "job")',
+        r'label_join(up, "b", "-", "\xff")',
+        r'count_values("\xff", up)',
+        r'up{job="\xff"}',
+        r'{"\xff", "\xfe"="a"}',
+        r'absent(up{job="\xff"})',
+        r'sum by ("\xff") (up)',
+        r'up * on("\xff") up',
+        r'up + on(job) group_left("\xff") up',
+    ],
+)
+def test_bytes_that_are_not_utf8_are_never_an_internal_error(query: str) -> None:
+    reply = ask(FakeQueries(SERIES), "query", query=query, time="15")
+    assert reply.status in (200, 400, 422)
+    orjson.loads(reply.body)
