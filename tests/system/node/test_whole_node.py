@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from strandline.clock import SystemClock
@@ -128,16 +129,24 @@ def test_ranges_through_the_node_are_the_same_too(compared: Compared, expression
     assert found == expected
 
 
-@pytest.mark.parametrize("selector", ["up", '{job="self",__name__=~"go_.*"}', "prometheus_build_info"])
-def test_the_node_s_own_answers_to_selectors_are_those_of_prometheus(compared: Compared, selector: str) -> None:
-    at = {"query": selector, "time": compared.at}
-    assert by_labels(compared.node.data("/api/v1/query", **at)["result"]) == by_labels(
-        compared.own.data("/api/v1/query", **at)["result"]
-    )
-    span = {"query": selector, "start": compared.at - 8, "end": compared.at, "step": "0.25"}
-    assert by_labels(compared.node.data("/api/v1/query_range", **span)["result"]) == by_labels(
-        compared.own.data("/api/v1/query_range", **span)["result"]
-    )
+# Near a counter's zero the rates of Prometheus 3, and ours, are others than those of the version that Debian has.
+SAME_IN_ALL_VERSIONS = [one for one in EXPRESSIONS if "_total[" not in one]
+
+
+@pytest.mark.parametrize("expression", SAME_IN_ALL_VERSIONS)
+def test_the_node_s_own_answers_are_those_of_prometheus(compared: Compared, expression: str) -> None:
+    at = {"query": expression, "time": compared.at}
+    span = {"query": expression, "start": compared.at - 8, "end": compared.at, "step": "0.25"}
+    for path, asked in (("/api/v1/query", at), ("/api/v1/query_range", span)):
+        found, expected = (
+            by_labels(one.document(path, **asked)["data"]["result"]) for one in (compared.node, compared.own)
+        )
+        assert [labels for labels, _ in found] == [labels for labels, _ in expected]
+        for (_, values), (_, wanted) in zip(found, expected, strict=True):
+            # Sums are compensated here and in Prometheus 3, and are not in the version that Debian has.
+            assert np.array(values, dtype=float).ravel().tolist() == pytest.approx(
+                np.array(wanted, dtype=float).ravel().tolist(), rel=1e-9, nan_ok=True
+            )
 
 
 def test_series_labels_and_values_are_those_of_prometheus(compared: Compared) -> None:
@@ -216,8 +225,9 @@ def test_an_operator_pauses_resumes_and_cancels_an_import_over_http(running: Ser
         eventually(lambda: worker.exit_code is not None, "the worker has ended")
     finally:
         worker.end()
+    # Perhaps none: the pause may have come before the first chunk landed.
     landed = running.node.data(f"{JOBS}/{only()['job']}")["counts"]["samples"]
-    assert 0 < landed < 150_000
+    assert landed < 150_000
     assert change("resume")[1]["job"]["state"] == "running"
     # No worker runs that could fence its parts.
     status, answer = change("cancel")
