@@ -1,0 +1,88 @@
+"""Random expressions give the same answers however series are split over shards."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from strandline.errors import StrandlineError
+from strandline.promql.errors import EvaluationError, ParseError
+from strandline.promql.evaluation.results import Result
+from strandline.promql.local import LocalEngine, split
+from strandline.promql.plan.query_times import QueryTimes
+from support.promql_expressions import Vocabulary, expressions
+
+pytestmark = pytest.mark.unit
+
+START, MINUTE = 1_700_000_000_000, 60_000
+WORDS = Vocabulary(
+    metrics=("requests_total", "latency_bucket", "temperature"),
+    labels={"job": ("a", "b"), "instance": ("1", "2", "3"), "le": ("0.5", "1", "+Inf")},
+    durations=("1m", "5m", "7m30s", "20m"),
+    moments=("1700001200", "start()", "end()"),
+)
+EXPRESSIONS = 400
+
+
+def engines() -> dict[int, LocalEngine]:
+    """Whole numbers, so that sums are exact in any order."""
+    random = Random(7)  # noqa: S311 - the same each time
+    series = []
+    for metric in WORDS.metrics:
+        for job in WORDS.labels["job"]:
+            for instance in WORDS.labels["instance"]:
+                for le in WORDS.labels["le"] if metric.endswith("_bucket") else ("",):
+                    labels = {"__name__": metric, "job": job, "instance": instance, "le": le}
+                    times = sorted(random.sample(range(0, 40 * MINUTE, 5000), 100))
+                    values = np.cumsum([random.randrange(-3 if metric == "temperature" else 0, 9) for _ in times])
+                    series.append(
+                        (labels, [(START + at, float(value)) for at, value in zip(times, values, strict=True)])
+                    )
+    return {shards: LocalEngine(split(series, shards)) for shards in (1, 2, 5)}
+
+
+def outcome(engine: LocalEngine, text: str, times: QueryTimes) -> Result | type[StrandlineError]:
+    try:
+        return engine.query(text, times)
+    except (EvaluationError, ParseError) as error:
+        return type(error)
+
+
+def listed(result: Result) -> dict[bytes, tuple[list[int], np.ndarray]]:
+    points = result.points
+    if points is None:
+        return {b"": ([], np.array([result.number]))}
+    return {
+        points.keys.key(place): (
+            points.time[points.first_point[place] : points.first_point[place + 1]].tolist(),
+            points.value[points.first_point[place] : points.first_point[place + 1]],
+        )
+        for place in range(len(points))
+    }
+
+
+def test_random_expressions_have_the_same_answer_over_1_2_and_5_shards() -> None:
+    found = engines()
+    moments = (
+        QueryTimes.instant(START + 25 * MINUTE),
+        QueryTimes(START + 20 * MINUTE, START + 38 * MINUTE, 3 * MINUTE),
+    )
+    answered = 0
+    for number, text in enumerate(expressions(20261118, EXPRESSIONS, words=WORDS, depth=4)):
+        # Which of equal series stays is left open.
+        if "topk" in text or "bottomk" in text:
+            continue
+        times = moments[number % 2]
+        one, *others = (outcome(engine, text, times) for engine in found.values())
+        for other in others:
+            if not isinstance(one, Result) or not isinstance(other, Result):
+                assert one == other, text
+                continue
+            expected, got = listed(one), listed(other)
+            assert got.keys() == expected.keys(), text
+            assert one.annotations == other.annotations, text
+            for key, (at, values) in expected.items():
+                assert got[key][0] == at, text
+                np.testing.assert_allclose(got[key][1], values, rtol=1e-9, err_msg=text)
+        answered += isinstance(one, Result) and bool(listed(one))
+    assert answered > EXPRESSIONS // 4, "most of them are about series that are there"
