@@ -47,12 +47,8 @@ class MemoryShard:
 
     def select(self, matchers: Sequence[Matcher], first: int, last: int) -> Samples:
         """The samples of the series that all matchers match, from `first` to `last`."""
-        tests = [(one.label, _test(one)) for one in matchers]
-        places = [
-            place
-            for place, labels in enumerate(self._labels)
-            if all(test(labels.get(label, "")) for label, test in tests)
-        ]
+        is_wanted = matched_by(matchers)
+        places = [place for place, labels in enumerate(self._labels) if is_wanted(labels)]
         starts, ends = list[int](), list[int]()
         for place in places:
             own = self._time[self._first[place] : self._first[place + 1]]
@@ -101,6 +97,12 @@ def split(series: Iterable[tuple[Labels, SamplesOf]], shards: int) -> list[Memor
     for labels, samples in series:
         parts[crc32(encode_part_key(labels)) % shards].append((labels, samples))
     return [MemoryShard(part) for part in parts]
+
+
+def matched_by(matchers: Sequence[Matcher]) -> Callable[[Labels], bool]:
+    """Whether all matchers match a label set."""
+    tests = [(one.label, _test(one)) for one in matchers]
+    return lambda labels: all(test(labels.get(label, "")) for label, test in tests)
 
 
 def _joined(parts: Sequence[Samples]) -> Samples:

@@ -82,7 +82,8 @@ _TWO_ARGUMENTS = frozenset(
         Aggregator.COUNT_VALUES,
     }
 )
-_EXPERIMENTAL = frozenset({Aggregator.LIMITK, Aggregator.LIMIT_RATIO})
+EXPERIMENTAL_AGGREGATORS: Final = frozenset({Aggregator.LIMITK, Aggregator.LIMIT_RATIO})
+"""They are refused by name, as in a Prometheus without its feature flag."""
 _CARDINALITIES = {Kind.GROUP_LEFT: Cardinality.MANY_TO_ONE, Kind.GROUP_RIGHT: Cardinality.ONE_TO_MANY}
 _DURATIONS = "number, duration, step(), or range()"
 _MOST_MILLISECONDS = (1 << 63) - 1
@@ -231,7 +232,7 @@ class _Parser:
         span = Span(name.start, tokens.end)
         if not arguments:
             raise tokens.error(span, "no arguments for aggregate expression provided")
-        if aggregator in _EXPERIMENTAL:
+        if aggregator in EXPERIMENTAL_AGGREGATORS:
             flag = "--enable-feature=promql-experimental-functions"
             raise tokens.error(span, f"{aggregator}() is experimental and must be enabled with {flag}")
         expected = 2 if aggregator in _TWO_ARGUMENTS else 1

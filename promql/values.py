@@ -21,6 +21,7 @@ STALE_BITS: Final = 0x7FF0_0000_0000_0002
 NAN_BITS: Final = 0x7FF8_0000_0000_0001
 """What every other NaN becomes when it is read: a client may have sent the bits of `NO_SAMPLE_BITS`."""
 NO_SAMPLE: Final = np.uint64(NO_SAMPLE_BITS).view(np.float64)
+STALE: Final = np.uint64(STALE_BITS).view(np.float64)
 _Kind = TypeVar("_Kind", bound=np.generic)
 
 

@@ -25,6 +25,8 @@ class Context:
         self.clock = clock
         self.config: Path | None = None
         self.output_format: OutputFormat = "text"
+        self.layout: str | None = None
+        """What `--output` asked for; None without it. Commands may have other forms of text than the usual one."""
         self.mask = SecretMask()
         self._stdout = stdout
         self._stderr = stderr

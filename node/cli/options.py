@@ -6,7 +6,7 @@ command gets them by being a `Command` (or a `Group`), and finds what they said 
 
 import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,7 +17,6 @@ from typing import Any
 import click
 
 from strandline.node.cli.context import Context
-from strandline.node.output import OutputFormat
 
 
 def _choose_config(context: click.Context, _option: click.Parameter, value: Path | None) -> None:
@@ -25,9 +24,11 @@ def _choose_config(context: click.Context, _option: click.Parameter, value: Path
         context.ensure_object(Context).config = value
 
 
-def _choose_output(context: click.Context, _option: click.Parameter, value: OutputFormat | None) -> None:
+def _choose_output(context: click.Context, _option: click.Parameter, value: str | None) -> None:
     if value is not None:
-        context.ensure_object(Context).output_format = value
+        chosen = context.ensure_object(Context)
+        chosen.layout = value
+        chosen.output_format = "json" if value == "json" else "text"
 
 
 def help_with(text: str, *examples: str) -> str:
@@ -35,8 +36,9 @@ def help_with(text: str, *examples: str) -> str:
     return f"{text}\n\n\b\nExample{'s' if len(examples) > 1 else ''}:\n" + "\n".join(f"  {line}" for line in examples)
 
 
-def shared_options() -> list[click.Parameter]:
-    """The options that every command takes."""
+def shared_options(layouts: Sequence[str] = ("text", "json")) -> list[click.Parameter]:
+    """The options that every command takes. `layouts` are what its `--output` takes."""
+    more = "".join(f", or {layout}" for layout in layouts if layout not in ("text", "json"))
     return [
         click.Option(
             ["--config"],
@@ -48,22 +50,24 @@ def shared_options() -> list[click.Parameter]:
         ),
         click.Option(
             ["--output"],
-            type=click.Choice(["text", "json"]),
+            type=click.Choice(layouts),
             expose_value=False,
             # Eager, so that an error in another option is already told in the form that was asked for.
             is_eager=True,
             callback=_choose_output,
-            help="Text for people or one JSON document for programs. [default: text]",
+            help=f"Text for people or one JSON document for programs{more}. [default: text]",
         ),
     ]
 
 
 class Command(click.Command):
-    """A command that takes the shared options."""
+    """A command that takes the shared options. `layouts` are the forms of output that it knows, text and JSON among
+    them.
+    """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, layouts: Sequence[str] = ("text", "json"), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params.extend(shared_options())
+        self.params.extend(shared_options(layouts))
 
 
 class Group(click.Group):

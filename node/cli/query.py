@@ -1,4 +1,4 @@
-"""`strandline query EXPRESSION`: the values of an expression, at a moment or over a time."""
+"""`strandline query QUERY`: what PromQL gives, at a moment or over a time."""
 
 import shutil
 import sys
@@ -15,6 +15,8 @@ from strandline.node.cli.options import Command, help_with
 from strandline.node.client.moments import WAYS, default_step, parse_length
 from strandline.node.client.node_client import Steps
 from strandline.node.client.reports import QueryReport
+
+LAYOUTS = ("text", "json", "csv", "plot")
 
 # How many steps a range has whose step is not given, and how wide a plot is at the most.
 _DEFAULT_POINTS = 60
@@ -54,19 +56,19 @@ class Times:
 
 @click.command(
     cls=Command,
+    layouts=LAYOUTS,
     help=help_with(
-        "Show the values of a PromQL expression: at a moment (now, unless --time says another), or at each step of a "
-        "range. A range is plotted on a terminal, and a table elsewhere. Times are UTC. Asks a node over HTTP; what it "
-        "says besides goes to stderr.",
+        "Evaluate a PromQL query at a moment (now, unless --time says another), or at each step of a range. A range is "
+        "plotted on a terminal, and a table elsewhere, unless --output says how it is shown. Times are UTC. Asks a "
+        "node over HTTP; its warnings and infos go to stderr.",
         "strandline query up",
-        "strandline query 'sum by (job) (rate(http_requests_total[5m]))'",
-        """strandline query 'up{job="node"}' --time "1h ago" """.rstrip(),
-        "strandline query up --start -6h",
-        "strandline query up --start 2026-11-16T10:00:00Z --end 2026-11-16T11:00:00Z --step 15s --output json",
+        """strandline query 'sum by (job) (rate(http_requests_total[5m]))' --time "1h ago" """.rstrip(),
+        "strandline query 'rate(http_requests_total[5m])' --start -6h --output plot",
+        "strandline query up --start 2026-11-16T10:00:00Z --end 2026-11-16T11:00:00Z --step 15s --output csv",
     ),
     epilog=exit_codes(EXITS),
 )
-@click.argument("selector", shell_complete=complete_selector)
+@click.argument("query", shell_complete=complete_selector)
 @click.option("--time", metavar="TIME", help=f"The moment to look at: {WAYS}. [default: now]")
 @click.option("--start", metavar="TIME", help="The first moment of a range.")
 @click.option("--end", metavar="TIME", help="The last moment of a range. [default: now]")
@@ -75,19 +77,17 @@ class Times:
     metavar="DURATION",
     help="Between two moments: 15s, 5m. [default: a 60th of the range, 5m at most]",
 )
-@click.option("--plot/--table", "plot", default=None, help="How a range is shown. [default: a plot on a terminal]")
 @limit_option
 @place_options
 @pass_context
 def command(
     context: Context,
     *,
-    selector: str,
+    query: str,
     time: str | None,
     start: str | None,
     end: str | None,
     step: str | None,
-    plot: bool | None,
     limit: int,
     url: str | None,
     token_file: Path | None,
@@ -96,18 +96,21 @@ def command(
     """Ask."""
     times, now = Times(time, start, end, step), context.clock.now_ms()
     steps = times.steps(now)
-    moment = times.moment(now)
+    moment, as_csv = times.moment(now), context.layout == "csv"
+    if steps is None and context.layout == "plot":
+        raise click.UsageError("--output plot shows a range: say where it begins by --start")
     with asking(context, Place(url, token_file, ca_file)) as client:
         if steps is None:
-            return tell(context, QueryReport.of(client.query(selector, moment, limit), limit))
-        answer = client.query_range(selector, steps, limit)
-    return tell(context, QueryReport.of(answer, limit, steps=steps, plot_width=_plot_width(wanted=plot)))
+            return tell(context, QueryReport.of(client.query(query, moment, limit), limit, as_csv=as_csv))
+        answer = client.query_range(query, steps, limit)
+    width = _plot_width(context.layout)
+    return tell(context, QueryReport.of(answer, limit, steps=steps, plot_width=width, as_csv=as_csv))
 
 
-def _plot_width(*, wanted: bool | None) -> int | None:
+def _plot_width(layout: str | None) -> int | None:
     """How wide plots may be; None for a table. Where characters of a plot can't be shown, nobody gets one unasked."""
     can_show = sys.stdout.isatty() and "utf" in (sys.stdout.encoding or "").lower()
-    if not (can_show if wanted is None else wanted):
+    if not (can_show if layout is None else layout == "plot"):
         return None
     columns = shutil.get_terminal_size().columns
     return max(_NARROWEST_PLOT, min(_WIDEST_PLOT, columns - _BESIDE_PLOT))

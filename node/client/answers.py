@@ -100,7 +100,7 @@ def samples(envelope: Envelope, limit: int) -> Answered[Sampled]:
         case {"resultType": "scalar" | "string", "result": point}:
             return _answered(envelope, limit, [{"metric": {}, "value": point}], _sampled)
         case _:
-            raise _malformed("a vector or a matrix")
+            raise _malformed("a vector, a matrix, a scalar or a string")
 
 
 def shard_lags_s(envelope: Envelope) -> list[float]:

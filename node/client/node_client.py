@@ -11,7 +11,7 @@ from strandline.node.client import answers
 from strandline.node.client.addresses import NodeAddress
 from strandline.node.client.answers import Answered, Labels, NodePage, Sampled
 from strandline.node.client.envelope import Envelope, Reply, opened
-from strandline.node.client.errors import NodeUnreachable, NodeUntrusted, NotANode
+from strandline.node.client.errors import NodeUnreachable, NodeUntrusted, NotANode, QueryWrong, QuestionWrong
 from strandline.node.client.trust import Trust
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -95,16 +95,22 @@ class NodeClient:
         parameters = [*_listing((selector,), within, 0), ("limit", "1")]
         return answers.series_count(self._ask("/api/v1/strandline/cardinality", parameters))
 
-    def query(self, selector: str, time: int, limit: int) -> Answered[Sampled]:
-        """What each series had at a moment."""
-        parameters = [("query", selector), ("time", seconds(time)), *_limited(limit)]
-        return answers.samples(self._ask("/api/v1/query", parameters), limit)
+    def query(self, query: str, time: int, limit: int) -> Answered[Sampled]:
+        """What a query gives at a moment. Raises `QueryWrong` if it is none."""
+        parameters = [("query", query), ("time", seconds(time)), *_limited(limit)]
+        return self._queried("/api/v1/query", query, parameters, limit)
 
-    def query_range(self, selector: str, steps: Steps, limit: int) -> Answered[Sampled]:
-        """What each series had at each step."""
-        parameters = [("query", selector), ("start", seconds(steps.start)), ("end", seconds(steps.end))]
+    def query_range(self, query: str, steps: Steps, limit: int) -> Answered[Sampled]:
+        """What a query gives at each step. Raises `QueryWrong` if it is none."""
+        parameters = [("query", query), ("start", seconds(steps.start)), ("end", seconds(steps.end))]
         parameters += [("step", seconds(steps.step)), *_limited(limit)]
-        return answers.samples(self._ask("/api/v1/query_range", parameters), limit)
+        return self._queried("/api/v1/query_range", query, parameters, limit)
+
+    def _queried(self, path: str, query: str, parameters: list[tuple[str, str]], limit: int) -> Answered[Sampled]:
+        try:
+            return answers.samples(self._ask(path, parameters), limit)
+        except QuestionWrong as error:
+            raise QueryWrong(error.message, query) from error
 
     def shard_lags_s(self) -> list[float]:
         """For how many seconds records may have waited that a shard has not read: of each of the node's shards of which

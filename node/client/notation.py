@@ -54,6 +54,11 @@ def harmless(text: str) -> str:
     return "".join(_visible(character) for character in " ".join(text.split()))
 
 
+def printable(text: str) -> str:
+    """As it is, with escapes for what is not printable."""
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
 def _label(name: str) -> str:
     return name if _PLAIN_LABEL.fullmatch(name) else quoted(name)
 

@@ -4,15 +4,17 @@ Lines are as many as were asked for at the most; what is left out is told apart 
 what it should.
 """
 
+import csv
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import StringIO
 from itertools import islice
 
 from strandline.node.client.answers import Answered, Labels, Point, Sampled
 from strandline.node.client.moments import DEFAULT_LOOKBACK_MS, shown_length, shown_moment
 from strandline.node.client.node_client import Steps
-from strandline.node.client.notation import harmless, listed, selector_of
+from strandline.node.client.notation import harmless, listed, printable, selector_of
 from strandline.node.client.sparkline import sparkline
 from strandline.node.output import Block, Table
 
@@ -76,7 +78,7 @@ class QueriedSeries:
 @dataclass(frozen=True, slots=True)
 class QueryReport:
     """Series and their points. `steps` are those of a range query, and `plot_width` is how wide a plot of one may be;
-    None for a table.
+    None for a table, or with `as_csv` for CSV.
     """
 
     data: tuple[QueriedSeries, ...]
@@ -86,23 +88,32 @@ class QueryReport:
     line_limit: int = field(repr=False)
     steps: Steps | None = field(repr=False, default=None)
     plot_width: int | None = field(repr=False, default=None)
+    as_csv: bool = field(repr=False, default=False)
 
     @classmethod
     def of(
-        cls, answer: Answered[Sampled], line_limit: int, *, steps: Steps | None = None, plot_width: int | None = None
+        cls,
+        answer: Answered[Sampled],
+        line_limit: int,
+        *,
+        steps: Steps | None = None,
+        plot_width: int | None = None,
+        as_csv: bool = False,
     ) -> "QueryReport":
         """The report of an answer; with steps, of a range query."""
         data = tuple(
             QueriedSeries(one.labels, tuple((point.time / 1000, point.value) for point in one.points))
             for one in answer.items
         )
-        return cls(data, answer.more, answer.warnings, answer.items, line_limit, steps, plot_width)
+        return cls(data, answer.more, answer.warnings, answer.items, line_limit, steps, plot_width, as_csv)
 
     def blocks(self) -> Iterator[Block]:
-        """A table of series, times and values; or a plot of each series."""
-        if not self.found:
+        """A table of series, times and values; a plot of each series; or CSV."""
+        if self.as_csv:
+            yield from _lines(islice(self._csv(), self.line_limit + 1 if self.line_limit else None))
+        elif not self.found:
             return
-        if self.steps is not None and self.plot_width is not None:
+        elif self.steps is not None and self.plot_width is not None:
             yield from self._plots(self.steps, self.plot_width)
         else:
             rows = islice(self._rows(), self.line_limit or None)
@@ -123,12 +134,29 @@ class QueryReport:
             for point in one.points:
                 yield name, shown_moment(point.time), harmless(point.value)
 
+    def _csv(self) -> Iterator[str]:
+        """A column for each label, and time and value; the first line names them. A label called as one of the last two
+        are stands before it.
+        """
+        names = sorted({name for one in self.found for name in one.labels})
+        yield _csv_line([*map(printable, names), "time", "value"])
+        for one in self.found:
+            labels = [printable(one.labels.get(name, "")) for name in names]
+            for point in one.points:
+                yield _csv_line([*labels, shown_moment(point.time), printable(point.value)])
+
     def _plots(self, steps: Steps, width: int) -> Iterator[Block]:
         yield f"{shown_moment(steps.start)} to {shown_moment(steps.end)}, every {shown_length(steps.step)}"
         for one in self.found:
             yield selector_of(one.labels)
             values = _on_grid(one.points, steps)
             yield f"  {sparkline(values, width)}  {_in_figures(one.points)}"
+
+
+def _csv_line(cells: list[str]) -> str:
+    line = StringIO()
+    csv.writer(line, lineterminator="").writerow(cells)
+    return line.getvalue()
 
 
 def _nothing_found(steps: Steps | None) -> str:

@@ -51,13 +51,13 @@ def _absent(node: Call, arguments: Arguments) -> Told:
 
 
 def _histogram_quantile(node: Call, arguments: Arguments) -> Told:
-    quantiles, buckets = as_scalar(arguments[0]), as_vector(arguments[1])
-    return histogram_quantile(quantiles, buckets, node.grid, quantile_span=node.span, bucket_span=node.span)
+    quantiles, buckets, spans = as_scalar(arguments[0]), as_vector(arguments[1]), node.argument_spans
+    return histogram_quantile(quantiles, buckets, node.grid, quantile_span=spans[0], bucket_span=spans[1])
 
 
 def _histogram_fraction(node: Call, arguments: Arguments) -> Told:
     lower, upper = as_scalar(arguments[0]), as_scalar(arguments[1])
-    return histogram_fraction(lower, upper, as_vector(arguments[2]), bucket_span=node.span)
+    return histogram_fraction(lower, upper, as_vector(arguments[2]), bucket_span=node.argument_spans[2])
 
 
 def _label_replace(_node: Call, arguments: Arguments) -> Told:

@@ -134,7 +134,8 @@ def merged(fragment: Fragment, partials: Sequence[Partial]) -> tuple[Vector, Ann
     states = [one.result for one in partials if not isinstance(one.result, Vector)]
     vector = finish(spec, merge(spec, fragment.ends.count, states))
     if spec.aggregator is Aggregator.QUANTILE and len(vector.keys):
-        told |= Annotations(annotations.invalid_quantile(one, fragment.span) for one in spec.invalid_quantiles())
+        span = fragment.grouping.span
+        told |= Annotations(annotations.invalid_quantile(one, span) for one in spec.invalid_quantiles())
     return vector, told
 
 

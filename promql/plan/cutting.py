@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strandline.promql.arithmetic import scalar_with_scalar
-from strandline.promql.expressions import Span
 from strandline.promql.plan import nodes
 from strandline.promql.plan.fragments import (
     LATEST,
@@ -130,9 +129,8 @@ def _aggregate(node: nodes.Aggregate) -> Node:
     fragment = _taking_more(inner)
     if fragment is None or (parameter is not None and known is None):
         return replace(node, inner=inner, parameter=parameter)
-    grouping = Grouping(node.aggregator, node.labels, node.is_without, known)
-    span = fragment.span if fragment.span != Span(0, 0) else node.span
-    return Fetched(replace(fragment, grouping=grouping, span=span))
+    grouping = Grouping(node.aggregator, node.labels, node.is_without, known, node.span)
+    return Fetched(replace(fragment, grouping=grouping))
 
 
 def _taking_more(node: Node) -> Fragment | None:

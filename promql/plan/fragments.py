@@ -53,6 +53,7 @@ class Grouping:
     labels: tuple[str, ...]
     is_without: bool
     parameter: Parameter | str | None
+    span: Span = field(default=Span(0, 0), compare=False)
 
     @property
     def value_label(self) -> str:

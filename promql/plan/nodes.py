@@ -114,6 +114,8 @@ class Call:
     span: Span
     absent_labels: tuple[tuple[str, str], ...] = ()
     """What the result of `absent` is labelled with."""
+    argument_spans: tuple[Span, ...] = ()
+    """Where the arguments stand, which annotations may be about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,9 @@ class Negate:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregation over series. `parameter` is None, a scalar, or the string of `count_values`."""
+    """An aggregation over series. `parameter` is None, a scalar, or the string of `count_values`. `span` is that of the
+    parameter if there is one: what the aggregation has to tell is about that.
+    """
 
     aggregator: Aggregator
     inner: "Node"

@@ -153,7 +153,8 @@ class _Planner:
             inner = planned[0] if planned else nodes.Call("vector", (nodes.Time(grid),), grid, written.span)
             return nodes.Map(name, inner, planned[1:], grid)
         labels = _absent_labels(arguments[0]) if name == "absent" else ()
-        return nodes.Call(name, planned, grid, written.span, labels)
+        spans = tuple(one.span for one in arguments)
+        return nodes.Call(name, planned, grid, written.span, labels, spans)
 
     def _window(
         self, written: Call, ranged: MatrixSelector | Subquery, arguments: tuple[Expression, ...], grid: Grid

@@ -143,6 +143,55 @@ def test_a_range_has_a_step_that_suits_it(node: FakeNode, capsys: pytest.Capture
     ]
 
 
+def test_csv_has_a_column_for_each_label(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+    result = [
+        {"metric": {"__name__": "up", "job": 'a,"b"'}, "value": [1763290800, "1"]},
+        {"metric": {"zone": "x\x1b[1m\ny"}, "value": [1763290800.5, "NaN"]},
+    ]
+    node.data("/api/v1/query", {"resultType": "vector", "result": result}, infos=["look here"])
+    assert cli.main(["query", "up or x", "--output", "csv"]) == ExitCode.OK
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [
+        "__name__,job,zone,time,value",
+        'up,"a,""b""",,2025-11-16T11:00:00Z,1',
+        ",,x\\x1b[1m\\x0ay,2025-11-16T11:00:00.500Z,NaN",
+    ]
+    assert shown.err == "note: look here\n"
+    assert cli.main(["query", "up or x", "--output", "csv", "--limit", "1"]) == ExitCode.OK
+    assert len(capsys.readouterr().out.splitlines()) == 2, "the line of names is not counted"
+
+
+def test_csv_of_nothing_has_the_names_of_its_columns(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+    node.data("/api/v1/query", {"resultType": "vector", "result": []})
+    assert cli.main(["query", "up", "--output", "csv"]) == ExitCode.OK
+    assert capsys.readouterr().out == "time,value\n"
+
+
+@pytest.mark.parametrize(("kind", "value"), [("scalar", "42"), ("string", "tide")])
+def test_a_scalar_and_a_string_are_values_without_labels(
+    node: FakeNode, capsys: pytest.CaptureFixture[str], kind: str, value: str
+) -> None:
+    node.data("/api/v1/query", {"resultType": kind, "result": [1763290800, value]})
+    assert cli.main(["query", "x"]) == ExitCode.OK
+    assert capsys.readouterr().out.splitlines()[1].split() == ["{}", "2025-11-16T11:00:00Z", value]
+
+
+def test_a_plot_is_of_a_range(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["query", "up", "--output", "plot"]) == ExitCode.USAGE
+    assert "say where it begins by --start" in capsys.readouterr().err
+    assert node.asked == []
+
+
+def test_an_error_in_the_query_is_shown_at_its_place(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+    reason = 'invalid parameter "query": 2:7: parse error: unexpected <by>'
+    node.fault("/api/v1/query", 400, "bad_data", reason)
+    assert cli.main(["query", "sum(up)\n\t+ sum by by (job)"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.splitlines() == [f"error: {reason}", "   + sum by by (job)", "        ^"]
+    assert cli.main(["query", "sum(up)\n\t+ sum by by (job)", "--output", "json"]) == ExitCode.USAGE
+    told = json.loads(capsys.readouterr().out)["error"]
+    assert (told["line"], told["column"]) == (2, 7)
+
+
 def test_a_range_since_yesterday_has_a_step_that_misses_no_sample(node: FakeNode) -> None:
     node.data("/api/v1/query_range", MATRIX)
     assert cli.main(["query", "up", "--start", "yesterday"]) == ExitCode.OK
@@ -152,7 +201,7 @@ def test_a_range_since_yesterday_has_a_step_that_misses_no_sample(node: FakeNode
 
 def test_a_range_is_plotted_on_a_terminal(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     node.data("/api/v1/query_range", MATRIX)
-    for arguments, plotted in (([], True), (["--table"], False), (["--plot"], True)):
+    for arguments, plotted in (([], True), (["--output", "text"], False), (["--output", "plot"], True)):
         monkeypatch.setattr(sys, "stdout", Terminal())
         assert cli.main(["query", "up", "--start", "-2m", "--step", "1m", *arguments]) == ExitCode.OK
         assert isinstance(sys.stdout, Terminal)

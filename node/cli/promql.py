@@ -1,0 +1,25 @@
+"""`strandline promql test | format | explain`: PromQL without a node."""
+
+import click
+
+from strandline.node.cli.options import Lazy, LazyGroup, help_with
+
+COMMANDS = {
+    "explain": Lazy("strandline.node.cli.promql_explain", "Show what of a query shards evaluate, and what the front."),
+    "format": Lazy("strandline.node.cli.promql_format", "Format a query as Prometheus does."),
+    "test": Lazy("strandline.node.cli.promql_test", "Run test scripts in the format of Prometheus' promqltest."),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    help=help_with(
+        "Test, format and explain PromQL with the engine that nodes use. No node is needed.",
+        "strandline promql test rules.test",
+        "strandline promql format 'sum(rate(x[5m]))by(job)'",
+        "strandline promql explain 'sum by (job) (rate(http_requests_total[5m]))' --start -1h",
+    ),
+)
+def command() -> None:
+    """The group."""

@@ -1,0 +1,74 @@
+"""`strandline promql explain QUERY`: the plan of a query."""
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from strandline.errors import ExitCode
+from strandline.node.cli.asking import EXITS, Place, asking, place_options, tell
+from strandline.node.cli.context import Context, pass_context
+from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.options import Command, help_with
+from strandline.node.cli.query import Times
+from strandline.node.client.node_client import NodeClient, Within
+from strandline.node.promql_tools.plan_report import PlanReport
+from strandline.node.promql_tools.queries import read
+from strandline.promql.engine import prepare
+from strandline.promql.plan.explaining import ShardFragment, explain
+from strandline.promql.plan.query_times import QueryTimes
+from strandline.promql.printing import print_expression
+
+
+@click.command(
+    cls=Command,
+    help=help_with(
+        "Show the plan of a query: which parts every shard evaluates over its own series (fragments), over which "
+        "samples, and what the front makes of their results. With --url a node is asked how many series each "
+        "selector matches in that time; nothing is evaluated.",
+        "strandline promql explain 'sum by (job) (rate(http_requests_total[5m]))'",
+        "strandline promql explain 'topk(3, up) / on (job) group_left up' --start -1h --step 1m",
+        "strandline promql explain up --url http://127.0.0.1:9460",
+    ),
+    epilog=exit_codes(EXITS),
+)
+@click.argument("query")
+@click.option("--time", metavar="TIME", help="The moment of an instant query. [default: now]")
+@click.option("--start", metavar="TIME", help="The first moment of a range.")
+@click.option("--end", metavar="TIME", help="The last moment of a range. [default: now]")
+@click.option("--step", metavar="DURATION", help="Between two moments. [default: a 60th of the range, 5m at most]")
+@place_options
+@pass_context
+def command(
+    context: Context,
+    *,
+    query: str,
+    time: str | None,
+    start: str | None,
+    end: str | None,
+    step: str | None,
+    url: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
+) -> ExitCode:
+    """Explain."""
+    written, now = Times(time, start, end, step), context.clock.now_ms()
+    steps = written.steps(now)
+    times = QueryTimes.instant(written.moment(now)) if steps is None else QueryTimes(steps.start, steps.end, steps.step)
+    prepared = read(query, partial(prepare, times=times))
+    plan, text = explain(prepared), print_expression(prepared.expression)
+    if url is None:
+        return tell(context, PlanReport.of(text, times, plan))
+    with asking(context, Place(url, token_file, ca_file)) as client:
+        series, warnings = _counted(client, plan.fragments)
+    return tell(context, PlanReport.of(text, times, plan, series, warnings))
+
+
+def _counted(client: NodeClient, fragments: tuple[ShardFragment, ...]) -> tuple[dict[int, int], tuple[str, ...]]:
+    """How many series the selector of each fragment matches, and the node's warnings."""
+    series, warnings = dict[int, int](), dict[str, None]()
+    for one in fragments:
+        answer = client.count_series(one.selector, Within(one.first, one.last))
+        series[one.number] = answer.items[0]
+        warnings |= dict.fromkeys(answer.warnings)
+    return series, tuple(warnings)

@@ -1,0 +1,76 @@
+"""The plan of a query, as `strandline promql explain` shows it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from strandline.node.client.moments import shown_length, shown_moment
+from strandline.node.output import Block
+from strandline.promql.plan.explaining import Explanation, FrontNode, ShardFragment
+from strandline.promql.plan.query_times import QueryTimes
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """The plan, and with a node how many series each fragment's selector matches there, by the fragment's number."""
+
+    query: str
+    times: QueryTimes
+    front: FrontNode
+    fragments: tuple[ShardFragment, ...]
+    series: Mapping[int, int] | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(
+        cls,
+        query: str,
+        times: QueryTimes,
+        plan: Explanation,
+        series: Mapping[int, int] | None = None,
+        warnings: tuple[str, ...] = (),
+    ) -> "PlanReport":
+        """The report of a plan. `query` is shown as it is printed."""
+        return cls(query, times, plan.front, plan.fragments, series, warnings)
+
+    def blocks(self) -> Iterator[Block]:
+        """The query, the front's tree, and each fragment."""
+        yield self.query
+        yield _when(self.times)
+        yield ""
+        yield "Front:"
+        yield from _tree(self.front, 1)
+        for one in self.fragments:
+            yield ""
+            yield f"Fragment {one.number}, in every shard:"
+            yield from (f"  {name:<11}{text}" for name, text in self._lines(one))
+
+    def notes(self) -> Iterator[str]:
+        """What the node said besides."""
+        yield from self.warnings
+
+    def _lines(self, one: ShardFragment) -> Iterator[tuple[str, str]]:
+        yield "select", one.selector
+        if self.series is not None and one.number in self.series:
+            yield "series", f"about {self.series[one.number]:,}"
+        yield "samples", f"{shown_moment(one.first)} to {shown_moment(one.last)}"
+        if one.window:
+            yield "window", f"{one.window}, at {one.steps:,} step{'s' if one.steps != 1 else ''}"
+        for link in one.chain:
+            yield "then", link
+        if one.aggregation:
+            yield "aggregate", one.aggregation
+        yield "return", one.returns
+
+
+def _when(times: QueryTimes) -> str:
+    if times.is_instant:
+        return f"at {shown_moment(times.start)}"
+    bounds = f"from {shown_moment(times.start)} to {shown_moment(times.end)}"
+    return f"{bounds}, every {shown_length(times.step)}: {times.grid.count:,} steps"
+
+
+def _tree(node: FrontNode, depth: int) -> Iterator[str]:
+    source = f" of fragment {node.fragment}" if node.fragment else ""
+    yield f"{'  ' * depth}{node.operation}{source}"
+    for child in node.children:
+        yield from _tree(child, depth + 1)

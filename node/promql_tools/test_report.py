@@ -1,0 +1,72 @@
+"""What came of test scripts."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from strandline.errors import ExitCode
+from strandline.node.client.notation import harmless
+from strandline.node.output import Block, Table
+from strandline.promql.testing.running import Finding, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptReport:
+    """A script: how many of its evaluations passed, how many were skipped for which reason, and those that failed."""
+
+    file: str
+    passed: int
+    skipped: Mapping[str, int]
+    failed: tuple[Finding, ...]
+
+    @classmethod
+    def of(cls, file: str, findings: list[Finding]) -> "ScriptReport":
+        """The report of a script's findings."""
+        counts = Counter(one.outcome for one in findings)
+        reasons = Counter(one.reason for one in findings if one.outcome is Outcome.SKIPPED)
+        failed = tuple(one for one in findings if one.outcome is Outcome.FAILED)
+        return cls(file, counts[Outcome.PASSED], dict(reasons), failed)
+
+
+@dataclass(frozen=True, slots=True)
+class TestReport:
+    """All scripts of a call."""
+
+    __test__ = False
+
+    passed: int
+    failed: int
+    skipped: int
+    files: tuple[ScriptReport, ...]
+
+    @classmethod
+    def of(cls, files: tuple[ScriptReport, ...]) -> "TestReport":
+        """The report of several scripts."""
+        return cls(
+            sum(one.passed for one in files),
+            sum(len(one.failed) for one in files),
+            sum(sum(one.skipped.values()) for one in files),
+            files,
+        )
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Skipped evaluations are no failure, but they did not pass either."""
+        return ExitCode.FAILED if self.failed else ExitCode.OK
+
+    def blocks(self) -> Iterator[Block]:
+        """What failed, by file and line; then the counts."""
+        for script in self.files:
+            for one in script.failed:
+                yield f"{script.file}:{one.line}: {harmless(one.query)}"
+                yield f"  {harmless(one.reason)}" + (f" ({harmless(one.variant)})" if one.variant else "")
+        rows = [
+            (one.file, f"{one.passed:,}", f"{len(one.failed):,}", f"{sum(one.skipped.values()):,}")
+            for one in self.files
+        ]
+        if len(rows) > 1:
+            rows.append(("all", f"{self.passed:,}", f"{self.failed:,}", f"{self.skipped:,}"))
+        yield Table(("file", "passed", "failed", "skipped"), tuple(rows))
+        reasons = sum((Counter(one.skipped) for one in self.files), Counter[str]())
+        for reason, count in reasons.most_common():
+            yield f"{count:,} skipped: {reason}"

@@ -1,0 +1,107 @@
+"""The commands of a test script. Times are milliseconds since the epoch, at which the series of a script begin."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from strandline.promql.plan.query_times import QueryTimes
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesLine:
+    """A series and its values, one for each step; None where there is no sample. `has_histograms` if one of the values
+    is a native histogram, which then is None.
+    """
+
+    labels: Labels
+    values: tuple[float | None, ...]
+    has_histograms: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Adds series, whose samples are `step` apart from 0 on. `unsupported` are series that only a feature which
+    Strandline lacks gives in full, and the name of that feature.
+    """
+
+    step: int
+    series: tuple[SeriesLine, ...]
+    unsupported: tuple[tuple[Labels, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Removes all series."""
+
+
+class Level(StrEnum):
+    """What an annotation is, as scripts write it."""
+
+    WARNING = "warn"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a message has to be: exactly `exact`, or anything in which `pattern` is found. Anything if both are None."""
+
+    exact: str | None = None
+    pattern: re.Pattern[str] | None = None
+
+    @property
+    def is_specific(self) -> bool:
+        """Whether there are messages that do not match."""
+        return self.exact is not None or self.pattern is not None
+
+    def matches(self, message: str) -> bool:
+        """Whether a message is such a one."""
+        if self.exact is not None:
+            return self.exact == message
+        return self.pattern is None or self.pattern.search(message) is not None
+
+    def __str__(self) -> str:
+        if self.exact is not None:
+            return repr(self.exact)
+        return "any message" if self.pattern is None else f"a match of {self.pattern.pattern!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """The annotations of one level that are expected: each of `texts` has to match one, and each one of `texts`. With
+    `none` there may not be any. Without both there may be any.
+    """
+
+    texts: tuple[Text, ...] = ()
+    none: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What an evaluation has to give. `failure` is None unless it has to fail."""
+
+    series: tuple[SeriesLine, ...] = ()
+    scalar: float | None = None
+    string: str | None = None
+    failure: Text | None = None
+    is_ordered: bool = False
+    warnings: Annotated = Annotated()
+    infos: Annotated = Annotated()
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A query, and what it has to give. `points` are the times of the expected values if the query is a range query, or
+    an instant one that gives a range vector.
+    """
+
+    line: int
+    query: str
+    times: QueryTimes
+    expected: Expected
+    points: range | None = None
+
+
+Command = Load | Clear | Evaluation

@@ -1,0 +1,177 @@
+"""What differs between a result and what a script expects. Each function gives a text, empty if nothing differs."""
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from strandline.index.documents import decode_part_key
+from strandline.promql.evaluation.results import Result
+from strandline.promql.go_text import plain_number, quoted
+from strandline.promql.testing.commands import Annotated, Evaluation, Expected, Labels, SeriesLine
+from strandline.promql.value_types import ValueType
+from strandline.promql.values import STALE_BITS
+
+TOLERANCE = 0.000001
+"""Relative to the sum of both values, as in Prometheus."""
+
+_LEAST_NORMAL = 2.2250738585072014e-308
+_GREATEST = 1.7976931348623157e308
+_MOST_SHOWN = 5
+
+Key = tuple[tuple[str, str], ...]
+PointsOf = Sequence[tuple[int, float]]
+
+
+def difference(evaluation: Evaluation, result: Result) -> str:
+    """Between the value of a result and the expected one."""
+    expected = evaluation.expected
+    match result.kind:
+        case ValueType.STRING:
+            wanted = expected.string or ""
+            return "" if wanted == result.text else f"expected the string {quoted(wanted)}, got {quoted(result.text)}"
+        case ValueType.SCALAR:
+            return _scalar_difference(expected, result.number)
+    if expected.string is not None:
+        return f"expected the string {quoted(expected.string)}, got {_shown_kind(result)}"
+    if expected.scalar is not None:
+        return f"expected the scalar {_shown(expected.scalar)}, got {_shown_kind(result)}"
+    found = series_of(result)
+    if result.kind is ValueType.MATRIX:
+        return _matrix_difference(evaluation, found)
+    return vector_difference(expected, found)
+
+
+def vector_difference(expected: Expected, found: Sequence[tuple[Key, PointsOf]]) -> str:
+    """Between the expected series and those of an instant vector, each of which has one point."""
+    wanted = {_key(one.labels): one for one in expected.series}
+    if why := _series_difference(wanted, found):
+        return why
+    for place, (key, points) in enumerate(found):
+        value = wanted[key].values[0]
+        if expected.is_ordered and _key(expected.series[place].labels) != key:
+            return f"expected {shown_labels(expected.series[place].labels)} at place {place + 1}, got {_shown_key(key)}"
+        if value is None or not is_close(value, points[0][1]):
+            return f"expected {_shown(value)} for {_shown_key(key)}, got {_shown(points[0][1])}"
+    return ""
+
+
+def _matrix_difference(evaluation: Evaluation, found: Sequence[tuple[Key, PointsOf]]) -> str:
+    expected, moments = evaluation.expected, evaluation.points
+    if expected.is_ordered:
+        return "expected an order, but the series of a range query are always in the order of their labels"
+    if moments is None:
+        return "got a range vector; write expect range vector if that is right"
+    if any(one > other for (one, _), (other, _) in pairwise(found)):
+        return "the series are not in the order of their labels"
+    wanted = {_key(one.labels): one for one in expected.series}
+    if why := _series_difference(wanted, found):
+        return why
+    faults = ((key, _values_difference(moments, wanted[key].values, points)) for key, points in found)
+    return next((f"{_shown_key(key)}: {why}" for key, why in faults if why), "")
+
+
+def _values_difference(moments: range, values: Sequence[float | None], found: PointsOf) -> str:
+    if len(values) > len(moments):
+        return f"expected {len(values)} values, but there are only {len(moments)} steps"
+    wanted = [(time, value) for time, value in zip(moments, values, strict=False) if value is not None]
+    return _points_difference(wanted, found)
+
+
+def _series_difference(wanted: Mapping[Key, SeriesLine], found: Sequence[tuple[Key, PointsOf]]) -> str:
+    for key, points in found:
+        if key not in wanted:
+            return f"unexpected series {_shown_key(key)} with {_shown_points(points)}"
+    there = {key for key, _ in found}
+    missing = [one for key, one in wanted.items() if key not in there]
+    return f"expected series {shown_labels(missing[0].labels)}, which is not there" if missing else ""
+
+
+def _points_difference(wanted: PointsOf, found: PointsOf) -> str:
+    if [time for time, _ in wanted] != [time for time, _ in found]:
+        return f"expected {_shown_points(wanted)}, got {_shown_points(found)}"
+    for (time, value), (_, other) in zip(wanted, found, strict=True):
+        if not is_close(value, other):
+            return f"expected {_shown(value)} at {time / 1000:g}s, got {_shown(other)}"
+    return ""
+
+
+def _scalar_difference(expected: Expected, number: float) -> str:
+    if expected.scalar is None:
+        return f"expected a vector, got the scalar {_shown(number)}"
+    same = is_close(expected.scalar, number)
+    return "" if same else f"expected the scalar {_shown(expected.scalar)}, got {_shown(number)}"
+
+
+def annotation_difference(expected: Annotated, found: Sequence[str], what: str) -> str:
+    """Between the expected and the found annotations of one level, which is called `what`."""
+    if expected.none:
+        return f"unexpected {what}: {found[0]}" if found else ""
+    if not expected.texts:
+        return ""
+    for text in expected.texts:
+        if not any(map(text.matches, found)):
+            return f"expected {what} {text}, got {'; '.join(found) or 'none'}"
+    for one in found:
+        if not any(text.matches(one) for text in expected.texts):
+            return f"unexpected {what}: {one}"
+    return ""
+
+
+def series_of(result: Result) -> list[tuple[Key, PointsOf]]:
+    """The series of a result in its order, each with its points."""
+    points = result.points
+    if points is None:
+        return []
+    times, values, first = points.time.tolist(), points.value.tolist(), points.first_point.tolist()
+    return [
+        (_key(decode_part_key(points.keys.key(place))), list(zip(times[begin:end], values[begin:end], strict=True)))
+        for place, (begin, end) in enumerate(pairwise(first))
+    ]
+
+
+def is_close(one: float, other: float) -> bool:
+    """As Prometheus compares: relatively, NaN equals NaN, and a stale marker only another one."""
+    if _is_stale(one) or _is_stale(other):
+        return _is_stale(one) and _is_stale(other)
+    if one == other or (math.isnan(one) and math.isnan(other)):
+        return True
+    total, apart = abs(one) + abs(other), abs(one - other)
+    if one == 0 or other == 0 or total < _LEAST_NORMAL:
+        return apart < TOLERANCE * _LEAST_NORMAL
+    return apart / min(total, _GREATEST) < TOLERANCE
+
+
+def shown_labels(labels: Labels) -> str:
+    """A label set as a script writes it."""
+    rest = ", ".join(f"{label}={quoted(value)}" for label, value in sorted(labels.items()) if label != "__name__")
+    name = labels.get("__name__", "")
+    return f"{name}{{{rest}}}" if rest or not name else name
+
+
+def _is_stale(value: float) -> bool:
+    return value != value and struct.unpack("<Q", struct.pack("<d", value))[0] == STALE_BITS  # noqa: PLR0124 - NaN
+
+
+def _key(labels: Labels) -> Key:
+    return tuple(sorted(labels.items()))
+
+
+def _shown_key(key: Key) -> str:
+    return shown_labels(dict(key))
+
+
+def _shown_kind(result: Result) -> str:
+    return f"{'an' if result.kind is ValueType.VECTOR else 'a'} {result.kind.in_words}"
+
+
+def _shown_points(points: PointsOf) -> str:
+    shown = " ".join(f"{_shown(value)}@{time / 1000:g}s" for time, value in points[:_MOST_SHOWN])
+    more = f" and {len(points) - _MOST_SHOWN} more" if len(points) > _MOST_SHOWN else ""
+    return (shown + more) or "no points"
+
+
+def _shown(value: float | None) -> str:
+    if value is None:
+        return "no value"
+    return "stale" if _is_stale(value) else plain_number(value)

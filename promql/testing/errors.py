@@ -1,0 +1,13 @@
+"""What is wrong with a test script."""
+
+from strandline.errors import ExitCode, Fatal
+
+
+class ScriptError(Fatal):
+    """A script that does not follow the format. `line` counts from 1."""
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line

@@ -1,0 +1,220 @@
+"""Runs the commands of a script, and says of each evaluation whether it passed.
+
+An instant evaluation is checked as Prometheus checks it: also as the middle step of a range query, and again at other
+times with every selector pinned by `@`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from strandline.promql.errors import EvaluationError, ParseError
+from strandline.promql.evaluation.results import Result
+from strandline.promql.expressions import (
+    Aggregation,
+    Binary,
+    Call,
+    Expression,
+    MatrixSelector,
+    Negation,
+    Parentheses,
+    Subquery,
+    VectorSelector,
+)
+from strandline.promql.local import LocalEngine, matched_by, split
+from strandline.promql.parser import parse
+from strandline.promql.plan.query_times import QueryTimes
+from strandline.promql.printing import print_expression
+from strandline.promql.testing.commands import Clear, Command, Evaluation, Labels, Load
+from strandline.promql.testing.comparison import (
+    annotation_difference,
+    difference,
+    series_of,
+    vector_difference,
+)
+from strandline.promql.testing.pinning import pinned
+from strandline.promql.testing.script_parser import NATIVE_HISTOGRAMS
+from strandline.promql.value_types import ValueType
+
+SHARDS = (1, 2, 5)
+"""Over how many shards the series are split, one after the other."""
+FEATURE_FLAG = "experimental: Prometheus needs a feature flag for it"
+
+_MINUTE_MS = 60_000
+# Their value depends on whether it is an instant or a range query.
+_OF_QUERY = re.compile(r"(start|end|range|step)\(\)")
+_EXPERIMENTAL = re.compile(r"\bexperimental\b|^function .* is not enabled$")
+
+
+class Outcome(StrEnum):
+    """What became of an evaluation."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An evaluation by its line and query. `reason` says what differs, or why it was skipped; `variant` how it was
+    evaluated when that was found.
+    """
+
+    line: int
+    query: str
+    outcome: Outcome
+    reason: str = ""
+    variant: str = ""
+
+
+def run(commands: Iterable[Command], shards: Sequence[int] = SHARDS) -> Iterator[Finding]:
+    """The finding of each evaluation, in their order."""
+    data = _Data(shards)
+    for command in commands:
+        match command:
+            case Clear():
+                data = _Data(shards)
+            case Load():
+                data.load(command)
+            case Evaluation():
+                yield _finding(command, data)
+
+
+class _Data:
+    """The series that were loaded."""
+
+    def __init__(self, shards: Sequence[int]) -> None:
+        self._shards = shards
+        self._series: dict[tuple[tuple[str, str], ...], dict[int, float]] = {}
+        self._unsupported: list[tuple[Labels, str]] = []
+        self._engines: list[tuple[int, LocalEngine]] = []
+
+    def load(self, command: Load) -> None:
+        """Add series."""
+        for line in command.series:
+            samples = self._series.setdefault(tuple(sorted(line.labels.items())), {})
+            samples.update((at * command.step, value) for at, value in enumerate(line.values) if value is not None)
+        self._unsupported += command.unsupported
+        self._engines = []
+
+    def engines(self) -> list[tuple[int, LocalEngine]]:
+        """An engine for each number of shards."""
+        if not self._engines:
+            series = [(dict(key), sorted(samples.items())) for key, samples in self._series.items()]
+            self._engines = [(count, LocalEngine(split(series, count))) for count in self._shards]
+        return self._engines
+
+    def unsupported(self, expression: Expression) -> str:
+        """The feature that Strandline lacks and a selector would need; empty if there is none."""
+        for selector in _selectors(expression):
+            is_wanted = matched_by(selector.matchers)
+            for labels, feature in self._unsupported:
+                if is_wanted(labels):
+                    return feature
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One way to evaluate an evaluation."""
+
+    query: str
+    times: QueryTimes
+    variant: str
+
+
+def _finding(evaluation: Evaluation, data: _Data) -> Finding:
+    line, query = evaluation.line, evaluation.query
+    try:
+        expression = parse(query)
+    except ParseError as error:
+        failure = evaluation.expected.failure
+        is_wanted = failure is not None and failure.matches(error.message)
+        if _EXPERIMENTAL.search(error.fault) and not (is_wanted and failure is not None and failure.is_specific):
+            return Finding(line, query, Outcome.SKIPPED, FEATURE_FLAG)
+        return Finding(line, query, *((Outcome.PASSED,) if is_wanted else (Outcome.FAILED, error.message)))
+    if reason := data.unsupported(expression):
+        return Finding(line, query, Outcome.SKIPPED, reason)
+    if any(one.has_histograms for one in evaluation.expected.series):
+        return Finding(line, query, Outcome.SKIPPED, NATIVE_HISTOGRAMS)
+    for count, engine in data.engines():
+        for run_ in _runs(evaluation, expression):
+            why, variant = _checked(evaluation, run_, engine)
+            if why:
+                shards = f"{count} shard{'s' if count > 1 else ''}"
+                shown = ", ".join(one for one in (shards, run_.variant, variant) if one)
+                return Finding(line, query, Outcome.FAILED, why, shown)
+    return Finding(line, query, Outcome.PASSED)
+
+
+def _runs(evaluation: Evaluation, expression: Expression) -> Iterator[_Run]:
+    yield _Run(evaluation.query, evaluation.times, "")
+    if not evaluation.times.is_instant:
+        return
+    time = evaluation.times.start
+    at_time = pinned(expression, time)
+    if at_time is None:
+        return
+    query = print_expression(at_time)
+    for other in (-10 * time, 0, time // 5, time, 10 * time) if time else (-1000, 0, 1000):
+        yield _Run(query, QueryTimes.instant(other), f"as {query} at {other / 1000:g}s")
+
+
+def _checked(evaluation: Evaluation, run_: _Run, engine: LocalEngine) -> tuple[str, str]:
+    """What differs, and where that was seen."""
+    expected = evaluation.expected
+    try:
+        result = engine.query(run_.query, run_.times)
+    except (ParseError, EvaluationError) as error:
+        if expected.failure is None:
+            return error.message, ""
+        wanted = expected.failure.matches(error.message)
+        return "" if wanted else f"expected to fail with {expected.failure}, got: {error.message}", ""
+    if expected.failure is not None:
+        return f"expected to fail with {expected.failure}, but there is a result", ""
+    annotations = result.annotations
+    why = (
+        annotation_difference(expected.warnings, annotations.warnings(run_.query), "warning")
+        or annotation_difference(expected.infos, annotations.infos(run_.query), "info")
+        or difference(evaluation, result)
+    )
+    is_of_ranges = evaluation.points is not None or expected.string is not None
+    if why or is_of_ranges or _OF_QUERY.search(run_.query):
+        return why, ""
+    return _checked_in_range(evaluation, run_, engine, result), "in the middle of a range query"
+
+
+def _checked_in_range(evaluation: Evaluation, run_: _Run, engine: LocalEngine, instant: Result) -> str:
+    time = run_.times.start
+    try:
+        result = engine.query(run_.query, QueryTimes(time - _MINUTE_MS, time + _MINUTE_MS, _MINUTE_MS))
+    except (ParseError, EvaluationError) as error:
+        return error.message
+    if evaluation.expected.is_ordered:
+        return ""
+    at_time = [(key, [point for point in points if point[0] == time]) for key, points in series_of(result)]
+    found = [(key, points) for key, points in at_time if points]
+    if instant.kind is ValueType.SCALAR:
+        return difference(evaluation, Result(ValueType.SCALAR, time, number=found[0][1][0][1]))
+    return vector_difference(evaluation.expected, found)
+
+
+def _selectors(expression: Expression) -> Iterator[VectorSelector]:
+    match expression:
+        case VectorSelector():
+            yield expression
+        case MatrixSelector(selector=selector):
+            yield selector
+        case Subquery(inner=inner) | Parentheses(inner=inner) | Negation(inner=inner):
+            yield from _selectors(inner)
+        case Aggregation(inner=inner, parameter=parameter):
+            yield from _selectors(inner)
+            if parameter is not None:
+                yield from _selectors(parameter)
+        case Binary(left=left, right=right):
+            yield from _selectors(left)
+            yield from _selectors(right)
+        case Call(arguments=arguments):
+            for argument in arguments:
+                yield from _selectors(argument)

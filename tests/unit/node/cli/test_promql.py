@@ -1,0 +1,150 @@
+"""`strandline promql test`, `format` and `explain`."""
+
+import json
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from strandline.errors import ExitCode
+from strandline.node.cli import main as cli
+from strandline.node.client.errors import marked
+from support.fake_node import fake_node
+
+pytestmark = pytest.mark.unit
+
+GOOD = "load 1m\n a 1\n h {{count:1}}\n\neval instant at 0 a\n a 1\n\neval instant at 0 h\n"
+BAD = "load 1m\n a 1\n\neval instant at 0 a\n a 2\n"
+
+
+def test_scripts_are_run_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = tmp_path / "good.test", tmp_path / "bad.test"
+    good.write_text(GOOD)
+    bad.write_text(BAD)
+    assert cli.main(["promql", "test", str(good)]) == ExitCode.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines] == [
+        ["file", "passed", "failed", "skipped"],
+        [str(good), "1", "0", "1"],
+        ["1", "skipped:", "native", "histograms"],
+    ]
+    assert cli.main(["promql", "test", str(good), str(bad)]) == ExitCode.FAILED
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"{bad}:4: a", "  expected 2 for a, got 1 (1 shard)"]
+    assert ["all", "1", "1", "1"] in [line.split() for line in lines]
+
+
+def test_findings_are_there_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "bad.test"
+    bad.write_text(BAD)
+    assert cli.main(["promql", "test", str(bad), "--output", "json"]) == ExitCode.FAILED
+    told = json.loads(capsys.readouterr().out)
+    assert (told["passed"], told["failed"], told["skipped"]) == (0, 1, 0)
+    [finding] = told["files"][0]["failed"]
+    assert (finding["line"], finding["query"], finding["reason"]) == (4, "a", "expected 2 for a, got 1")
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [(b"\nlaod 1m\n", ":2: 'laod 1m' is not a command"), (b"load \xff", "is not UTF-8: byte 5 is wrong")],
+)
+def test_nothing_runs_if_a_script_is_malformed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, fault: str
+) -> None:
+    good, malformed = tmp_path / "good.test", tmp_path / "malformed.test"
+    good.write_text(GOOD)
+    malformed.write_bytes(content)
+    assert cli.main(["promql", "test", str(good), str(malformed)]) == ExitCode.USAGE
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert str(malformed) in shown.err
+    assert fault in shown.err
+
+
+def test_a_query_is_formatted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["promql", "format", "sum(rate(x[300s]))by(job)>bool 1"]) == ExitCode.OK
+    assert capsys.readouterr().out == "sum by (job) (rate(x[5m])) > bool 1\n"
+    monkeypatch.setattr(sys, "stdin", StringIO("# a comment\n1 +\n2\n"))
+    assert cli.main(["promql", "format", "-", "--output", "json"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out) == {"query": "1 + 2"}
+
+
+def test_what_is_no_query_is_shown_with_a_caret(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["promql", "format", "up and\nsum(up) + 'a'"]) == ExitCode.USAGE
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.splitlines()[1:] == ["  sum(up) + 'a'", "            ^"]
+
+
+def test_a_long_line_is_cut_around_the_place() -> None:
+    line, caret = marked("a" * 300 + "!" + "b" * 300, 1, 301)
+    assert line.startswith("  ...aaa")
+    assert line.endswith("bbb...")
+    assert line[len(caret) - 1] == "!"
+    assert marked("up", 1, 3) == ["  up", "    ^"], "the place may be the end"
+    assert marked("up", 7, 1) == [], "a position of another text"
+
+
+def test_a_plan_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    query = "sum by (job) (rate(c_total{zone='a'}[5m]) * 2) / count(up @ 0)"
+    times = ["--start", "2026-11-18T10:00:00Z", "--end", "2026-11-18T11:00:00Z", "--step", "1m"]
+    assert cli.main(["promql", "explain", query, *times]) == ExitCode.OK
+    assert capsys.readouterr().out == (
+        """\
+sum by (job) (rate(c_total{zone="a"}[5m]) * 2) / count(up @ 0.000)
+from 2026-11-18T10:00:00Z to 2026-11-18T11:00:00Z, every 1m: 61 steps
+
+Front:
+  / of two vectors, one-to-one, ignoring ()
+    merge the partial results of fragment 1
+    evaluate once, for all 61 steps
+      merge the partial results of fragment 2
+
+Fragment 1, in every shard:
+  select     c_total{zone="a"}
+  samples    2026-11-18T09:55:00.001Z to 2026-11-18T11:00:00Z
+  window     rate over 5m, at 61 steps
+  then       value * 2
+  aggregate  sum by (job)
+  return     a partial result of each group
+
+Fragment 2, in every shard:
+  select     up
+  samples    1969-12-31T23:55:00.001Z to 1970-01-01T00:00:00Z
+  window     newest sample of the last 5m, at 1 step
+  aggregate  count
+  return     a partial result of each group
+"""
+    )
+
+
+def test_a_plan_is_there_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    query = "quantile_over_time(scalar(q), -g[5m:1m] > 1)"
+    assert cli.main(["promql", "explain", query]) == ExitCode.USAGE, "a filter of a range is none"
+    capsys.readouterr()
+    query = "quantile_over_time(scalar(q), g[5m])"
+    assert cli.main(["promql", "explain", query, "--time", "100", "--output", "json"]) == ExitCode.OK
+    told = json.loads(capsys.readouterr().out)
+    assert told["front"]["fragment"] == 1
+    assert told["front"]["children"][0]["children"][0]["fragment"] == 2
+    samples, series = told["fragments"]
+    assert (samples["selector"], samples["first"], samples["last"], samples["returns"]) == (
+        "g",
+        -199_999,
+        100_000,
+        "samples",
+    )
+    assert (series["selector"], series["returns"]) == ("q", "series")
+    assert told["series"] is None
+
+
+def test_a_node_is_asked_for_the_number_of_series(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_node() as node:
+        node.data("/api/v1/strandline/cardinality", {"series": 1234}, "about")
+        assert cli.main(["promql", "explain", "sum(up)", "--time", "1000", "--url", node.url]) == ExitCode.OK
+        [(_, _, parameters)] = node.asked
+    assert dict(parameters) == {"match[]": "up", "start": "700.001", "end": "1000", "limit": "1"}
+    shown = capsys.readouterr()
+    assert "  series     about 1,234\n" in shown.out
+    assert shown.err == "note: about\n"
