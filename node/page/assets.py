@@ -14,6 +14,7 @@ from strandline.node.http.errors import Refused
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import Fields, Response
 from strandline.node.http.routes import Access, Route
+from strandline.node.page.language import MODULE, language_module
 
 # The last of them has the browser refuse to make markup or code of a text, wherever that is tried.
 CONTENT_SECURITY_POLICY = (
@@ -66,6 +67,7 @@ def load_assets() -> Assets:
         for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
         if entry.name.endswith(tuple(_TYPES))
     }
+    found[MODULE] = language_module()
     page = found.pop(_DOCUMENT)
     whole = hashlib.sha256()
     for name, content in found.items():

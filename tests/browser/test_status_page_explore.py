@@ -1,4 +1,4 @@
-"""The status page in a real browser: the selector, the plot, the tops and what a hostile label could do."""
+"""The status page in a real browser: selectors, the plot, the tops and what a hostile label could do."""
 
 import asyncio
 import re
@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
 from strandline.node.query.answers import CardinalityAnswer
-from strandline.node.query.asks import CardinalityAsk, SamplesAsk, SeriesAsk
+from strandline.node.query.asks import CardinalityAsk, SeriesAsk
 from strandline.node.query.queries import QueryScope
 from support.fake_queries import FakeQueries
 from support.page_node import PageNode
@@ -54,19 +54,19 @@ def test_tops_show_metrics_labels_and_pairs_of_all_series(node: PageNode, watche
     expect(page.locator("#top-labels button")).to_have_text(["__name__2", "host2", "mode2"])
     expect(page.locator("#top-pairs button").first).to_have_text("__name__ = cpu3")
     expect(page.locator("#explore-count")).to_contain_text("4 series there")
-    expect(page.locator("#plot-note")).to_contain_text("Write a selector")
+    expect(page.locator("#result-note")).to_contain_text("Write a query")
 
 
 def test_clicks_lead_from_a_metric_to_a_label_and_to_one_of_its_values(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url)
     page.locator("#top-metrics button", has_text="cpu").click()
-    expect(page.locator("#selector")).to_have_value("cpu")
+    expect(page.locator("#query")).to_have_value("cpu")
     shown(page, 3)
     page.locator("#top-labels button", has_text="mode").click()
     expect(page.locator("#third-title")).to_have_text("Values of mode")
     expect(page.locator("#top-pairs button")).to_have_text(["user2", "idle1"])
     page.locator("#top-pairs button", has_text="user").click()
-    expect(page.locator("#selector")).to_have_value('cpu{mode="user"}')
+    expect(page.locator("#query")).to_have_value('cpu{mode="user"}')
     shown(page, 2)
     page.locator("#all-pairs").click()
     expect(page.locator("#third-title")).to_have_text("Label pairs by series")
@@ -75,14 +75,14 @@ def test_clicks_lead_from_a_metric_to_a_label_and_to_one_of_its_values(node: Pag
 def test_a_view_can_be_shared_by_its_address_and_left_by_going_back(node: PageNode, watched: Watched) -> None:
     page = watched().open(node.url, "#selector=cpu%7Bhost%3D%22a%22%7D&range=6h&label=mode")
     shown(page, 2)
-    expect(page.locator("#selector")).to_have_value('cpu{host="a"}')
+    expect(page.locator("#query")).to_have_value('cpu{host="a"}')
     expect(page.locator('#ranges input[value="6h"]')).to_be_checked()
     expect(page.locator("#third-title")).to_have_text("Values of mode")
     page.locator("#top-pairs button", has_text="idle").click()
     shown(page, 1)
     page.go_back()
     shown(page, 2)
-    expect(page.locator("#selector")).to_have_value('cpu{host="a"}')
+    expect(page.locator("#query")).to_have_value('cpu{host="a"}')
 
 
 def test_the_range_decides_what_is_asked_about(node: PageNode, watched: Watched) -> None:
@@ -90,7 +90,7 @@ def test_the_range_decides_what_is_asked_about(node: PageNode, watched: Watched)
     shown(page, 3)
     page.locator("#ranges label", has_text="24 h").click()
     expect(page).to_have_url(re.compile("#.*range=24h"))
-    expect(page.locator("#plot-note")).to_contain_text("a point every 5 min")
+    expect(page.locator("#result-note")).to_contain_text("a point every 5 min")
     spans = [
         ask.within.last - ask.within.first
         for ask in node.queries.asked
@@ -115,7 +115,7 @@ def test_the_plot_draws_a_line_a_series_at_the_height_of_its_values(node: PageNo
     page = watched().open(node.url, "#selector=cpu")
     lines = page.locator("#plot .lines path")
     expect(lines).to_have_count(3)
-    expect(page.locator("#plot-note")).to_contain_text("3 series drawn")
+    expect(page.locator("#result-note")).to_contain_text("3 series drawn")
     ticks = page.locator("#plot .axis text[text-anchor=end]")
     axis = {float(tick.text_content() or ""): tick.bounding_box() for tick in ticks.all()}
     assert min(axis) == 0
@@ -174,30 +174,31 @@ def test_of_many_series_fifty_are_drawn_and_that_is_said(watched: Watched) -> No
     with PageNode(FakeQueries([steady(place, host=f"{place:03}") for place in range(120)])) as node:
         page = watched().open(node.url, "#selector=cpu")
         expect(page.locator("#plot .lines path")).to_have_count(50)
-        expect(page.locator("#plot-note")).to_contain_text("50 of 120 series are drawn")
-        expect(page.locator("#plot-warnings")).to_be_hidden()
+        expect(page.locator("#result-note")).to_contain_text("50 of 120 series are drawn")
+        expect(page.locator("#result-warnings")).to_be_hidden()
 
 
 def test_samples_of_very_many_series_are_not_even_asked_for(watched: Watched) -> None:
     many = [({"__name__": "cpu", "host": str(place)}, []) for place in range(2001)]
     with PageNode(FakeQueries(many)) as node:
         page = watched().open(node.url, "#selector=cpu")
-        expect(page.locator("#plot-note")).to_contain_text("2 k series match")
+        expect(page.locator("#result-note")).to_contain_text("2 k series match")
         expect(page.locator("#plot-area")).to_be_hidden()
-        assert not [ask for ask in node.queries.asked if isinstance(ask, SamplesAsk)]
+        assert node.queries.fragments == []
 
 
-@pytest.mark.parametrize("selector", ["cpu{", "{}", "sum(cpu)"])
-def test_what_is_wrong_with_a_selector_is_said_in_words(node: PageNode, watched: Watched, selector: str) -> None:
+@pytest.mark.parametrize("query", ["cpu{", "{}"])
+def test_what_is_wrong_with_a_query_is_said_once(node: PageNode, watched: Watched, query: str) -> None:
     watch = watched()
     watch.expected.append("400")
     page = watch.open(node.url)
-    page.locator("#selector").fill(selector)
-    page.locator("#selector").press("Enter")
-    expect(page.locator("#explore-error")).to_contain_text("match[]")
+    page.locator("#query").fill(query)
+    page.locator("#query").press("Enter")
+    expect(page.locator("#explore-error")).to_contain_text("Line 1, column")
+    expect(page.locator("#tops-error")).to_be_hidden()
     expect(page.locator("#plot-area")).to_be_hidden()
-    page.locator("#selector").fill("cpu")
-    page.locator("#selector").press("Enter")
+    page.locator("#query").fill("cpu")
+    page.locator("#query").press("Enter")
     shown(page, 3)
     expect(page.locator("#explore-error")).to_be_hidden()
 
@@ -205,7 +206,7 @@ def test_what_is_wrong_with_a_selector_is_said_in_words(node: PageNode, watched:
 def test_warnings_of_an_answer_are_shown(watched: Watched) -> None:
     with PageNode(FakeQueries(SERIES, warnings=("shard 1 is replaying: its series are missing",))) as node:
         page = watched().open(node.url, "#selector=cpu")
-        for part in ("explore", "plot", "buckets"):
+        for part in ("explore", "result", "buckets"):
             expect(page.locator(f"#{part}-warnings")).to_have_text("shard 1 is replaying: its series are missing")
 
 
@@ -301,21 +302,14 @@ def test_a_question_that_is_overtaken_is_given_up_on_both_sides(watched: Watched
     queries = HeldQueries()
     with PageNode(queries) as node:
         page = watched().open(node.url)
-        page.locator("#selector").fill("slow")
-        page.locator("#selector").press("Enter")
+        page.locator("#query").fill("slow")
+        page.locator("#query").press("Enter")
         assert queries.began.wait(60)
-        page.locator("#selector").fill("cpu")
-        page.locator("#selector").press("Enter")
+        page.locator("#query").fill("cpu")
+        page.locator("#query").press("Enter")
         shown(page, 3)
         # Well before its own time is over.
         assert queries.ended.wait(60)
-
-
-def test_metrics_that_begin_as_written_are_offered(node: PageNode, watched: Watched) -> None:
-    page = watched().open(node.url)
-    page.locator("#selector").press_sequentially("cp")
-    expect(page.locator("#metrics option")).to_have_count(1)
-    assert page.locator("#metrics option").get_attribute("value") == "cpu"
 
 
 def test_estimates_are_marked(watched: Watched) -> None:

@@ -176,6 +176,11 @@ CONTRASTS = """() => {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_stands_out_from_its_ground(node: PageNode, watched: Watched, scheme: str) -> None:
     page = whole(watched(color_scheme=scheme), node)
+    # Every colour of the box, and the list below it with an option chosen.
+    page.locator("#query").fill('# why\nrate(up{job="api"}[5m]) and su')
+    page.locator("#query").press_sequentially("m")
+    expect(page.locator("#completions li").first).to_be_visible()
+    page.keyboard.press("ArrowDown")
     found = page.evaluate(CONTRASTS)
     assert len(found) > 100
     assert [(text, round(contrast, 2)) for text, contrast in found if contrast < 4.5] == []
@@ -247,14 +252,14 @@ def test_the_page_is_used_by_keys_alone(node: PageNode, watched: Watched) -> Non
         "buckets-span",
         "buckets",
         "hours",
-        "selector",
+        "query",
         "ranges",
         "top-metrics",
         "top-labels",
     } <= reached
     page.locator("#top-metrics button").first.focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#selector")).to_have_value("http_requests_total")
+    expect(page.locator("#query")).to_have_value("http_requests_total")
 
 
 def test_on_a_phone_a_tap_reads_a_bucket_and_targets_are_large_enough(node: PageNode, watched: Watched) -> None:

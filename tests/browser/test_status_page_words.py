@@ -1,6 +1,7 @@
-"""What the page's modules make of numbers, times and selectors, in the browser that runs them."""
+"""What the page's modules make of numbers, times, selectors and queries, in the browser that runs them."""
 
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from playwright.sync_api import Browser, Page
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.index.selectors import parse_selector
 from strandline.node.page.assets import load_assets
+from strandline.promql.expressions import VectorSelector
+from strandline.promql.parser import parse
 from support.fake_queries import FakeQueries
 from support.page_node import PageNode
 
@@ -150,3 +153,80 @@ def test_a_step_fits_the_width_and_the_range(modules: Page) -> None:
         assert step >= 1
         # No more than a point every other pixel.
         assert seconds / step <= width / 2 + 1
+
+
+QUERIES = {
+    "up": ["up"],
+    "sum by (job) (rate(c{a='}'}[5m] offset 1h)) / on(job) group_left(x) {\"my.metric\"}": [
+        "c{a='}'}",
+        '{"my.metric"}',
+    ],
+    "max_over_time(sum(rate(a:b[5m]))[1h:1m]) and up unless bool_metric > bool 1 # comment": [
+        "a:b",
+        "up",
+        "bool_metric",
+    ],
+    'label_replace(up, "dst", "$1", "src", "(.*)") + time()': ["up"],
+    "sum without (x) (a) > 1e3": ["a"],
+    "vector(1)": [],
+}
+
+
+def test_the_selectors_of_a_query_are_found(modules: Page) -> None:
+    assert called(modules, "promql", "selectorTexts", *((query,) for query in QUERIES)) == list(QUERIES.values())
+
+
+def matchers_of(query: str) -> list[set[Matcher]]:
+    """Of each selector, by the node's own parser."""
+    found, left = list[set[Matcher]](), list[object]([parse(query)])
+    while left:
+        one = left.pop()
+        if isinstance(one, VectorSelector):
+            found.append(set(one.matchers))
+        elif isinstance(one, tuple):
+            left += one
+        elif is_dataclass(one):
+            left += [getattr(one, field.name) for field in fields(one)]
+    return found
+
+
+def test_a_value_that_is_chosen_narrows_every_selector_of_the_query(modules: Page) -> None:
+    calls = [(query, "zone", 'a "b"') for query, selectors in QUERIES.items() if selectors]
+    for (query, label, value), written in zip(calls, called(modules, "promql", "narrowed", *calls), strict=True):
+        added = Matcher(label, MatchOp.EQUAL, value)
+        before, after = matchers_of(query), matchers_of(written)
+        assert after == [matchers | {added} for matchers in before], written
+
+
+def test_a_metric_that_is_chosen_replaces_the_only_one_and_else_the_query(modules: Page) -> None:
+    calls = [("rate(a{x='y'}[5m])", "__name__", "b"), ("a / c", "__name__", "b"), ("", "__name__", "b")]
+    assert called(modules, "promql", "narrowed", *calls) == ["rate(b{x='y'}[5m])", "b", "b"]
+    assert called(modules, "promql", "narrowed", ("vector(1)", "job", "x")) == [None]
+
+
+# Where the cursor stands is written as a bar.
+CONTEXTS = {
+    "|": ("expression", ""),
+    "ra|": ("expression", "ra"),
+    "rate(c|": ("expression", "c"),
+    "sum by (j|": ("label", "j"),
+    "a / on(|": ("label", ""),
+    "up{|": ("label", ""),
+    'up{a="b", jo|': ("label", "jo"),
+    'up{a="b|"}': ("value", "b"),
+    'up{a="|': ("value", ""),
+    'up{a=~"x|y|': ("value", "x|y"),
+    "up[5|": ("duration", "5"),
+    "up offset |": ("duration", ""),
+    "up @ st|": ("at", "st"),
+    "up # com|": None,
+    'label_join(up, "na|me"': None,
+    'up{a="b"|': None,
+    "12|": None,
+}
+
+
+def test_what_is_completed_depends_on_where_the_cursor_stands(modules: Page) -> None:
+    calls = [(text[: (at := text.rindex("|"))] + text[at + 1 :], at) for text in CONTEXTS]
+    found = called(modules, "promql", "contextAt", *calls)
+    assert [one and (one["kind"], one["prefix"]) for one in found] == list(CONTEXTS.values())

@@ -1,4 +1,4 @@
-// Questions to the node. An answer is `{data, warnings}`; what went wrong is an `ApiError` in words.
+// Questions to the node. An answer is `{data, warnings, infos}`; what went wrong is an `ApiError` in words.
 
 const TOKEN = "strandline-token";
 const LONGEST_ADDRESS = 4000;
@@ -86,7 +86,7 @@ export async function ask(path, parameters = {}, signal = undefined) {
     if (document.status !== "success") {
         throw new ApiError(document.error || `the node answered ${response.status}`, {status: response.status});
     }
-    return {data: document.data, warnings: document.warnings || []};
+    return {data: document.data, warnings: document.warnings || [], infos: document.infos || []};
 }
 
 function parsed(body) {

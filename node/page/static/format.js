@@ -44,6 +44,17 @@ export function duration(seconds) {
     return shown.join(" ");
 }
 
+// Of what takes a moment.
+export function milliseconds(seconds) {
+    const ms = seconds * 1000;
+    return ms < 1000 ? `${Number(ms.toPrecision(2))}${THIN}ms` : `${Number(seconds.toPrecision(3))}${THIN}s`;
+}
+
+const SPECIAL = {"+Inf": Infinity, "-Inf": -Infinity, NaN};
+
+// A sample's value as answers have it.
+export const parsed = written => (written in SPECIAL ? SPECIAL[written] : Number(written));
+
 // A sample's value: all digits that matter of what people measure, and no more.
 export function value(number) {
     if (Number.isNaN(number)) return "NaN";

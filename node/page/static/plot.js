@@ -2,7 +2,7 @@
 
 import {axis, canvas, linear, nothing, pointed, redrawn, ticks, timeAxis} from "./chart.js";
 import {el, setText, svg} from "./dom.js";
-import {axisValue, local, moment, value} from "./format.js";
+import {axisValue, local, moment, parsed, value} from "./format.js";
 import {seriesText} from "./selector.js";
 import {shortened} from "./tops.js";
 
@@ -194,9 +194,6 @@ export class Plot {
 }
 
 const style = line => `colour-${line.colour} dash-${line.dashed}`;
-
-const SPECIAL = {"+Inf": Infinity, "-Inf": -Infinity, NaN};
-const parsed = written => (written in SPECIAL ? SPECIAL[written] : Number(written));
 
 function valueAt(points, time) {
     let [low, high] = [0, points.length - 1];

@@ -10,7 +10,9 @@ export const quoted = text => JSON.stringify(text);
 
 export const isPlainMetric = name => PLAIN_METRIC.test(name) && !NO_METRICS.has(name.toLowerCase());
 
-const writtenLabel = label => (PLAIN_LABEL.test(label) ? label : quoted(label));
+export const isPlainLabel = name => PLAIN_LABEL.test(name);
+
+const writtenLabel = label => (isPlainLabel(label) ? label : quoted(label));
 
 // The parts of a selector as they are written; null for what is none.
 export function parts(text) {
@@ -69,13 +71,14 @@ export function withMatcher(text, label, value) {
     if (known === null) return null;
     const others = known.matchers.filter(one => one.label !== label);
     if (label === "__name__") {
-        if (isPlainMetric(value)) return written(value, others);
-        return written(null, [{label, op: "=", value: quoted(value)}, ...others]);
+        if (isPlainMetric(value)) return selectorOf(value, others);
+        return selectorOf(null, [{label, op: "=", value: quoted(value)}, ...others]);
     }
-    return written(known.name, [...others, {label, op: "=", value: quoted(value)}]);
+    return selectorOf(known.name, [...others, {label, op: "=", value: quoted(value)}]);
 }
 
-function written(name, matchers) {
+// A selector of a metric's name or null, and matchers whose values are written already.
+export function selectorOf(name, matchers) {
     const inside = matchers.map(one => `${writtenLabel(one.label)}${one.op}${one.value}`).join(", ");
     return (name ?? "") + (inside || name === null ? `{${inside}}` : "");
 }

@@ -3,7 +3,7 @@
 export const RANGES = {"15m": ["15 min", 900], "1h": ["1 h", 3600], "6h": ["6 h", 21_600], "24h": ["24 h", 86_400], "7d": ["7 d", 604_800]};
 export const SPANS = {"6h": 21_600, "48h": 172_800, "7d": 604_800, "30d": 2_592_000};
 
-const START = {selector: "", range: "1h", start: null, end: null, label: "", buckets: "48h"};
+const START = {query: "", show: "plot", range: "1h", start: null, end: null, label: "", buckets: "48h"};
 
 export function readView() {
     const given = new URLSearchParams(location.hash.slice(1));
@@ -12,7 +12,9 @@ export function readView() {
     const range = fixed ? "custom" : given.get("range");
     return {
         ...START,
-        selector: given.get("selector") || "",
+        // Addresses that were made before the box took all of PromQL have a selector.
+        query: given.get("query") || given.get("selector") || "",
+        show: given.get("show") === "table" ? "table" : START.show,
         range: fixed || range in RANGES ? range : START.range,
         start: fixed ? start : null,
         end: fixed ? end : null,
@@ -23,7 +25,8 @@ export function readView() {
 
 export function writeView(view) {
     const written = new URLSearchParams();
-    if (view.selector) written.set("selector", view.selector);
+    if (view.query) written.set("query", view.query);
+    if (view.show !== START.show) written.set("show", view.show);
     if (view.range === "custom") {
         written.set("start", view.start);
         written.set("end", view.end);
