@@ -12,24 +12,31 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SeriesLine:
-    """A series and its values, one for each step; None where there is no sample. `has_histograms` if one of the values
-    is a native histogram, which then is None.
+    """A series and its values, one for each step; None where there is no sample, or a native histogram, whose places
+    are `histograms`.
     """
 
     labels: Labels
     values: tuple[float | None, ...]
-    has_histograms: bool = False
+    histograms: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """Samples of a series that Strandline does not have as they are meant, for want of a feature."""
+
+    labels: Labels
+    times: tuple[int, ...]
+    feature: str
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Adds series, whose samples are `step` apart from 0 on. `unsupported` are series that only a feature which
-    Strandline lacks gives in full, and the name of that feature.
-    """
+    """Adds series, whose samples are `step` apart from 0 on."""
 
     step: int
     series: tuple[SeriesLine, ...]
-    unsupported: tuple[tuple[Labels, str], ...] = ()
+    unsupported: tuple[Unsupported, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,27 +6,20 @@ times with every selector pinned by `@`.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
+from strandline.promql.engine import prepare
 from strandline.promql.errors import EvaluationError, ParseError
 from strandline.promql.evaluation.results import Result
-from strandline.promql.expressions import (
-    Aggregation,
-    Binary,
-    Call,
-    Expression,
-    MatrixSelector,
-    Negation,
-    Parentheses,
-    Subquery,
-    VectorSelector,
-)
+from strandline.promql.expressions import Expression
 from strandline.promql.local import LocalEngine, matched_by, split
 from strandline.promql.parser import parse
+from strandline.promql.plan.fragments import AnyFragment
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.printing import print_expression
-from strandline.promql.testing.commands import Clear, Command, Evaluation, Labels, Load
+from strandline.promql.testing.commands import Clear, Command, Evaluation, Load, Unsupported
 from strandline.promql.testing.comparison import (
     annotation_difference,
     difference,
@@ -87,7 +80,7 @@ class _Data:
     def __init__(self, shards: Sequence[int]) -> None:
         self._shards = shards
         self._series: dict[tuple[tuple[str, str], ...], dict[int, float]] = {}
-        self._unsupported: list[tuple[Labels, str]] = []
+        self._unsupported: list[Unsupported] = []
         self._engines: list[tuple[int, LocalEngine]] = []
 
     def load(self, command: Load) -> None:
@@ -105,13 +98,15 @@ class _Data:
             self._engines = [(count, LocalEngine(split(series, count))) for count in self._shards]
         return self._engines
 
-    def unsupported(self, expression: Expression) -> str:
-        """The feature that Strandline lacks and a selector would need; empty if there is none."""
-        for selector in _selectors(expression):
-            is_wanted = matched_by(selector.matchers)
-            for labels, feature in self._unsupported:
-                if is_wanted(labels):
-                    return feature
+    def unsupported(self, runs: Iterable["_Run"]) -> str:
+        """The feature for want of which a sample is missing that one of the runs reads; empty if there is none."""
+        if not self._unsupported:
+            return ""
+        for fragment in {fragment for run_ in runs for fragment in run_.fragments()}:
+            is_wanted = matched_by(fragment.matchers)
+            for one in self._unsupported:
+                if is_wanted(one.labels) and any(fragment.first <= time <= fragment.last for time in one.times):
+                    return one.feature
         return ""
 
 
@@ -122,6 +117,18 @@ class _Run:
     query: str
     times: QueryTimes
     variant: str
+
+    @property
+    def times_around(self) -> QueryTimes:
+        """Those of a range query whose middle step is the time of an instant one."""
+        return QueryTimes(self.times.start - _MINUTE_MS, self.times.start + _MINUTE_MS, _MINUTE_MS)
+
+    def fragments(self) -> Iterator[AnyFragment]:
+        """What is read."""
+        for times in (self.times, self.times_around) if self.times.is_instant else (self.times,):
+            # What is wrong with a query is found when it is evaluated.
+            with suppress(ParseError, EvaluationError):
+                yield from prepare(self.query, times).fragments
 
 
 def _finding(evaluation: Evaluation, data: _Data) -> Finding:
@@ -134,9 +141,9 @@ def _finding(evaluation: Evaluation, data: _Data) -> Finding:
         if _EXPERIMENTAL.search(error.fault) and not (is_wanted and failure is not None and failure.is_specific):
             return Finding(line, query, Outcome.SKIPPED, FEATURE_FLAG)
         return Finding(line, query, *((Outcome.PASSED,) if is_wanted else (Outcome.FAILED, error.message)))
-    if reason := data.unsupported(expression):
+    if reason := data.unsupported(_runs(evaluation, expression)):
         return Finding(line, query, Outcome.SKIPPED, reason)
-    if any(one.has_histograms for one in evaluation.expected.series):
+    if any(one.histograms for one in evaluation.expected.series):
         return Finding(line, query, Outcome.SKIPPED, NATIVE_HISTOGRAMS)
     for count, engine in data.engines():
         for run_ in _runs(evaluation, expression):
@@ -188,7 +195,7 @@ def _checked(evaluation: Evaluation, run_: _Run, engine: LocalEngine) -> tuple[s
 def _checked_in_range(evaluation: Evaluation, run_: _Run, engine: LocalEngine, instant: Result) -> str:
     time = run_.times.start
     try:
-        result = engine.query(run_.query, QueryTimes(time - _MINUTE_MS, time + _MINUTE_MS, _MINUTE_MS))
+        result = engine.query(run_.query, run_.times_around)
     except (ParseError, EvaluationError) as error:
         return error.message
     if evaluation.expected.is_ordered:
@@ -198,23 +205,3 @@ def _checked_in_range(evaluation: Evaluation, run_: _Run, engine: LocalEngine, i
     if instant.kind is ValueType.SCALAR:
         return difference(evaluation, Result(ValueType.SCALAR, time, number=found[0][1][0][1]))
     return vector_difference(evaluation.expected, found)
-
-
-def _selectors(expression: Expression) -> Iterator[VectorSelector]:
-    match expression:
-        case VectorSelector():
-            yield expression
-        case MatrixSelector(selector=selector):
-            yield selector
-        case Subquery(inner=inner) | Parentheses(inner=inner) | Negation(inner=inner):
-            yield from _selectors(inner)
-        case Aggregation(inner=inner, parameter=parameter):
-            yield from _selectors(inner)
-            if parameter is not None:
-                yield from _selectors(parameter)
-        case Binary(left=left, right=right):
-            yield from _selectors(left)
-            yield from _selectors(right)
-        case Call(arguments=arguments):
-            for argument in arguments:
-                yield from _selectors(argument)

@@ -19,6 +19,7 @@ from strandline.promql.testing.commands import (
     Load,
     SeriesLine,
     Text,
+    Unsupported,
 )
 from strandline.promql.testing.errors import ScriptError
 from strandline.promql.testing.series_notation import parse_labels, parse_number, parse_series
@@ -79,19 +80,24 @@ def _load(lines: Sequence[str], first: int) -> Load:
         raise ScriptError("write: load STEP, such as load 1m", first)
     step = _duration(head["step"], "the step", first)
     series: dict[tuple[tuple[str, str], ...], SeriesLine] = {}
-    unsupported: list[tuple[Labels, str]] = []
+    unsupported: list[Unsupported] = []
+    started: Labels | None = None
     for number, line in enumerate(lines[1:], first + 1):
         if starts := _STARTS.match(line):
-            unsupported.append((_labels(starts["labels"], number), START_TIMESTAMPS))
+            started = _labels(starts["labels"], number)
             continue
         found = _series(line, number)
+        times = tuple(at * step for at, value in enumerate(found.values) if value is not None)
+        if found.labels == started:
+            unsupported.append(Unsupported(found.labels, times, START_TIMESTAMPS))
         # Of two lines for one series the last one counts.
         series[tuple(sorted(found.labels.items()))] = found
-        if found.has_histograms:
-            unsupported.append((found.labels, NATIVE_HISTOGRAMS))
+        if found.histograms:
+            of_histograms = tuple(at * step for at in found.histograms)
+            unsupported.append(Unsupported(found.labels, of_histograms, NATIVE_HISTOGRAMS))
         if head["histograms"] and (base := _BUCKETS.fullmatch(found.labels.get(METRIC_NAME, ""))):
             rest = {label: value for label, value in found.labels.items() if label != "le"}
-            unsupported.append(({**rest, METRIC_NAME: base["base"]}, NATIVE_HISTOGRAMS))
+            unsupported.append(Unsupported({**rest, METRIC_NAME: base["base"]}, times, NATIVE_HISTOGRAMS))
     return Load(step, tuple(series.values()), tuple(unsupported))
 
 

@@ -29,14 +29,15 @@ def parse_series(text: str) -> SeriesLine:
     """A series and its values. Raises `ValueError` with what is wrong."""
     labels, end = parse_labels(text)
     values: list[float | None] = []
-    has_histograms = False
+    histograms: list[int] = []
     while space := _SPACE.match(text, end):
         if space.end() == len(text):
             break
         start = space.end()
         if item := _HISTOGRAM.match(text, start):
-            has_histograms = True
-            values += _times(None, item["count"], first=1)
+            found = _times(None, item["count"], first=1)
+            histograms += range(len(values), len(values) + len(found))
+            values += found
         elif item := _ITEM.match(text, start):
             values += _expanded(item)
         end = item.end() if item else start
@@ -48,7 +49,7 @@ def parse_series(text: str) -> SeriesLine:
     else:
         if end < len(text):
             raise ValueError(f"unexpected {text[end:]!r} behind the labels of the series")
-    return SeriesLine(labels, tuple(values), has_histograms)
+    return SeriesLine(labels, tuple(values), tuple(histograms))
 
 
 def parse_labels(text: str) -> tuple[Labels, int]:

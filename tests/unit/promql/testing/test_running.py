@@ -93,6 +93,20 @@ def test_an_evaluation_that_needs_a_feature_flag_is_skipped_even_if_it_shall_fai
     assert refused.outcome is Outcome.PASSED, "the script asks for the refusal"
 
 
+def test_histograms_matter_only_to_what_reads_them() -> None:
+    loaded = "load 5m\n m 1 2 _ _ {{count:1}}\n\n"
+    for evaluation, outcome in (
+        ("eval instant at 5m m\n m 2", Outcome.PASSED),
+        ("eval instant at 20m m\n m 2", Outcome.SKIPPED),
+        ("eval instant at 19m m", Outcome.SKIPPED),
+        ("eval instant at 18m m", Outcome.PASSED),
+        ("eval instant at 25m m offset 20m\n m 2", Outcome.PASSED),
+        ("eval range from 0 to 20m step 20m m\n m 1", Outcome.SKIPPED),
+    ):
+        found = only(evaluation, loaded=loaded)
+        assert found.outcome is outcome, (evaluation, found)
+
+
 def test_loads_add_up_and_clear_removes_them() -> None:
     loads = "load 1m\n a 1 _ 3\n\nload 30s\n a _ _ 2\n b 1\n\n"
     evaluations = "eval range from 0 to 2m step 1m a\n a 1 2 3\n\nclear\neval instant at 0 a"

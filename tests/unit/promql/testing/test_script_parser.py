@@ -5,7 +5,7 @@ import math
 import pytest
 
 from strandline.promql.plan.query_times import QueryTimes
-from strandline.promql.testing.commands import Annotated, Clear, Evaluation, Load, SeriesLine
+from strandline.promql.testing.commands import Annotated, Clear, Evaluation, Load, SeriesLine, Unsupported
 from strandline.promql.testing.errors import ScriptError
 from strandline.promql.testing.script_parser import parse_script
 from strandline.promql.testing.series_notation import parse_series
@@ -63,7 +63,7 @@ def test_labels_of_a_series_are_those_of_a_selector(written: str, labels: dict[s
 
 def test_histograms_keep_their_places_and_are_marked() -> None:
     found = parse_series("h 1 {{schema:1 sum:3 buckets:[5 10]}}x2 {{count:1}}+{{count:2}}x1 2")
-    assert found == SeriesLine({"__name__": "h"}, (1, None, None, None, None, None, 2), has_histograms=True)
+    assert found == SeriesLine({"__name__": "h"}, (1, None, None, None, None, None, 2), (1, 2, 3, 4, 5))
 
 
 def test_a_script_is_a_list_of_commands() -> None:
@@ -88,12 +88,12 @@ def test_of_two_lines_for_a_series_in_a_load_the_last_counts() -> None:
 
 
 def test_what_strandline_lacks_is_noted_with_its_series() -> None:
-    [load] = parse_script('load_with_nhcb 1m\n s_bucket{le="1", a="b"} 1\n h {{count:1}}\n c@st -1m\n c 1')
+    [load] = parse_script('load_with_nhcb 1m\n s_bucket{le="1", a="b"} 1 2\n h 1 _ {{count:1}}\n c@st -1m\n c 1')
     assert isinstance(load, Load)
     assert load.unsupported == (
-        ({"__name__": "s", "a": "b"}, "native histograms"),
-        ({"__name__": "h"}, "native histograms"),
-        ({"__name__": "c"}, "start timestamps"),
+        Unsupported({"__name__": "s", "a": "b"}, (0, 60_000), "native histograms"),
+        Unsupported({"__name__": "h"}, (120_000,), "native histograms"),
+        Unsupported({"__name__": "c"}, (0,), "start timestamps"),
     )
 
 
