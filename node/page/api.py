@@ -18,10 +18,11 @@ from strandline.node.http.routes import Access, Route
 from strandline.node.page.assets import asset_routes, load_assets
 from strandline.node.page.hours import HoursSource, HourStanding, RememberedHours
 from strandline.node.page.shard_figures import NodeFigures, figures_of, shown
-from strandline.node.query.answers import BucketFigures, BucketsAnswer, CardinalityAnswer
+from strandline.node.query.answers import BucketsAnswer, CardinalityAnswer
 from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import NodeQueries, QueryScope
 from strandline.node.settings import Settings
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.supervisor.standing import WholeStanding
 from strandline.node.workers import Workers
 from strandline.recovery.periods import HOUR, HOURS_A_DAY

@@ -13,6 +13,7 @@ import numpy as np
 from strandline.arrays import F64s, I64s, U32s, U64s
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
 from strandline.index.key_bytes import Bytes, KeyBytes
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.promql.annotations import Annotations
 from strandline.promql.evaluation.partials import Partial
 from strandline.promql.values import Samples, Vector
@@ -166,26 +167,6 @@ class CardinalityAnswer:
     def is_exact(self) -> bool:
         """Whether no figure is an estimate."""
         return not self.estimated_labels and not self.estimated_series
-
-
-@dataclass(frozen=True, slots=True)
-class BucketFigures:
-    """One bucket of one shard: its times, how many series had a sample in it, and how many records of keys it stores;
-    of a stored one those that no later bucket stores again. `samples` are those in the store and in memory, `bytes`
-    what they take in memory and in the spill until they are stored, `segments` the rows in the store. `state` is open,
-    closed (not all of it is stored yet) or stored.
-    """
-
-    shard: int
-    bucket: int
-    start: int
-    end: int
-    active: int
-    changed: int
-    samples: int
-    bytes: int
-    state: str
-    segments: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from strandline.index.part_columns import NO_BUCKET
-from strandline.node.query.answers import BucketFigures
 from strandline.node.query.asks import BucketsAsk
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.closed_bucket import ClosedBucket
 from strandline.node.shard.shard import Shard
 from strandline.store.buffer.frozen_buffer import FrozenBuffer

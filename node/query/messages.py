@@ -18,7 +18,6 @@ from strandline.index.pylucene.failures import InvalidRegex, RegexTooCostly
 from strandline.index.selectors import InvalidSelector
 from strandline.node.query.answers import (
     Answer,
-    BucketFigures,
     BucketsAnswer,
     CardinalityAnswer,
     EvaluateAnswer,
@@ -53,6 +52,7 @@ from strandline.node.query.queries import (
     TooManySamples,
     TooManySeries,
 )
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.promql.errors import EvaluationError
 from strandline.promql.plan.fragment_codec import fragment_of_json, fragment_to_json
 from strandline.time_range import TimeRange

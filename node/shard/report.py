@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from strandline.node.query.answers import BucketFigures
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.read_horizon import Horizon, OpenTransaction
 from strandline.node.shard.status import Counters, Phase, Status
 from strandline.node.shard.store_health import StoreFigures

@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from strandline.errors import Retryable
 from strandline.node.page.hours import HourStanding
-from strandline.node.query.answers import BucketFigures
 from strandline.node.settings.http_sections import HttpSettings
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.status import Phase
 from strandline.node.shard.store_health import StoreFigures
 from strandline.node.supervisor.standing import WORKER, ProcessStanding, ProcessState, ShardStanding

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 
 from strandline.jobs.counts import Counts
 from strandline.node.page.hours import HourStanding
-from strandline.node.query.answers import BucketFigures
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.status import Phase
 from strandline.node.supervisor.standing import ProcessState, ShardStanding
 from strandline.recovery.periods import HOUR, Period

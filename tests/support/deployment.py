@@ -2,12 +2,10 @@
 produced.
 """
 
-import io
 import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,7 +16,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from strandline.clock import SystemClock, wait_until
 from strandline.node.bench.shard_process import ShardProcess
-from strandline.node.cli.main import main
 from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack
 from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
@@ -142,17 +139,10 @@ class Deployment:
             self.produce(partition, first + number * HOUR // records, range(series))
         self.flush()
 
-    def command(self, *arguments: str) -> tuple[int, Any]:
-        """Run `strandline` in this process with these settings and `--output json`: its exit code, and what it printed.
-        A process of its own would take a second more.
+    def command(self, *arguments: str, timeout: float = 240) -> tuple[int, Any]:
+        """Run `strandline` with these settings and `--output json`: its exit code, and what it printed. In a process of
+        its own: some commands start a JVM, of which a process has one, with the options that it was started with.
         """
-        printed = io.StringIO()
-        with redirect_stdout(printed):
-            code = main([*arguments, "--config", str(self.settings), "--output", "json"])
-        return code, json.loads(printed.getvalue())
-
-    def process(self, *arguments: str, timeout: float = 240) -> tuple[int, Any]:
-        """The same in a process of its own."""
         script = Path(sys.executable).with_name("strandline")
         ended = subprocess.run(
             [sys.executable, str(script), *arguments, "--config", str(self.settings), "--output", "json"],

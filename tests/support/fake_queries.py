@@ -12,7 +12,6 @@ from strandline.index.documents import encode_part_key
 from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.node.query.answers import (
-    BucketFigures,
     BucketsAnswer,
     CardinalityAnswer,
     FragmentResult,
@@ -33,6 +32,7 @@ from strandline.node.query.asks import (
 )
 from strandline.node.query.index_version import IndexVersion
 from strandline.node.query.queries import EvaluationLimits, QueryScope, QueryTooLarge, timed_out
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.promql.local import LocalEngine, split
 from strandline.promql.plan.fragments import AnyFragment
 from strandline.promql.values import Samples as SampleColumns

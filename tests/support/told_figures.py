@@ -20,7 +20,7 @@ from strandline.node.job_watch.figures import JobsFigures, observed
 from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.metrics.readiness_watch import ReadinessFigures
 from strandline.node.query.answer_memory import AnswerMemory
-from strandline.node.query.answers import BucketFigures
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.read_horizon import OpenTransaction
 from strandline.node.shard.report import BufferFigures, IndexFigures, LimitFigures, ProcessFigures, ShardReport
 from strandline.node.shard.stages import Stage

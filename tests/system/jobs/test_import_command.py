@@ -122,7 +122,7 @@ def test_a_job_is_paused_resumed_cancelled_and_deleted(deployment: Deployment, s
     process = started(deployment, "import", *source, "--rate", "500")
     assert wait_until(lambda: topic.ends() > before, timeout=60, clock=CLOCK, poll=0.05)
     (name,) = {job["job"] for job in jobs(deployment)} - known
-    code, paused = deployment.process("job", "pause", name)
+    code, paused = deployment.command("job", "pause", name)
     assert (code, paused["state"]) == (ExitCode.OK, "paused")
     process.wait(60)
     landed = topic.samples_of(name).sorted()

@@ -69,7 +69,7 @@ def test_hours_are_ready_once_stored_taken_back_by_a_rewind_and_ready_again(depl
     rewind = ("offsets", "rewind", "0", "--to-time", hours.name(2))
     process = run_until_stored(deployment)
     try:
-        code, told = deployment.process("offsets", "show")
+        code, told = deployment.command("offsets", "show")
         (shard,) = told["shards"]
         assert (code, told["dataset"], told["partitions"]) == (ExitCode.OK, deployment.name, 1)
         assert shard["seen_ms_ago"] is not None
@@ -122,7 +122,7 @@ def test_a_rewind_by_force_ends_the_owner_and_its_next_start_reads_again(deploym
         assert (code, told["error"]["type"]) == (ExitCode.FAILED, "RewindRefused")
         assert f"the offsets {RECORDS} and {2 * RECORDS}" in told["error"]["remedy"]
         assert process.status()["phase"] == "active", "what can't be done takes the shard from nobody"
-        code, told = deployment.process("offsets", "rewind", "0", "--to-offset", "0", "--yes", "--take")
+        code, told = deployment.command("offsets", "rewind", "0", "--to-offset", "0", "--yes", "--take")
         assert (code, told["rows"] % GROUPS, told["records"]) == (ExitCode.OK, 0, ALL)
         assert process.wait() == ExitCode.FENCED
     finally:

@@ -46,7 +46,7 @@ def test_a_node_that_is_down_is_caught_up_by_spark_as_by_direct_reading(deployme
     deployment.produce(0, deployment.this_hour, range(300))
     deployment.flush()
     for shard, mode in enumerate(("spark", "direct")):
-        code, report = deployment.process("recover", "run", "--shard", str(shard), "--mode", mode)
+        code, report = deployment.command("recover", "run", "--shard", str(shard), "--mode", mode)
         (caught_up,) = report["shards"]
         assert (code, caught_up["error"]) == (ExitCode.OK, "")
         assert (caught_up["records"], caught_up["dead_letters"], caught_up["new_keys"]) == (151, 1, 200)

@@ -59,7 +59,7 @@ def test_what_killed_processes_have_stored_is_sound_until_a_segment_is_deleted(
             "all is stored",
             lambda one: one["checkpoint"] >= HOURS * RECORDS and one["phase"] == "active",
         )
-        code, told = deployment.process("recover", "verify")
+        code, told = deployment.command("recover", "verify")
         assert (code, told["sound"]) == (ExitCode.OK, True)
         assert [note["kind"] for note in told["shards"][0]["notes"]] == ["copy-not-checked"], "the shard goes on"
         assert process.status()["phase"] == "active"

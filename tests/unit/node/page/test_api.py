@@ -10,10 +10,10 @@ from strandline.clock import ManualClock
 from strandline.errors import Retryable
 from strandline.node.http.routes import Access
 from strandline.node.page.api import MOST_BUCKETS, MOST_DAYS, MOST_ENTRIES, page_routes
-from strandline.node.query.answers import BucketFigures
 from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import QueryUnavailable
 from strandline.node.settings import Settings
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.report import ProcessFigures
 from strandline.node.shard.status import Phase
 from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding

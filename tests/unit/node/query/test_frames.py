@@ -19,7 +19,6 @@ from strandline.index.pylucene.failures import RegexTooCostly
 from strandline.index.selectors import InvalidSelector
 from strandline.node.query.answers import (
     Answer,
-    BucketFigures,
     BucketsAnswer,
     CardinalityAnswer,
     KeyPageAnswer,
@@ -53,6 +52,7 @@ from strandline.node.query.frames import (
 )
 from strandline.node.query.messages import QueryFailed, answer_message, answer_of, ask_message, ask_of, error_message
 from strandline.node.query.queries import QueryTooLarge, QueryUnavailable, TooManySamples, TooManySeries
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.store.protocol import StoreUnavailable
 from strandline.time_range import TimeRange
 

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from strandline.clock import ManualClock
-from strandline.node.query.answers import BucketFigures
 from strandline.node.query.asks import CardinalityAsk
+from strandline.node.shard.bucket_report import BucketFigures
 from strandline.time_range import TimeRange
 from support.fake_queries import FakeQueries
 from support.http_servers import Reply, api_served, in_loop
