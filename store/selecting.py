@@ -25,6 +25,13 @@ class WantedSeries(SeriesKeys):
         """Those of one group of so many."""
         return self.take(np.flatnonzero(self.metric % np.uint64(groups) == group))
 
+    def by_group(self, groups: int) -> dict[int, "WantedSeries"]:
+        """Those of each of so many groups that has any."""
+        numbers = np.unique(self.metric % np.uint64(groups)).tolist()
+        if len(numbers) == 1:
+            return {numbers[0]: self}
+        return {number: self.of_group(number, groups) for number in numbers}
+
     def take(self, places: Rows) -> "WantedSeries":
         """Those at some places, which rise."""
         return WantedSeries(self.metric[places], self.key_high[places], self.key_low[places])

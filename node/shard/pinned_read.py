@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from strandline.arrays import F64s
 from strandline.node.shard.pinned_content import BufferContent, PinnedContent, StoredRow
 from strandline.node.shard.read_blocks import cut_blocks, samples_per_series
+from strandline.node.shard.segment_cache import SegmentCache
 from strandline.node.shard.shard import Shard
 from strandline.store.buffer.view import BufferView
 from strandline.store.merging import merge_runs
@@ -73,10 +74,11 @@ class PinnedRead:
         reader: str,
         times: TimeRange,
         threads: Callable[[], ThreadPoolExecutor | None],
+        cache: SegmentCache,
     ) -> None:
         """`reader` tells this shard's life from others. `threads` read rows beside each other, if there are any."""
         self.times = times
-        self._shard, self._reader, self._threads = shard, reader, threads
+        self._shard, self._reader, self._threads, self._cache = shard, reader, threads, cache
         self._buffered = _buffers(shard)
         self._rows = shard.view.overlapping(times.first, times.last, shard.parts.present.settled_ms())
 
@@ -134,8 +136,8 @@ class PinnedRead:
     def _stored(self, wanted: WantedSeries, asked: _Asked) -> list[tuple[int, SeriesRun]]:
         """What is stored of each row in whose group there is something wanted, with its bucket, in order."""
         groups = self._shard.parts.options.groups
-        of_group = {group: wanted.of_group(group, groups) for group in {row.group for row in self._rows}}
-        work = [_RowRead(row, of_group[row.group]) for row in self._rows if len(of_group[row.group])]
+        of_group = wanted.by_group(groups)
+        work = [_RowRead(row, of_group[row.group]) for row in self._rows if row.group in of_group]
         found: list[tuple[int, SeriesRun]] = []
         is_small = sum(len(one.wanted) for one in work) <= _FEW_SERIES
         threads = self._threads() if len(work) > 1 and not is_small else None
@@ -175,7 +177,7 @@ class PinnedRead:
 
     def _segments(self, read: _RowRead) -> Iterator[Segment]:
         first, last = read.wanted.key(0).to_bytes(), read.wanted.key(-1).to_bytes()
-        return self._shard.parts.store.segments(self._where(read.row), first=first, last=last)
+        return self._cache.segments(self._shard.parts.store, self._where(read.row), read.row, first, last)
 
     def _selected(self, read: _RowRead, segments: Iterator[Segment], asked: _Asked) -> Iterator[SeriesRun]:
         for segment in segments:

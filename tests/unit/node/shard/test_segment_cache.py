@@ -1,0 +1,82 @@
+"""Segments that are read again and again."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from strandline.node.shard.segment_cache import SegmentCache
+from strandline.store.rows import GroupRow, Segment, SegmentsOf, ShardId
+
+pytestmark = pytest.mark.unit
+
+KEYS = (b"b", b"d", b"d", b"f", b"h")
+
+
+class CountedStore:
+    """Has segments of some bytes each, and counts how often it was asked."""
+
+    def __init__(self, size: int = 10) -> None:
+        self.size, self.asked = size, 0
+
+    def segments(
+        self, _where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
+    ) -> Iterator[Segment]:
+        """As `Store.segments` has it."""
+        self.asked += 1
+        every = [Segment(key, seq, bytes(self.size)) for seq, key in enumerate(KEYS)]
+        if first is None or last is None:
+            return iter(every)
+        below = [one for one in every if one.first < first][-1:]
+        return iter(below + [one for one in every if first <= one.first <= last])
+
+
+def where(bucket: int) -> SegmentsOf:
+    return SegmentsOf(ShardId("d", 0), bucket, 0, "a")
+
+
+def row(bucket: int, samples: int = 1) -> GroupRow:
+    return GroupRow(bucket, 0, "a", 1, 1, samples, 0, 1, b"", 1, 9, 9, "n", 0)
+
+
+def asked(cache: SegmentCache, store: CountedStore, bucket: int, *, samples: int = 1) -> list[Segment]:
+    return list(cache.segments(store, where(bucket), row(bucket, samples), b"a", b"z"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("first", [b"a", b"b", b"c", b"d", b"e", b"h", b"i"])
+@pytest.mark.parametrize("last", [b"a", b"b", b"d", b"e", b"h", b"z"])
+def test_a_held_row_gives_what_the_store_gives(first: bytes, last: bytes) -> None:
+    if last < first:
+        first, last = last, first
+    store, cache = CountedStore(), SegmentCache(1000)
+    for _ in range(2):
+        asked(cache, store, 0)
+    before = store.asked
+    held = list(cache.segments(store, where(0), row(0), first, last))  # type: ignore[arg-type]
+    assert store.asked == before
+    assert held == list(store.segments(where(0), first=first, last=last))
+
+
+def test_a_row_is_held_when_it_is_read_again() -> None:
+    store, cache = CountedStore(), SegmentCache(1000)
+    for _ in range(5):
+        assert len(asked(cache, store, 0)) == len(KEYS)
+    assert store.asked == 2
+
+
+def test_the_rows_that_were_read_last_are_held() -> None:
+    store, cache = CountedStore(size=10), SegmentCache(120)
+    for bucket in (0, 0, 1, 1, 0, 2, 2):
+        asked(cache, store, bucket)
+    before = store.asked
+    asked(cache, store, 0)
+    asked(cache, store, 2)
+    assert store.asked == before
+    asked(cache, store, 1)
+    assert store.asked == before + 1
+
+
+def test_a_row_that_would_fill_the_cache_is_read_from_the_store_each_time() -> None:
+    store, cache = CountedStore(), SegmentCache(1000)
+    for _ in range(4):
+        asked(cache, store, 0, samples=126)
+    assert store.asked == 4
