@@ -24,13 +24,20 @@ from strandline.node.query.sampling import SampleCount, Wanted, wanted_series
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.shard.reader import ShardReader
 from strandline.promql.evaluation.fragment_rows import fragment_rows
-from strandline.promql.evaluation.partials import GroupedFold, Partial, RowsFold, group_table, needs_keys
+from strandline.promql.evaluation.partials import (
+    GroupedFold,
+    Partial,
+    RowsFold,
+    group_table,
+    looks_at_values,
+    needs_keys,
+)
 from strandline.promql.plan.fragments import Grouping
 from strandline.promql.values import F64Matrix, Samples
 from strandline.promql.windows import canonical_nans
 
 # A block has at most about so many samples: enough that the call of a kernel costs nothing beside its work.
-_BLOCK_SAMPLES = 2 << 20
+_BLOCK_SAMPLES = 1 << 20
 _NO_KEYS = KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8))
 
 
@@ -115,7 +122,8 @@ class _Evaluation:
         most = max(1, min(_BLOCK_SAMPLES, ask.max_samples))
         for block in pinned.blocks(wanted.series, most):
             self._cancellation.check()
-            run = pinned.read(block, heard=SampleCount(ask.max_samples, self._cancellation))
+            heard = SampleCount(ask.max_samples, self._cancellation)
+            run = pinned.read(block, heard=heard, with_values=looks_at_values(self._fragment))
             check_samples(run.samples, ask.max_samples)
             self.samples += run.samples
             self._cancellation.check()

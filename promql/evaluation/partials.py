@@ -20,9 +20,10 @@ from strandline.promql.evaluation.notes import Notes
 from strandline.promql.evaluation.rows import sample_counts
 from strandline.promql.expressions import Aggregator
 from strandline.promql.labels import METADATA, GroupTable, without_name
-from strandline.promql.plan.fragments import METRIC_NAME, Fragment, Grouping
+from strandline.promql.plan.fragments import LATEST, METRIC_NAME, Fragment, Grouping
 from strandline.promql.values import F64Matrix, Samples, Vector
 
+_COUNTED = frozenset({Aggregator.COUNT, Aggregator.GROUP})
 _NO_KEYS = KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8))
 
 
@@ -47,6 +48,12 @@ def group_table(fragment: Fragment) -> GroupTable:
 def needs_keys(fragment: Fragment) -> bool:
     """Whether rows are given with their keys, and not only with their groups."""
     return fragment.grouping is None or fragment.grouping.aggregator in RANKING
+
+
+def looks_at_values(fragment: Fragment) -> bool:
+    """Whether the result depends on more of a sample than its time and whether it is a stale marker."""
+    is_counted = fragment.grouping is not None and fragment.grouping.aggregator in _COUNTED
+    return not (is_counted and fragment.function == LATEST and not fragment.chain)
 
 
 class RowsFold:
