@@ -28,6 +28,7 @@ from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Status
+from strandline.promql import kernel_loading as promql_kernels
 from strandline.recovery.offset_policy import FirstStart
 from strandline.recovery.present import Present
 from strandline.store.rows import ShardId
@@ -94,6 +95,7 @@ def rehearse(folder: Path, is_over: Callable[[], bool] = lambda: False) -> None:
             for _ in range(2):
                 _live(Shard.start(parts, Status()), log, clock, is_over)
         _read_a_copy()
+        promql_kernels.load_kernels()
         if not is_over():
             _AT_HAND.set()
     finally:
