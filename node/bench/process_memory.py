@@ -18,6 +18,22 @@ def peak_resident_bytes(pid: int) -> int:
     return _kibibytes(_PROC / str(pid) / "status", "VmHWM")
 
 
+def resident_bytes(pid: int) -> int:
+    """What a process has resident now."""
+    return _kibibytes(_PROC / str(pid) / "status", "VmRSS")
+
+
+def reset_peak(pid: int) -> None:
+    """Let `peak_resident_bytes` begin anew with what a process has resident now. Raises `OSError`."""
+    (_PROC / str(pid) / "clear_refs").write_text("5", encoding="ascii")
+
+
+def tree(pid: int) -> Iterator[int]:
+    """A process and all below it."""
+    yield pid
+    yield from _descendants(pid)
+
+
 def descendants_bytes(pid: int) -> int:
     """What the processes below one take together now; what several share is counted once."""
     total = 0

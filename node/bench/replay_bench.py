@@ -65,11 +65,16 @@ def scraped_bodies(series: int, samples: int, first_time: int) -> Iterator[bytes
 def fill_partition(
     bootstrap_servers: str, topic: str, partition: int, bodies: Iterable[bytes], record_time: int
 ) -> int:
-    """Produce records; how many. All are in Kafka when this returns."""
+    """Produce records of one time; how many. All are in Kafka when this returns."""
+    return fill_partition_at(bootstrap_servers, topic, partition, ((body, record_time) for body in bodies))
+
+
+def fill_partition_at(bootstrap_servers: str, topic: str, partition: int, records: Iterable[tuple[bytes, int]]) -> int:
+    """Produce records with the time of each; how many. All are in Kafka when this returns."""
     producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all", "linger.ms": 5})
     failed: list[object] = []
     count = 0
-    for body in bodies:
+    for body, record_time in records:
         while True:
             try:
                 producer.produce(

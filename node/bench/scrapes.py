@@ -22,13 +22,14 @@ _VALUE_AT, _TIME_AT = -(_TIME_BYTES + 9), -_TIME_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class _Template:
+class Template:
     """A request with places for times and values: where each of its series ends."""
 
     data: np.ndarray[tuple[int], np.dtype[np.uint8]]
     ends: I64s
 
     def filled(self, times: I64s, values: F64s) -> bytes:
+        """With a time and a value for each series."""
         data = self.data.copy()
         for byte in range(_TIME_BYTES):
             more = 0x80 if byte < _TIME_BYTES - 1 else 0
@@ -73,11 +74,11 @@ class Scrapes:
             yield compress(template.filled(times[part], self._values[part].copy()))
 
 
-def _template(request: bytes, series: int) -> _Template:
+def _template(request: bytes, series: int) -> Template:
     data = np.frombuffer(request, dtype=np.uint8)
     ends, at = np.empty(series, dtype=np.int64), 0
     for number in range(series):
         # Field 1, and a length of two bytes.
         at += 3 + (request[at + 1] & 0x7F | request[at + 2] << 7)
         ends[number] = at
-    return _Template(data, ends)
+    return Template(data, ends)

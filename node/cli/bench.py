@@ -14,6 +14,8 @@ from strandline.node.bench.index_bench import IndexBench, IndexBenchReport
 from strandline.node.bench.ingest_bench import IngestBench
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.plot import Bar, bar_chart
+from strandline.node.bench.promql_bench import PromqlBench, PromqlOptions
+from strandline.node.bench.promql_report import picture as promql_picture
 from strandline.node.bench.query_bench import QueryBench, QueryOptions
 from strandline.node.bench.recovery_bench import RecoveryBench, RecoveryOptions
 from strandline.node.cli.context import Context, pass_context
@@ -186,6 +188,55 @@ def query(context: Context, *, series: int, shards: int, requests: int, peer_url
         context.output.steps(f"Measuring look-ups with {series:,} series") as steps,
     ):
         report = QueryBench(QueryOptions(series, shards, requests, peer_url), Path(folder), steps).run()
+    context.output.result(report)
+
+
+@command.command(
+    help=help_with(
+        "Measure PromQL range queries over HTTP: on a real node with one shard, a real Kafka and Cassandra, and on "
+        "VictoriaMetrics and Prometheus beside it, which are started, too, if they are installed. All get the same "
+        "bytes and are asked the same in turn; their answers have to agree. What counts is CPU time: that of the node "
+        "and of Cassandra, and that of each peer. All of it lies in a temporary folder; 100,000 series take about ten "
+        "minutes and gigabytes for each hour.",
+        "strandline bench promql --series 20000",
+        "strandline bench promql --series 100000 --hours 24 --plot docs/bench-promql.svg",
+        "strandline bench promql --peer-url http://127.0.0.1:9090 --peer-pid 4711    # one that runs, and is empty",
+    )
+)
+@click.option(
+    "--series", type=click.IntRange(min=1000), default=100_000, show_default=True, help="How many series, about."
+)
+@click.option(
+    "--hours", type=click.IntRange(1, 24), default=1, show_default=True, help="How long the longest range is."
+)
+@click.option(
+    "--requests", type=click.IntRange(min=1), default=5, show_default=True, help="How often a query is asked at least."
+)
+@click.option("--peers/--no-peers", default=True, help="Whether to measure peers. [default: those that are installed]")
+@click.option("--peer-url", "peer_urls", metavar="URL", multiple=True, help="Where a peer is that has no data.")
+@click.option("--peer-pid", "peer_pids", type=int, multiple=True, help="The process of a peer, in the order of URLs.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw time and memory into this SVG.")
+@pass_context
+def promql(
+    context: Context,
+    *,
+    series: int,
+    hours: int,
+    requests: int,
+    peers: bool,
+    peer_urls: tuple[str, ...],
+    peer_pids: tuple[int, ...],
+    plot: Path | None,
+) -> None:
+    """Measure PromQL."""
+    options = PromqlOptions(series, hours, requests, peers, peer_urls, peer_pids)
+    with (
+        tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
+        context.output.steps(f"Measuring PromQL with {series:,} series over {hours} h") as steps,
+    ):
+        report = PromqlBench(options, Path(folder), steps).run()
+    if plot is not None:
+        plot.write_text(promql_picture(report), encoding="utf-8")
     context.output.result(report)
 
 

@@ -1,0 +1,64 @@
+"""Whether two servers gave the same answer to a range query."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from strandline.errors import Fatal
+
+_TOLERANCE = 1e-6
+Points = Mapping[float, float]
+AnswerSeries = dict[str, Any]
+Matrix = Mapping[tuple[tuple[str, str], ...], Points]
+
+
+class PromqlFailed(Fatal):
+    """A server answered a query with an error."""
+
+
+class PromqlDiffers(Fatal):
+    """Two servers gave different answers to a query."""
+
+
+def series_in(status: int, body: bytes, query: str, server: str) -> list[AnswerSeries]:
+    """The series of an answer. Raises `PromqlFailed`."""
+    content = json.loads(body) if status == 200 else {}
+    if content.get("status") != "success":
+        raise PromqlFailed(f"{server} answered {query} with {status}: {body[:300].decode(errors='replace')}")
+    found: list[AnswerSeries] = content["data"]["result"]
+    return found
+
+
+def check_agreement(query: str, ours: list[AnswerSeries], theirs: list[AnswerSeries], peer: str) -> None:
+    """The same series with the same points, but for what rounding makes. Raises `PromqlDiffers`."""
+    check_count(query, len(ours), len(theirs), peer)
+    mine, others = _matrix(ours), _matrix(theirs)
+    for labels in mine.keys() | others.keys():
+        if labels not in mine or labels not in others:
+            where = peer if labels in mine else "the node"
+            raise PromqlDiffers(f"{query}: {where} lacks the series {dict(labels)}")
+        one, other = mine[labels], others[labels]
+        if one.keys() != other.keys():
+            raise PromqlDiffers(f"{query}: {dict(labels)} has {len(one)} points, and {len(other)} from {peer}")
+        for time, value in one.items():
+            if not (_is_close(value, other[time])):
+                raise PromqlDiffers(f"{query}: {dict(labels)} is {value!r} at {time}, and {other[time]!r} from {peer}")
+
+
+def check_count(query: str, ours: int, theirs: int, peer: str) -> None:
+    """Equally many series. Raises `PromqlDiffers`."""
+    if ours != theirs:
+        raise PromqlDiffers(f"{query} has {ours:,} series on the node, and {theirs:,} on {peer}")
+
+
+def _is_close(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=_TOLERANCE) or (math.isnan(one) and math.isnan(other))
+
+
+def _matrix(series: list[AnswerSeries]) -> Matrix:
+    matrix = {}
+    for one in series:
+        points = {time: float(value) for time, value in one["values"]}
+        matrix[tuple(sorted(one["metric"].items()))] = points
+    return matrix

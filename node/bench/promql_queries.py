@@ -1,0 +1,80 @@
+"""The PromQL queries that are measured, and the times that they are asked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from strandline.node.bench.promql_fleet import instance
+
+_HOUR_S = 3600
+# Ends of grids lie equally far behind a multiple of this, whatever the range.
+ALIGNED_S = 360
+
+
+@dataclass(frozen=True, slots=True)
+class PromqlQuery:
+    """One query. `is_particular`: its answer differs on VictoriaMetrics, whose `rate` looks at the sample before the
+    window, too, and does not extrapolate, and whose `max_over_time` keeps the metric's name.
+    """
+
+    what: str
+    expression: str
+    is_particular: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRange:
+    """The steps of range queries, in seconds."""
+
+    hours: float
+    steps: int
+    end: int
+
+    @property
+    def step(self) -> int:
+        """From one step to the next."""
+        return round(self.hours * _HOUR_S / self.steps)
+
+    def target(self, expression: str) -> str:
+        """The path and parameters of a request. VictoriaMetrics would move times to multiples of the step without
+        `nocache`.
+        """
+        start = self.end - (self.steps - 1) * self.step
+        named = {"query": expression, "start": start, "end": self.end, "step": self.step, "nocache": 1}
+        return "/api/v1/query_range?" + urlencode(named)
+
+
+def ranges(hours: int, end: int) -> tuple[AskedRange, ...]:
+    """An hour at 60 steps and, of more hours, all of them at 240."""
+    short = AskedRange(1, 60, end)
+    return (short,) if hours == 1 else (short, AskedRange(hours, 240, end))
+
+
+_COUNTER, _RATE = "app_requests_total", "rate(app_requests_total[5m])"
+_ERRORS = "sum by (job) (rate(app_errors_total[5m])) / sum by (job) (rate(app_calls_total[5m]))"
+_ONE = f'rate({_COUNTER}{{instance="{instance(0)}",handler="/api/v1/resource-0",code="200"}}[5m])'
+QUERIES: Sequence[PromqlQuery] = (
+    PromqlQuery("one series", _ONE),
+    PromqlQuery("sum", f"sum({_RATE})"),
+    PromqlQuery("sum by (job)", f"sum by (job) ({_RATE})"),
+    PromqlQuery("sum without (instance)", f"sum without (instance) ({_RATE})"),
+    PromqlQuery("topk", f"topk(10, {_RATE})"),
+    PromqlQuery(
+        "histogram_quantile",
+        "histogram_quantile(0.99, sum by (le, job) (rate(app_request_seconds_bucket[5m])))",
+    ),
+    PromqlQuery("max_over_time[1h]", "max_over_time(app_memory_bytes[1h])"),
+    PromqlQuery("quantile by (job)", "quantile by (job) (0.9, app_memory_bytes)", is_particular=False),
+    PromqlQuery("errors / calls", _ERRORS),
+    PromqlQuery("join", f"{_COUNTER} * on (instance) group_left (version) app_build_info", is_particular=False),
+    PromqlQuery("subquery", f"max_over_time(sum({_RATE})[1h:1m])"),
+    PromqlQuery("count", f"count({_COUNTER})", is_particular=False),
+)
+
+
+def scaling_queries() -> Sequence[tuple[float, str]]:
+    """A query over a growing share of the series: a tenth of the jobs, half of them, all."""
+    return tuple(
+        (share, f"sum by (job) (rate({_COUNTER}{matcher}[5m]))")
+        for share, matcher in ((0.1, '{job=~"job-0[01]"}'), (0.5, '{job=~"job-0.*"}'), (1.0, ""))
+    )

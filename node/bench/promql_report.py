@@ -1,0 +1,134 @@
+"""The figures of `strandline bench promql`, as values, as tables and as a picture."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from strandline.node.bench.line_chart import Line, Panel, Point, line_charts
+from strandline.node.bench.machine import MIB, Machine
+from strandline.node.output import Block, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a query takes of one server: the time in the middle, CPU time a query, and how far memory rose above what it
+    was before the first one. None for what is not known of a server that others have started.
+    """
+
+    server: str
+    p50_ms: float
+    cpu_ms: float | None
+    peak_bytes: int | None
+
+    @classmethod
+    def of(cls, server: str, times: Sequence[float], cpu_seconds: float | None, peak_bytes: int | None) -> "Cost":
+        """From the milliseconds of each request, and the CPU time of all."""
+        cpu_ms = None if cpu_seconds is None else 1000 * cpu_seconds / len(times)
+        return cls(server, median(times), cpu_ms, peak_bytes)
+
+    def cells(self) -> tuple[str, ...]:
+        """As a table shows them."""
+        peak = "-" if self.peak_bytes is None else f"{self.peak_bytes / MIB:,.0f}"
+        return _ms(self.p50_ms), "-" if self.cpu_ms is None else _ms(self.cpu_ms), peak
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCost:
+    """One query over one range, on the node and on each peer."""
+
+    what: str
+    expression: str
+    hours: float
+    steps: int
+    series: int
+    """Of the selector, about."""
+    results: int
+    requests: int
+    node: Cost
+    peers: tuple[Cost, ...]
+
+    def row(self) -> tuple[str, ...]:
+        """The last columns are CPU time here by CPU time there: what is below 1 is cheaper here."""
+        ratios = (_ratio(self.node.cpu_ms, peer.cpu_ms) for peer in self.peers)
+        told = (self.what, f"{self.requests:,}", f"{self.results:,}", *self.node.cells())
+        return (*told, *(cell for peer in self.peers for cell in peer.cells()), *ratios)
+
+
+@dataclass(frozen=True, slots=True)
+class PromqlReport:
+    """All figures of one run. `scaling` has one query over growing numbers of series and over growing ranges."""
+
+    series: int
+    samples: int
+    stored_samples: int
+    machine: Machine
+    load_average: float
+    peers: tuple[str, ...]
+    notes: tuple[str, ...]
+    queries: tuple[QueryCost, ...]
+    scaling: tuple[QueryCost, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        """A table for each range."""
+        yield (
+            f"{self.series:,} series in one shard, {self.samples:,} samples 15 s apart, {self.stored_samples:,} of "
+            "them in segments and the others in the buffer; asked in turn, over one connection each"
+        )
+        yield f"{self.machine}; load average before the queries: {self.load_average:.1f}"
+        yield from self.notes
+        for hours, steps in dict.fromkeys((one.hours, one.steps) for one in self.queries):
+            chosen = [one for one in self.queries if (one.hours, one.steps) == (hours, steps)]
+            yield ""
+            yield Table(self._columns(f"{hours:g} h at {steps} steps"), tuple(one.row() for one in chosen))
+        if self.scaling:
+            yield ""
+            columns = ("series", "range", *self._columns("")[1:])
+            rows = tuple((f"{one.series:,}", f"{one.hours:g} h", *one.row()[1:]) for one in self.scaling)
+            yield Table(columns, rows)
+
+    def _columns(self, first: str) -> tuple[str, ...]:
+        figures = ("p50 ms", "CPU ms", "peak MB")
+        theirs = tuple(f"{peer} {figure}" for peer in self.peers for figure in figures)
+        return (first, "asked", "results", *figures, *theirs, *(f"CPU by {peer}'s" for peer in self.peers))
+
+
+def picture(report: PromqlReport) -> str:
+    """Time and memory of one query against series and against range, ours beside each peer."""
+    shortest = min(one.hours for one in report.scaling)
+    largest = max(one.series for one in report.scaling)
+    by_series = [one for one in report.scaling if one.hours == shortest]
+    by_range = [one for one in report.scaling if one.series == largest]
+    panels = []
+    for chosen, x_label, by in ((by_series, "series", _series), (by_range, "hours", _hours)):
+        for title, unit, figure in (("Time", "ms", _time), ("Memory", "MB", _memory)):
+            lines = []
+            for number, name in enumerate(("strandline", *report.peers)):
+                points = [Point(by(one), figure((one.node, *one.peers)[number])) for one in chosen]
+                lines.append(Line(name, points))
+            panels.append(Panel(f"{title} against {x_label}", x_label, f"{title.lower()}, {unit}", f" {unit}", lines))
+    subtitle = f"{report.scaling[0].what}; {report.series:,} series, one shard; {report.machine.cores} cores"
+    return line_charts("A PromQL query", subtitle, panels)
+
+
+def _series(one: QueryCost) -> float:
+    return one.series
+
+
+def _hours(one: QueryCost) -> float:
+    return one.hours
+
+
+def _time(cost: Cost) -> float:
+    return cost.p50_ms
+
+
+def _memory(cost: Cost) -> float:
+    return (cost.peak_bytes or 0) / MIB
+
+
+def _ratio(ours: float | None, theirs: float | None) -> str:
+    return "-" if ours is None or not theirs else f"{ours / theirs:.2f}"
+
+
+def _ms(milliseconds: float) -> str:
+    return f"{milliseconds:,.1f}"

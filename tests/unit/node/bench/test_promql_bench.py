@@ -1,0 +1,200 @@
+"""PromQL that is measured side by side, without real servers."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.node.bench import promql_bench
+from strandline.node.bench.machine import Machine
+from strandline.node.bench.promql_answers import PromqlDiffers, PromqlFailed, check_agreement, series_in
+from strandline.node.bench.promql_bench import PromqlBench, PromqlOptions
+from strandline.node.bench.promql_fleet import JOBS, PromqlScrapes, labels_of
+from strandline.node.bench.promql_queries import QUERIES, AskedRange, ranges
+from strandline.node.bench.promql_report import Cost, PromqlReport, QueryCost, picture
+from strandline.node.bench.promql_servers import MeasuredServer
+from strandline.node.bench.query_servers import Server
+from strandline.node.bench.scrapes import INTERVAL_MS
+from strandline.node.steps import LineSteps
+from strandline.promql.parser import parse
+from strandline.wire.decode import Limits, decode_batch
+
+pytestmark = pytest.mark.unit
+
+BEGIN = 1_790_000_040_000
+
+
+def matrix(*values: float, **labels: str) -> list[dict[str, object]]:
+    return [{"metric": labels, "values": [[60 * place, str(value)] for place, value in enumerate(values)]}]
+
+
+class Answering(ThreadingHTTPServer):
+    """Gives every query the same answer, and notes what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self, value: float = 1.0) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.value, self.asked = value, Counter[str]()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Answering
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        self.server.asked[parse_qs(urlsplit(self.path).query)["query"][0]] += 1
+        data = {"resultType": "matrix", "result": matrix(self.server.value, job="a")}
+        body = json.dumps({"status": "success", "data": data}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is logged."""
+
+
+@contextmanager
+def answering(value: float = 1.0) -> Iterator[Answering]:
+    with Answering(value) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def measured(server: Answering, name: str, *, is_prometheus: bool = True) -> MeasuredServer:
+    return MeasuredServer(Server(name, "127.0.0.1", server.server_address[1]), is_prometheus=is_prometheus)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PromqlBench:
+    monkeypatch.setattr(promql_bench, "_MEASURED_S", 0.0)
+    options = PromqlOptions(1000, hours=4, requests=2)
+    return PromqlBench(options, tmp_path, LineSteps("bench", StringIO(), SystemClock()))
+
+
+def test_a_scrape_has_the_series_in_their_proportions_and_targets_have_one_time() -> None:
+    scrapes = PromqlScrapes(1000, BEGIN)
+    first = decode_batch(list(scrapes.next()), Limits())
+    assert first.faults == ()
+    assert len(first.value) == scrapes.series == 600 + 25 * 12 + 100 + 3 * 20
+    of_target = np.split(first.time, np.cumsum([len(labels_of(target)) for target in range(19)]))
+    assert all(len(set(times.tolist())) == 1 for times in of_target)
+    # Nothing is at the end of a window, wherever windows end.
+    assert all(times[0] % INTERVAL_MS for times in of_target)
+    second = decode_batch(list(scrapes.next()), Limits())
+    assert (second.time - first.time == INTERVAL_MS).all()
+
+
+def test_buckets_are_cumulative_and_counters_never_fall() -> None:
+    scrapes = PromqlScrapes(50, BEGIN)
+    before, after = (decode_batch(list(scrapes.next()), Limits()).value for _ in range(2))
+    names = [dict(labels) for labels in labels_of(0)]
+    buckets = np.array([one["__name__"].endswith("_bucket") and one["method"] == "GET" for one in names])
+    assert (np.diff(after[buckets]) >= 0).all()
+    counters = np.array([one["__name__"].endswith("_total") for one in names])
+    assert (after[counters] >= before[counters]).all()
+    assert len({label["job"] for target in range(2 * JOBS) for label in map(dict, labels_of(target))}) == JOBS
+
+
+def test_all_queries_parse_and_steps_are_whole_seconds() -> None:
+    for query in QUERIES:
+        parse(query.expression)
+    short, long = ranges(24, 1_790_000_280)
+    assert (short.step, short.steps, long.step, long.steps) == (60, 60, 360, 240)
+    asked = parse_qs(urlsplit(short.target("up")).query)
+    assert int(asked["end"][0]) - int(asked["start"][0]) == 59 * 60
+    assert ranges(1, 1_790_000_280) == (AskedRange(1, 60, 1_790_000_280),)
+
+
+def test_answers_agree_but_for_rounding() -> None:
+    check_agreement("q", matrix(1.0, float("nan"), job="a"), matrix(1.0 + 1e-9, float("nan"), job="a"), "peer")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        ([], "1 series on the node, and 0"),
+        (matrix(1.0, job="b"), "lacks the series"),
+        (matrix(1.0, 1.0, job="a"), "has 1 points, and 2"),
+        (matrix(1.00001, job="a"), "is 1.0 at 0, and 1.00001"),
+    ],
+)
+def test_what_differs_is_named(theirs: list[dict[str, object]], said: str) -> None:
+    with pytest.raises(PromqlDiffers, match=said):
+        check_agreement("q", matrix(1.0, job="a"), theirs, "peer")
+
+
+def test_an_error_of_a_server_is_told() -> None:
+    with pytest.raises(PromqlFailed, match="peer answered up with 422: no"):
+        series_in(422, b"no", "up", "peer")
+
+
+def test_every_query_is_asked_of_every_server_over_each_range_and_reported(bench: PromqlBench) -> None:
+    with ExitStack() as servers:
+        node, peer = (servers.enter_context(answering()) for _ in range(2))
+        queries, scaling = bench.measured(measured(node, "node"), [measured(peer, "peer")])
+    assert [one.what for one in queries] == 2 * [query.what for query in QUERIES]
+    assert node.asked == peer.asked
+    assert [(one.hours, one.steps) for one in queries[::12]] == [(1, 60), (4, 240)]
+    assert [one.hours for one in scaling] == [1, 1, 1, 1, 4]
+    assert all(one.requests == 2 and one.results == 1 for one in queries)
+    # CPU time and memory of servers that others have started are not known.
+    assert queries[0].node.cpu_ms is None
+    assert queries[0].node.peak_bytes is None
+
+
+def test_a_peer_of_another_kind_may_differ_only_where_its_functions_do(bench: PromqlBench) -> None:
+    with ExitStack() as servers:
+        node, peer = servers.enter_context(answering(1.0)), servers.enter_context(answering(2.0))
+        with pytest.raises(PromqlDiffers, match="quantile by"):
+            bench.measured(measured(node, "node"), [measured(peer, "peer", is_prometheus=False)])
+
+
+def cost(server: str, factor: float) -> Cost:
+    return Cost.of(server, [3.0 * factor, 1.0 * factor, 2.0 * factor], 0.3 * factor, round(factor * (8 << 20)))
+
+
+def report() -> PromqlReport:
+    def one(hours: float, steps: int, series: int) -> QueryCost:
+        return QueryCost("sum", "sum(a)", hours, steps, series, 1, 3, cost("strandline", 1), (cost("peer", 2),))
+
+    return PromqlReport(
+        series=1000,
+        samples=10,
+        stored_samples=5,
+        machine=Machine("cpu", 2, 1, "k", "p"),
+        load_average=0.5,
+        peers=("peer",),
+        notes=(),
+        queries=(one(1, 60, 1000), one(4, 240, 1000)),
+        scaling=(one(1, 60, 100), one(1, 60, 1000), one(4, 60, 1000)),
+    )
+
+
+def test_a_report_compares_cpu_time() -> None:
+    row = report().queries[0].row()
+    assert row == ("sum", "3", "1", "2.0", "100.0", "8", "4.0", "200.0", "16", "0.50")
+    assert len([block for block in report().blocks() if not isinstance(block, str)]) == 3
+
+
+def test_a_picture_has_time_and_memory_against_series_and_range() -> None:
+    drawn = picture(report())
+    for title in ("Time against series", "Memory against series", "Time against hours", "Memory against hours"):
+        assert title in drawn
+    assert drawn.count("<polyline") == 8
