@@ -1,12 +1,12 @@
 """The query box of the status page in a real browser: completion, errors at their place, plot, table and cost."""
 
 import re
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from strandline.clock import SystemClock
 from support.fake_queries import FakeQueries
 from support.page_node import PageNode
 from support.watched_page import WatchedPage
@@ -14,27 +14,30 @@ from support.watched_page import WatchedPage
 pytestmark = pytest.mark.browser
 
 Watched = Callable[..., WatchedPage]
-NOW = int(time.time() * 1000)
-TIMES = range(NOW - 3_600_000, NOW + 600_000, 15_000)
+Series = list[tuple[dict[str, str], list[tuple[int, float]]]]
 
 
-def rising(per_second: float, **labels: str) -> tuple[dict[str, str], list[tuple[int, float]]]:
-    """A counter over the hour."""
-    return {"__name__": "cpu_seconds_total"} | labels, [(when, (when - TIMES[0]) / 1000 * per_second) for when in TIMES]
+def series() -> Series:
+    """Counters and gauges of the last hour, and of the next ten minutes, which the tests take at most."""
+    now = SystemClock().now_ms()
+    times = range(now - 3_600_000, now + 600_000, 15_000)
 
+    def rising(per_second: float, **labels: str) -> tuple[dict[str, str], list[tuple[int, float]]]:
+        samples = [(when, (when - times[0]) / 1000 * per_second) for when in times]
+        return {"__name__": "cpu_seconds_total"} | labels, samples
 
-SERIES = [
-    rising(1, mode="idle", host="a"),
-    rising(2, mode="user", host="a"),
-    rising(3, mode="user", host="b"),
-    ({"__name__": "temperature", "host": "a", "room": 'the "cold" one'}, [(when, 21.5) for when in TIMES]),
-    ({"__name__": "disk.free", "host": "a"}, [(when, 7.0) for when in TIMES]),
-]
+    return [
+        rising(1, mode="idle", host="a"),
+        rising(2, mode="user", host="a"),
+        rising(3, mode="user", host="b"),
+        ({"__name__": "temperature", "host": "a", "room": 'the "cold" one'}, [(when, 21.5) for when in times]),
+        ({"__name__": "disk.free", "host": "a"}, [(when, 7.0) for when in times]),
+    ]
 
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[PageNode]:
-    with PageNode(FakeQueries(SERIES)) as node:
+    with PageNode(FakeQueries(series())) as node:
         yield node
 
 
