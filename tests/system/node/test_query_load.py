@@ -197,8 +197,13 @@ def test_heavy_queries_and_slow_clients_delay_no_heartbeat_no_cut_and_no_flush_o
 
 
 def test_a_query_that_waits_for_a_store_that_hangs_names_the_store(loaded: Loaded) -> None:
-    node, query = loaded.running.node, {"query": "heavy", "time": loaded.written_at / 1000}
+    # Series of its own: what was read before may still be in memory.
+    node, query = loaded.running.node, {"query": "unread", "time": loaded.written_at / 1000}
     eventually(lambda: loaded.metric("strandline_stored_samples_total") >= SERIES, "the samples are stored")
+    before = loaded.metric("strandline_stored_samples_total")
+    write(loaded.running, "unread", 100, loaded.written_at)
+    stored = before + 100
+    eventually(lambda: loaded.metric("strandline_stored_samples_total") >= stored, "these are stored, too")
     name = f"Cassandra at {LOOPBACK}:{loaded.cassandra.port}"
     assert [shard["store"] for shard in node.data(SHARDS)["shards"]] == [name, name]
     with loaded.cassandra.stalled():
