@@ -7,11 +7,10 @@ import numpy as np
 from strandline.index.documents import encode_part_key
 from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import Matcher, MatchOp
+from strandline.index.selectors import METRIC_NAME
 from strandline.promql.arithmetic import missing
 from strandline.promql.expressions import Expression, MatrixSelector, Parentheses, VectorSelector
 from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
-
-METRIC_NAME = "__name__"
 
 
 def absent(labels: Mapping[str, str], values: F64Matrix) -> Vector:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from strandline.arrays import I64s, Rows
 from strandline.index.kernels.gather import gather_runs
 from strandline.index.key_bytes import Bytes, KeyBytes
+from strandline.index.selectors import METRIC_NAME
 from strandline.promql.errors import EvaluationError
 from strandline.promql.kernels.label_sets import (
     fill_slots,
@@ -25,7 +26,6 @@ from strandline.promql.kernels.label_sets import (
     set_label,
 )
 
-METRIC_NAME: Final = "__name__"
 METADATA: Final = (METRIC_NAME, "__type__", "__unit__")
 """What a function drops of its series: the labels that say what the metric is."""
 _LONGEST_VALUE: Final = 0xFFFF

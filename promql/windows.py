@@ -26,7 +26,7 @@ from strandline.promql.kernels import (
     sums,
     transitions,
 )
-from strandline.promql.values import NO_SAMPLE_BITS, STALE_BITS, F64Matrix, Grid, Samples, Vector
+from strandline.promql.values import NO_SAMPLE_BITS, STALE_BITS, F64Matrix, Grid, Samples, Vector, for_reading
 
 Kernel = Callable[..., None]
 """With the signature that `strandline.promql.kernels` has."""
@@ -112,7 +112,7 @@ def evaluate_window_into(
     if function.takes_moments:
         rows.append((grid.moments() if moments is None else moments).astype(np.float64))
     table = np.array(rows, dtype=np.float64).reshape(len(rows), grid.count)
-    function.kernel(*_columns(samples), *_bounds(grid, range_ms), _for_reading(table), function.variant, out)
+    function.kernel(*_columns(samples), *_bounds(grid, range_ms), for_reading(table), function.variant, out)
 
 
 def latest(samples: Samples, grid: Grid, lookback_ms: int) -> F64Matrix:
@@ -129,7 +129,7 @@ def latest_time(samples: Samples, grid: Grid, lookback_ms: int) -> F64Matrix:
 
 def without_stale(samples: Samples) -> Samples:
     """The samples that a range has: all but stale markers. The same object if there is none."""
-    stale = cells.count_stale(_for_reading(samples.value))
+    stale = cells.count_stale(for_reading(samples.value))
     if not stale:
         return samples
     kept = len(samples.value) - stale
@@ -142,7 +142,7 @@ def without_stale(samples: Samples) -> Samples:
 
 def canonical_nans(value: F64s) -> F64s:
     """The values with `NAN_BITS` for every NaN but the stale marker. The same array if nothing changes."""
-    if not cells.count_odd_nans(_for_reading(value)):
+    if not cells.count_odd_nans(for_reading(value)):
         return value
     canonical = value.copy()
     cells.make_canonical(canonical)
@@ -151,7 +151,7 @@ def canonical_nans(value: F64s) -> F64s:
 
 def samples_of(vector: Vector, grid: Grid) -> Samples:
     """The cells of a matrix as samples at the moments of its grid: what a subquery's function works on."""
-    values = _for_reading(vector.values)
+    values = for_reading(vector.values)
     first_sample = np.empty(len(values) + 1, dtype=np.int64)
     time = np.empty(values.size, dtype=np.int64)
     value = np.empty(values.size, dtype=np.float64)
@@ -174,7 +174,7 @@ def load_kernels() -> None:
 
 def _lookback(samples: Samples, grid: Grid, lookback_ms: int, variant: int) -> F64Matrix:
     out = np.empty((len(samples.first_sample) - 1, grid.count), dtype=np.float64)
-    parameters = _for_reading(np.empty((0, grid.count)))
+    parameters = for_reading(np.empty((0, grid.count)))
     lookback.latest(*_columns(samples), *_bounds(grid, lookback_ms), parameters, variant, out)
     return out
 
@@ -184,13 +184,4 @@ def _bounds(grid: Grid, length: int) -> tuple[int, int, int, int]:
 
 
 def _columns(samples: Samples) -> tuple[Any, Any, Any]:
-    return _for_reading(samples.first_sample), _for_reading(samples.time), _for_reading(samples.value)
-
-
-def _for_reading(array: Any) -> Any:
-    """A view that is contiguous, aligned and read-only: kernels are compiled for nothing else, whatever the array was
-    cut from.
-    """
-    view = np.require(array, requirements=["C", "A"]).view()
-    view.flags.writeable = False
-    return view
+    return for_reading(samples.first_sample), for_reading(samples.time), for_reading(samples.value)

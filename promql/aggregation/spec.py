@@ -6,9 +6,10 @@ from typing import Final
 import numpy as np
 
 from strandline.arrays import F64s, I64s, Rows
+from strandline.index.selectors import METRIC_NAME
 from strandline.promql.errors import EvaluationError
 from strandline.promql.expressions import Aggregator
-from strandline.promql.labels import METRIC_NAME, GroupTable, is_valid_label_name
+from strandline.promql.labels import GroupTable, is_valid_label_name
 
 # The greatest double below 2^63, which Prometheus takes as the bound.
 _MAX_INT64: Final = 9223372036854774784.0

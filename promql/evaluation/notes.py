@@ -4,10 +4,11 @@ import numpy as np
 
 from strandline.arrays import F64s
 from strandline.index.key_bytes import KeyBytes, take_keys
+from strandline.index.selectors import METRIC_NAME
 from strandline.promql import annotations
 from strandline.promql.annotations import NONE, Annotations
 from strandline.promql.evaluation.rows import sample_counts
-from strandline.promql.labels import METRIC_NAME, distinct_texts, label_values
+from strandline.promql.labels import distinct_texts, label_values
 from strandline.promql.values import F64Matrix
 
 _OF_COUNTERS = frozenset({"rate", "increase"})

@@ -9,18 +9,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strandline.arrays import Rows
-from strandline.index.key_bytes import KeyBytes, joined_keys, take_keys
+from strandline.index.key_bytes import KeyBytes, joined_keys
 from strandline.index.matchers import MatchOp
+from strandline.index.selectors import METRIC_NAME
 from strandline.promql import annotations
 from strandline.promql.aggregation.spec import RANKING
 from strandline.promql.aggregations import GroupedAccumulator, State, finish, merge
 from strandline.promql.annotations import Annotations
 from strandline.promql.evaluation.fragment_rows import fragment_rows, numbers
 from strandline.promql.evaluation.notes import Notes
-from strandline.promql.evaluation.rows import sample_counts
+from strandline.promql.evaluation.rows import with_samples
 from strandline.promql.expressions import Aggregator
 from strandline.promql.labels import METADATA, GroupTable, without_name
-from strandline.promql.plan.fragments import LATEST, METRIC_NAME, Fragment, Grouping
+from strandline.promql.plan.fragments import LATEST, Fragment, Grouping
 from strandline.promql.values import F64Matrix, Samples, Vector
 
 _COUNTED = frozenset({Aggregator.COUNT, Aggregator.GROUP})
@@ -71,12 +72,10 @@ class RowsFold:
 
     def add(self, keys: KeyBytes, values: F64Matrix) -> None:
         """Keep the rows of a block that have a sample."""
-        places = np.flatnonzero(sample_counts(values))
-        if len(places) < len(values):
-            keys, values = take_keys(keys, places), values[places]
-        self._notes.see(values, keys)
-        self._keys.append(keys)
-        self._values.append(values)
+        rows = with_samples(Vector(keys, values))
+        self._notes.see(rows.values, rows.keys)
+        self._keys.append(rows.keys)
+        self._values.append(rows.values)
 
     def partial(self) -> Partial:
         """All rows so far."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from strandline.index.matchers import Matcher, MatchOp
+from strandline.index.selectors import METRIC_NAME
 from strandline.promql.durations import printed_milliseconds
 from strandline.promql.engine import Prepared
 from strandline.promql.expressions import Cardinality, Matching, Span, VectorSelector
@@ -11,7 +12,6 @@ from strandline.promql.plan import nodes
 from strandline.promql.plan.cutting import samples_of
 from strandline.promql.plan.fragments import (
     LATEST,
-    METRIC_NAME,
     AnyFragment,
     Fragment,
     Grouping,

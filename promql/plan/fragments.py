@@ -10,11 +10,11 @@ import numpy as np
 
 from strandline.arrays import F64s
 from strandline.index.matchers import Matcher, MatchOp
+from strandline.index.selectors import METRIC_NAME
 from strandline.promql.aggregation.spec import AggregationSpec
 from strandline.promql.expressions import Aggregator, Operator, Span
 from strandline.promql.values import Grid
 
-METRIC_NAME = "__name__"
 Parameter = tuple[float, ...]
 """One number for all steps, or one for each."""
 
