@@ -81,10 +81,11 @@ def test_a_small_lag_is_read_directly_and_a_large_one_by_workers(world: World) -
     assert world.replays.wanted > 0
 
 
-def test_the_tail_is_read_beside_the_replay_and_gives_no_ids_before_it_is_over(world: World) -> None:
+@pytest.mark.parametrize("missed", [1, 2])
+def test_the_tail_is_read_beside_the_replay_and_gives_no_ids_before_it_is_over(world: World, missed: int) -> None:
     """Scenario 24: the tail meets a new key first; commit, crash, cold start."""
     world.crash()
-    hours_without_a_shard(world, 2)
+    hours_without_a_shard(world, missed)
     world.replay_by(ReplayMode.SPARK)
     world.start()
     now = world.clock.now_ms()
