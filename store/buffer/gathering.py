@@ -7,7 +7,8 @@ import numpy as np
 
 from strandline.arrays import F64s, I64s, U32s
 from strandline.arrays import Rows as Places
-from strandline.store.buffer.dictionary import FEW, KnownSeries
+from strandline.store.buffer.dictionary import KnownSeries
+from strandline.store.buffer.few import FEW
 from strandline.store.buffer.kernels.rows import count_rows, scatter_rows
 from strandline.store.buffer.kernels.runs import claim_places, count_runs, settle
 from strandline.store.buffer.open_rows import Rows
@@ -95,11 +96,9 @@ def _wanted_frames(page: Page, numbers: Places, place: I64s, totals: I64s) -> li
     """Open the frames with series of which some are among `numbers`, which rise; count their samples."""
     wanted = []
     data: bytes | None = None
-    for frame in page.frames:
-        first, behind = np.searchsorted(numbers, (frame.first_number, frame.last_number + 1))
-        if first < behind:
-            data = page.stored.load() if data is None else data
-            series = decode_series(frame, data)
-            if count_runs(series.number, series.counts, place, totals):
-                wanted.append((frame, data, series))
+    for frame in page.frames_with(numbers):
+        data = page.stored.load() if data is None else data
+        series = decode_series(frame, data)
+        if count_runs(series.number, series.counts, place, totals):
+            wanted.append((frame, data, series))
     return wanted

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strandline.arrays import F64s, I64s, U32s
+from strandline.store.buffer.few import places_of_few
 from strandline.store.buffer.kernels.rows import append_rows, one_sample_each
 
 BYTES_A_ROW = 20
@@ -23,10 +24,7 @@ class Rows:
 
     def of_few(self, numbers: U32s) -> "Rows":
         """The rows of a few series, found by comparing each row with each number: the quickest way for a few."""
-        found = np.zeros(len(self), dtype=np.bool_)
-        for number in numbers:
-            found |= self.series == number
-        at = np.flatnonzero(found)
+        at = places_of_few(self.series, numbers)
         return Rows(self.series[at], self.time[at], self.value[at])
 
 
