@@ -19,4 +19,4 @@ def places_of_few(column: npt.NDArray[_Number], values: npt.NDArray[_Number]) ->
     # The system gives memory as it is filled, and mostly hardly any is.
     places = np.empty(len(column), dtype=np.int64)
     found = [places[: find_value(column, value, places)].copy() for value in np.unique(values)]
-    return found[0] if len(found) == 1 else np.sort(np.concatenate([places[:0], *found]))
+    return np.sort(np.concatenate([places[:0], *found]))

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from strandline.arrays import I64s, Rows
+from strandline.arrays import I64s, U32s
 from strandline.store.buffer.page_codec import Frame, Runs, encode
 from strandline.store.buffer.spill import SpilledPage
 
@@ -65,7 +65,7 @@ class Page:
         """Whether a sample in it may lie in the range, both ends included."""
         return self.first_time <= last_time and first_time <= self.last_time
 
-    def frames_with(self, numbers: Rows) -> list[Frame]:
+    def frames_with(self, numbers: U32s) -> list[Frame]:
         """The frames among whose numbers some of these may be, which rise."""
         # All bounds by one search: a page has many frames, and mostly one that is wanted.
         first, behind = numbers.searchsorted(self._bounds)
