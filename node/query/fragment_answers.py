@@ -12,7 +12,7 @@ import numpy as np
 from strandline.arrays import Bools, Rows, U32s
 from strandline.index.bitmaps import to_ids
 from strandline.index.catalogue import Catalogue
-from strandline.index.documents import PartKeyBatch
+from strandline.index.documents import FewKeys, PartKeyBatch
 from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import EvaluateAnswer
@@ -56,15 +56,23 @@ def evaluate_fragment(
     view: ShardView, ask: EvaluateAsk, cancellation: Cancellation, warnings: tuple[str, ...]
 ) -> EvaluateAnswer:
     """Raises `TooManySeries`, `TooManySamples`, `EvaluationError`, and what `cancellation` raises."""
-    found = view.catalogue.find((ask.fragment.matchers,), ask.within)
-    check_series(len(found.part_ids), ask.max_series)
+    part_ids, few = _found(view.catalogue, ask)
+    check_series(len(part_ids), ask.max_series)
     cancellation.check()
-    every = wanted_series(view.columns, to_ids(found.part_ids))
+    every = wanted_series(view.columns, part_ids)
     own, misplaced = _placed(every, view.shard, ask)
-    evaluation = _Evaluation(view, ask, cancellation)
+    evaluation = _Evaluation(view, ask, cancellation, few)
     grouping = ask.fragment.grouping
     partial = evaluation.rows(own) if grouping is None else evaluation.groups(own, grouping)
     return EvaluateAnswer(partial, misplaced, evaluation.samples, warnings)
+
+
+def _found(catalogue: Catalogue, ask: EvaluateAsk) -> tuple[U32s, FewKeys | None]:
+    """The part ids of the series, which rise, and their keys if they are few: one search finds both."""
+    few = catalogue.few_keys((ask.fragment.matchers,), ask.within)
+    if few is not None:
+        return np.sort(few.part_ids), few
+    return to_ids(catalogue.find((ask.fragment.matchers,), ask.within).part_ids), None
 
 
 def _placed(every: Wanted, shard: int, ask: EvaluateAsk) -> tuple[Wanted, bytes]:
@@ -82,8 +90,9 @@ def _placed(every: Wanted, shard: int, ask: EvaluateAsk) -> tuple[Wanted, bytes]
 class _Evaluation:
     """One fragment over the series of one shard."""
 
-    def __init__(self, view: ShardView, ask: EvaluateAsk, cancellation: Cancellation) -> None:
-        self._view, self._ask, self._cancellation = view, ask, cancellation
+    def __init__(self, view: ShardView, ask: EvaluateAsk, cancellation: Cancellation, few: FewKeys | None) -> None:
+        """`few` has the keys of all series, if they are known already."""
+        self._view, self._ask, self._cancellation, self._few = view, ask, cancellation, few
         self._fragment = ask.fragment
         self.samples = 0
 
@@ -132,12 +141,13 @@ class _Evaluation:
 
     def _keys(self, part_ids: U32s) -> tuple[KeyBytes, Rows]:
         """The keys of some series, and which of them these are: one that was purged meanwhile has none."""
-        order = np.argsort(part_ids)
-        batch = self._fetched(part_ids[order])
-        batch = batch.take(np.argsort(batch.part_ids))
-        there = np.isin(part_ids, batch.part_ids)
-        at = np.searchsorted(batch.part_ids, part_ids[there])
-        return take_keys(KeyBytes(batch.offsets.astype(np.int64), batch.keys), at), np.flatnonzero(there)
+        batch = self._few if self._few is not None else self._fetched(np.sort(part_ids))
+        order = np.argsort(batch.part_ids)
+        at = np.searchsorted(batch.part_ids, part_ids, sorter=order)
+        there = at < len(batch)
+        there[there] = batch.part_ids[order[at[there]]] == part_ids[there]
+        keys = KeyBytes(batch.offsets.astype(np.int64, copy=False), batch.keys)
+        return take_keys(keys, order[at[there]]), np.flatnonzero(there)
 
     def _fetched(self, part_ids: U32s) -> PartKeyBatch:
         return self._view.catalogue.keys_of(part_ids, step=self._cancellation.check)

@@ -105,6 +105,8 @@ class PinnedRead:
         """The series in blocks of about so many samples in the pinned times at most, by what the manifest and the
         buffers tell of each group; a series has at least one block to itself.
         """
+        if len(wanted) == 1:
+            return [wanted]
         groups = self._shard.parts.options.groups
         return cut_blocks(wanted, groups, self._samples_per_series(groups), most_samples)
 

@@ -62,24 +62,23 @@ class RowsFold:
 
     def __init__(self, fragment: Fragment) -> None:
         self._fragment = fragment
-        self._keys, self._values = [_NO_KEYS], [np.empty((0, fragment.ends.count))]
+        self._rows: list[Vector] = []
         self._notes = _notes(fragment)
 
     @property
     def cells(self) -> int:
         """How many cells are held."""
-        return sum(one.size for one in self._values)
+        return sum(one.values.size for one in self._rows)
 
     def add(self, keys: KeyBytes, values: F64Matrix) -> None:
         """Keep the rows of a block that have a sample."""
         rows = with_samples(Vector(keys, values))
         self._notes.see(rows.values, rows.keys)
-        self._keys.append(rows.keys)
-        self._values.append(rows.values)
+        self._rows.append(rows)
 
     def partial(self) -> Partial:
         """All rows so far."""
-        return Partial(Vector(joined_keys(self._keys), np.concatenate(self._values)), self._notes.annotations())
+        return Partial(_joined(self._rows, self._fragment.ends.count), self._notes.annotations())
 
 
 class GroupedFold:
@@ -132,9 +131,7 @@ def merged(fragment: Fragment, partials: Sequence[Partial]) -> tuple[Vector, Ann
         told |= one.annotations.at(fragment.span)
     if fragment.grouping is None:
         vectors = [one.result for one in partials if isinstance(one.result, Vector)]
-        keys = joined_keys([_NO_KEYS, *(one.keys for one in vectors)])
-        values = np.concatenate([np.empty((0, fragment.ends.count)), *(one.values for one in vectors)])
-        return Vector(keys, values), told
+        return _joined(vectors, fragment.ends.count), told
     spec = fragment.grouping.spec(fragment.ends.count)
     spec.check()
     states = [one.result for one in partials if not isinstance(one.result, Vector)]
@@ -143,6 +140,14 @@ def merged(fragment: Fragment, partials: Sequence[Partial]) -> tuple[Vector, Ann
         span = fragment.grouping.span
         told |= Annotations(annotations.invalid_quantile(one, span) for one in spec.invalid_quantiles())
     return vector, told
+
+
+def _joined(rows: Sequence[Vector], steps: int) -> Vector:
+    """All rows, one list behind the other."""
+    if len(rows) == 1:
+        return rows[0]
+    keys = joined_keys([_NO_KEYS, *(one.keys for one in rows)])
+    return Vector(keys, np.concatenate([np.empty((0, steps)), *(one.values for one in rows)]))
 
 
 def _grouping(fragment: Fragment) -> Grouping:

@@ -26,7 +26,7 @@ from strandline.recovery.replay.replay_input import JobInput, ReplayInput
 from strandline.recovery.replay.sections import pack_sections
 from strandline.recovery.replay.series_order import UnitOrder, unit_order
 from strandline.store.buffer.dictionary import Dictionary
-from strandline.store.buffer.gathering import gather
+from strandline.store.buffer.gathering import WantedNumbers, gather
 from strandline.store.buffer.open_rows import Arriving, OpenRows, Rows
 from strandline.store.segment_codec import encode_run
 from strandline.store.series_run import SeriesKeys, SeriesRun
@@ -147,7 +147,7 @@ class _JobMapping:
         return blocks
 
     def _sample_blocks(self, order: UnitOrder, keys: SeriesKeys) -> list[Block]:
-        gathered = gather((), self._rows(), order.place, len(order.number))
+        gathered = gather((), self._rows(), WantedNumbers.every(order.place), len(order.number))
         found = order.number[gathered.place]
         metric, key_high, key_low = keys.metric[found], keys.key_high[found], keys.key_low[found]
         blocks = []

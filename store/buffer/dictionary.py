@@ -7,13 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from strandline.arrays import I64s, U32s
+from strandline.store.buffer.few import FEW, places_of_few
 from strandline.store.buffer.kernels.series_order import find_numbers, order_by_group
 from strandline.store.series_run import SeriesKeys
 
 MOST_SERIES = 0xFFFF_FFFF  # The number that would come next means "refused".
 MOST_GROUPS = 1 << 16
-FEW = 8
-"""Up to so many series are looked for one by one: comparing a column with a number takes a tenth of a hash table."""
 _SMALLEST = 1024
 _GROWTH = 1.25
 _Number = TypeVar("_Number", bound=np.generic)
@@ -30,11 +29,18 @@ class GroupOrder:
 
 @dataclass(frozen=True, slots=True)
 class KnownSeries:
-    """The series that there were at some moment. `group` is each one's metric modulo the number of groups."""
+    """The series that there were at some moment. `group` is each one's metric modulo the number of groups, `in_group`
+    how many series each group has.
+    """
 
     keys: SeriesKeys
     group: npt.NDArray[np.uint16]
-    groups: int
+    in_group: I64s
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(self.in_group)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -72,13 +78,15 @@ class KnownSeries:
     def _find_few(self, wanted: SeriesKeys) -> U32s:
         """The same by comparing each key with each wanted one."""
         mine = self.keys
-        found = [np.flatnonzero(mine.key_low == low) for low in wanted.key_low]
+        at = places_of_few(mine.key_low, wanted.key_low)
         # Few have half of another one's hash.
-        matches = [
-            at[(mine.key_high[at] == high) & (mine.metric[at] == metric)]
-            for at, high, metric in zip(found, wanted.key_high, wanted.metric, strict=True)
-        ]
-        return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *matches])).astype(np.uint32)
+        is_same = (
+            (mine.key_low[at, None] == wanted.key_low)
+            & (mine.key_high[at, None] == wanted.key_high)
+            & (mine.metric[at, None] == wanted.metric)
+        )
+        numbers: U32s = at[is_same.any(axis=1)].astype(np.uint32)
+        return numbers
 
     def sorted_by_key(self, numbers: U32s) -> U32s:
         """These numbers in the order of their keys."""
@@ -97,6 +105,7 @@ class Dictionary:
         self._used = 0
         self._metric, self._key_high, self._key_low = (np.empty(0, dtype=np.uint64) for _ in range(3))
         self._group = np.empty(0, dtype=np.uint16)
+        self._in_group = np.zeros(groups, dtype=np.int64)
 
     def __len__(self) -> int:
         return self._used
@@ -118,13 +127,15 @@ class Dictionary:
         self._key_high[part] = keys.key_high
         self._key_low[part] = keys.key_low
         self._group[part] = keys.metric % np.uint64(self._groups)
+        # Another column: somebody may hold this one.
+        self._in_group = self._in_group + np.bincount(self._group[part], minlength=self._groups)
         self._used = behind
 
     def known(self) -> KnownSeries:
         """The series as of now."""
         used = self._used
         keys = SeriesKeys(self._metric[:used], self._key_high[:used], self._key_low[:used])
-        return KnownSeries(keys, self._group[:used], self._groups)
+        return KnownSeries(keys, self._group[:used], self._in_group)
 
     def _make_room(self, series: int) -> None:
         """Move to larger columns; the old ones stay with whoever was given them."""

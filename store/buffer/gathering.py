@@ -1,13 +1,14 @@
 """Bringing the samples of series together, from pages and rows in order of arrival, sorted and without duplicates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from strandline.arrays import F64s, I64s, U32s
 from strandline.arrays import Rows as Places
-from strandline.store.buffer.dictionary import FEW, KnownSeries
+from strandline.store.buffer.dictionary import KnownSeries
+from strandline.store.buffer.few import FEW
 from strandline.store.buffer.kernels.rows import count_rows, scatter_rows
 from strandline.store.buffer.kernels.runs import claim_places, count_runs, settle
 from strandline.store.buffer.open_rows import Rows
@@ -31,31 +32,58 @@ class Gathered:
         return len(self.place)
 
 
+@dataclass(frozen=True, slots=True)
+class WantedNumbers:
+    """Series of a buffer by rising number, and the place of each in what is gathered."""
+
+    number: U32s
+    place: I64s
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    @classmethod
+    def in_order(cls, numbers: U32s) -> "WantedNumbers":
+        """These, whose places are those that they have here."""
+        place = np.argsort(numbers)
+        return cls(numbers[place], place)
+
+    @classmethod
+    def every(cls, place: I64s) -> "WantedNumbers":
+        """All series there are, the place of each."""
+        return cls(np.arange(len(place), dtype=np.uint32), place)
+
+    def within(self, frame: Frame) -> "WantedNumbers":
+        """Those whose numbers lie between the bounds of a frame."""
+        first, behind = self.number.searchsorted(np.array((frame.first_number, frame.last_number + 1)))
+        return WantedNumbers(self.number[first:behind], self.place[first:behind])
+
+
 def gather(
-    pages: Sequence[Page], rows: Rows | None, place: I64s, places: int, times: TimeRange = ALL_TIMES
+    pages: Sequence[Page], rows: Rows | None, wanted: WantedNumbers, series: int, times: TimeRange = ALL_TIMES
 ) -> Gathered:
-    """The samples of the series whose `place[number]` is not below 0, run by run in the order of their places.
+    """The samples of some of so many series, run by run in the order of their places.
 
     Pages, and then rows, must be in order of arrival: of two samples of one time the later arrival is kept. Only frames
     with a wanted series are opened, one at a time.
     """
+    places = len(wanted)
     totals = np.zeros(places, dtype=np.int64)
-    opened: list[tuple[Frame, bytes, FrameSeries]] = []
-    if pages:
-        numbers = np.flatnonzero(place >= 0)
-        for page in pages:
-            if page.overlaps(times.first, times.last):
-                opened += _wanted_frames(page, numbers, place, totals)
+    opened: list[_OpenedFrame] = []
+    for page in pages:
+        if page.overlaps(times.first, times.last):
+            opened += _wanted_frames(page, wanted, totals)
     if rows is not None:
+        rows, place = _placed_rows(rows, wanted, series)
         count_rows(rows.series, place, totals)
     first = np.zeros(places + 1, dtype=np.int64)
     np.cumsum(totals, out=first[1:])
     time, value = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.float64)
     bits, cursor = value.view(np.int64), first[:-1].copy()
-    for frame, data, series in opened:
-        to = np.empty(len(series.number), dtype=np.int64)
-        claim_places(series.number, series.counts, place, cursor, to)
-        decode_samples(frame, data, series, to=to, time=time, value=value)
+    for one in opened:
+        to = np.empty(len(one.series.number), dtype=np.int64)
+        claim_places(one.series.number, one.series.counts, one.wanted.number, one.wanted.place, cursor, to)
+        decode_samples(one.frame, one.data, one.series, to=to, time=time, value=value)
     if rows is not None:
         scatter_rows(rows.series, rows.time, rows.value.view(np.int64), place, cursor, time, bits)
     kept, kept_first = np.empty(places, dtype=np.int64), np.empty(places + 1, dtype=np.int64)
@@ -69,9 +97,7 @@ def gather_run(
 ) -> tuple[SeriesRun, int]:
     """The samples of some series in the order of their keys, and how many were replaced by a later arrival."""
     ordered = known.sorted_by_key(numbers)
-    if rows is not None and len(numbers) <= FEW:
-        rows = rows.of_few(numbers)
-    gathered = gather(pages, rows, places_of(ordered, len(known)), len(ordered), times)
+    gathered = gather(pages, rows, WantedNumbers.in_order(ordered), len(known), times)
     found, keys = ordered[gathered.place], known.keys
     run = SeriesRun(
         metric=keys.metric[found],
@@ -84,22 +110,36 @@ def gather_run(
     return run, gathered.dropped
 
 
-def places_of(numbers: U32s, series: int) -> I64s:
-    """`place[number]` for series in the order of `numbers`; -1 for every other of so many series."""
-    place = np.full(series, -1, dtype=np.int64)
-    place[numbers] = np.arange(len(numbers), dtype=np.int64)
-    return place
+@dataclass(frozen=True, slots=True)
+class _OpenedFrame:
+    """A frame with a wanted series, the bytes of its page, and what is wanted of it."""
+
+    frame: Frame
+    data: bytes
+    series: FrameSeries
+    wanted: WantedNumbers
 
 
-def _wanted_frames(page: Page, numbers: Places, place: I64s, totals: I64s) -> list[tuple[Frame, bytes, FrameSeries]]:
-    """Open the frames with series of which some are among `numbers`, which rise; count their samples."""
-    wanted = []
+def _wanted_frames(page: Page, wanted: WantedNumbers, totals: I64s) -> list[_OpenedFrame]:
+    """Open the frames of a page that have a wanted series; count their samples."""
+    opened = []
     data: bytes | None = None
-    for frame in page.frames:
-        first, behind = np.searchsorted(numbers, (frame.first_number, frame.last_number + 1))
-        if first < behind:
-            data = page.stored.load() if data is None else data
-            series = decode_series(frame, data)
-            if count_runs(series.number, series.counts, place, totals):
-                wanted.append((frame, data, series))
-    return wanted
+    for frame in page.frames_with(wanted.number):
+        data = page.stored.load() if data is None else data
+        series, here = decode_series(frame, data), wanted.within(frame)
+        if count_runs(series.number, series.counts, here.number, here.place, totals):
+            opened.append(_OpenedFrame(frame, data, series, here))
+    return opened
+
+
+def _placed_rows(rows: Rows, wanted: WantedNumbers, series: int) -> tuple[Rows, I64s]:
+    """Rows with those of the wanted series among them, and the place of each number that stands in them; -1 for one
+    that is not wanted.
+    """
+    if len(wanted) <= FEW:
+        # A column of places as long as there are series would take longer than all of the rest.
+        few = rows.of_few(wanted.number)
+        return replace(few, series=wanted.number.searchsorted(few.series).astype(np.uint32)), wanted.place
+    place = np.full(series, -1, dtype=np.int64)
+    place[wanted.number] = wanted.place
+    return rows, place

@@ -7,7 +7,7 @@ with longer ones. Pages whose runs are long enough stay as they are: to write th
 from collections.abc import Sequence
 
 from strandline.store.buffer.dictionary import KnownSeries
-from strandline.store.buffer.gathering import gather, places_of
+from strandline.store.buffer.gathering import WantedNumbers, gather
 from strandline.store.buffer.page import Page, page_of
 from strandline.store.buffer.page_codec import Runs
 
@@ -38,7 +38,7 @@ def merge(pages: Sequence[Page], known: KnownSeries, group: int) -> tuple[Page, 
     the series of all of them.
     """
     numbers = known.of_group(group)
-    gathered = gather(pages, None, places_of(numbers, len(known)), len(numbers))
+    gathered = gather(pages, None, WantedNumbers.in_order(numbers), len(known))
     runs = Runs(numbers[gathered.place], gathered.first_sample, gathered.time, gathered.value)
     return page_of(runs, seal=pages[0].seal, level=pages[0].level + 1), gathered.dropped
 

@@ -1,7 +1,10 @@
 """A page: some runs of one group, compressed, in memory or on disk."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from strandline.arrays import I64s, U32s
 from strandline.store.buffer.page_codec import Frame, Runs, encode
 from strandline.store.buffer.spill import SpilledPage
 
@@ -51,10 +54,22 @@ class Page:
     last_time: int
     frames: tuple[Frame, ...]
     stored: PageBytes
+    _bounds: I64s = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        first = [frame.first_number for frame in self.frames]
+        behind = [frame.last_number + 1 for frame in self.frames]
+        object.__setattr__(self, "_bounds", np.array((first, behind), dtype=np.int64))
 
     def overlaps(self, first_time: int, last_time: int) -> bool:
         """Whether a sample in it may lie in the range, both ends included."""
         return self.first_time <= last_time and first_time <= self.last_time
+
+    def frames_with(self, numbers: U32s) -> list[Frame]:
+        """The frames among whose numbers some of these may be, which rise."""
+        # All bounds by one search: a page has many frames, and mostly one that is wanted.
+        first, behind = numbers.searchsorted(self._bounds)
+        return [self.frames[at] for at in (first < behind).nonzero()[0].tolist()]
 
 
 def page_of(runs: Runs, *, seal: int, level: int) -> Page:

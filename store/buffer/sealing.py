@@ -3,7 +3,7 @@
 import numpy as np
 
 from strandline.store.buffer.dictionary import KnownSeries
-from strandline.store.buffer.gathering import gather
+from strandline.store.buffer.gathering import WantedNumbers, gather
 from strandline.store.buffer.open_rows import Rows
 from strandline.store.buffer.page import Page, page_of
 from strandline.store.buffer.page_codec import Runs
@@ -15,7 +15,7 @@ def seal(rows: Rows, known: KnownSeries, number: int) -> tuple[dict[int, Page], 
     Rows are sorted by counting: no two keys are ever compared, because the dictionary has numbered the series.
     """
     order = known.by_group()
-    gathered = gather((), rows, order.place, len(known))
+    gathered = gather((), rows, WantedNumbers.every(order.place), len(known))
     runs = Runs(order.number[gathered.place], gathered.first_sample, gathered.time, gathered.value)
     bounds = np.searchsorted(gathered.place, order.group_first)
     pages = {

@@ -69,7 +69,7 @@ class BufferView:
     def samples_per_series(self, times: TimeRange) -> F64s:
         """About how many samples a series of each group has in a range of times."""
         known = self._known
-        series = np.maximum(np.bincount(known.group, minlength=known.groups), 1)
+        series = np.maximum(known.in_group, 1)
         samples = np.zeros(known.groups, dtype=np.float64)
         for group, pages in self._pages.items():
             shares = (page.samples * share_within(times, TimeRange(page.first_time, page.last_time)) for page in pages)

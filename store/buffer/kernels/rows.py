@@ -48,6 +48,17 @@ def append_rows(series, first_sample, time, bits, row, sample, defined, to_serie
 
 
 @njit(cache=True, nogil=True)
+def find_value(column, value, places):
+    """The places at which a column has a value; how many there are. `places` is as long as the column."""
+    found = 0
+    for place in range(len(column)):
+        if column[place] == value:
+            places[found] = place
+            found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
 def count_rows(series, place, counts):
     """Add to `counts[place[s]]` the number of rows of each series s. A place below 0 is not wanted."""
     for row in range(len(series)):

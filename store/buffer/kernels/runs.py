@@ -7,26 +7,29 @@ INSERTION_LIMIT = 32  # Up to here moving samples one by one beats an array of i
 
 
 @njit(cache=True, nogil=True)
-def count_runs(numbers, counts, place, totals):
-    """Add each series' count to `totals` at its place, where that is not below 0; how many series were wanted."""
-    wanted = 0
+def count_runs(numbers, counts, wanted, place, totals):
+    """Add the count of each wanted series to `totals` at its place; how many there are. Both lists of numbers rise."""
+    found, at = 0, 0
     for run in range(len(numbers)):
-        to = place[numbers[run]]
-        if to >= 0:
-            totals[to] += counts[run]
-            wanted += 1
-    return wanted
+        while at < len(wanted) and wanted[at] < numbers[run]:
+            at += 1
+        if at < len(wanted) and wanted[at] == numbers[run]:
+            totals[place[at]] += counts[run]
+            found += 1
+    return found
 
 
 @njit(cache=True, nogil=True)
-def claim_places(numbers, counts, place, cursor, to):
+def claim_places(numbers, counts, wanted, place, cursor, to):
     """Fill `to` with where each run goes: where the cursor of its place stands, which moves on; -1 if not wanted."""
+    at = 0
     for run in range(len(numbers)):
-        at = place[numbers[run]]
+        while at < len(wanted) and wanted[at] < numbers[run]:
+            at += 1
         to[run] = -1
-        if at >= 0:
-            to[run] = cursor[at]
-            cursor[at] += counts[run]
+        if at < len(wanted) and wanted[at] == numbers[run]:
+            to[run] = cursor[place[at]]
+            cursor[place[at]] += counts[run]
 
 
 @njit(cache=True)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.store.buffer.dictionary import FEW
+from strandline.store.buffer.few import FEW
 from strandline.time_range import ALL_TIMES, LATEST, TimeRange
 from support.buffer_model import FedBuffer, budget, key_columns, samples_of, within
 

@@ -1,0 +1,59 @@
+"""Rows of a few series, found by the bounds of chunks of rows."""
+
+import numpy as np
+import pytest
+
+from strandline.arrays import U32s
+from strandline.store.buffer.open_rows import ROWS_A_CHUNK, Arriving, OpenRows, Rows
+
+SERIES = 3 * ROWS_A_CHUNK // 2
+CAPACITY = 5 * ROWS_A_CHUNK + 100
+ORDERS = {
+    "scrape after scrape": np.arange(CAPACITY) % SERIES,
+    "by chance": np.random.default_rng(3).integers(0, SERIES, CAPACITY),
+    "one series": np.zeros(CAPACITY),
+}
+
+
+def feed(rows: OpenRows, series: U32s, first: int, behind: int) -> None:
+    count = behind - first
+    arriving = Arriving.of(
+        series[first:behind],
+        np.arange(count + 1, dtype=np.int64),
+        np.arange(first, behind, dtype=np.int64),
+        np.arange(first, behind, dtype=np.float64),
+        SERIES,
+    )
+    assert rows.fill(arriving, 0, 0) == (count, 0)
+
+
+def places(rows: Rows, asked: list[int]) -> list[int]:
+    few = rows.of_few(np.array(asked, dtype=np.uint32))
+    assert few.time.tolist() == few.value.tolist()
+    assert few.series.tolist() == rows.series[few.time].tolist()
+    return few.time.tolist()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_rows_of_few_series_are_found_while_rows_come(order: str) -> None:
+    series, rows = ORDERS[order].astype(np.uint32), OpenRows(CAPACITY)
+    looks, filled = [rows.look()], 0
+    for behind in (10, ROWS_A_CHUNK, ROWS_A_CHUNK + 1, 3 * ROWS_A_CHUNK + 7, CAPACITY):
+        feed(rows, series, filled, behind)
+        filled = behind
+        looks.append(rows.look())
+        # Also of those who have looked before, whatever was noted for others since.
+        for look in looks:
+            for asked in ([0], [SERIES - 1], [5, ROWS_A_CHUNK + 5, SERIES - 1], [SERIES]):
+                assert places(look, asked) == np.flatnonzero(np.isin(series[: len(look)], asked)).tolist()
+
+
+def test_rows_that_the_writer_has_read_are_filled_anew() -> None:
+    rows = OpenRows(2 * ROWS_A_CHUNK)
+    first, then = (np.full(2 * ROWS_A_CHUNK, number, dtype=np.uint32) for number in (1, 2))
+    feed(rows, first, 0, len(first))
+    assert places(rows.rows(), [1]) == list(range(len(first)))
+    assert rows.emptied() is rows
+    feed(rows, then, 0, len(then))
+    assert places(rows.look(), [1]) == []
+    assert places(rows.look(), [2]) == list(range(len(then)))
