@@ -150,7 +150,7 @@ class _Evaluation:
         """The rows of each block of series, with their part ids."""
         ask, times = self._ask, TimeRange(fragment.first, fragment.last)
         most = max(1, min(_BLOCK_SAMPLES, ask.max_samples))
-        for block in self.pinned.blocks(self._wanted.series, most):
+        for block in self.pinned.blocks(self._wanted.series, most, times):
             self._cancellation.check()
             heard = SampleCount(ask.max_samples, self._cancellation)
             run = self.pinned.read(block, times, heard, with_values=looks_at_values(fragment))

@@ -70,10 +70,10 @@ def evaluate_rest(evaluation: Evaluation, fragment: Fragment, max_samples: int, 
         partial = evaluation.evaluate(fragment)
     else:
         first = (fragment.ends.start - known.ends.start) // fragment.ends.step
-        partial = cut_steps(_part(fragment, 0, kept), known.partial, first, kept)
-        if kept < steps:
-            behind = evaluation.evaluate(_part(fragment, kept, steps - kept))
-            partial = join_steps(fragment, partial, behind)
+        if kept == steps:
+            partial = cut_steps(fragment, known.partial, first)
+        else:
+            partial = join_steps(fragment, known.partial, first, evaluation.evaluate(_steps_from(fragment, kept)))
         check_samples(cells_in(partial), max_samples)
     if not evaluation.lacks_keys:
         cache.keep(key, KeptResult(fragment.ends, partial, series, evaluation.pinned.content))
@@ -101,11 +101,12 @@ def _steps_before(ends: Grid, time: int) -> int:
     return min(ends.count, max(0, (time - 1 - ends.start) // ends.step + 1))
 
 
-def _part(fragment: Fragment, first: int, count: int) -> Fragment:
-    """The fragment at some of its steps."""
+def _steps_from(fragment: Fragment, first: int) -> Fragment:
+    """The fragment at its later steps."""
     ends, times = fragment.ends, fragment.times
+    left = ends.count - first
     return replace(
         fragment,
-        ends=Grid(ends.start + first * ends.step, ends.step, count),
-        times=Grid(times.start + first * times.step, times.step, count),
+        ends=Grid(ends.start + first * ends.step, ends.step, left),
+        times=Grid(times.start + first * times.step, times.step, left),
     )

@@ -103,12 +103,13 @@ class PinnedRead:
             runs.append((one.bucket, run))
         return merge_runs([run for _, run in sorted(runs, key=lambda pair: pair[0])])
 
-    def blocks(self, wanted: WantedSeries, most_samples: int) -> list[WantedSeries]:
-        """The series in blocks of about so many samples in the pinned times at most, by what the manifest and the
-        buffers tell of each group; a series has at least one block to itself.
+    def blocks(self, wanted: WantedSeries, most_samples: int, times: TimeRange | None = None) -> list[WantedSeries]:
+        """The series in blocks of about so many samples at most in the pinned times, or in a part of them, by what the
+        manifest and the buffers tell of each group; a series has at least one block to itself.
         """
         groups = self._shard.parts.options.groups
-        return cut_blocks(wanted, groups, self._samples_per_series(groups), most_samples)
+        each = self._samples_per_series(groups, self.times if times is None else times)
+        return cut_blocks(wanted, groups, each, most_samples)
 
     @property
     def content(self) -> PinnedContent:
@@ -130,10 +131,10 @@ class PinnedRead:
         time_to_live = self._shard.parts.options.policy.time_to_live
         return max(self.times.first, min([self.content.first_change(before, time_to_live), *taken]))
 
-    def _samples_per_series(self, groups: int) -> F64s:
-        each = samples_per_series(self._rows, groups, self.times)
+    def _samples_per_series(self, groups: int, times: TimeRange) -> F64s:
+        each = samples_per_series(self._rows, groups, times)
         for one in self._buffered:
-            each += one.view.samples_per_series(self.times)
+            each += one.view.samples_per_series(times)
         return each
 
     def _stored(self, wanted: WantedSeries, asked: _Asked) -> list[tuple[int, SeriesRun]]:

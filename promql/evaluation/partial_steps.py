@@ -18,7 +18,7 @@ from strandline.promql.aggregation.ranking import RankedState
 from strandline.promql.aggregation.spec import rows_by_group
 from strandline.promql.aggregations import State
 from strandline.promql.evaluation.partials import Partial, RowsFold
-from strandline.promql.evaluation.rows import sample_counts
+from strandline.promql.evaluation.rows import sample_counts, with_samples
 from strandline.promql.labels import GroupTable
 from strandline.promql.plan.fragments import Fragment
 from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
@@ -26,15 +26,21 @@ from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
 Result = TypeVar("Result", Vector, FoldedState, RankedState, ValuesState, CountedState)
 
 
-def cut_steps(fragment: Fragment, partial: Partial, first: int, count: int) -> Partial:
-    """A result over some steps only, in memory of its own. `fragment` has the grid of these steps."""
-    return _partial(fragment, _cut(fragment, partial.result, first, count), partial.annotations)
+def cut_steps(fragment: Fragment, partial: Partial, first: int) -> Partial:
+    """A result over those of its steps that `fragment` has, beginning with this one."""
+    return _partial(fragment, _cut(fragment, partial.result, first, fragment.ends.count), partial.annotations)
 
 
-def join_steps(fragment: Fragment, before: Partial, behind: Partial) -> Partial:
-    """The result over the steps of both, which `fragment` has."""
-    told = before.annotations | behind.annotations
-    return _partial(fragment, _joined(fragment, _whole(fragment, before), _whole(fragment, behind)), told)
+def join_steps(fragment: Fragment, before: Partial, first: int, behind: Partial) -> Partial:
+    """The result over the steps of `fragment`, the last of which are those of `behind`; `before` has the others, from
+    this one of its own on.
+    """
+    known = _matrices(behind.result)[0].shape[1]
+    parts = (
+        _cut(fragment, before.result, first, fragment.ends.count - known),
+        _cut(fragment, behind.result, 0, known),
+    )
+    return _partial(fragment, _joined(fragment, *parts), before.annotations | behind.annotations)
 
 
 def cells_in(partial: Partial) -> int:
@@ -72,17 +78,13 @@ def _matrices(result: Vector | State) -> tuple[F64Matrix, ...]:
             return (counts,)
 
 
-def _whole(fragment: Fragment, partial: Partial) -> Vector | State:
-    return _cut(fragment, partial.result, 0, _matrices(partial.result)[0].shape[1])
-
-
 def _cut(fragment: Fragment, result: Vector | State, first: int, count: int) -> Vector | State:
     def of(values: F64Matrix) -> F64Matrix:
-        return np.array(values[:, first : first + count], order="C")
+        return np.ascontiguousarray(values[:, first : first + count])
 
     match result:
-        case Vector(keys=keys, values=values):
-            return _rows(keys, of(values))
+        case Vector(keys=keys, values=every):
+            return with_samples(Vector(keys, of(every)))
         case FoldedState(keys=keys, columns=columns):
             cut, initial = tuple(map(of, columns)), _initial(fragment)
             is_there: Bools = np.zeros(len(keys), dtype=np.bool_)
@@ -94,20 +96,19 @@ def _cut(fragment: Fragment, result: Vector | State, first: int, count: int) -> 
             values = of(candidates.values)
             rows = np.flatnonzero(sample_counts(values))
             keys, group_of = _groups(keys, group_of[rows])
-            return RankedState(keys, group_of, Vector(take_keys(candidates.keys, rows), values[rows]))
+            return RankedState(keys, group_of, with_samples(Vector(candidates.keys, values)))
         case ValuesState(keys=keys, group_of=group_of, values=every):
             values = of(every)
             rows = np.flatnonzero(sample_counts(values))
-            return ValuesState(*_groups(keys, group_of[rows]), values[rows])
+            return ValuesState(*_groups(keys, group_of[rows]), _taken(values, rows))
         case CountedState(keys=keys, group_of=group_of, value=value, counts=counts):
             cut_counts = of(counts)
             rows = np.flatnonzero(cut_counts.any(axis=1))
-            return CountedState(*_groups(keys, group_of[rows]), value[rows], cut_counts[rows])
+            return CountedState(*_groups(keys, group_of[rows]), value[rows], _taken(cut_counts, rows))
 
 
-def _rows(keys: KeyBytes, values: F64Matrix) -> Vector:
-    rows = np.flatnonzero(sample_counts(values))
-    return Vector(take_keys(keys, rows), values[rows])
+def _taken(values: F64Matrix, rows: Rows) -> F64Matrix:
+    return values if len(rows) == len(values) else values[rows]
 
 
 def _groups(keys: KeyBytes, group_of: Rows) -> tuple[KeyBytes, Rows]:

@@ -82,27 +82,25 @@ def test_steps_from_several_results_are_those_of_one(text: str) -> None:
     for _ in range(40):
         held = samples(draw)
         whole, expected = evaluated(text, held, 5, STEPS)
-        # An earlier range, moved on once or twice.
-        part, partial = evaluated(text, held, 0, STEPS)
-        partial = cut_steps(evaluated(text, held, 5, STEPS - 5)[0], partial, 5, STEPS - 5)
-        assert finished(evaluated(text, held, 5, STEPS - 5)[0], partial) == finished(
-            *evaluated(text, held, 5, STEPS - 5)
-        )
-        for first, count in ((STEPS, 2), (STEPS + 2, 3)):
-            part = evaluated(text, held, 5, first + count - 5)[0]
-            partial = join_steps(part, partial, evaluated(text, held, first, count)[1])
-        assert finished(whole, partial) == finished(whole, expected)
+        part, alone = evaluated(text, held, 5, STEPS - 5)
+        # An earlier range, alone and moved on, once or in two turns.
+        _, earlier = evaluated(text, held, 0, STEPS)
+        assert finished(part, cut_steps(part, earlier, 5)) == finished(part, alone)
+        once = join_steps(whole, earlier, 5, evaluated(text, held, STEPS, 5)[1])
+        assert finished(whole, once) == finished(whole, expected)
+        between, _ = evaluated(text, held, 2, STEPS)
+        moved = join_steps(between, earlier, 2, evaluated(text, held, STEPS, 2)[1])
+        twice = join_steps(whole, moved, 3, evaluated(text, held, STEPS + 1, 4)[1])
+        assert finished(whole, twice) == finished(whole, expected)
 
 
 def test_what_has_no_sample_any_more_takes_no_memory() -> None:
     draw = Random(1)  # noqa: S311 - the same each time
     for text in QUERIES:
         held = samples(draw)
-        fragment, partial = evaluated(text, held, 0, STEPS)
-        for first in range(STEPS, 4 * STEPS):
-            part = evaluated(text, held, first - STEPS + 1, STEPS)[0]
-            partial = cut_steps(evaluated(text, held, first - STEPS + 1, STEPS - 1)[0], partial, 1, STEPS - 1)
-            partial = join_steps(part, partial, evaluated(text, held, first, 1)[1])
+        _, partial = evaluated(text, held, 0, STEPS)
+        for first in range(1, 3 * STEPS):
+            moved, _ = evaluated(text, held, first, STEPS)
+            partial = join_steps(moved, partial, 1, evaluated(text, held, first + STEPS - 1, 1)[1])
         assert (cells_in(partial), list(partial.annotations)) == (0, []), text
         assert bytes_of(partial) < 100
-        assert fragment.ends.count == STEPS
