@@ -82,8 +82,9 @@ def command(
     settings = context.settings()
     limit_arenas()
     accepted = Accepted(accept_loss, another_topic=accept_new_topic, index_loss=accept_index_loss)
+    kept = settings.query.result_cache.bytes
     with ExitStack() as opened:
-        service = opened.enter_context(closing(ShardService(shard, context.clock, socket)))
+        service = opened.enter_context(closing(ShardService(shard, context.clock, socket, result_cache=kept)))
         if socket is not None:
             opened.enter_context(LinkServer(socket, service, context.clock))
         place = worker_folder(settings, context.environ)

@@ -64,6 +64,9 @@ def _put_by_label(families: Families, report: ShardReport, shard: str, now: int)
     families.put(reading.SKIPPED, counters.skipped_histograms, shard, "histogram")
     families.put(reading.SKIPPED, counters.skipped_exemplars, shard, "exemplar")
     families.put(reading.SKIPPED, counters.skipped_metadata, shard, "metadata")
+    kept = report.result_cache
+    for outcome, count in (("hit", kept.hits), ("partial", kept.partial_hits), ("miss", kept.misses)):
+        families.put(reading.RESULT_CACHE, count, shard, outcome)
     for clock, ahead in report.clocks.items():
         families.put(reading.CLOCK_DIFFERENCE, ahead / 1000, shard, clock)
     for phase, seconds in phase_seconds(report.status, now).items():
@@ -91,6 +94,7 @@ _FIGURES: tuple[tuple[Metric, Figure], ...] = (
     (reading.LOG_RETRIES, lambda told: told.status.counters.log_retries),
     (reading.LAG_OFFSETS, lambda told: told.status.lag),
     (reading.NEWEST_RECORD, lambda told: _time(told.status.counters.newest_record_at)),
+    (reading.RESULT_CACHE_BYTES, lambda told: told.result_cache.bytes),
     (reading.BUDGET_LIMIT, lambda told: told.limits.buffer_bytes),
     (reading.SPILL_LIMIT, lambda told: told.limits.spill_bytes),
     (storing.STORED_SEGMENTS, lambda told: told.status.counters.stored_segments),

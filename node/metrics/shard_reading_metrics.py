@@ -224,6 +224,22 @@ SPILL_LIMIT = gauge(
     labels=SHARD,
 )
 
+# Kept results.
+RESULT_CACHE = counter(
+    "strandline_result_cache_fragments_total",
+    "Parts of PromQL range queries that were evaluated, by how many of their steps were kept from an earlier query: "
+    "all (hit), some (partial), or none (miss). Those that can't be kept, such as instant queries, are not counted.",
+    "A refreshing dashboard is partial. Mostly misses: raise query.result_cache if strandline_result_cache_bytes "
+    "is near it. Otherwise starts of queries are no multiples of their steps, or late samples come all the time.",
+    labels=("shard", "outcome"),
+)
+RESULT_CACHE_BYTES = gauge(
+    "strandline_result_cache_bytes",
+    "Memory of the results that the shard keeps for range queries; query.result_cache bounds it.",
+    "Part of strandline_shard_resident_memory_bytes: lower query.result_cache if the machine is short of memory.",
+    labels=SHARD,
+)
+
 READING: tuple[Section, ...] = (
     Section("Shards: the process", (
         UP, PROCESS_STATE, RESTARTS, REPORT_AGE, TURNS, CPU, STAGE_CPU, RESIDENT, PEAK_RESIDENT,
@@ -238,5 +254,8 @@ READING: tuple[Section, ...] = (
     Section("Shards: the write buffer", (
         BUFFER_SERIES, BUFFER_SAMPLES, BUFFER_REPLACED, BUFFER_BYTES, BUDGET_USED, BUDGET_LIMIT, SPILLED,
         SPILL_LIMIT,
+    )),
+    Section("Shards: kept results of queries", (
+        RESULT_CACHE, RESULT_CACHE_BYTES,
     )),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from pyroaring import BitMap
 
 from strandline.arrays import Bools, Rows, U32s
 from strandline.index.bitmaps import to_ids
@@ -18,8 +19,10 @@ from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import EvaluateAnswer
 from strandline.node.query.asks import EvaluateAsk
 from strandline.node.query.group_numbers import GroupNumbers
+from strandline.node.query.kept_steps import evaluate_rest
 from strandline.node.query.key_hashes import is_among
 from strandline.node.query.queries import Cancellation
+from strandline.node.query.result_cache import ResultCache
 from strandline.node.query.sampling import SampleCount, Wanted, wanted_series
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.shard.reader import ShardReader
@@ -32,9 +35,10 @@ from strandline.promql.evaluation.partials import (
     looks_at_values,
     needs_keys,
 )
-from strandline.promql.plan.fragments import Grouping
+from strandline.promql.plan.fragments import Fragment, Grouping
 from strandline.promql.values import F64Matrix, Samples
 from strandline.promql.windows import canonical_nans
+from strandline.time_range import TimeRange
 
 # A block has at most about so many samples: enough that the call of a kernel costs nothing beside its work.
 _BLOCK_SAMPLES = 1 << 20
@@ -50,6 +54,7 @@ class ShardView:
     columns: PartColumns
     reader: ShardReader
     groups: GroupNumbers
+    results: ResultCache
 
 
 def evaluate_fragment(
@@ -61,9 +66,12 @@ def evaluate_fragment(
     cancellation.check()
     every = wanted_series(view.columns, part_ids)
     own, misplaced = _placed(every, view.shard, ask)
-    evaluation = _Evaluation(view, ask, cancellation, few)
-    grouping = ask.fragment.grouping
-    partial = evaluation.rows(own) if grouping is None else evaluation.groups(own, grouping)
+    evaluation = _Evaluation(view, ask, own, cancellation, few)
+    if warnings:
+        # What an answer lacks without saying so must not come back in a later one.
+        partial = evaluation.evaluate(ask.fragment)
+    else:
+        partial = evaluate_rest(evaluation, ask.fragment, ask.max_samples, view.results)
     return EvaluateAnswer(partial, misplaced, evaluation.samples, warnings)
 
 
@@ -88,33 +96,59 @@ def _placed(every: Wanted, shard: int, ask: EvaluateAsk) -> tuple[Wanted, bytes]
 
 
 class _Evaluation:
-    """One fragment over the series of one shard."""
+    """Fragments over the series of one shard, at one moment of it."""
 
-    def __init__(self, view: ShardView, ask: EvaluateAsk, cancellation: Cancellation, few: FewKeys | None) -> None:
+    def __init__(
+        self, view: ShardView, ask: EvaluateAsk, wanted: Wanted, cancellation: Cancellation, few: FewKeys | None
+    ) -> None:
         """`few` has the keys of all series, if they are known already."""
-        self._view, self._ask, self._cancellation, self._few = view, ask, cancellation, few
-        self._fragment = ask.fragment
+        self._view, self._ask, self._wanted, self._cancellation = view, ask, wanted, cancellation
+        self._few = few
+        self.pinned = view.reader.pinned(ask.within)
         self.samples = 0
+        self.lacks_keys = False
 
-    def rows(self, wanted: Wanted) -> Partial:
+    @property
+    def part_ids(self) -> U32s:
+        """The series."""
+        return self._wanted.part_id
+
+    def evaluate(self, fragment: Fragment) -> Partial:
+        """The partial result of a fragment within the times of the question."""
+        return self._rows(fragment) if fragment.grouping is None else self._groups(fragment, fragment.grouping)
+
+    def first_sample(self, part_ids: BitMap, times: TimeRange) -> int:
+        """The time of the first sample that any of some series has; the beginning of the times if one is not known any
+        more.
+        """
+        others = wanted_series(self._view.columns, to_ids(part_ids))
+        if len(others.part_id) < len(part_ids):
+            return times.first
+        heard = SampleCount(self._ask.max_samples, self._cancellation)
+        run = self.pinned.read(others.series, times, heard, with_values=False)
+        self.samples += run.samples
+        return int(run.time.min(initial=times.last + 1))
+
+    def _rows(self, fragment: Fragment) -> Partial:
         """Rows with their keys."""
-        fold = RowsFold(self._fragment)
-        for part_ids, values in self._blocks(wanted):
+        fold = RowsFold(fragment)
+        for part_ids, values in self._blocks(fragment):
             keys, places = self._keys(part_ids)
             fold.add(keys, values[places])
             check_samples(fold.cells, self._ask.max_samples)
         return fold.partial()
 
-    def groups(self, wanted: Wanted, grouping: Grouping) -> Partial:
+    def _groups(self, fragment: Fragment, grouping: Grouping) -> Partial:
         """The state of an aggregation."""
-        fragment = self._fragment
+        wanted = self._wanted
         named = (grouping.labels, grouping.is_without, fragment.drops_name, grouping.value_label)
         found = self._view.groups.of(named, lambda: group_table(fragment), wanted.part_id, self._fetched)
         fold = GroupedFold(fragment, found.keys)
         group_by_id = SortedById(wanted.part_id, found.group_of)
-        for part_ids, values in self._blocks(wanted):
+        for part_ids, values in self._blocks(fragment):
             group_of = group_by_id.of(part_ids)
             keys, places = _NO_KEYS, np.flatnonzero(group_of >= 0)
+            self.lacks_keys |= len(places) < len(group_of)
             if needs_keys(fragment):
                 keys, places = self._keys(part_ids)
             if len(places) == len(values):
@@ -124,20 +158,19 @@ class _Evaluation:
             check_samples(fold.held_bytes // 8, self._ask.max_samples)
         return fold.partial()
 
-    def _blocks(self, wanted: Wanted) -> Iterator[tuple[U32s, F64Matrix]]:
+    def _blocks(self, fragment: Fragment) -> Iterator[tuple[U32s, F64Matrix]]:
         """The rows of each block of series, with their part ids."""
-        ask, within = self._ask, self._ask.within
-        pinned = self._view.reader.pinned(within)
+        ask, times = self._ask, TimeRange(fragment.first, fragment.last)
         most = max(1, min(_BLOCK_SAMPLES, ask.max_samples))
-        for block in pinned.blocks(wanted.series, most):
+        for block in self.pinned.blocks(self._wanted.series, most, times):
             self._cancellation.check()
             heard = SampleCount(ask.max_samples, self._cancellation)
-            run = pinned.read(block, heard=heard, with_values=looks_at_values(self._fragment))
+            run = self.pinned.read(block, times, heard, with_values=looks_at_values(fragment))
             check_samples(run.samples, ask.max_samples)
             self.samples += run.samples
             self._cancellation.check()
             samples = Samples(_NO_KEYS, run.first_sample, run.time, canonical_nans(run.value))
-            yield wanted.of(run), fragment_rows(self._fragment, samples)
+            yield self._wanted.of(run), fragment_rows(fragment, samples)
 
     def _keys(self, part_ids: U32s) -> tuple[KeyBytes, Rows]:
         """The keys of some series, and which of them these are: one that was purged meanwhile has none."""
@@ -146,6 +179,7 @@ class _Evaluation:
         at = np.searchsorted(batch.part_ids, part_ids, sorter=order)
         there = at < len(batch)
         there[there] = batch.part_ids[order[at[there]]] == part_ids[there]
+        self.lacks_keys |= not there.all()
         keys = KeyBytes(batch.offsets.astype(np.int64, copy=False), batch.keys)
         return take_keys(keys, order[at[there]]), np.flatnonzero(there)
 

@@ -39,6 +39,7 @@ from strandline.node.query.queries import (
     QueryTooLarge,
     QueryUnavailable,
 )
+from strandline.node.query.result_cache import DEFAULT_BYTES, ResultCache
 from strandline.node.query.sampling import read_samples
 from strandline.node.query.series_hashes import series_hashes
 from strandline.node.query.store_trouble import store_trouble
@@ -57,12 +58,16 @@ class ShardAnswers:
     is attached to the JVM.
     """
 
-    def __init__(self, running: LiveShard, *, budget: RegexBudget = DEFAULT_BUDGET) -> None:
+    def __init__(
+        self, running: LiveShard, *, budget: RegexBudget = DEFAULT_BUDGET, result_cache: int = DEFAULT_BYTES
+    ) -> None:
+        """`result_cache` is how many bytes of results of PromQL fragments are kept."""
         self._running, self._budget = running, budget
         self._lock = threading.Lock()
         self._reader: ShardReader | None = None
         self._known: Shard | None = None
         self._groups = GroupNumbers()
+        self.results = ResultCache(result_cache)
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
         """Answer a question.
@@ -133,7 +138,7 @@ class ShardAnswers:
                 columns = able.shard.index.columns
                 return read_samples(catalogue, columns, reader, ask, cancellation, warnings=able.warnings)
             case EvaluateAsk():
-                view = ShardView(number_of(self._running), catalogue, index.columns, reader, self._groups)
+                view = ShardView(number_of(self._running), catalogue, index.columns, reader, self._groups, self.results)
                 return evaluate_fragment(view, ask, cancellation, able.warnings)
             case SeriesHashesAsk():
                 return series_hashes(catalogue, index.columns, ask, able.warnings)
@@ -164,6 +169,7 @@ class ShardAnswers:
                 if self._reader is not None:
                     self._reader.close()
                 self._reader, self._known, self._groups = ShardReader(able.shard), able.shard, GroupNumbers()
+                self.results.clear()
             return self._reader
 
     def _budget_of(self, cancellation: Cancellation) -> RegexBudget:

@@ -1,6 +1,7 @@
 """What a shard's process serves over the link, from before there is a shard until it is gone."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 from strandline.clock import Clock
@@ -10,6 +11,7 @@ from strandline.node.query.index_version import IndexVersionPage, version_path
 from strandline.node.query.lookup_frames import lookups_path
 from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import Cancellation, QueryUnavailable
+from strandline.node.query.result_cache import DEFAULT_BYTES
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.shard.report import ProcessFigures, ShardReport, report_of
 from strandline.node.shard.running import RunningShard
@@ -19,10 +21,13 @@ from strandline.node.shard.status import Status
 class ShardService:
     """A `LinkService` whose shard comes later: until then it tells that the process is there, and answers nothing."""
 
-    def __init__(self, number: int, clock: Clock, socket: Path | None = None) -> None:
+    def __init__(
+        self, number: int, clock: Clock, socket: Path | None = None, *, result_cache: int = DEFAULT_BYTES
+    ) -> None:
         """`socket` is where the process is asked: beside it the JVM answers look-ups, and the version of the index's
-        lists is published.
+        lists is published. `result_cache` is how many bytes of results of PromQL fragments are kept.
         """
+        self._result_cache = result_cache
         self._number, self._clock = number, clock
         self._lookups = LookupGate(lookups_path(socket) if socket is not None else None)
         self._running: RunningShard | None = None
@@ -32,7 +37,7 @@ class ShardService:
 
     def begin(self, running: RunningShard) -> None:
         """From now on tell of this shard."""
-        self._answers, self._running = ShardAnswers(running), running
+        self._answers, self._running = ShardAnswers(running, result_cache=self._result_cache), running
         running.after_step = self._publish
 
     def close(self) -> None:
@@ -58,7 +63,7 @@ class ShardService:
         return answers.answer(ask, cancellation)
 
     def report(self) -> bytes:
-        running = self._running
-        if running is None:
+        running, answers = self._running, self._answers
+        if running is None or answers is None:
             return ShardReport(Status(), ProcessFigures.now(), told_at=self._clock.now_ms()).to_json()
-        return report_of(running).to_json()
+        return replace(report_of(running), result_cache=answers.results.figures()).to_json()

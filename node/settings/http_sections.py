@@ -126,6 +126,10 @@ class QuerySettings(Section):
         default=ByteSize.parse("1g"),
         description="How much memory answers may take, until clients have taken them; beyond it queries are refused.",
     )
+    result_cache: Annotated[ByteSize, fields.between(ByteSize, "0k", "64g"), AS_WRITTEN] = Field(
+        default=ByteSize.parse("64m"),
+        description="How many bytes of results of range queries each shard keeps; 0k keeps none.",
+    )
 
 
 class GatewaySettings(Section):

@@ -39,10 +39,11 @@ def go_on(_samples: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Buffered:
-    """The samples of a bucket that are in memory."""
+    """The samples of a bucket that are in memory; if it `is_closed`, none are added."""
 
     bucket: int
     view: BufferView
+    is_closed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class PinnedRead:
         self.times = times
         self._shard, self._reader, self._threads, self._cache = shard, reader, threads, cache
         self._buffered = _buffers(shard)
-        self._rows = shard.view.overlapping(times.first, times.last, shard.parts.present.settled_ms())
+        self._settled = shard.parts.present.settled_ms()
+        self._rows = shard.view.overlapping(times.first, times.last, self._settled)
 
     def read(
         self, wanted: WantedSeries, times: TimeRange | None = None, heard: Heard = go_on, *, with_values: bool = True
@@ -101,14 +103,15 @@ class PinnedRead:
             runs.append((one.bucket, run))
         return merge_runs([run for _, run in sorted(runs, key=lambda pair: pair[0])])
 
-    def blocks(self, wanted: WantedSeries, most_samples: int) -> list[WantedSeries]:
-        """The series in blocks of about so many samples in the pinned times at most, by what the manifest and the
-        buffers tell of each group; a series has at least one block to itself.
+    def blocks(self, wanted: WantedSeries, most_samples: int, times: TimeRange | None = None) -> list[WantedSeries]:
+        """The series in blocks of about so many samples at most in the pinned times, or in a part of them, by what the
+        manifest and the buffers tell of each group; a series has at least one block to itself.
         """
         if len(wanted) == 1:
             return [wanted]
         groups = self._shard.parts.options.groups
-        return cut_blocks(wanted, groups, self._samples_per_series(groups), most_samples)
+        each = self._samples_per_series(groups, self.times if times is None else times)
+        return cut_blocks(wanted, groups, each, most_samples)
 
     @property
     def content(self) -> PinnedContent:
@@ -118,8 +121,8 @@ class PinnedRead:
             for row in self._rows
             if row.least_time is not None and row.greatest_time is not None
         )
-        buffers = tuple(BufferContent(one.bucket, one.view.version) for one in self._buffered)
-        return PinnedContent(self._reader, self.times, rows, buffers)
+        buffers = tuple(BufferContent(one.bucket, one.view.version, one.is_closed) for one in self._buffered)
+        return PinnedContent(self._reader, self.times, rows, buffers, self._settled)
 
     def unchanged_before(self, before: PinnedContent) -> int:
         """The time before which all samples from `times.first` on are what they were at an earlier moment with that
@@ -127,12 +130,13 @@ class PinnedRead:
         """
         versions = {one.bucket: one.version for one in before.buffers}
         taken = (one.view.least_time_since(versions.get(one.bucket)) for one in self._buffered)
-        return max(self.times.first, min([self.content.first_change(before), *taken]))
+        time_to_live = self._shard.parts.options.policy.time_to_live
+        return max(self.times.first, min([self.content.first_change(before, time_to_live), *taken]))
 
-    def _samples_per_series(self, groups: int) -> F64s:
-        each = samples_per_series(self._rows, groups, self.times)
+    def _samples_per_series(self, groups: int, times: TimeRange) -> F64s:
+        each = samples_per_series(self._rows, groups, times)
         for one in self._buffered:
-            each += one.view.samples_per_series(self.times)
+            each += one.view.samples_per_series(times)
         return each
 
     def _stored(self, wanted: WantedSeries, asked: _Asked) -> list[tuple[int, SeriesRun]]:
@@ -197,6 +201,6 @@ class PinnedRead:
 def _buffers(shard: Shard) -> list[Buffered]:
     # The open one before the closed ones: it may be closed in between, and is then seen twice, never missed.
     current = shard.buffer
-    found = [Buffered(current.bucket, current.snapshot())]
+    found = [Buffered(current.bucket, current.snapshot(), is_closed=False)]
     closed = [(one.bucket, one.view()) for one in shard.flusher.closed_buckets()]
-    return found + [Buffered(bucket, view) for bucket, view in closed if view is not None]
+    return found + [Buffered(bucket, view, is_closed=True) for bucket, view in closed if view is not None]

@@ -74,6 +74,18 @@ class IndexFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultCacheFigures:
+    """Kept results of PromQL fragments: how often all steps were kept, how often some, and how often none; and what
+    they take.
+    """
+
+    hits: int = 0
+    partial_hits: int = 0
+    misses: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LimitFigures:
     """What the shard was told, where a figure means nothing without it. Times are milliseconds; `kafka_retention` is
     None where the topic keeps its records for ever.
@@ -120,6 +132,7 @@ class ShardReport:
     store: StoreFigures = field(default_factory=StoreFigures)
     behind_s: float | None = None
     transaction: OpenTransaction | None = None
+    result_cache: ResultCacheFigures = ResultCacheFigures()
 
     @property
     def open_jobs(self) -> int:
@@ -149,6 +162,7 @@ class ShardReport:
             open_bucket=BucketFigures(**opened) if opened is not None else None,
             store=StoreFigures(**told.pop("store")),
             transaction=OpenTransaction(**transaction) if transaction is not None else None,
+            result_cache=ResultCacheFigures(**told.pop("result_cache")),
             **told,
         )
 

@@ -1,9 +1,9 @@
 """What a node takes over from new settings while it runs, and what has to wait for a restart. Pure.
 
-Tokens are taken over, and so are the log's level, all of `[node]` and all of `[query]`, and another certificate where
-TLS is spoken already. A shard's process reads the settings file when it starts, so what belongs to shards counts from a
-shard's next start on. The addresses, whether TLS is spoken, and the rest of `[http]` belong to the listening socket and
-need a restart of the node. `[gateway]` and `[stack]` are others'.
+Tokens are taken over, and so are the log's level, all of `[node]`, all of `[query]` but what shards keep, and another
+certificate where TLS is spoken already. A shard's process reads the settings file when it starts, so what belongs to
+shards counts from a shard's next start on. The addresses, whether TLS is spoken, and the rest of `[http]` belong to the
+listening socket and need a restart of the node. `[gateway]` and `[stack]` are others'.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -24,6 +24,7 @@ class TakesEffect(StrEnum):
 
 _TOKENS = ("read_token_file", "write_token_file", "admin_token_file")
 _TLS = ("tls_certificate_file", "tls_key_file", "tls_key_password_file")
+_OF_SHARDS = ("result_cache",)
 _WITH_NODE = ("http", "log")
 _ELSEWHERE = ("gateway", "stack")
 
@@ -72,7 +73,7 @@ def _at_once(running: Settings, read: Settings) -> Mapping[str, Collection[str]]
     speaks_tls = all(one.http.tls_certificate_file is not None for one in (running, read))
     return {
         "node": type(read.node).model_fields,
-        "query": type(read.query).model_fields,
+        "query": [name for name in type(read.query).model_fields if name not in _OF_SHARDS],
         "log": ("level",),
         "http": (*_TOKENS, *_TLS) if speaks_tls else _TOKENS,
     }

@@ -135,7 +135,8 @@ def merged(fragment: Fragment, partials: Sequence[Partial]) -> tuple[Vector, Ann
     spec = fragment.grouping.spec(fragment.ends.count)
     spec.check()
     states = [one.result for one in partials if not isinstance(one.result, Vector)]
-    vector = finish(spec, merge(spec, fragment.ends.count, states))
+    # A shard has groups also of series without samples, or it has not, if it kept a part of its result.
+    vector = with_samples(finish(spec, merge(spec, fragment.ends.count, states)))
     if spec.aggregator is Aggregator.QUANTILE and len(vector.keys):
         span = fragment.grouping.span
         told |= Annotations(annotations.invalid_quantile(one, span) for one in spec.invalid_quantiles())

@@ -22,7 +22,14 @@ from strandline.node.metrics.readiness_watch import ReadinessFigures
 from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.read_horizon import OpenTransaction
-from strandline.node.shard.report import BufferFigures, IndexFigures, LimitFigures, ProcessFigures, ShardReport
+from strandline.node.shard.report import (
+    BufferFigures,
+    IndexFigures,
+    LimitFigures,
+    ProcessFigures,
+    ResultCacheFigures,
+    ShardReport,
+)
 from strandline.node.shard.stages import Stage
 from strandline.node.shard.status import Counters, Phase, Status
 from strandline.node.shard.store_health import StoreFigures
@@ -119,6 +126,7 @@ def full_report() -> ShardReport:
         store=StoreFigures("a store", 15.4, 155),
         behind_s=30.5,
         transaction=OpenTransaction(offset=154, records=155, since=NOW - 156_000),
+        result_cache=ResultCacheFigures(hits=157, partial_hits=158, misses=159, bytes=160),
     )
 
 

@@ -55,6 +55,7 @@ def test_these_are_taken_over_at_once(section: str, name: str, value: object) ->
         ("store", "kind", "sqlite", TakesEffect.WITH_SHARD),
         ("replay", "threshold", 7, TakesEffect.WITH_SHARD),
         ("spark", "master", "local[3]", TakesEffect.WITH_SHARD),
+        ("query", "result_cache", "1m", TakesEffect.WITH_SHARD),
         ("http", "node_address", "127.0.0.1:1", TakesEffect.WITH_NODE),
         ("http", "connections", 7, TakesEffect.WITH_NODE),
         ("log", "format", "json", TakesEffect.WITH_NODE),

@@ -1,0 +1,113 @@
+"""Shards that keep results of range queries, beside the same shards without."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from strandline.errors import StrandlineError
+from strandline.node.query.queries import EvaluationLimits
+from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_queries import ShardClient, ShardQueries
+from strandline.node.shard.report import ResultCacheFigures
+from strandline.node.workers import Workers
+from strandline.promql.annotations import NONE
+from strandline.promql.engine import evaluate, prepare
+from strandline.promql.evaluation.results import Result
+from strandline.promql.plan.query_times import QueryTimes
+from support.query_worlds import AnswersInProcess, LiveWorld, NodeWorld, labels_of, node_world
+from support.shard_world import MINUTE
+
+LIMITS = EvaluationLimits(max_series=1000, max_samples=100_000)
+STEP = 5 * MINUTE
+
+
+class Compared:
+    """A node whose shards keep results, and the same one without."""
+
+    def __init__(self, node: NodeWorld, plain: ShardQueries, answers: list[ShardAnswers]) -> None:
+        self.node, self.plain, self.answers = node, plain, answers
+
+    @property
+    def figures(self) -> ResultCacheFigures:
+        told = [one.results.figures() for one in self.answers]
+        return ResultCacheFigures(
+            sum(one.hits for one in told),
+            sum(one.partial_hits for one in told),
+            sum(one.misses for one in told),
+            sum(one.bytes for one in told),
+        )
+
+    def kept(self, text: str, times: QueryTimes) -> tuple[int, int, int]:
+        """How many fragments of a query are taken whole, in part, and not at all from what was kept; its result is
+        checked.
+        """
+        before = self.figures
+        self.check(text, times)
+        now = self.figures
+        return now.hits - before.hits, now.partial_hits - before.partial_hits, now.misses - before.misses
+
+    def check(self, text: str, times: QueryTimes) -> None:
+        """Compare both answers: series, times, values, annotations, warnings and errors."""
+        kept, plain = (self._outcome(queries, text, times) for queries in (self.node.queries, self.plain))
+        if isinstance(kept, str) or isinstance(plain, str):
+            assert kept == plain, text
+            return
+        assert kept[1] == plain[1], text
+        found, expected = kept[0], plain[0]
+        assert list(found.annotations) == list(expected.annotations), text
+        ours, theirs = _listed(found), _listed(expected)
+        assert ours.keys() == theirs.keys(), text
+        for labels, (time, value) in theirs.items():
+            assert ours[labels][0].tolist() == time.tolist(), text
+            np.testing.assert_allclose(ours[labels][1], value, rtol=1e-12, atol=1e-12, err_msg=text)
+
+    def _outcome(self, queries: ShardQueries, text: str, times: QueryTimes) -> tuple[Result, set[str]] | str:
+        prepared = prepare(text, times)
+        asked = replace(self.node, queries=queries)
+        try:
+            results = {one: asked.evaluate(one, LIMITS) for one in prepared.fragments}
+            told = NONE
+            for one in results.values():
+                told |= one.annotations
+            values = {one: result.value for one, result in results.items()}
+            return evaluate(prepared, values, told), {text for one in results.values() for text in one.warnings}
+        except StrandlineError as error:
+            return f"{type(error).__name__}: {error.message}"
+
+
+def _listed(result: Result) -> dict[object, tuple[np.ndarray, np.ndarray]]:
+    points = result.points
+    assert points is not None
+    bounds = points.first_point
+    return {
+        labels: (points.time[bounds[place] : bounds[place + 1]], points.value[bounds[place] : bounds[place + 1]])
+        for place, labels in enumerate(labels_of(points.keys))
+    }
+
+
+@contextmanager
+def compared(folder: Path, shards: int, **changes: Any) -> Iterator[Compared]:
+    with ExitStack() as opened:
+        node = opened.enter_context(node_world(folder, shards=shards, linked=False, **changes))
+        plain: dict[int, ShardClient] = {}
+        for number, world in enumerate(node.worlds):
+            without = opened.enter_context(closing(ShardAnswers(LiveWorld(world), result_cache=0)))
+            plain[number] = AnswersInProcess(without)
+        workers = opened.enter_context(closing(Workers(2)))
+        answers = [service.answers for service in node.services]
+
+        def here() -> dict[int, ShardClient]:
+            return {number: client for number, client in plain.items() if number in node.clients}
+
+        queries = ShardQueries(here, node.standing, workers, concurrency=4)
+        yield Compared(node, queries, answers)
+
+
+def ending(now: int, *, steps: int = 12, step: int = STEP) -> QueryTimes:
+    """A range up to the newest multiple of the step."""
+    end = now // step * step
+    return QueryTimes(end - steps * step, end, step)
