@@ -23,6 +23,7 @@ from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.read_horizon import OpenTransaction
 from strandline.node.shard.report import BufferFigures, IndexFigures, LimitFigures, ProcessFigures, ShardReport
+from strandline.node.shard.segment_cache import SegmentCacheFigures
 from strandline.node.shard.stages import Stage
 from strandline.node.shard.status import Counters, Phase, Status
 from strandline.node.shard.store_health import StoreFigures
@@ -104,11 +105,13 @@ def full_report() -> ShardReport:
             spill_used=142,
         ),
         index=IndexFigures(live_keys=143, next_part_id=144, refresh_lag=1.45, disk_bytes=146),
+        segment_cache=SegmentCacheFigures(bytes=157, hits=158, misses=159),
         limits=LimitFigures(
             flush_interval=HOUR,
             series=147,
             buffer_bytes=148,
             spill_bytes=149,
+            segment_cache_bytes=160,
             kafka_retention=86_400_000,
             warn_behind_s=15.5,
         ),
