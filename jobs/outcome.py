@@ -56,7 +56,8 @@ class FileWritten:
 @dataclass(frozen=True, slots=True)
 class PartOutcome:
     """Of one part. `lines` counts those of a text, so that a bad record's line in its file can be told; `series` counts
-    those that each chunk brought, so that one in several chunks counts several times. `control` has the series that a
+    those that each chunk brought, so that one in several chunks counts several times. `nulls` counts values of good
+    records that are null: they are left out, and are neither samples nor bad. `control` has the series that a
     control sample left out, see `strandline.jobs.control_list`.
     """
 
@@ -68,6 +69,7 @@ class PartOutcome:
     bad: BadRecords = field(default_factory=BadRecords)
     control: str = ""
     files: tuple[FileWritten, ...] = ()
+    nulls: int = 0
 
     def __add__(self, other: "PartOutcome") -> "PartOutcome":
         return PartOutcome(
@@ -79,6 +81,7 @@ class PartOutcome:
             BadRecords.joined((self.bad, other.bad)),
             pack_keys([*unpack_keys(self.control), *unpack_keys(other.control)]),
             (*self.files, *other.files),
+            self.nulls + other.nulls,
         )
 
     def to_json(self) -> str:
@@ -103,4 +106,5 @@ class PartOutcome:
             BadRecords(bad["counts"], tuple(BadRecord(**example) for example in bad["examples"])),
             value.get("control", ""),
             tuple(FileWritten(**one) for one in value.get("files", ())),
+            value.get("nulls", 0),
         )

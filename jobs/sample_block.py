@@ -30,7 +30,7 @@ class SampleBlock:
     """Samples in the order of the source: sample j belongs to series `row[j]`, with `times[j]` in milliseconds.
 
     `records` counts all records that were read: lines, rows or series, as the format has it, bad ones included. A
-    record may hold several samples. `skipped` counts values of good records that are null and therefore no samples.
+    record may hold several samples. `nulls` counts values of good records that are null and therefore no samples.
     """
 
     series: SeriesColumns
@@ -39,4 +39,4 @@ class SampleBlock:
     values: F64s
     records: int
     bad: BadRecords
-    skipped: int = 0
+    nulls: int = 0

@@ -23,10 +23,10 @@ from strandline.jobs.formats.kernels.block import (
     MORE_LABELS,
     MORE_SAMPLES,
     MORE_SERIES,
+    NULLS,
     RECORDS,
     SAMPLES,
     SERIES,
-    SKIPPED,
     UNUSED_SERIES,
 )
 from strandline.jobs.formats.reasons import REASONS, TEXTS, Reason
@@ -119,7 +119,7 @@ class BlockBuilder:
             values=values,
             records=int(cursor[RECORDS]),
             bad=self._bad(),
-            skipped=int(cursor[SKIPPED]),
+            nulls=int(cursor[NULLS]),
         )
 
     def _bad(self) -> BadRecords:

@@ -3,7 +3,7 @@
 A line is `{"metric":{"__name__":"up","job":"x"},"values":[1,null,"Infinity"],"timestamps":[1700000000000,...]}`, with
 its keys in any order and unknown ones skipped. Timestamps are milliseconds. VictoriaMetrics writes infinities as the
 strings "Infinity" and "-Infinity", and null for NaN; the other spellings that it reads are read here too. A null is
-left out and counted in `SampleBlock.skipped`; the string "NaN" is a value.
+left out and counted in `SampleBlock.nulls`; the string "NaN" is a value.
 """
 
 from strandline.jobs.formats.block_builder import BlockBuilder, Bytes

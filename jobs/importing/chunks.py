@@ -34,6 +34,11 @@ class Chunk:
     bad: BadRecords
     position: int
 
+    @property
+    def nulls(self) -> int:
+        """How many values of its good records are null."""
+        return sum(block.nulls for _, block in self.blocks)
+
 
 def text_chunks(reader: ByteReader, part: TextPart, rules: RecordRules, parse: TextParser) -> Iterator[Chunk]:
     """The chunks of a part of a text file."""

@@ -31,8 +31,8 @@ _BINARY_PIECES = 4
 @dataclass(frozen=True, slots=True)
 class ImportEstimate:
     """Of all parts of a plan, by the pieces that were read. `sampled` counts the records in those, `bad` those among
-    them that can't be used, by reason. Records, samples and bad records of the whole are None where files are
-    compressed: how long those are unpacked is not known.
+    them that can't be used, by reason, `nulls` the values in them that are null. Records, samples and bad records of
+    the whole are None where files are compressed: how long those are unpacked is not known.
 
     `first` is the hour of the earliest sample that was read, `behind` the end of that of the latest one, in
     milliseconds; None if there is none. `seconds` is how long it takes one process to read and pack everything, without
@@ -48,6 +48,7 @@ class ImportEstimate:
     first: int | None = None
     behind: int | None = None
     seconds: float | None = None
+    nulls: int = 0
 
     @property
     def hours(self) -> int:
@@ -92,7 +93,7 @@ def estimate_import(plan: ImportPlan, clock: Clock) -> ImportEstimate:
         if number or len(pieces) == 1:
             seconds, timed = seconds + clock.monotonic() - began, timed + size
         total, read = total + outcome, read + size
-    found = ImportEstimate(len(pieces), total.counts.records, dict(total.bad.counts))
+    found = ImportEstimate(len(pieces), total.counts.records, dict(total.bad.counts), nulls=total.nulls)
     found = _with_times(found, plan, total)
     whole = _whole_size(plan)
     if whole is None or not read:

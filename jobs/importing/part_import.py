@@ -6,7 +6,7 @@ what is counted now; if it is not, the source or its reading has changed, and th
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from strandline.errors import Fatal
@@ -98,6 +98,7 @@ def _outcome_of(chunk: Chunk, packed: list[Packed], records: list[PackedRecord])
             SamplesByTime(HOUR, {hour * HOUR: count for hour, count in one.hours.items()}) for one in packed
         ),
         bad=BadRecords.joined([chunk.bad, left_out]),
+        nulls=chunk.nulls,
     )
 
 
@@ -112,7 +113,7 @@ def _as_it_landed(outcome: PartOutcome, last: Chunk, landed: Landed) -> PartOutc
             f"records, {noted[1]} samples and {noted[2]} bad records; now they end at {last.position}, with {seen[0]}, "
             f"{seen[1]} and {seen[2]}"
         )
-    return PartOutcome(counts, outcome.chunks, outcome.lines, outcome.series, outcome.times, outcome.bad)
+    return replace(outcome, counts=counts)
 
 
 def _unstable(what: str) -> SourceUnstable:

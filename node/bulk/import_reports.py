@@ -6,7 +6,7 @@ from strandline.jobs.importing.estimating import ImportEstimate
 from strandline.jobs.importing.planning import ImportPlan
 from strandline.jobs.report import BadLine
 from strandline.jobs.sources.compressed import compression_of
-from strandline.node.bulk.reports import bad_line_table
+from strandline.node.bulk.reports import bad_line_table, nulls_left_out
 from strandline.node.output import Block, Table
 from strandline.node.recovering.words import count, duration, moment, size
 from strandline.time_range import EARLIEST, LATEST
@@ -91,6 +91,8 @@ def _estimated(estimate: ImportEstimate) -> list[Block]:
     if estimate.first is not None and estimate.behind is not None:
         between = f"between {moment(estimate.first)} and {moment(estimate.behind)}"
         found.append(f"Samples lie {between}: up to {count(estimate.hours)} hours are touched.")
+    if estimate.nulls:
+        found.append(f"In these pieces {nulls_left_out(estimate.nulls)}")
     if estimate.bad:
         rows = sorted(estimate.bad.items(), key=lambda one: -one[1])
         numbers = tuple((count(number), reason) for reason, number in rows)

@@ -30,14 +30,15 @@ class ShardLags(Protocol):
 
 class LagLimit:
     """The `Throttle` that lets nothing land while a shard's lag is above a limit. Where no node answers nobody reads,
-    and nothing is held back.
+    and nothing is held back; a warning says so if a node is expected there, or was there before.
     """
 
-    def __init__(self, node: ShardLags, most_s: float, clock: Clock) -> None:
+    def __init__(self, node: ShardLags, most_s: float, clock: Clock, *, is_expected: bool = True) -> None:
         self._node, self._most_s, self._clock = node, most_s, clock
+        self._is_expected = is_expected
         self._lock = threading.Lock()
         self._look_at = clock.monotonic()
-        self._is_behind, self._is_known = False, True
+        self._is_behind, self._is_warned = False, False
 
     def wait_s(self, samples: int) -> float:  # noqa: ARG002 - a limit for any number
         with self._lock:
@@ -46,14 +47,16 @@ class LagLimit:
             return _LOOK_EVERY_S if self._is_behind else 0.0
 
     def _look(self) -> None:
-        pause, is_known = _LOOK_EVERY_S, True
+        pause = _LOOK_EVERY_S
         try:
             lag = max(self._node.shard_lags_s(), default=0.0)
         except StrandlineError as error:
-            lag, pause, is_known = 0.0, _RETRY_S, False
-            if self._is_known:
-                _LOG.info("the shards' lag is not known: nothing waits for them", error=str(error))
-        self._is_known = is_known
+            lag, pause = 0.0, _RETRY_S
+            if self._is_expected and not self._is_warned:
+                _LOG.warning("no node tells the shards' lag: nothing waits for them", error=str(error))
+                self._is_warned = True
+        else:
+            self._is_expected, self._is_warned = True, False
         is_behind = lag > self._most_s
         if is_behind != self._is_behind:
             _LOG.info("jobs wait for the shards" if is_behind else "jobs go on", lag_s=lag, max_lag_s=self._most_s)

@@ -24,6 +24,8 @@ from strandline.node.bulk.send_opening import CompletionOpener, SendOpener
 from strandline.node.client.series_source import nodes_of
 from strandline.node.replay.openers import own_store_opener
 from strandline.node.settings.clients import librdkafka_options
+from strandline.node.settings.http_sections import HttpSettings
+from strandline.node.settings.job_sections import JobsSettings
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.assembling import open_store
 from strandline.recovery.leasing import LeasePolicy
@@ -34,6 +36,17 @@ _RENEWALS_A_LEASE = 6
 # A node that takes longer than this to report its lag is not waited for.
 _NODE_S = 2.0
 _ASK_S = 30.0
+
+
+def expects_lags(settings: Settings) -> bool:
+    """Whether a node is expected to tell the shards' lag: not by settings that are all as they come, since a machine
+    that only imports has no node, and no use for a warning about that.
+    """
+    return (
+        settings.jobs.max_lag != JobsSettings().max_lag
+        or bool(settings.jobs.node_urls)
+        or settings.http.node_address != HttpSettings().node_address
+    )
 
 
 @contextmanager
@@ -80,7 +93,10 @@ def worker(
     throttles: list[Throttle] = []
     if settings.jobs.max_lag is not None:
         most = settings.jobs.max_lag.seconds
-        throttles += [LagLimit(node.client(_NODE_S), most, clock) for node in nodes_of(settings)]
+        is_expected = expects_lags(settings)
+        throttles += [
+            LagLimit(node.client(_NODE_S), most, clock, is_expected=is_expected) for node in nodes_of(settings)
+        ]
     if rate is not None:
         throttles.append(RateLimit(rate, clock))
     return BulkWorker(

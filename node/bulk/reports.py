@@ -104,6 +104,7 @@ class JobStatus(JobSummary):
     times: SamplesByTime
     bad: dict[str, int]
     bad_lines: tuple[BadLine, ...]
+    nulls: int
     failed_parts: tuple[FailedPart, ...]
 
     @classmethod
@@ -115,6 +116,7 @@ class JobStatus(JobSummary):
             times=done.times,
             bad=done.bad,
             bad_lines=done.bad_lines,
+            nulls=done.nulls,
             failed_parts=tuple(
                 FailedPart(part.part, part.failures, part.reason) for part in parts if part.state is JobState.FAILED
             ),
@@ -145,6 +147,8 @@ class JobStatus(JobSummary):
         if self.times.counts:
             first, last = min(self.times.counts), max(self.times.counts) + self.times.step_ms
             found.append(f"Samples lie between {moment(first)} and {moment(last)}.")
+        if self.nulls:
+            found.append(nulls_left_out(self.nulls))
         if self.bad:
             rows = sorted(self.bad.items(), key=lambda one: -one[1])
             found.append(Table(("bad records", "reason"), tuple((count(number), reason) for reason, number in rows)))
@@ -154,6 +158,11 @@ class JobStatus(JobSummary):
             f"Part {part.part} failed {part.failures} times: {part.reason}" for part in self.failed_parts[:_MOST_SHOWN]
         ]
         return found
+
+
+def nulls_left_out(number: int) -> str:
+    """What to say about values that are null."""
+    return f"{count(number)} {'value is' if number == 1 else 'values are'} null: not imported, and no errors."
 
 
 def bad_line_table(lines: Sequence[BadLine]) -> Table:

@@ -223,6 +223,30 @@ SPILL_LIMIT = gauge(
     "For comparison with what is used.",
     labels=SHARD,
 )
+SEGMENT_CACHE_BYTES = gauge(
+    "strandline_segment_cache_bytes",
+    "Memory of stored segments that queries have read twice, and which the next query need not read from the store.",
+    "For comparison with its limit.",
+    labels=SHARD,
+)
+SEGMENT_CACHE_LIMIT = gauge(
+    "strandline_segment_cache_limit_bytes",
+    "The setting shard.segment_cache.",
+    "For comparison with what is used.",
+    labels=SHARD,
+)
+SEGMENT_CACHE_HITS = counter(
+    "strandline_segment_cache_hits_total",
+    "How often a query found the segments of a row of the manifest in memory.",
+    "Compare with the misses.",
+    labels=SHARD,
+)
+SEGMENT_CACHE_MISSES = counter(
+    "strandline_segment_cache_misses_total",
+    "How often a query read the segments of a row of the manifest from the store.",
+    "Many beside few hits, with the cache at its limit: raise shard.segment_cache. Rows that are new always miss.",
+    labels=SHARD,
+)
 
 # Kept results.
 RESULT_CACHE = counter(
@@ -257,5 +281,8 @@ READING: tuple[Section, ...] = (
     )),
     Section("Shards: kept results of queries", (
         RESULT_CACHE, RESULT_CACHE_BYTES,
+    )),
+    Section("Shards: segments in memory", (
+        SEGMENT_CACHE_BYTES, SEGMENT_CACHE_LIMIT, SEGMENT_CACHE_HITS, SEGMENT_CACHE_MISSES,
     )),
 )  # fmt: skip

@@ -51,6 +51,9 @@ class ShardSettings(Section):
     spill_limit: Annotated[ByteSize, fields.between(ByteSize, "1m"), AS_WRITTEN] = Field(
         default=ByteSize.parse("4g"), description="How much disk spilled samples may take."
     )
+    segment_cache: Annotated[ByteSize, fields.between(ByteSize, "0m", "1t"), AS_WRITTEN] = Field(
+        default=ByteSize.parse("128m"), description='How much memory segments take that are read again; "0m" for none.'
+    )
     data_dir: Annotated[Path | None, files.folder, PathSetting(), AS_WRITTEN] = Field(
         default=None, description="Where local copies and spilled samples lie; empty for a folder of the user's own."
     )

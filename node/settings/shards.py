@@ -44,6 +44,7 @@ def shard_options(
         folder=shard_folder(data_folder, dataset.name, shard),
         buffer_bytes=own.buffer_memory.bytes,
         spill_bytes=own.spill_limit.bytes,
+        segment_cache_bytes=own.segment_cache.bytes,
         poll_records=own.poll_records,
         active_lag=own.active_lag,
         warn_behind_s=own.warn_behind.seconds,

@@ -29,10 +29,9 @@ class _Quantity:
 
     @classmethod
     def _written(cls, count: int) -> str:
-        """In the largest unit that leaves no fraction; a count of the bare unit if none does."""
-        least = min(cls.UNITS.values())
-        fitting = [(unit, size) for unit, size in cls.UNITS.items() if count % size == 0 and (count or size == least)]
-        unit, size = fitting[-1] if fitting else ("", 1)
+        """In the largest unit that leaves no fraction, none in the least; a count of the bare unit if none does."""
+        fitting = [(unit, size) for unit, size in cls.UNITS.items() if count % size == 0]
+        unit, size = fitting[-1 if count else 0] if fitting else ("", 1)
         return f"{count // size}{unit}"
 
 

@@ -70,6 +70,7 @@ class ShardOptions:
     folder: Path
     buffer_bytes: int
     spill_bytes: int
+    segment_cache_bytes: int = 128 << 20
     poll_records: int = 64
     poll_timeout_s: float = 0.5
     seal_rows: int = 1 << 20

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 from strandline.node.shard.pinned_read import Heard, PinnedRead, go_on
-from strandline.node.shard.segment_cache import SegmentCache
 from strandline.node.shard.shard import Shard
 from strandline.store.merging import merge_runs
 from strandline.store.selecting import WantedSeries
@@ -15,8 +14,6 @@ from strandline.time_range import TimeRange
 
 # So many rows of the manifest are read at a time: most of the time of one is waiting for the store.
 _ROWS_AT_ONCE = 4
-# Segments that queries have read lately: an hour or two of 100,000 series.
-_CACHE_BYTES = 128 << 20
 
 
 class ShardReader:
@@ -25,7 +22,6 @@ class ShardReader:
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
         self._identity = uuid4().hex
-        self._cache = SegmentCache(_CACHE_BYTES)
         self._lock = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
         self._is_closed = False
@@ -44,7 +40,7 @@ class ShardReader:
 
     def pinned(self, times: TimeRange) -> PinnedRead:
         """What there is now of a range of times, to be read in as many blocks as a query needs."""
-        return PinnedRead(self._shard, self._identity, times, self._pool, self._cache)
+        return PinnedRead(self._shard, self._identity, times, self._pool, self._shard.segment_cache)
 
     def read(
         self, wanted: WantedSeries, times: TimeRange, heard: Heard = go_on, *, with_values: bool = True

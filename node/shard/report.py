@@ -16,6 +16,7 @@ import orjson
 
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.read_horizon import Horizon, OpenTransaction
+from strandline.node.shard.segment_cache import SegmentCacheFigures
 from strandline.node.shard.status import Counters, Phase, Status
 from strandline.node.shard.store_health import StoreFigures
 from strandline.store.jobs import JobState
@@ -95,6 +96,7 @@ class LimitFigures:
     series: int = 0
     buffer_bytes: int = 0
     spill_bytes: int = 0
+    segment_cache_bytes: int = 0
     kafka_retention: int | None = None
     warn_behind_s: float = 0.0
 
@@ -123,6 +125,7 @@ class ShardReport:
     lost_dead_letters: int = 0
     buffer: BufferFigures = BufferFigures()
     index: IndexFigures = IndexFigures()
+    segment_cache: SegmentCacheFigures = field(default_factory=SegmentCacheFigures)
     limits: LimitFigures = LimitFigures()
     open_bucket: BucketFigures | None = None
     jobs: dict[str, int] = field(default_factory=dict)
@@ -158,6 +161,7 @@ class ShardReport:
             ProcessFigures(**told.pop("process")),
             buffer=BufferFigures(**told.pop("buffer")),
             index=IndexFigures(**told.pop("index")),
+            segment_cache=SegmentCacheFigures(**told.pop("segment_cache")),
             limits=LimitFigures(**told.pop("limits")),
             open_bucket=BucketFigures(**opened) if opened is not None else None,
             store=StoreFigures(**told.pop("store")),
@@ -206,6 +210,7 @@ def report_of(running: "RunningShard") -> ShardReport:
             refresh_lag=parts.home.refresh_lag(),
             disk_bytes=parts.home.disk_bytes(),
         ),
+        segment_cache=shard.segment_cache.figures(),
         limits=limits,
         open_bucket=_open_bucket(shard),
         jobs={state.value: count for state, count in merge.replay.job_states.items()} if merge is not None else {},
@@ -230,6 +235,7 @@ def _limits(options: "ShardOptions") -> LimitFigures:
         series=options.series_limit,
         buffer_bytes=options.buffer_bytes,
         spill_bytes=options.spill_bytes,
+        segment_cache_bytes=options.segment_cache_bytes,
         kafka_retention=options.kafka_retention,
         warn_behind_s=options.warn_behind_s,
     )

@@ -22,6 +22,15 @@ _REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
+class SegmentCacheFigures:
+    """Bytes of the segments that are held, and how many reads of a row found it held or went to the store."""
+
+    bytes: int = 0
+    hits: int = 0
+    misses: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class _Held:
     segments: tuple[Segment, ...]
     firsts: tuple[bytes, ...]
@@ -33,29 +42,39 @@ class _Held:
 
 
 class SegmentCache:
-    """Holds whole rows of the manifest that were read more than once, the latest ones. Any thread may ask."""
+    """Holds whole rows of the manifest that were read more than once, the latest ones, up to so many bytes; none at 0.
+    Any thread may ask.
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._lock = threading.Lock()
         self._held: OrderedDict[SegmentsOf, _Held] = OrderedDict()
         self._read_once: OrderedDict[SegmentsOf, None] = OrderedDict()
-        self._size = 0
+        self._size = self._hits = self._misses = 0
+
+    def figures(self) -> SegmentCacheFigures:
+        """What it holds now, and what it has been asked for since it was made. Waits for no read."""
+        with self._lock:
+            return SegmentCacheFigures(self._size, self._hits, self._misses)
 
     def segments(self, store: Store, where: SegmentsOf, row: GroupRow, first: bytes, last: bytes) -> Iterator[Segment]:
         """Segments in order that may hold series from `first` to `last`, both included."""
         with self._lock:
             held = self._held.get(where)
             if held is not None:
+                self._hits += 1
                 self._held.move_to_end(where)
-            elif not self._is_worth_it(where, row):
-                return store.segments(where, first=first, last=last)
+            else:
+                self._misses += 1
+                if not self._is_worth_it(where, row):
+                    return store.segments(where, first=first, last=last)
         if held is None:
             held = self._loaded(store, where)
         return iter(held.between(first, last))
 
     def _is_worth_it(self, where: SegmentsOf, row: GroupRow) -> bool:
-        if _BYTES_A_SAMPLE * row.samples > self._most // _LARGEST_PART:
+        if not self._most or _BYTES_A_SAMPLE * row.samples > self._most // _LARGEST_PART:
             return False
         is_second = where in self._read_once
         self._read_once[where] = None

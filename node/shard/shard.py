@@ -27,6 +27,7 @@ from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.read_horizon import ReadHorizon
 from strandline.node.shard.recovered import Recovered, left_on_failure, recover
 from strandline.node.shard.replaying import Replay
+from strandline.node.shard.segment_cache import SegmentCache
 from strandline.node.shard.series_numbers import LiveNumbers, SamplesOnly, SeriesNumbers, TailNumbers
 from strandline.node.shard.stages import Stage, Stages
 from strandline.node.shard.status import Phase, Status
@@ -66,6 +67,7 @@ class Shard:
         spill = SpillFolder(options.folder / "spill", options.spill_bytes)
         spill.clear()
         self.memory = MemoryBudget(options.buffer_bytes, spill)
+        self.segment_cache = SegmentCache(options.segment_cache_bytes)
         self.flusher = Flusher(
             parts,
             self.ownership,

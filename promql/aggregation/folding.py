@@ -30,9 +30,9 @@ INITIAL: Final[dict[Aggregator, tuple[float, ...]]] = {
     Aggregator.MAX: (NO_SAMPLE,),
     Aggregator.COUNT: (0.0,),
     Aggregator.GROUP: (0.0,),
-    # A count, the mean, and the sum of squared distances from it.
-    Aggregator.STDDEV: (0.0, 0.0, 0.0),
-    Aggregator.STDVAR: (0.0, 0.0, 0.0),
+    # A count, the mean, the sum of squared distances from it, the least and the greatest number.
+    Aggregator.STDDEV: (0.0, 0.0, 0.0, np.inf, -np.inf),
+    Aggregator.STDVAR: (0.0, 0.0, 0.0, np.inf, -np.inf),
 }
 
 
@@ -121,11 +121,19 @@ def finish_folded(aggregator: Aggregator, state: FoldedState) -> Vector:
         case Aggregator.GROUP:
             return Vector(state.keys, _where(state.columns[0] > 0, np.ones_like(state.columns[0])))
         case _:
-            count, _, squares = state.columns
-            variances = squares / np.maximum(count, 1.0)
-            is_deviation = aggregator is Aggregator.STDDEV
-            with np.errstate(invalid="ignore"):
-                return Vector(state.keys, _where(count > 0, np.sqrt(variances) if is_deviation else variances))
+            count, found = state.columns[0], _variances(*state.columns)
+            return Vector(state.keys, _where(count > 0, np.sqrt(found) if aggregator is Aggregator.STDDEV else found))
+
+
+def _variances(
+    count: F64Matrix, mean: F64Matrix, squares: F64Matrix, least: F64Matrix, greatest: F64Matrix
+) -> F64Matrix:
+    """Inf where they overflow; but NaN, as in Prometheus, if there even the distance of a value from the mean of the
+    others does. Prometheus comes to it only if such a series is among the last; here no answer depends on an order.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        farthest = np.maximum(greatest - mean, mean - least) * (count / np.maximum(count - 1.0, 1.0))
+        return np.where((count > 0) & np.isinf(farthest), np.nan, squares / np.maximum(count, 1.0))
 
 
 def _averages(total: F64Matrix, compensation: F64Matrix, count: F64Matrix, is_mean: F64Matrix) -> F64Matrix:

@@ -155,25 +155,43 @@ def fold_count(bits, group_of, counts):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def fold_variance(values, bits, group_of, counts, means, squares):
-    """Welford's: the count, the mean, and the sum of squared distances from it, which is NaN after NaN or Inf."""
+def fold_variance(values, bits, group_of, counts, means, squares, least, greatest):
+    """Welford's: the count, the mean, and the sum of squared distances from it, which is NaN after NaN or Inf; and the
+    extremes. Of finite values the mean is finite, and the sum at most Inf, whatever their order.
+    """
     for series in range(len(group_of)):
         group = group_of[series]
         value, bit = values[series], bits[series]
         count, mean, square = counts[group], means[group], squares[group]
+        low, high = least[group], greatest[group]
         for step in range(len(value)):
             there = bit[step] != NONE
             new_count = count[step] + 1.0
             distance = value[step] - mean[step]
-            new_mean = mean[step] + distance / new_count
+            far = abs(distance) == np.inf
+            new_mean = mean[step] + (value[step] / new_count - mean[step] / new_count if far else distance / new_count)
             new_square = square[step] + distance * (value[step] - new_mean)
             count[step] = new_count if there else count[step]
             mean[step] = new_mean if there else mean[step]
             square[step] = new_square if there else square[step]
+            low[step] = value[step] if there & (value[step] < low[step]) else low[step]
+            high[step] = value[step] if there & (value[step] > high[step]) else high[step]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def merge_variance(other_counts, other_means, other_squares, group_of, counts, means, squares):
+def merge_variance(
+    other_counts,
+    other_means,
+    other_squares,
+    other_least,
+    other_greatest,
+    group_of,
+    counts,
+    means,
+    squares,
+    least,
+    greatest,
+):
     for row in range(len(group_of)):
         group = group_of[row]
         for step in range(counts.shape[1]):
@@ -185,13 +203,15 @@ def merge_variance(other_counts, other_means, other_squares, group_of, counts, m
             else:
                 both = count + more
                 distance = other_means[row, step] - means[group, step]
-                means[group, step] += distance * (more / both)
-                if np.isinf(distance):
-                    # Series by series the squares would become -Inf, and the result NaN.
-                    squares[group, step] = np.nan
+                share = more / both
+                if abs(distance) == np.inf:
+                    means[group, step] += other_means[row, step] * share - means[group, step] * share
                 else:
-                    squares[group, step] += other_squares[row, step] + distance * (distance * (count * (more / both)))
+                    means[group, step] += distance * share
+                squares[group, step] += other_squares[row, step] + distance * (distance * (count * share))
             counts[group, step] = count + more
+            least[group, step] = min(least[group, step], other_least[row, step])
+            greatest[group, step] = max(greatest[group, step], other_greatest[row, step])
 
 
 @njit(cache=True, nogil=True, inline="always")

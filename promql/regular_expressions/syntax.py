@@ -20,6 +20,7 @@ from strandline.promql.regular_expressions.characters import (
     joined,
     negated,
 )
+from strandline.promql.regular_expressions.scripts import script
 
 _MAX_REPEATS: Final = 1000
 # Go goes down to 1000. Trees are walked by functions that call themselves, for which Python has a bound.
@@ -297,9 +298,10 @@ class _Reader:
         unicode = _UNICODE.match(self._text, self._at)
         if unicode is None:
             return None
-        ranges = category(unicode[3] if unicode[4] is None else unicode[4])
+        name = unicode[3] if unicode[4] is None else unicode[4]
+        ranges = category(name) or script(name)
         if ranges is None:
-            raise self._fault("a Unicode class that is no general category, which is not supported,")
+            raise self._fault(f"{name!r}, which is neither a general category nor a script of Unicode,")
         self._at = unicode.end()
         return self._named(ranges, is_negated=(unicode[1] == "P") != bool(unicode[2]))
 

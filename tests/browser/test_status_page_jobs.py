@@ -143,6 +143,7 @@ def test_what_is_wrong_with_a_job_is_shown_with_bad_records_as_text_and_its_expi
         done=1,
         counts=Counts(MILLION, 900_000, 71_207),
         bad=bad_records(),
+        nulls=1_200,
         reason="71207 of 1000000 records failed",
         idle_since=now - 9 * DAY // 2,
         expires_after=5 * DAY,
@@ -162,6 +163,7 @@ def test_what_is_wrong_with_a_job_is_shown_with_bad_records_as_text_and_its_expi
     expect(broken.locator(".bad-lines")).to_contain_text("/data/2026/cpu.csv:17")
     expect(broken.locator(".bad-lines")).to_contain_text("<b>NaN?</b>")
     expect(broken).to_contain_text("71,204 \u00d7 the value is no number")
+    expect(broken).to_contain_text(re.compile(r"1\.2\sk null values left out"))
     failed.locator(".job button").press("Enter")
     expect(failed).to_contain_text(f"Part 7 failed 3 times: {why}")
     failed.locator(".job button").press("Enter")

@@ -40,14 +40,17 @@ class TellingJobs:
         counts: Counts | None = None,
         failed: Sequence[str] = (),
         bad: BadRecords | None = None,
+        nulls: int = 0,
         kind: str = "import",
         **row: object,
     ) -> None:
-        """A job whose done parts have counted so much each, with these bad records in the first."""
+        """A job whose done parts have counted so much each, with so many null values in each and these bad records in
+        the first.
+        """
         now = self.clock.now_ms()
         job = BulkJob("metrics", name, kind, "{}", "hash", of, 10 * DAY, now - HOUR, state, **row)  # type: ignore[arg-type]
         times = SamplesByTime(HOUR, {now // HOUR * HOUR: 1})
-        outcome = PartOutcome(counts or Counts(), 1, 10, 1, times, bad or BadRecords())
+        outcome = PartOutcome(counts or Counts(), 1, 10, 1, times, bad or BadRecords(), nulls=nulls)
         self.board.add(job, [_part(job, place, done, outcome, failed) for place in range(of)])
 
     def land(self, name: str, part: int, counts: Counts) -> None:

@@ -143,18 +143,18 @@ def check_pieces(parse: Parse, data: bytes, offset: int, chance: random.Random) 
     """Check that an input gives the same as its pieces do, one behind the other."""
     whole = parse(array(data), offset)
     samples: list[Sample] = []
-    records = skipped = 0
+    records = nulls = 0
     counts: dict[str, int] = {}
     examples: list[tuple[int, str, str]] = []
     for piece in pieces(data, chance):
         block = parse(array(piece), offset)
         samples += flat(block)
         records += block.records
-        skipped += block.skipped
+        nulls += block.nulls
         for reason, count in block.bad.counts.items():
             counts[reason] = counts.get(reason, 0) + count
         examples += [(one.offset, one.reason, one.excerpt) for one in block.bad.examples]
         offset += len(piece)
     assert samples == flat(whole)
-    assert (records, skipped, counts) == (whole.records, whole.skipped, dict(whole.bad.counts))
+    assert (records, nulls, counts) == (whole.records, whole.nulls, dict(whole.bad.counts))
     assert examples[:MAX_EXAMPLES] == [(one.offset, one.reason, one.excerpt) for one in whole.bad.examples]

@@ -30,7 +30,7 @@ class Expected:
     records: int = 0
     bad: list[int] = field(default_factory=list)
     """Where each bad record begins."""
-    skipped: int = 0
+    nulls: int = 0
 
 
 class BadRecordError(Exception):
@@ -197,7 +197,7 @@ def read_json_lines(data: bytes, offset: int, limits: Limits) -> Expected:
             expected.bad.append(start)
             continue
         expected.samples += samples
-        expected.skipped += nulls
+        expected.nulls += nulls
     return expected
 
 

@@ -30,6 +30,7 @@ from strandline.node.shard.report import (
     ResultCacheFigures,
     ShardReport,
 )
+from strandline.node.shard.segment_cache import SegmentCacheFigures
 from strandline.node.shard.stages import Stage
 from strandline.node.shard.status import Counters, Phase, Status
 from strandline.node.shard.store_health import StoreFigures
@@ -111,11 +112,13 @@ def full_report() -> ShardReport:
             spill_used=142,
         ),
         index=IndexFigures(live_keys=143, next_part_id=144, refresh_lag=1.45, disk_bytes=146),
+        segment_cache=SegmentCacheFigures(bytes=157, hits=158, misses=159),
         limits=LimitFigures(
             flush_interval=HOUR,
             series=147,
             buffer_bytes=148,
             spill_bytes=149,
+            segment_cache_bytes=160,
             kafka_retention=86_400_000,
             warn_behind_s=15.5,
         ),
@@ -126,7 +129,7 @@ def full_report() -> ShardReport:
         store=StoreFigures("a store", 15.4, 155),
         behind_s=30.5,
         transaction=OpenTransaction(offset=154, records=155, since=NOW - 156_000),
-        result_cache=ResultCacheFigures(hits=157, partial_hits=158, misses=159, bytes=160),
+        result_cache=ResultCacheFigures(hits=161, partial_hits=162, misses=163, bytes=164),
     )
 
 

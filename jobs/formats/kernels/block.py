@@ -14,7 +14,7 @@ ONES, HIGH_BITS = U64(0x0101010101010101), U64(0x8080808080808080)
 # Places in the cursor. A kernel that is called again goes on from what stands there.
 AT, LINE, RECORDS, SAMPLES, SERIES, LABEL_BYTES, GROUPS = 0, 1, 2, 3, 4, 5, 6
 EXAMPLES, HARD_NUMBERS = 7, 8
-SKIPPED = 9  # Values that are null.
+NULLS = 9  # Values that are null.
 UNUSED_SERIES = 10  # Not zero if a series may have no sample, since its record turned out bad or held nulls only.
 FLAG = 11  # Of the format: in CSV that the header is still to come, in OpenMetrics that `# EOF` was read.
 CURSOR = 12

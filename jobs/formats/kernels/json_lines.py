@@ -8,9 +8,9 @@ from strandline.jobs.formats.kernels.block import (
     DONE,
     HARD_NUMBERS,
     LINE,
+    NULLS,
     RECORDS,
     SAMPLES,
-    SKIPPED,
     UNUSED_SERIES,
     line_end,
     note_bad,
@@ -265,7 +265,7 @@ def read_json_lines(base, length, state):
                 n_values = without_nulls(
                     n_samples, n_values, rows, times, values, hard, first_hard, cursor[HARD_NUMBERS]
                 )
-                cursor[SKIPPED] += n_nulls
+                cursor[NULLS] += n_nulls
                 cursor[UNUSED_SERIES] |= n_values == 0
             for sample in range(n_samples, n_samples + n_values):
                 rows[sample] = member

@@ -143,15 +143,20 @@ class EvaluatingApi:
         if not fetched.warnings:
             return
         if asks_for_absence(prepared.rest):
-            why = "absent() and absent_over_time() need the series of all shards"
+            why = "absent() and absent_over_time() need the series of all partitions"
         elif self._settings.partial == "refuse":
             why = 'query.partial is "refuse"'
         else:
             return
-        raise PartialAnswer(
-            f"the answer may be partial: {'; '.join(fetched.warnings)}",
-            remedy=f"{why}. Try again when all shards answer; the status page shows how they are",
-        )
+        if set(fetched.warnings) <= set(self._queries.unserved()):
+            # Waiting does not help: the settings say so.
+            remedy = (
+                "Those that are missing are not in node.shards here. Ask a node that serves all of them, or a "
+                "Prometheus that reads from all nodes"
+            )
+        else:
+            remedy = "Try again when all shards answer; the status page shows how they are"
+        raise PartialAnswer(f"the answer may be partial: {'; '.join(fetched.warnings)}", remedy=f"{why}. {remedy}")
 
     def _lookback(self, given: Parameters) -> int:
         lookback = given.duration("lookback_delta", self._settings.lookback.milliseconds)

@@ -168,6 +168,7 @@ function details(job) {
         `Planned ${moment(job.created_at)}.`,
         `${plural(job.parts, "part")}: ${job.parts_done} done, ${job.parts_leased} being worked on, ${job.parts_failed} failed.`,
         times.length ? `Samples lie between ${moment(Math.min(...times))} and ${moment(Math.max(...times) + job.times.step_ms)}.` : "",
+        job.nulls ? `${plural(job.nulls, "null value")} left out.` : "",
     ];
     const shown = [el("p", {}, facts.filter(Boolean).join(" "))];
     const reasons = Object.entries(job.bad).sort(([, one], [, other]) => other - one);

@@ -22,12 +22,19 @@ outcomes = st.builds(
     numbers,
     hours.map(lambda counts: SamplesByTime.joined([SamplesByTime(HOUR, counts)])),
     st.builds(BadRecords, st.dictionaries(st.text(max_size=5), numbers, max_size=3), st.tuples(bad_records)),
+    nulls=numbers,
 )
 
 
 @given(outcomes)
 def test_an_outcome_comes_back_as_it_was(outcome: PartOutcome) -> None:
     assert PartOutcome.from_json(outcome.to_json()) == outcome
+
+
+def test_a_row_from_before_nulls_were_counted_has_none() -> None:
+    row = PartOutcome(Counts(records=1)).to_json().replace(',"nulls":0', "")
+    assert "nulls" not in row
+    assert PartOutcome.from_json(row) == PartOutcome(Counts(records=1))
 
 
 def test_a_row_without_one_is_that_of_nothing() -> None:

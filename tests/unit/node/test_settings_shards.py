@@ -177,6 +177,7 @@ def test_everything_that_is_set_reaches_the_shard() -> None:
             max_sample_ahead="11s",
             buffer_memory="12m",
             spill_limit="13m",
+            segment_cache="17m",
             flush_spread=0.5,
             poll_records=14,
             active_lag=15,
@@ -191,6 +192,7 @@ def test_everything_that_is_set_reaches_the_shard() -> None:
     assert made.record_limits == Limits(record_bytes=9 << 10, labels=6, label_name=7, label_value=8)
     assert made.sample_limits == SampleLimits(behind=10 * SECOND, ahead=11 * SECOND)
     assert (made.series_limit, made.buffer_bytes, made.spill_bytes) == (5, 12 << 20, 13 << 20)
+    assert made.segment_cache_bytes == 17 << 20
     assert made.flush.spread == 0.5
     assert (made.poll_records, made.active_lag, made.refresh_s, made.lucene_ram_mb) == (14, 15, 1.6, 1.5)
     assert made.folder == Path("/data/shards/power/3")

@@ -4,6 +4,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -223,6 +224,40 @@ def test_a_mean_survives_a_sum_that_overflows_in_any_split() -> None:
     mean = math.fsum(value / 40 for value in values)
     for found in both_ways(spec_of(Aggregator.AVG), source, column(*values)):
         assert found == {(): [pytest.approx(mean, rel=1e-12)]}
+
+
+@pytest.mark.parametrize(
+    ("values", "variance"),
+    [
+        # The squares are too large for a double, whatever the order.
+        ((1e200, -1e200, 0.0, 3.0), INF),
+        ((0.4 * MAX, -0.4 * MAX, 0.3 * MAX, 1.0, 2.0), INF),
+        ((0.9 * MAX, 0.0, 0.9 * MAX), INF),
+        ((1e308, -1.2e308, 0.0, 0.0, 0.0, 0.0), INF),
+        # So is the distance of a value from the mean of the others.
+        ((MAX, -MAX), NAN),
+        ((0.0, 0.0, 0.0, MAX, -0.5 * MAX), NAN),
+        ((1.0, -MAX, 2.0, 0.5 * MAX, 3.0), NAN),
+        # What is not finite counts first.
+        ((INF, 1.0, 2.0), NAN),
+        ((1e200, NAN, -1e200), NAN),
+        # Nothing overflows.
+        ((1e150, -1e150), 1e300),
+        ((MAX, MAX, MAX), 0.0),
+    ],
+)
+@pytest.mark.parametrize("shards", [1, 2, 5])
+def test_a_variance_that_overflows_is_the_same_in_any_order_and_split(
+    shards: int, values: tuple[float, ...], variance: float
+) -> None:
+    source = random.Random(shards)  # noqa: S311 - not for secrets
+    orders = list(permutations(values))
+    for order in source.sample(orders, min(len(orders), 24)):
+        for aggregator, answer in ((Aggregator.STDVAR, variance), (Aggregator.STDDEV, variance**0.5)):
+            spec = spec_of(aggregator)
+            states = [accumulate(spec, column(*order[shard::shards])) for shard in range(min(shards, len(order)))]
+            found = only(finish(spec, merge(spec, 1, states)))
+            assert found == pytest.approx(answer, rel=1e-12, nan_ok=True), order
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,9 @@ def test_a_label_that_is_not_there_is_empty_and_an_empty_result_deletes() -> Non
         (r"([[:upper:]]+)([^[:^digit:]])", "AB7", "AB|7"),
         (r"(\pL+)(\PL)", "aé1", "aé|1"),
         (r"([\p{Lu}\-x]+)", "Ä-x", "Ä-x"),
+        (r"(\p{Han}+)(\p{Hiragana}*)(\P{Greek}+)", "日本のabc", "日本|の|abc"),
+        (r"([\p{Greek}a]+)(\p{^Greek})(.*)", "βaωж", "βaω|ж|"),
+        (r"(?i)(\p{Greek}+)", "\u00b5", "\u00b5"),
         ("([]a]+)", "a]", "a]"),
         ("([a-]+)", "-a", "-a"),
         # Case by Unicode, one character for one.
@@ -159,8 +162,8 @@ def test_replacements_are_read_as_in_go(replacement: str, result: str) -> None:
             r"[a-\d]",
         ),
         *(r"\p{Nonsense}", r"\pX"),
-        # Go takes these. We have bounds on depth and size, and no Unicode classes but the general categories.
-        *("(" * 200 + ")" * 200, ".{1000}" * 11, r"\p{Greek}"),
+        # Go takes these. We have bounds on depth and size, and Unicode classes by their exact names alone.
+        *("(" * 200 + ")" * 200, ".{1000}" * 11, r"\p{greek}"),
     ],
 )
 def test_expressions_that_are_none_are_refused(expression: str) -> None:
@@ -168,6 +171,12 @@ def test_expressions_that_are_none_are_refused(expression: str) -> None:
         label_replace(made({"s": "a"}), "t", "x", "s", expression)
     assert refused.value.message.endswith(expression)
     assert refused.value.remedy
+
+
+def test_a_class_that_is_not_known_is_named() -> None:
+    with pytest.raises(EvaluationError) as refused:
+        label_replace(made({"s": "a"}), "t", "x", "s", r"a\p{Klingon}")
+    assert "'Klingon', which is neither a general category nor a script of Unicode" in refused.value.remedy
 
 
 def test_a_target_that_is_no_label_is_refused() -> None:

@@ -1,6 +1,6 @@
 """Answers beside those of a real Prometheus 3.15, with the series split over 1, 2 and 5 shards in turn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
 
@@ -21,10 +21,6 @@ from support.promql_oracle import KNOWN_DIFFERENCES, Case, difference, series, s
 pytestmark = pytest.mark.unit
 
 SHARDS = (1, 2, 5)
-IN_MEMORY_ONLY: Mapping[str, str] = {
-    "g-04191": "the engine in memory has no classes such as \\p{Han} in matchers; an index has them",
-}
-DIFFERENT = {**KNOWN_DIFFERENCES, **IN_MEMORY_ONLY}
 ABOUT_PARAMETERS = ("exceeded maximum resolution", 'invalid parameter "step"', 'invalid parameter "end"')
 
 
@@ -46,13 +42,13 @@ def in_process(cases: Sequence[Case]) -> list[Case]:
     return [
         case
         for case in cases
-        if case.name not in DIFFERENT and not case.response.get("error", "").startswith(ABOUT_PARAMETERS)
+        if case.name not in KNOWN_DIFFERENCES and not case.response.get("error", "").startswith(ABOUT_PARAMETERS)
     ]
 
 
 def test_answers_over_http_are_those_of_prometheus() -> None:
     stored = [(dict(labels), samples) for labels, samples in series().items()]
-    chosen = [case for case in stratified(300, offset=7) if case.name not in DIFFERENT]
+    chosen = [case for case in stratified(300, offset=7) if case.name not in KNOWN_DIFFERENCES]
     differences = [
         why for shards, of_one in parts(chosen) for why in over_http(FakeQueries(stored, shards=shards), of_one)
     ]

@@ -137,7 +137,7 @@ def test_sound_and_damaged_inputs_give_what_a_plain_model_gives(name: str) -> No
         for before in (False, True):
             block = form.parse(guarded(data, before=before), OFFSET)
             assert flat(block) == expected.samples, (seed, data)
-            assert (block.records, block.skipped) == (expected.records, expected.skipped), (seed, data)
+            assert (block.records, block.nulls) == (expected.records, expected.nulls), (seed, data)
             assert block.bad.total == len(expected.bad), (seed, data)
             assert [one.offset for one in block.bad.examples] == expected.bad[:20], (seed, data)
         good += len(expected.samples)

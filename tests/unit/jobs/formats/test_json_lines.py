@@ -37,7 +37,7 @@ def test_a_line_holds_the_samples_of_one_series() -> None:
     )
     labels = ((b"__name__", b"up"), (b"job", b"x"))
     assert flat(block) == [(labels, 1_700_000_000_000, bits(1)), (labels, 1_700_000_015_000, bits(2.5))]
-    assert (block.records, block.skipped, block.bad.total) == (1, 0, 0)
+    assert (block.records, block.nulls, block.bad.total) == (1, 0, 0)
 
 
 def test_keys_may_stand_in_any_order_between_others_and_white_space() -> None:
@@ -57,12 +57,12 @@ def test_nulls_are_left_out_and_counted() -> None:
         (UP, 1004, bits(math.inf)),
         (UP, 1005, bits(5e-324)),
     ]
-    assert block.skipped == 2
+    assert block.nulls == 2
 
 
 def test_a_line_of_nulls_is_a_record_without_a_series() -> None:
     block = with_values("null,null")
-    assert (flat(block), len(block.series), block.records, block.skipped, block.bad.total) == ([], 0, 1, 2, 0)
+    assert (flat(block), len(block.series), block.records, block.nulls, block.bad.total) == ([], 0, 1, 2, 0)
 
 
 def test_infinities_and_nan_are_read_as_victoriametrics_spells_them() -> None:
@@ -163,7 +163,7 @@ def test_one_long_line_makes_the_columns_grow() -> None:
     block = parse(f'{{"values":[{values}],"metric":{{"a":"b"}},"timestamps":[{",".join(map(str, range(count)))}]}}')
     kept = [(i, 1e-320 if i % 5 == 0 else 7.0) for i in range(count) if i % 3]
     assert list(zip(block.times.tolist(), values_of(block), strict=True)) == kept
-    assert block.skipped == count - len(kept)
+    assert block.nulls == count - len(kept)
 
 
 @given(

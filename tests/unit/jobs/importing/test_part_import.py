@@ -107,6 +107,18 @@ def test_a_worker_that_dies_between_chunks_leaves_the_same_topic_and_the_same_ou
     assert (world.run(), world.samples()) == undisturbed
 
 
+def test_null_values_are_counted_once_though_their_chunks_are_read_again() -> None:
+    def with_nulls(chunk: Chunk, nulls: int) -> Chunk:
+        ((offset, block),) = chunk.blocks
+        return replace(chunk, blocks=((offset, replace(block, nulls=nulls)),))
+
+    world, chunks = World(), [with_nulls(one, number) for number, one in enumerate(CHUNKS, 1)]
+    with pytest.raises(Killed):
+        world.run(chunks, before_landing=dies_before(2))
+    outcome = world.run(chunks)
+    assert (outcome.nulls, outcome.counts.samples, outcome.counts.bad) == (10, 20, 4)
+
+
 def test_a_commit_whose_answer_was_lost_is_found(
     undisturbed: tuple[PartOutcome, list[tuple[int, int, float]]],
 ) -> None:

@@ -8,9 +8,11 @@ import pytest
 from strandline.clock import ManualClock
 from strandline.errors import ExitCode
 from strandline.jobs.board import BulkBoard
+from strandline.jobs.counts import Counts
 from strandline.jobs.importing.estimating import ImportEstimate, estimate_import
 from strandline.jobs.importing.planning import ImportPlan, plan_import
 from strandline.jobs.importing.spec import Format
+from strandline.jobs.outcome import PartOutcome
 from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.changing import NotEnded, delete_job, resume_job
 from strandline.node.bulk.import_reports import PlanReport
@@ -90,6 +92,21 @@ def test_what_a_bad_record_holds_does_nothing_to_a_terminal(tmp_path: Path) -> N
     table = shown.blocks()[1]
     assert isinstance(table, Table)
     assert table.rows[0][-1] == r"\x1b[2J\x07 {no json"
+
+
+def test_null_values_show_in_the_plan_and_in_the_status_and_are_no_errors(
+    tmp_path: Path, board: BulkBoard, clock: ManualClock
+) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text(f'{{"metric":{{"a":"b"}},"values":[1,null,null],"timestamps":[{NOW},{NOW - 1},{NOW - 2}]}}\n')
+    plan = plan_import([str(path)], import_options(SETTINGS, Format.JSONL, {}, NOW))
+    shown = [str(block) for block in PlanReport.of(plan, estimate_import(plan, clock)).blocks()]
+    assert "In these pieces 2 values are null: not imported, and no errors." in shown
+    job = add_job(SETTINGS, board, planned_import(plan), clock)
+    done = replace(board.parts(job)[0], outcome=PartOutcome(Counts(records=1, samples=1), nulls=1).to_json())
+    status = JobStatus.of(job, [done])
+    assert "1 value is null: not imported, and no errors." in status.blocks()
+    assert "null" not in str(JobStatus.of(job, board.parts(job)).blocks())
 
 
 def test_a_plan_names_files_sizes_and_parts(plan: ImportPlan) -> None:

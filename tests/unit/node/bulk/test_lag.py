@@ -1,10 +1,13 @@
 import pytest
+from structlog.testing import capture_logs
 
 from strandline.clock import ManualClock
 from strandline.node.bulk.lag import LagLimit
+from strandline.node.bulk.opening import expects_lags
 from strandline.node.client.addresses import parse_url
 from strandline.node.client.errors import NodeUnreachable
 from strandline.node.client.node_client import NodeClient
+from strandline.node.settings import Settings
 from support.fake_node import fake_node
 
 pytestmark = pytest.mark.unit
@@ -47,6 +50,51 @@ def test_where_no_node_answers_or_nothing_is_known_nothing_waits() -> None:
     node.is_there = True
     clock.sleep(20)
     assert limit.wait_s(1) > 0
+
+
+def warnings_of(limit: LagLimit, clock: ManualClock, looks: int) -> int:
+    with capture_logs() as lines:
+        for _ in range(looks):
+            limit.wait_s(1)
+            clock.sleep(20)
+    return [line["log_level"] for line in lines].count("warning")
+
+
+def test_a_node_that_is_expected_and_does_not_answer_is_warned_of_once_each_time_it_goes() -> None:
+    node, clock = Node(), ManualClock()
+    limit = LagLimit(node, 30, clock)
+    node.is_there = False
+    assert warnings_of(limit, clock, 3) == 1
+    node.is_there = True
+    assert warnings_of(limit, clock, 1) == 0
+    node.is_there = False
+    assert warnings_of(limit, clock, 3) == 1
+
+
+def test_a_worker_on_a_machine_without_a_node_says_nothing_about_it() -> None:
+    node, clock = Node(), ManualClock()
+    limit = LagLimit(node, 30, clock, is_expected=False)
+    node.is_there = False
+    assert warnings_of(limit, clock, 3) == 0
+    # One that answered once has gone.
+    node.is_there = True
+    assert warnings_of(limit, clock, 1) == 0
+    node.is_there = False
+    assert warnings_of(limit, clock, 3) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (Settings(), False),
+        (Settings(jobs={"max_lag": "30s"}), False),
+        (Settings(jobs={"max_lag": "1m"}), True),
+        (Settings(jobs={"node_urls": ["http://node-1.example.com:9460"]}), True),
+        (Settings(http={"node_address": "127.0.0.1:9999"}), True),
+    ],
+)
+def test_lags_are_expected_where_a_setting_says_that_there_is_a_node(settings: Settings, expected: bool) -> None:
+    assert expects_lags(settings) is expected
 
 
 def test_a_node_is_asked_for_the_lags_of_its_shards() -> None:

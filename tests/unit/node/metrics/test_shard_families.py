@@ -95,7 +95,11 @@ def with_status(status: Status) -> ShardStanding:
         ("strandline_buffer_budget_limit_bytes", 148),
         ("strandline_spilled_bytes", 142),
         ("strandline_spill_limit_bytes", 149),
-        ("strandline_result_cache_bytes", 160),
+        ("strandline_result_cache_bytes", 164),
+        ("strandline_segment_cache_bytes", 157),
+        ("strandline_segment_cache_hits_total", 158),
+        ("strandline_segment_cache_misses_total", 159),
+        ("strandline_segment_cache_limit_bytes", 160),
         ("strandline_stored_segments_total", 117),
         ("strandline_stored_samples_total", 118),
         ("strandline_stored_series_total", 119),
@@ -140,7 +144,7 @@ def test_figures_with_labels_are_told_by_them() -> None:
     assert told.by("strandline_dropped_series_total", "reason") == {"no-labels": 111, "too-many-labels": 112}
     assert told.by("strandline_dropped_samples_total", "reason") == {"too-old": 108, "too-far-ahead": 109}
     assert told.by("strandline_skipped_entries_total", "kind") == {"histogram": 113, "exemplar": 114, "metadata": 115}
-    assert told.by("strandline_result_cache_fragments_total", "outcome") == {"hit": 157, "partial": 158, "miss": 159}
+    assert told.by("strandline_result_cache_fragments_total", "outcome") == {"hit": 161, "partial": 162, "miss": 163}
     assert told.by("strandline_replay_jobs", "state") == {"pending": 3, "leased": 2, "done": 4, "failed": 1}
     assert told.by("strandline_shard_stage_cpu_seconds_total", "stage")["consume"] == 0.125
     assert told.by("strandline_start_phase_seconds", "phase") == {

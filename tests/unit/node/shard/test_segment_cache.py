@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from strandline.node.shard.segment_cache import SegmentCache
+from strandline.node.shard.segment_cache import SegmentCache, SegmentCacheFigures
 from strandline.store.rows import GroupRow, Segment, SegmentsOf, ShardId
 
 pytestmark = pytest.mark.unit
@@ -73,6 +73,26 @@ def test_the_rows_that_were_read_last_are_held() -> None:
     assert store.asked == before
     asked(cache, store, 1)
     assert store.asked == before + 1
+
+
+def test_figures_say_how_often_rows_were_held_and_what_they_take() -> None:
+    store, cache = CountedStore(size=10), SegmentCache(120)
+    for bucket in (0, 0, 0, 0, 1):
+        asked(cache, store, bucket)
+    assert cache.figures() == SegmentCacheFigures(bytes=50, hits=2, misses=3)
+    for bucket in (1, 2, 2):
+        asked(cache, store, bucket)
+    # Three rows are more than it may hold.
+    assert cache.figures().bytes == 100
+
+
+@pytest.mark.parametrize("samples", [0, 1])
+def test_a_cache_of_no_bytes_holds_nothing(samples: int) -> None:
+    store, cache = CountedStore(size=0), SegmentCache(0)
+    for _ in range(4):
+        asked(cache, store, 0, samples=samples)
+    assert store.asked == 4
+    assert cache.figures() == SegmentCacheFigures(misses=4)
 
 
 def test_a_row_that_would_fill_the_cache_is_read_from_the_store_each_time() -> None:

@@ -233,6 +233,25 @@ def test_absence_is_not_told_while_a_shard_is_missing(query: str) -> None:
     assert "shard 3 is down" in text
 
 
+UNSERVED = "this node does not serve partitions 2-3 of 4: the answer lacks the series there"
+
+
+@pytest.mark.parametrize(
+    ("query", "partial", "why"), [("absent(up)", "warn", "absent() and"), ("up", "refuse", 'query.partial is "refuse"')]
+)
+def test_a_node_of_some_partitions_names_those_that_it_lacks_and_what_helps(query: str, partial: str, why: str) -> None:
+    queries, settings = FakeQueries(SERIES, warnings=(UNSERVED,)), QuerySettings(partial=partial)
+    queries.unserved_partitions = (UNSERVED,)
+    status, kind, text = error_of(ask(queries, "query", settings, query=query))
+    assert (status, kind) == (503, "unavailable")
+    assert UNSERVED in text
+    assert why in text
+    assert "node.shards" in text
+    # A shard that is down as well comes back by itself.
+    queries.warnings = (UNSERVED, "shard 1 is down")
+    assert "Try again" in error_of(ask(queries, "query", settings, query=query))[2]
+
+
 def test_partial_answers_are_refused_if_the_settings_say_so() -> None:
     queries = FakeQueries(SERIES, warnings=("shard 3 is down",))
     refused = error_of(ask(queries, "query", QuerySettings(partial="refuse"), query="up"))

@@ -1,0 +1,35 @@
+"""Unicode's scripts (Greek, Han), from the table beside this module.
+
+`scripts.txt` has Go's `unicode.Scripts` (Unicode 15.0), which Prometheus matches with: on each line the name of a
+script and its characters, as ranges of hexadecimal code points. Python's `unicodedata` knows no scripts.
+"""
+
+from functools import cache
+from pathlib import Path
+
+from strandline.promql.regular_expressions.characters import Ranges
+
+_TABLE = Path(__file__).with_name("scripts.txt")
+
+
+@cache
+def script(name: str) -> Ranges | None:
+    """The characters of a script, or None if there is none of that name."""
+    written = _written().get(name)
+    return tuple(map(_range, written.split())) if written is not None else None
+
+
+def script_names() -> tuple[str, ...]:
+    """The names of all scripts."""
+    return tuple(_written())
+
+
+@cache
+def _written() -> dict[str, str]:
+    lines = _TABLE.read_text(encoding="ascii").splitlines()
+    return {name: ranges for name, _, ranges in (line.partition(" ") for line in lines)}
+
+
+def _range(written: str) -> tuple[int, int]:
+    first, _, last = written.partition("-")
+    return int(first, 16), int(last or first, 16)
