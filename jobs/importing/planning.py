@@ -31,6 +31,7 @@ class ImportOptions:
     chunk_bytes: int = 16 << 20
     max_record: int = 1 << 20
     packed_bytes: int = PACKED_BYTES
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ def plan_import(uris: Sequence[str], options: ImportOptions) -> ImportPlan:
     """
     rules = record_rules(options.format, options.mapping, options.chunk_bytes, options.max_record)
     parts = list(_parts(uris, options, rules))
-    spec = ImportSpec(options.format, options.times, rules, dict(options.mapping), options.packed_bytes)
+    spec = ImportSpec(
+        options.format, options.times, rules, dict(options.mapping), options.packed_bytes, options.ordered
+    )
     return ImportPlan(spec, tuple(parts))
 
 

@@ -25,7 +25,7 @@ class Format(StrEnum):
 class ImportSpec:
     """How files are read, and what of them lands. `mapping` is that of the format. Samples outside of `times` are bad
     records. `packed_bytes` is what a chunk takes at most before it is compressed; 0: no limit, as in jobs that were
-    planned before there was one.
+    planned before there was one. `ordered`: parts run one after the other.
     """
 
     format: Format
@@ -33,6 +33,7 @@ class ImportSpec:
     rules: RecordRules
     mapping: Mapping[str, Any] = field(default_factory=dict)
     packed_bytes: int = 0
+    ordered: bool = False
 
     def to_json(self) -> str:
         """As it stands in a job's row."""
@@ -48,4 +49,5 @@ class ImportSpec:
             RecordRules(**value["rules"]),
             value["mapping"],
             value.get("packed_bytes", 0),
+            value.get("ordered", False),
         )

@@ -1,5 +1,6 @@
 """`strandline job import`: files into the dataset."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -45,6 +46,11 @@ from strandline.node.cli.options import Command, help_with, on_option
 @click.option(
     "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Land at most N samples a second."
 )
+@click.option(
+    "--ordered",
+    is_flag=True,
+    help="Run parts one after the other, so that of samples with equal times the one of the later file wins.",
+)
 @new_option
 @on_option
 @pass_context
@@ -57,13 +63,14 @@ def command(
     shown: int | None,
     only_plan: bool,
     rate: float | None,
+    ordered: bool,
     is_new: bool,
     on: str,
 ) -> ExitCode:
     """Import."""
     settings, clock = context.settings(), context.clock
     options = import_options(settings, Format(format_), read_mapping(mapping), clock.now_ms())
-    plan = plan_import(sources, options)
+    plan = plan_import(sources, replace(options, ordered=ordered))
     if shown is not None:
         context.output.result(preview(plan, shown))
         return ExitCode.OK
