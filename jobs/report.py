@@ -25,7 +25,9 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What parts of a job have done, as far as they are done."""
+    """What parts of a job have done, as far as they are done. `series` counts a series once for each chunk that it is
+    in: there are at most so many.
+    """
 
     counts: Counts
     files: int
@@ -34,6 +36,7 @@ class JobReport:
     bad: dict[str, int]
     bad_lines: tuple[BadLine, ...]
     nulls: int = 0
+    series: int = 0
 
     def to_json(self) -> str:
         """As it stands in a job's row."""
@@ -53,6 +56,7 @@ class JobReport:
             value["bad"],
             tuple(BadLine(one["uri"], BadRecord(**one["record"])) for one in value["bad_lines"]),
             value.get("nulls", 0),
+            value.get("series", 0),
         )
 
 
@@ -60,7 +64,7 @@ def job_report(parts: Iterable[BulkPart]) -> JobReport:
     """The report of a job's parts, in the order of their numbers: parts of one file follow each other."""
     counts, times, bad = Counts(), SamplesByTime(), dict[str, int]()
     lines: list[BadLine] = []
-    files, done, nulls = set[str](), 0, 0
+    files, done, nulls, series = set[str](), 0, 0, 0
     uri, lines_before = "", 0
     are_counted = True
     for part in parts:
@@ -75,6 +79,7 @@ def job_report(parts: Iterable[BulkPart]) -> JobReport:
         done += 1
         counts += outcome.counts
         nulls += outcome.nulls
+        series += outcome.series
         times = SamplesByTime.joined((times, outcome.times))
         for reason, count in outcome.bad.counts.items():
             bad[reason] = bad.get(reason, 0) + count
@@ -82,4 +87,4 @@ def job_report(parts: Iterable[BulkPart]) -> JobReport:
             known = record.line > 0 and are_counted
             lines.append(BadLine(uri, replace(record, line=record.line + lines_before if known else 0)))
         lines_before += outcome.lines
-    return JobReport(counts, len(files), done, times, bad, tuple(lines), nulls)
+    return JobReport(counts, len(files), done, times, bad, tuple(lines), nulls, series)

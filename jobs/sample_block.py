@@ -31,6 +31,7 @@ class SampleBlock:
 
     `records` counts all records that were read: lines, rows or series, as the format has it, bad ones included. A
     record may hold several samples. `nulls` counts values of good records that are null and therefore no samples.
+    `unread` is the number of bytes at the end of the input that a parser has left, since the block was full.
     """
 
     series: SeriesColumns
@@ -40,3 +41,4 @@ class SampleBlock:
     records: int
     bad: BadRecords
     nulls: int = 0
+    unread: int = 0

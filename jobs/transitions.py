@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from strandline.errors import ExitCode, Fatal
 from strandline.jobs.breaker import BreakerRules, breaks, reason_of
 from strandline.jobs.counts import Counts
+from strandline.jobs.ordering import is_blocked
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart, Wanted
 from strandline.store.jobs import JobState
 
@@ -121,11 +122,11 @@ def conclude(job: BulkJob, parts: Sequence[BulkPart], now: int) -> BulkJob:
     """A job of which nothing is left to do: about to be completed, or failed. Any other stays as it is.
 
     The number of parts is compared with the plan's: a list that lacks some says nothing. What an operator wants holds
-    first, see `settle`.
+    first, see `settle`. A job whose parts run in order has failed with the first of them.
     """
     if job.state is not BulkJobState.RUNNING or job.wanted or len(parts) != job.parts:
         return job
-    if any(part.state in (JobState.PENDING, JobState.LEASED) for part in parts):
+    if any(part.state in (JobState.PENDING, JobState.LEASED) for part in parts) and not is_blocked(job, parts):
         return job
     failed = [part for part in parts if part.state is JobState.FAILED]
     if not failed:

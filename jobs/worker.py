@@ -15,10 +15,11 @@ from strandline.jobs.attending import JobAttendant, WorkerRules, begun_in, requi
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.held_parts import HeldParts
+from strandline.jobs.ordering import parts_to_take
 from strandline.jobs.rate import NO_THROTTLE, Throttle
 from strandline.jobs.running import InProcessRunner, JobKind, LeasedPart, PartEnd, PartRunner, PartStopped, RunningPart
 from strandline.jobs.transitions import ENDED, is_announced, is_going, takes_parts
-from strandline.recovery.leasing import is_leasable, is_same_lease
+from strandline.recovery.leasing import is_same_lease
 from strandline.recovery.setbacks import Pause
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
@@ -59,7 +60,7 @@ class BulkWorker:
         self._stopped: dict[str, str] = {}
         """Why the parts of a job are to be given up, by job."""
         self._candidates: dict[str, tuple[BulkJob, list[BulkPart]]] = {}
-        """Jobs that take parts, with those that were pending when the job was last looked at."""
+        """Jobs that take parts, with those that could be taken when the job was last looked at."""
 
     def run_until_done(self, only: str = "") -> None:
         """Work until no job, or not this one, has anything left to do, or until told to stop. A job that is paused,
@@ -121,7 +122,7 @@ class BulkWorker:
         attended, parts = self._attendant.attend(job, self._held.counts_of)
         if takes_parts(attended):
             self._stopped.pop(job.job, None)
-            self._candidates[job.job] = attended, [part for part in parts if is_leasable(part)]
+            self._candidates[job.job] = attended, parts_to_take(attended, parts)
         else:
             self._stopped[job.job] = f"{attended.name} is {attended.wanted or attended.state}"
             self._candidates.pop(job.job, None)

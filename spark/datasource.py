@@ -31,6 +31,7 @@ from strandline.jobs.reading.dividing import divide
 from strandline.jobs.reading.resolving import resolve
 from strandline.jobs.reading.series_reading import read_slices
 from strandline.jobs.reading.series_task import SeriesTask
+from strandline.jobs.sources.files import require_no_credentials
 from strandline.spark.executor_store import StoreOpener, kept_store
 from strandline.spark.staging import StagedFile, is_importing, mark_importing, remove_staged, stage
 
@@ -89,6 +90,7 @@ class StrandlineDataSource(DataSource):
             raise WriteRefused(
                 "there is no option staging", remedy="Name a folder that executors can write and this process can read"
             )
+        require_no_credentials(self.options["staging"])
         return StagingWriter(self.options)
 
 

@@ -38,7 +38,9 @@ Array = npt.NDArray[Any]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BYTES_A_SAMPLE = 48  # A guess, so that the columns of an ordinary input grow once or never.
+_LEAST_A_SAMPLE = 16  # Of what it becomes, a little less than it takes.
 _FEWEST_SLOTS = 1 << 10
+_MOST_SLOTS = 1 << 20  # Of a block that is bounded: tables of some 50 MB.
 
 
 class BlockBuilder:
@@ -47,7 +49,12 @@ class BlockBuilder:
     A byte-order mark at the start of a file is not part of its first record.
     """
 
-    def __init__(self, data: Bytes, offset: int, limits: Limits, *, values: int = 1) -> None:
+    def __init__(self, data: Bytes, offset: int, limits: Limits, *, values: int = 1, most: int | None = None) -> None:
+        """With `most` the block ends before a record once its columns have room for about twice as many bytes of labels
+        or samples: so memory is bounded, and where a block ends follows from the input alone. It has one record at
+        least.
+        """
+        self._most = most
         self.data = np.ascontiguousarray(data, dtype=np.uint8)
         self.address: int = self.data.ctypes.data
         self._offset = offset
@@ -83,8 +90,23 @@ class BlockBuilder:
     def fill(self, step: Callable[[], int]) -> SampleBlock:
         """Call a kernel with longer and longer columns until it has read all of the input."""
         while (need := step()) != DONE:
+            if self._is_full(need):
+                # The record that there is no room for may have added series.
+                self.cursor[UNUSED_SERIES] = 1
+                break
             self._grow(need)
         return self._block()
+
+    def _is_full(self, need: int) -> bool:
+        if self._most is None or not self.cursor[RECORDS]:
+            return False
+        if need == MORE_LABELS:
+            return len(self._series[1]) >= 2 * self._most
+        if need == MORE_SAMPLES:
+            return len(self._samples[0]) >= self._most // _LEAST_A_SAMPLE
+        if need == MORE_SERIES:
+            return len(self._known) // WORDS >= _MOST_SLOTS
+        return need == MORE_GROUPS and len(self._groups) // WORDS >= _MOST_SLOTS
 
     def _grow(self, need: int) -> None:
         if need == MORE_SAMPLES:
@@ -120,6 +142,7 @@ class BlockBuilder:
             records=int(cursor[RECORDS]),
             bad=self._bad(),
             nulls=int(cursor[NULLS]),
+            unread=len(self.data) - int(cursor[AT]),
         )
 
     def _bad(self) -> BadRecords:

@@ -23,14 +23,16 @@ from strandline.jobs.sample_block import SampleBlock
 from strandline.wire.decode import Limits
 
 
-def parse_csv(data: Bytes, offset: int, options: CsvOptions, limits: Limits | None = None) -> SampleBlock:
+def parse_csv(
+    data: Bytes, offset: int, options: CsvOptions, limits: Limits | None = None, *, most: int | None = None
+) -> SampleBlock:
     """Read whole rows that begin at a byte of their file. At the file's start a header is skipped.
 
     Empty lines are no records. A row is bad as a whole, whatever number of values it has. Labels must be UTF-8; in
-    columns that are not used any bytes may stand.
+    columns that are not used any bytes may stand. With `most` the block ends where `BlockBuilder` says.
     """
     plan = _Plan.of(options)
-    builder = BlockBuilder(data, offset, limits or Limits(), values=len(options.values))
+    builder = BlockBuilder(data, offset, limits or Limits(), values=len(options.values), most=most)
     builder.cursor[FLAG] = options.header and offset == 0
 
     def step() -> int:

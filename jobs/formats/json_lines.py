@@ -12,12 +12,12 @@ from strandline.jobs.sample_block import SampleBlock
 from strandline.wire.decode import Limits
 
 
-def parse_json_lines(data: Bytes, offset: int, limits: Limits | None = None) -> SampleBlock:
+def parse_json_lines(data: Bytes, offset: int, limits: Limits | None = None, *, most: int | None = None) -> SampleBlock:
     """Read whole lines that begin at a byte of their file. Empty lines are no records.
 
-    A line is bad as a whole, whatever number of samples it has.
+    A line is bad as a whole, whatever number of samples it has. With `most` the block ends where `BlockBuilder` says.
     """
-    builder = BlockBuilder(data, offset, limits or Limits())
+    builder = BlockBuilder(data, offset, limits or Limits(), most=most)
 
     def step() -> int:
         need: int = read_json_lines(builder.address, len(builder.data), builder.state)

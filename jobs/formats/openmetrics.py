@@ -19,12 +19,15 @@ from strandline.wire.decode import Limits
 _METRIC_LABEL = np.frombuffer(b"__name__", dtype=np.uint8)
 
 
-def parse_openmetrics(data: Bytes, offset: int, limits: Limits | None = None) -> SampleBlock:
+def parse_openmetrics(
+    data: Bytes, offset: int, limits: Limits | None = None, *, most: int | None = None
+) -> SampleBlock:
     """Read whole lines that begin at a byte of their file. Comments and empty lines are no records.
 
-    A line behind `# EOF` in the same input is a bad record, and so is a sample without a timestamp.
+    A line behind `# EOF` in the same input is a bad record, and so is a sample without a timestamp. With
+    `most` the block ends where `BlockBuilder` says.
     """
-    builder = BlockBuilder(data, offset, limits or Limits())
+    builder = BlockBuilder(data, offset, limits or Limits(), most=most)
 
     def step() -> int:
         need: int = read_lines(builder.address, len(builder.data), _METRIC_LABEL.ctypes.data, builder.state)

@@ -9,6 +9,7 @@ import pyarrow.fs as pafs
 
 from strandline.jobs.formats.prometheus_blocks import BlockInfo, SeriesRange, find_blocks, plan_ranges, read_range
 from strandline.jobs.importing.chunks import Chunk, block_chunks
+from strandline.jobs.importing.spec import ImportSpec
 from strandline.jobs.sources.files import SourceFile, SourceUnreachable, file_system, full_uri, identified
 
 SAMPLES_A_CHUNK = 400_000
@@ -48,10 +49,10 @@ def cut_blocks(uri: str, part_bytes: int) -> list[BlockPart]:
     return parts
 
 
-def block_part_chunks(part: BlockPart) -> Iterator[Chunk]:
+def block_part_chunks(part: BlockPart, spec: ImportSpec) -> Iterator[Chunk]:
     """The chunks of a part."""
     system, _ = file_system(part.uri)
-    return block_chunks(read_range(system, part.block, part.series, SAMPLES_A_CHUNK))
+    return block_chunks(read_range(system, part.block, part.series, SAMPLES_A_CHUNK), spec.packed_bytes)
 
 
 def _files_below(system: pafs.FileSystem, path: str) -> list[str]:

@@ -11,13 +11,16 @@ import numpy.typing as npt
 
 from strandline.jobs.bad_records import BadRecord, BadRecords
 from strandline.jobs.importing.text_parts import TextPart, start_of
+from strandline.jobs.landing.division import divided
 from strandline.jobs.sample_block import SampleBlock
 from strandline.jobs.sources.text_records import ByteReader, RecordRules, TextChunk, read_chunks
 
 TOO_LONG = "the record is too long"
 
+_NEWLINE = ord("\n")
+
 TextParser = Callable[[npt.NDArray[np.uint8], int], SampleBlock]
-"""Parses whole records that begin at an offset of their file."""
+"""Parses whole records that begin at an offset of their file: all of them, or as many as its block has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,8 @@ class Chunk:
     """The samples of a chunk, in blocks with the offset at which each begins in its source.
 
     `records` and `bad` count all records of the chunk, those included that no parser has seen. `position` is the place
-    behind the chunk.
+    behind the chunk. Where the samples of some records are divided over several chunks, the first one counts the
+    records, and all have the place behind them.
     """
 
     blocks: tuple[tuple[int, SampleBlock], ...]
@@ -40,39 +44,66 @@ class Chunk:
         return sum(block.nulls for _, block in self.blocks)
 
 
-def text_chunks(reader: ByteReader, part: TextPart, rules: RecordRules, parse: TextParser) -> Iterator[Chunk]:
-    """The chunks of a part of a text file."""
+def text_chunks(
+    reader: ByteReader, part: TextPart, rules: RecordRules, parse: TextParser, packed_bytes: int = 0
+) -> Iterator[Chunk]:
+    """The chunks of a part of a text file, of at most `packed_bytes` before compression unless that is 0."""
     lines = 0
     for text in read_chunks(reader, start_of(reader, part, rules), part.end, rules):
-        chunk = _parsed(text, parse, rules, lines)
-        lines += chunk.lines
-        yield chunk
+        for chunk in _parsed(text, parse, rules, lines, ends_with_block=packed_bytes > 0):
+            lines += chunk.lines
+            yield from _divided(chunk, packed_bytes)
 
 
-def block_chunks(blocks: Iterable[SampleBlock]) -> Iterator[Chunk]:
-    """The chunks of a binary format whose reader gives blocks of the right size. The position is their number."""
+def block_chunks(blocks: Iterable[SampleBlock], packed_bytes: int = 0) -> Iterator[Chunk]:
+    """The chunks of a binary format whose reader gives blocks of bounded size. The position is their number."""
     for number, block in enumerate(blocks, 1):
-        yield Chunk(((0, block),), block.records, 0, block.bad, number)
+        yield from _divided(Chunk(((0, block),), block.records, 0, block.bad, number), packed_bytes)
 
 
-def _parsed(text: TextChunk, parse: TextParser, rules: RecordRules, lines_before: int) -> Chunk:
+def _divided(chunk: Chunk, packed_bytes: int) -> Iterator[Chunk]:
+    """A chunk of one block, or several of them that have its samples."""
+    if not packed_bytes or not chunk.blocks:
+        yield chunk
+        return
+    ((offset, block),) = chunk.blocks
+    for place, part in enumerate(divided(block, packed_bytes)):
+        if place == 0:
+            yield replace(chunk, blocks=((offset, part),))
+        else:
+            yield Chunk(((offset, part),), 0, 0, BadRecords(), chunk.position)
+
+
+def _parsed(
+    text: TextChunk, parse: TextParser, rules: RecordRules, lines_before: int, *, ends_with_block: bool
+) -> Iterator[Chunk]:
+    """The records of a text as one chunk, or as one for each block that the parser makes of them."""
     blocks: list[tuple[int, SampleBlock]] = []
     bad: list[BadRecords] = []
-    records, lines = len(text.too_long), lines_before
+    records, lines, begun = 0, lines_before, lines_before
     too_long = list(text.too_long)
     for offset, data in text.pieces:
         while too_long and too_long[0] < offset:
-            lines += 1
+            records, lines = records + 1, lines + 1
             bad.append(_too_long(too_long.pop(0), lines, rules))
-        block = parse(np.frombuffer(data, dtype=np.uint8), offset)
-        blocks.append((offset, block))
-        bad.append(_in_lines_behind(block.bad, lines))
-        records += block.records
-        lines += data.count(b"\n") + (not data.endswith(b"\n"))
+        read = 0
+        while read < len(data):
+            rest = np.frombuffer(data, dtype=np.uint8, offset=read)
+            block = parse(rest, offset + read)
+            behind = len(data) - block.unread
+            blocks.append((offset + read, block))
+            bad.append(_in_lines_behind(block.bad, lines))
+            records += block.records
+            lines += data.count(b"\n", read, behind) + (data[behind - 1] != _NEWLINE)
+            read = behind
+            if ends_with_block:
+                yield Chunk(tuple(blocks), records, lines - begun, BadRecords.joined(bad), offset + read)
+                blocks, bad, records, begun = [], [], 0, lines
     for offset in too_long:
-        lines += 1
+        records, lines = records + 1, lines + 1
         bad.append(_too_long(offset, lines, rules))
-    return Chunk(tuple(blocks), records, lines - lines_before, BadRecords.joined(bad), text.end)
+    if records or not ends_with_block:
+        yield Chunk(tuple(blocks), records, lines - begun, BadRecords.joined(bad), text.end)
 
 
 def _too_long(offset: int, line: int, rules: RecordRules) -> BadRecords:

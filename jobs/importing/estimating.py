@@ -81,7 +81,8 @@ class _Discarded:
 
 def estimate_import(plan: ImportPlan, clock: Clock) -> ImportEstimate:
     """Read some pieces, spread over all parts. Raises what keeps them from being read."""
-    spec = replace(plan.spec, rules=replace(plan.spec.rules, chunk_bytes=_PIECE_BYTES))
+    # Pieces are counted in chunks: a piece must not be divided over more of them.
+    spec = replace(plan.spec, rules=replace(plan.spec.rules, chunk_bytes=_PIECE_BYTES), packed_bytes=0)
     total, outcome = PartOutcome(), PartOutcome()
     read, seconds, timed = 0, 0.0, 0
     pieces = list(_pieces(plan))

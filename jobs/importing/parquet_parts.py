@@ -66,5 +66,7 @@ def cut_parquet(file: SourceFile, mapping: ParquetMapping, part_bytes: int) -> l
 def parquet_chunks(part: ParquetPart, spec: ImportSpec) -> Iterator[Chunk]:
     """The chunks of a part."""
     system, path = file_system(part.file.uri)
-    blocks = read_row_groups(system, path, part.groups, parquet_mapping(spec.mapping), ROWS_A_CHUNK)
-    return block_chunks(blocks)
+    most = 2 * spec.packed_bytes or None
+    mapping = parquet_mapping(spec.mapping)
+    blocks = read_row_groups(system, path, part.groups, mapping, ROWS_A_CHUNK, most_label_bytes=most)
+    return block_chunks(blocks, spec.packed_bytes)

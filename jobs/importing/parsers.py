@@ -22,13 +22,14 @@ def record_rules(format_: Format, mapping: Mapping[str, Any], chunk_bytes: int, 
 
 def text_parser(spec: ImportSpec, file: PlannedFile) -> TextParser:
     """What parses the records of a text file."""
+    most = spec.packed_bytes or None
     match spec.format:
         case Format.CSV:
             options = csv_options(spec.mapping, file.header)
-            return lambda data, offset: parse_csv(data, offset, options)
+            return lambda data, offset: parse_csv(data, offset, options, most=most)
         case Format.OPENMETRICS:
-            return parse_openmetrics
+            return lambda data, offset: parse_openmetrics(data, offset, most=most)
         case Format.JSONL:
-            return parse_json_lines
+            return lambda data, offset: parse_json_lines(data, offset, most=most)
         case _:
             raise ValueError(f"{spec.format} is no text format")

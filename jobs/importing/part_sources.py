@@ -36,11 +36,12 @@ def chunks_of(source: PartSource, spec: ImportSpec) -> Iterator[Iterator[Chunk]]
         match source:
             case TextPart():
                 with text_reader(source.of.file) as reader:
-                    yield text_chunks(reader, source, spec.rules, text_parser(spec, source.of))
+                    parse = text_parser(spec, source.of)
+                    yield text_chunks(reader, source, spec.rules, parse, spec.packed_bytes)
             case ParquetPart():
                 yield parquet_chunks(source, spec)
             case BlockPart():
-                yield block_part_chunks(source)
+                yield block_part_chunks(source, spec)
     except OSError as error:
         raise SourceUnreachable(
             f"{source.uri} can't be read on: {error}", remedy="It is tried again by itself; check the file system"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from strandline.digest import digest
 from strandline.jobs.formats.csv_mapping import csv_options, first_row
@@ -16,6 +16,9 @@ from strandline.jobs.sources.files import SourceFile, SourceUnusable, file_syste
 from strandline.jobs.sources.text_records import RecordRules
 from strandline.time_range import ALL_TIMES, TimeRange
 
+PACKED_BYTES: Final = 8 << 20
+"""What lands in one transaction, before it is compressed."""
+
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
@@ -27,6 +30,8 @@ class ImportOptions:
     part_bytes: int = 64 << 20
     chunk_bytes: int = 16 << 20
     max_record: int = 1 << 20
+    packed_bytes: int = PACKED_BYTES
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,9 @@ def plan_import(uris: Sequence[str], options: ImportOptions) -> ImportPlan:
     """
     rules = record_rules(options.format, options.mapping, options.chunk_bytes, options.max_record)
     parts = list(_parts(uris, options, rules))
-    spec = ImportSpec(options.format, options.times, rules, dict(options.mapping))
+    spec = ImportSpec(
+        options.format, options.times, rules, dict(options.mapping), options.packed_bytes, options.ordered
+    )
     return ImportPlan(spec, tuple(parts))
 
 

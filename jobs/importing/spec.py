@@ -24,13 +24,16 @@ class Format(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ImportSpec:
     """How files are read, and what of them lands. `mapping` is that of the format. Samples outside of `times` are bad
-    records.
+    records. `packed_bytes` is what a chunk takes at most before it is compressed; 0: no limit, as in jobs that were
+    planned before there was one. `ordered`: parts run one after the other.
     """
 
     format: Format
     times: TimeRange
     rules: RecordRules
     mapping: Mapping[str, Any] = field(default_factory=dict)
+    packed_bytes: int = 0
+    ordered: bool = False
 
     def to_json(self) -> str:
         """As it stands in a job's row."""
@@ -45,4 +48,6 @@ class ImportSpec:
             TimeRange(**value["times"]),
             RecordRules(**value["rules"]),
             value["mapping"],
+            value.get("packed_bytes", 0),
+            value.get("ordered", False),
         )

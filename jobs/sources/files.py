@@ -1,6 +1,7 @@
 """Which files a job reads, found by URI or pattern, and their identity, by which a file that changed is noticed."""
 
 import fnmatch
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,8 +39,27 @@ class SourceFile:
     digest: str
 
 
+def require_no_credentials(uri: str) -> None:
+    """Refuse a URI with a user or a password, without repeating it: URIs stand in the rows of jobs, in logs and in
+    reports. Raises `SourceUnusable`.
+    """
+    scheme, separator, rest = uri.partition("://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    port = authority.rpartition("]")[2].partition(":")[2]
+    # A secret that is not percent-encoded may have a slash: then it stands where a port would.
+    if separator and ("@" in authority or (port and not port.isdecimal())):
+        raise SourceUnusable(
+            f"a URI with {scheme}:// holds a user or a password",
+            remedy="Give credentials to workers by their environment, such as AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, and leave them out of the URI",
+        )
+
+
 def file_system(uri: str) -> tuple[pafs.FileSystem, str]:
-    """The file system of a URI, and the path there. A URI without a scheme is a path of this machine."""
+    """The file system of a URI, and the path there. A URI without a scheme is a path of this machine. Raises
+    `SourceUnusable` for a URI that holds credentials.
+    """
+    require_no_credentials(uri)
     if "://" not in uri:
         return pafs.LocalFileSystem(), str(Path(uri).absolute())
     try:
@@ -92,6 +112,8 @@ def opened(file: SourceFile) -> pa.NativeFile:
 
 
 def _named(uri: str) -> Iterator[str]:
+    # Of a pattern only the folder becomes a file system, and a secret may have a wildcard.
+    require_no_credentials(uri)
     if not any(character in uri for character in _WILDCARDS):
         system, path = file_system(uri)
         _info(system, uri, path)

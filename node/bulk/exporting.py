@@ -5,15 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strandline.errors import ExitCode, Fatal
+from strandline.jobs.board import BulkBoard
 from strandline.jobs.exporting.day_manifest import Choice
 from strandline.jobs.exporting.export_kind import EXPORT
 from strandline.jobs.exporting.planning import ExportOptions, ExportPlan, PlannedDay, StoredNow, plan_export
 from strandline.node.bulk.adding import PlannedJob
+from strandline.node.bulk.open_jobs import find_open
 from strandline.node.offsets.deployment import Deployment
 from strandline.node.output import Block, Table
 from strandline.node.recovering.words import count
 from strandline.recovery.periods import HOUR, HOURS_A_DAY, Period, parse_period
 from strandline.recovery.readiness import NOBODY_READ_THEN, Readiness, StoredDataset, Verdict, readiness
+from strandline.store.bulk_jobs import BulkJob
 
 
 class HoursNotReady(Fatal):
@@ -77,6 +80,14 @@ def export_job(plan: ExportPlan) -> PlannedJob | None:
     if not plan.parts:
         return None
     return PlannedJob(EXPORT, plan.spec.to_json(), plan.hash, tuple(part.to_json() for part in plan.parts))
+
+
+def open_export(board: BulkBoard, options: ExportOptions) -> BulkJob | None:
+    """An export of the same that is still to be done; None if there is none. It reads the dataset as it was stored when
+    that was planned. Raises `JobIdle` if it is paused or broken.
+    """
+    wanted = {"to": options.to, "selector": options.selector, "start": options.start, "end": options.end}
+    return find_open(board, EXPORT, lambda spec: all(spec[name] == value for name, value in wanted.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,14 @@ from strandline.node.recovering.words import count, duration, moment, size
 from strandline.time_range import EARLIEST, LATEST
 
 _MOST_SHOWN = 50
+_ORDERED = "Parts run in this order, one at a time: of samples with one series and time the last one wins."
+_UNORDERED = (
+    "Of samples with one series and time the last one wins within a part; between parts it is undefined which one "
+    "does, unless you give --ordered."
+)
+_PARTITIONS = (
+    "If partitions were added to the topic since a sample was stored, an older copy in a higher shard may win."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,7 @@ class PlanReport:
     newest: int
     estimate: ImportEstimate | None
     seconds: float | None
+    ordered: bool = False
 
     @classmethod
     def of(cls, plan: ImportPlan, estimate: ImportEstimate | None, rate: float | None = None) -> "PlanReport":
@@ -51,7 +60,9 @@ class PlanReport:
         seconds = estimate.seconds if estimate is not None else None
         if seconds is not None and rate is not None and estimate is not None and estimate.samples is not None:
             seconds = max(seconds, estimate.samples / rate)
-        return cls(files, len(plan.parts), sum(sizes.values()), times.first, times.last, estimate, seconds)
+        return cls(
+            files, len(plan.parts), sum(sizes.values()), times.first, times.last, estimate, seconds, plan.spec.ordered
+        )
 
     def blocks(self) -> list[Block]:
         """For people."""
@@ -77,7 +88,10 @@ class PlanReport:
         limits += [f"after {moment(self.newest)}"] if self.newest < LATEST else []
         if limits:
             found.append(f"Samples {' or '.join(limits)} would be bad records.")
-        found.append("Samples of one series and time that are there already are replaced. Nothing was written.")
+        found.append("Samples of one series and time that are there already are replaced.")
+        if self.parts > 1:
+            found.append(_ORDERED if self.ordered else _UNORDERED)
+        found.append(f"{_PARTITIONS} Nothing was written.")
         return found
 
 

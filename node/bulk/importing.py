@@ -77,7 +77,11 @@ def planned_import(plan: ImportPlan) -> PlannedJob:
     """A plan as a job. Raises `NothingToImport` for one without parts."""
     if not plan.parts:
         raise NothingToImport("the files are empty", remedy="Check which files the arguments name")
-    return PlannedJob(IMPORT, plan.spec.to_json(), plan.hash, tuple(part.to_json() for part in plan.parts))
+    sources = tuple(part.to_json() for part in plan.parts)
+    # What a chunk takes at most is a constant of the version that has planned it.
+    return PlannedJob(
+        IMPORT, plan.spec.to_json(), plan.hash, sources, of_the_moment=frozenset({"times", "packed_bytes"})
+    )
 
 
 def preview(plan: ImportPlan, most: int) -> Preview:

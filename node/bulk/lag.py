@@ -1,4 +1,4 @@
-"""Holds an import back while shards are behind: what lands meanwhile would only make them later.
+"""Holds an import or a send back while shards are behind: what lands meanwhile would only make them later.
 
 A shard's lag is for how long records may have waited in Kafka that it has not read. The node reports it. Offsets that
 consumer groups commit would not do: those of `strandline-<dataset>` follow the checkpoints, which move with each flush,

@@ -9,7 +9,7 @@ from strandline.jobs.importing.text_parts import TextPart
 from strandline.jobs.sources.compressed import compression_of
 
 SPARK_FROM_BYTES = 500 << 20
-"""About where a Spark session, which takes 20 s to begin, is worth it: some 5 to 10 million samples of text."""
+"""About where a Spark session, which takes 20 s to begin, is worth it: some 16 million samples of text."""
 # Of a compressed or binary file, as against the same samples in text.
 _TEXT_A_BYTE = 8
 

@@ -99,13 +99,16 @@ class JobSummary:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus(JobSummary):
-    """A job, and what its parts have done so far."""
+    """A job, and what its parts have done so far. `series` counts a series once for each chunk of a part that is done:
+    there are at most so many.
+    """
 
     times: SamplesByTime
     bad: dict[str, int]
     bad_lines: tuple[BadLine, ...]
     nulls: int
     failed_parts: tuple[FailedPart, ...]
+    series: int = 0
 
     @classmethod
     def of(cls, job: BulkJob, parts: Sequence[BulkPart]) -> "JobStatus":
@@ -120,6 +123,7 @@ class JobStatus(JobSummary):
             failed_parts=tuple(
                 FailedPart(part.part, part.failures, part.reason) for part in parts if part.state is JobState.FAILED
             ),
+            series=done.series,
         )
 
     def blocks(self) -> list[Block]:
@@ -147,6 +151,10 @@ class JobStatus(JobSummary):
         if self.times.counts:
             first, last = min(self.times.counts), max(self.times.counts) + self.times.step_ms
             found.append(f"Samples lie between {moment(first)} and {moment(last)}.")
+        if self.series and self.kind == "import":
+            found.append(
+                f"They are of at most {count(self.series)} series: one that is in several chunks counts in each."
+            )
         if self.nulls:
             found.append(nulls_left_out(self.nulls))
         if self.bad:

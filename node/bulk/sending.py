@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,23 +55,36 @@ class SendOptions:
     control: ControlSample
     zone_label: str = ""
     local_time: LocalTime | None = None
+    is_at_fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSend:
-    """One job of a plan. The offset, in hours, and the zones are those of local times."""
+    """One job of a plan. The offset, in hours, and the zones are those of local times. `is_at_fixed` says whether the
+    moment of its series was chosen, or is that of the plan.
+    """
 
     spec: SendSpec
     parts: int
     due_at: int = 0
     offset: int | None = None
+    is_at_fixed: bool = False
 
     def job(self) -> PlannedJob:
         """As it is put into the store."""
         spec = self.spec.to_json()
         sources = tuple(part.to_json(self.spec.selector) for part in equal_ranges(self.parts))
         texts = "\n".join((spec, *sources))
-        return PlannedJob(SEND, spec, f"{digest(texts.encode()):032x}", sources, self.due_at)
+        # How many parts there are follows from the series that there are now.
+        return PlannedJob(
+            SEND,
+            spec,
+            f"{digest(texts.encode()):032x}",
+            sources,
+            self.due_at,
+            of_the_moment=frozenset() if self.is_at_fixed else frozenset({"window"}),
+            compares_sources=False,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +185,7 @@ def plan_send(settings: Settings, options: SendOptions, clock: Clock) -> SendPla
     )
     _require_small(spec, zones)
     if options.local_time is None:
-        return SendPlan(options.topic, options.at, series, (PlannedSend(spec, parts),))
+        return SendPlan(options.topic, options.at, series, (PlannedSend(spec, parts, is_at_fixed=options.is_at_fixed),))
     grouped = group_zones(zones, options.local_time, clock.now_ms())
     if not grouped.groups:
         raise SendRefused(
@@ -181,7 +194,10 @@ def plan_send(settings: Settings, options: SendOptions, clock: Clock) -> SendPla
         )
     planned = tuple(zone for group in grouped.groups for zone in group.zones)
     jobs = tuple(
-        _of_group(spec, options.zone_label, group, planned, parts, is_first=at == 0)
+        replace(
+            _of_group(spec, options.zone_label, group, planned, parts, is_first=at == 0),
+            is_at_fixed=options.is_at_fixed,
+        )
         for at, group in enumerate(grouped.groups)
     )
     return SendPlan(options.topic, options.at, series, jobs, grouped.unknown)

@@ -4,11 +4,12 @@ import click
 
 from strandline.errors import ExitCode
 from strandline.jobs.exporting.planning import ExportOptions
-from strandline.node.bulk.exporting import ExportPlanReport, export_job, planned_export
+from strandline.node.bulk.exporting import ExportPlanReport, export_job, open_export, planned_export
+from strandline.node.bulk.opening import opened_board
 from strandline.node.bulk.placing import Where, placed
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.job_running import run_planned
+from strandline.node.cli.job_running import new_option, run_job, run_planned, tell_open
 from strandline.node.cli.options import Command, help_with, on_option
 from strandline.node.offsets.deployment import opened
 from strandline.node.replay.openers import store_opener
@@ -33,14 +34,31 @@ from strandline.recovery.periods import parse_moment
 @click.option("--end", metavar="TIME", required=True, help="The moment behind the last one.")
 @click.option("--not-ready", is_flag=True, help="Export hours that are not complete yet, too.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show the plan only. Writes nothing.")
+@new_option
 @on_option
 @pass_context
 def command(
-    context: Context, *, selector: str, to: str, start: str, end: str, not_ready: bool, only_plan: bool, on: str
+    context: Context,
+    *,
+    selector: str,
+    to: str,
+    start: str,
+    end: str,
+    not_ready: bool,
+    only_plan: bool,
+    is_new: bool,
+    on: str,
 ) -> ExitCode:
     """Export."""
     settings, clock = context.settings(), context.clock
     options = ExportOptions(to, selector, parse_moment(start), parse_moment(end))
+    title = f"Exporting from {settings.dataset.name}"
+    if not only_plan and not is_new:
+        with opened_board(settings, context.environ, clock) as board:
+            job = open_export(board, options)
+        if job is not None:
+            tell_open(context, job)
+            return run_job(context, lambda _board: job, title, placed(Where(on), job.kind, ()), on=Where(on))
     with opened(settings, context.environ, clock) as deployment:
         plan = planned_export(deployment, options, not_ready=not_ready, write=not only_plan)
     planned = export_job(plan)
@@ -51,4 +69,4 @@ def command(
     if where is Where.SPARK:
         # Refused here rather than by each executor.
         store_opener(settings, settings.shard.data_folder(context.environ))
-    return run_planned(context, planned, f"Exporting from {settings.dataset.name}", on=where)
+    return run_planned(context, planned, title, on=where, is_new=True)

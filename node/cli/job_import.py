@@ -1,5 +1,6 @@
 """`strandline job import`: files into the dataset."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ from strandline.node.bulk.opening import offset_retention_ms
 from strandline.node.bulk.placing import Where
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.job_running import run_planned
+from strandline.node.cli.job_running import new_option, run_planned
 from strandline.node.cli.options import Command, help_with, on_option
 
 
@@ -22,8 +23,8 @@ from strandline.node.cli.options import Command, help_with, on_option
     cls=Command,
     help=help_with(
         "Import files into the dataset: plan a job, and work on it in the foreground. SOURCES are paths, patterns or "
-        "URIs (s3://, gs://, hdfs://). Each sample lands once, also if this is interrupted: `strandline job work` goes "
-        "on, here or on another machine.",
+        "URIs (s3://, gs://, hdfs://). Each sample lands once, also if this is interrupted: the same command goes on, "
+        "and so does `strandline job work`, here or on another machine.",
         "strandline job import 'data/*.csv' --format csv --mapping mapping.toml --preview 5",
         "strandline job import 'data/*.csv' --format csv --mapping mapping.toml",
         "strandline job import metrics.om --format openmetrics --rate 100000",
@@ -45,6 +46,12 @@ from strandline.node.cli.options import Command, help_with, on_option
 @click.option(
     "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Land at most N samples a second."
 )
+@click.option(
+    "--ordered",
+    is_flag=True,
+    help="Run parts one after the other, so that of samples with equal times the one of the later file wins.",
+)
+@new_option
 @on_option
 @pass_context
 def command(
@@ -56,12 +63,14 @@ def command(
     shown: int | None,
     only_plan: bool,
     rate: float | None,
+    ordered: bool,
+    is_new: bool,
     on: str,
 ) -> ExitCode:
     """Import."""
     settings, clock = context.settings(), context.clock
     options = import_options(settings, Format(format_), read_mapping(mapping), clock.now_ms())
-    plan = plan_import(sources, options)
+    plan = plan_import(sources, replace(options, ordered=ordered))
     if shown is not None:
         context.output.result(preview(plan, shown))
         return ExitCode.OK
@@ -72,4 +81,4 @@ def command(
     planned = planned_import(plan)
     require_remembered(settings, offset_retention_ms(settings, clock))
     title = f"Importing into {settings.dataset.name}"
-    return run_planned(context, planned, title, on=Where(on), rate=rate)
+    return run_planned(context, planned, title, on=Where(on), rate=rate, is_new=is_new)

@@ -1,29 +1,78 @@
-"""What `strandline job import` and `job export` have in common: a planned job is added, and worked on until it ends."""
+"""What the commands that plan jobs have in common: a job is added, or one that does the same is continued, and then
+worked on until it ends.
+"""
+
+from collections.abc import Callable
+
+import click
 
 from strandline.errors import ExitCode
+from strandline.jobs.board import BulkBoard
 from strandline.node.bulk.adding import PlannedJob, add_job
 from strandline.node.bulk.foreground import interrupts, runner_for, work_on
+from strandline.node.bulk.open_jobs import open_job
 from strandline.node.bulk.opening import opened_board
 from strandline.node.bulk.placing import Where, placed
 from strandline.node.cli.context import Context
-from strandline.store.bulk_jobs import BulkJobState
+from strandline.node.recovering.words import moment
+from strandline.store.bulk_jobs import BulkJob, BulkJobState
+
+new_option = click.option(
+    "--new", "is_new", is_flag=True, help="Plan another job, even if the same one is still to be done."
+)
 
 
-def run_planned(context: Context, planned: PlannedJob, title: str, *, on: Where, rate: float | None = None) -> ExitCode:
-    """Add a job, work on it in the foreground, and show how it stands then."""
-    settings, clock = context.settings(), context.clock
+def run_planned(
+    context: Context, planned: PlannedJob, title: str, *, on: Where, rate: float | None = None, is_new: bool = False
+) -> ExitCode:
+    """Add a job, or go on with one that is the same unless another one is to be planned; work on it in the foreground,
+    and show how it stands then.
+    """
     where = placed(on, planned.kind, planned.sources)
+    return run_job(
+        context, lambda board: added_or_open(context, board, planned, is_new=is_new), title, where, on=on, rate=rate
+    )
+
+
+def run_job(
+    context: Context,
+    choose: Callable[[BulkBoard], BulkJob],
+    title: str,
+    where: Where,
+    *,
+    on: Where,
+    rate: float | None = None,
+) -> ExitCode:
+    """Work on a job in the foreground, and show how it stands then. It is chosen once Spark runs, if it is to."""
+    settings, clock = context.settings(), context.clock
     with (
         opened_board(settings, context.environ, clock) as board,
         context.output.steps(title) as steps,
         runner_for(where, settings, steps, clock, warn=context.output.note if on is Where.AUTO else None) as runner,
         interrupts() as stop,
     ):
-        job = add_job(settings, board, planned, clock)
+        job = choose(board)
         with steps.step(f"Job {job.job}") as step:
             status = work_on(settings, board, job, step, clock, rate=rate, stop=stop, runner=runner)
     context.output.result(status)
     if stop.is_set() and status.state is BulkJobState.RUNNING:
-        context.output.note(f"Interrupted. `strandline job work {job.job}` goes on.")
+        context.output.note(f"Interrupted. `strandline job work {job.job}` goes on, and so does the same command.")
         return ExitCode.INTERRUPTED
     return status.exit_code
+
+
+def added_or_open(context: Context, board: BulkBoard, planned: PlannedJob, *, is_new: bool) -> BulkJob:
+    """A job that is the same and still to be done; else the plan, added to the store. Raises `JobIdle`."""
+    job = None if is_new else open_job(board, planned)
+    if job is not None:
+        tell_open(context, job)
+        return job
+    return add_job(context.settings(), board, planned, context.clock)
+
+
+def tell_open(context: Context, job: BulkJob) -> None:
+    """That a job is gone on with."""
+    context.output.note(
+        f"Going on with job {job.job}, which does the same and was planned at {moment(job.created_at)}. --new plans "
+        "another one."
+    )

@@ -8,7 +8,6 @@ from strandline.errors import ExitCode
 from strandline.jobs.control_sample import ControlSample
 from strandline.jobs.sending.send_kind import SEND
 from strandline.jobs.sending.zones import LocalTime
-from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.foreground import interrupts, runner_for, work_on
 from strandline.node.bulk.importing import require_remembered
 from strandline.node.bulk.opening import offset_retention_ms, opened_board
@@ -18,6 +17,7 @@ from strandline.node.bulk.sending import SendOptions, SendPlanReport, plan_send,
 from strandline.node.cli.asking import moment_of
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.job_running import added_or_open, new_option
 from strandline.node.cli.options import Command, help_with, on_option
 from strandline.node.client.moments import WAYS
 from strandline.store.bulk_jobs import BulkJobState
@@ -63,6 +63,7 @@ from strandline.store.bulk_jobs import BulkJobState
 @click.option(
     "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Send at most N messages a second."
 )
+@new_option
 @on_option
 @pass_context
 def command(
@@ -78,6 +79,7 @@ def command(
     local_time: str | None,
     only_plan: bool,
     rate: float | None,
+    is_new: bool,
     on: str,
 ) -> ExitCode:
     """Send."""
@@ -94,6 +96,7 @@ def command(
         ControlSample(control, seed),
         zone_label or "",
         _local_time(local_time),
+        is_at_fixed=evaluated is not None,
     )
     plan = plan_send(settings, options, clock)
     if only_plan:
@@ -107,7 +110,7 @@ def command(
         runner_for(placed(Where(on), SEND, ()), settings, steps, clock) as runner,
         interrupts() as stop,
     ):
-        jobs = [add_job(settings, board, one.job(), clock) for one in plan.jobs]
+        jobs = [added_or_open(context, board, one.job(), is_new=is_new) for one in plan.jobs]
         for job in jobs:
             with steps.step(f"Job {job.job}") as step:
                 done.append(work_on(settings, board, job, step, clock, rate=rate, stop=stop, runner=runner))

@@ -16,7 +16,7 @@ from strandline.jobs.formats.parquet.columns import nulls_of, times_of, values_o
 from strandline.jobs.formats.parquet.mapping import ParquetMapping
 from strandline.jobs.formats.parquet.row_series import series_of_rows
 from strandline.jobs.formats.parquet.watched_file import WatchedFile
-from strandline.jobs.sample_block import SampleBlock
+from strandline.jobs.sample_block import SampleBlock, SeriesColumns
 from strandline.jobs.series_building import LABEL_REASONS
 from strandline.wire.decode import Limits
 
@@ -54,15 +54,17 @@ def read_row_groups(
     most_rows: int,
     *,
     limits: Limits | None = None,
+    most_label_bytes: int | None = None,
 ) -> Iterator[SampleBlock]:
-    """The samples of some row groups, in blocks of `most_rows` rows; the last of a row group has the rest.
+    """The samples of some row groups, in blocks of `most_rows` rows; the last of a row group has the rest. A block
+    whose series have more than `most_label_bytes` of labels becomes two of half its rows, and so on.
 
     The same bytes and arguments give the same blocks. In memory are the rows of one block and a page or two of each
     column. Raises `UnreadableSource` and `UnusableMapping`.
     """
     if most_rows < 1:
         raise ValueError(f"most_rows = {most_rows} must be positive")
-    limits = limits or Limits()
+    rules = _Rules(mapping, limits or Limits(), most_label_bytes)
     with _opened(fs, path) as file:
         mapping.check(path, file.schema_arrow)
         known = _row_groups(file)
@@ -74,15 +76,22 @@ def read_row_groups(
         metadata, texts = file.metadata, _text_leaves(file, mapping)
     with _opened(fs, path, texts, metadata) as file:
         for number in groups:
-            yield from _blocks(file, known[number], mapping, most_rows, limits)
+            yield from _blocks(file, known[number], most_rows, rules)
 
 
-def _blocks(
-    file: pq.ParquetFile, group: RowGroup, mapping: ParquetMapping, most_rows: int, limits: Limits
-) -> Iterator[SampleBlock]:
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """How rows become samples."""
+
+    mapping: ParquetMapping
+    limits: Limits
+    most_label_bytes: int | None
+
+
+def _blocks(file: pq.ParquetFile, group: RowGroup, most_rows: int, rules: _Rules) -> Iterator[SampleBlock]:
     first_row, end = group.first_row, group.first_row + group.rows
-    for batch in _batches(file, group.number, mapping.columns, most_rows):
-        yield _block(batch, mapping, group, first_row, limits)
+    for batch in _batches(file, group.number, rules.mapping.columns, most_rows):
+        yield from _bounded(batch, group, first_row, rules)
         first_row += batch.num_rows
     if first_row != end:
         found = first_row - group.first_row
@@ -169,12 +178,23 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return joined
 
 
+def _bounded(batch: pa.RecordBatch, group: RowGroup, first_row: int, rules: _Rules) -> Iterator[SampleBlock]:
+    """A batch as a block; or its halves, if its labels take too much."""
+    found = series_of_rows(batch, rules.mapping, rules.limits, rules.most_label_bytes)
+    if found is not None:
+        yield _block(batch, rules.mapping, group, first_row, found)
+        return
+    half = batch.num_rows // 2
+    yield from _bounded(batch.slice(0, half), group, first_row, rules)
+    yield from _bounded(batch.slice(half), group, first_row + half, rules)
+
+
 def _block(
-    batch: pa.RecordBatch, mapping: ParquetMapping, group: RowGroup, first_row: int, limits: Limits
+    batch: pa.RecordBatch, mapping: ParquetMapping, group: RowGroup, first_row: int, found: tuple[SeriesColumns, I64s]
 ) -> SampleBlock:
+    series, row_series = found
     time, value = batch.column(mapping.time), batch.column(mapping.value)
     times, outside = times_of(time, mapping.time_unit)
-    series, row_series = series_of_rows(batch, mapping, limits)
     faults = [("time is null", nulls_of(time)), ("value is null", nulls_of(value)), ("time out of range", outside)]
     faults += [(reason, row_series == -verdict) for verdict, reason in LABEL_REASONS.items()]
     good, bad = _judge(faults, group, first_row)

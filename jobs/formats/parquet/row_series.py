@@ -1,5 +1,6 @@
 """The series of the rows of a record batch: labels are put together only once for all rows that have the same."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from strandline.jobs.series_building import LabelColumns, build_series, free_slo
 from strandline.wire.decode import Limits
 
 _HASH_WORDS = 4  # Of 32 bits.
+_Build = Callable[[LabelColumns], tuple[SeriesColumns, I64s] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,12 @@ class _MapColumn:
         return np.stack((low, high), axis=1).view(np.uint32)
 
 
-def series_of_rows(batch: pa.RecordBatch, mapping: ParquetMapping, limits: Limits) -> tuple[SeriesColumns, I64s]:
-    """The distinct series of a batch, and for each row its series, or minus the `Verdict` for which it has none."""
+def series_of_rows(
+    batch: pa.RecordBatch, mapping: ParquetMapping, limits: Limits, most: int | None = None
+) -> tuple[SeriesColumns, I64s] | None:
+    """The distinct series of a batch, and for each row its series, or minus the `Verdict` for which it has none. None
+    if the labels of several series would take more than `most` bytes.
+    """
     rows = batch.num_rows
     columns = [_CodedTexts.of(batch.column(column)) for _, column in mapping.labels]
     maps = None if mapping.labels_map is None else _MapColumn.of(batch.column(mapping.labels_map))
@@ -83,14 +89,25 @@ def series_of_rows(batch: pa.RecordBatch, mapping: ParquetMapping, limits: Limit
     set_of, first_rows = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64)
     keys = np.empty((2, rows), dtype=np.uint64)
     count = number_rows(words, free_slots(rows), keys[0], keys[1], set_of, first_rows)
-    series, series_of = _build(first_rows[:count], columns, maps, mapping, limits)
+
+    def build(labels: LabelColumns) -> tuple[SeriesColumns, I64s] | None:
+        if most is not None and count > 1 and int(labels.name_lengths.sum() + labels.value_lengths.sum()) > most:
+            return None
+        return build_series(labels, limits)
+
+    built = _with_labels(first_rows[:count], columns, maps, mapping, build)
+    if built is None:
+        return None
+    series, series_of = built
     return series, series_of[set_of]
 
 
-def _build(
-    rows: I64s, columns: list[_CodedTexts], maps: _MapColumn | None, mapping: ParquetMapping, limits: Limits
-) -> tuple[SeriesColumns, I64s]:
-    """The series of some rows: constants, then the columns of labels, then the entries of the map."""
+def _with_labels(
+    rows: I64s, columns: list[_CodedTexts], maps: _MapColumn | None, mapping: ParquetMapping, build: _Build
+) -> tuple[SeriesColumns, I64s] | None:
+    """What is built from the labels of some rows: constants, then the columns of labels, then the entries of the map.
+    Their memory lasts until it is built.
+    """
     constants = Texts.of(pa.array([text for label in mapping.constants for text in label], type=pa.string()))
     names = Texts.of(pa.array([name for name, _ in mapping.labels], type=pa.string()))
     fixed = len(mapping.constants) + len(columns)
@@ -115,4 +132,4 @@ def _build(
         at, entry = begins[of_row] + fixed + nth, maps.begins[rows][of_row] + nth
         spans[0, at], spans[1, at] = maps.names.spans(entry)
         spans[2, at], spans[3, at] = maps.values.spans(entry)
-    return build_series(LabelColumns(first_label, spans[0], spans[1], spans[2], spans[3]), limits)
+    return build(LabelColumns(first_label, spans[0], spans[1], spans[2], spans[3]))

@@ -20,6 +20,7 @@ def part(number: int, uri: str, *bad_lines: int, done: bool = True) -> BulkPart:
     outcome = PartOutcome(
         Counts(records=10, samples=9, bad=len(bad_lines)),
         lines=10,
+        series=5,
         times=SamplesByTime(HOUR, {0: 9}),
         bad=BadRecords({"wrong": len(bad_lines)} if bad_lines else {}, examples),
         nulls=number,
@@ -34,6 +35,7 @@ def test_counts_are_sums_and_lines_go_on_through_the_parts_of_a_file() -> None:
     assert [(one.uri, one.record.line) for one in report.bad_lines] == [("a", 3), ("a", 11), ("a", 12), ("b", 4)]
     assert report.times.counts == {0: 27}
     assert report.nulls == 3
+    assert report.series == 15
     assert JobReport.from_json(report.to_json()) == report
 
 

@@ -11,6 +11,7 @@ from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from strandline.clock import ManualClock
 from strandline.index.selectors import InvalidSelector
+from strandline.jobs.sources.files import SourceUnusable
 from strandline.node.bulk import spark_source
 from strandline.node.bulk.spark_source import NotLanded, OptionUnusable, pin_read, settings_of
 from strandline.node.settings.problems import SettingsError
@@ -36,6 +37,8 @@ def test_a_frame_without_a_column_or_a_folder_to_stage_in_is_refused() -> None:
         StrandlineDataSource({"staging": "/staging"}).writer(StructType([FRAME["metric"], FRAME["value"]]), False)
     with pytest.raises(WriteRefused, match="no option staging"):
         StrandlineDataSource({}).writer(FRAME, False)
+    with pytest.raises(SourceUnusable, match="holds a user or a password"):
+        StrandlineDataSource({"staging": "s3://KEY:SECRET@bucket/staging"}).writer(FRAME, False)
     with pytest.raises(WriteRefused, match="no option match"):
         StrandlineDataSource({}).reader(FRAME)
 

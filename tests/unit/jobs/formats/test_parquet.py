@@ -47,9 +47,11 @@ def write(folder: Path, table: pa.Table, **options: Any) -> str:
     return str(path)
 
 
-def read(path: str, mapping: ParquetMapping, *, most: int = 1 << 20, limits: Limits | None = None) -> list[SampleBlock]:
+def read(
+    path: str, mapping: ParquetMapping, *, most: int = 1 << 20, limits: Limits | None = None, labels: int | None = None
+) -> list[SampleBlock]:
     groups = [group.number for group in row_groups(FS, path)]
-    return list(read_row_groups(FS, path, groups, mapping, most, limits=limits))
+    return list(read_row_groups(FS, path, groups, mapping, most, limits=limits, most_label_bytes=labels))
 
 
 def canonical(labels: dict[str, str | None]) -> Labels:
@@ -103,6 +105,7 @@ def test_rows_come_back_as_samples_whatever_the_row_groups_and_blocks(
         table = pa.Table.from_pylist(rows, schema=schema)
         path = write(Path(folder), table, row_group_size=group_rows, use_dictionary=use_dictionary)
         blocks = read(path, MAPPING, most=most)
+        bounded = read(path, MAPPING, most=most, labels=60)
     expected: dict[Labels, list[Sample]] = {}
     for row in rows:
         if row["time"] is not None and row["value"] is not None:
@@ -113,9 +116,13 @@ def test_rows_come_back_as_samples_whatever_the_row_groups_and_blocks(
                 "cluster": "eu",
             }
             expected.setdefault(canonical(labels), []).append((row["time"], bits(row["value"])))
-    assert samples_of(blocks) == expected
-    assert sum(block.records for block in blocks) == len(rows)
-    assert sum(block.bad.total for block in blocks) == sum(row["time"] is None or row["value"] is None for row in rows)
+    for found in (blocks, bounded):
+        assert samples_of(found) == expected
+        assert sum(block.records for block in found) == len(rows)
+        assert sum(block.bad.total for block in found) == sum(
+            row["time"] is None or row["value"] is None for row in rows
+        )
+    assert all(len(block.series) == 1 or len(block.series.labels) <= 2 * 60 for block in bounded if block.records > 1)
     lengths = [min(group_rows, len(rows) - first) for first in range(0, len(rows), group_rows)]
     assert [block.records for block in blocks] == [
         min(most, length - first) for length in lengths for first in range(0, length, most)

@@ -7,11 +7,16 @@ import numpy.typing as npt
 import pytest
 
 from strandline.jobs.bad_records import BadRecord, BadRecords
+from strandline.jobs.formats.csv_options import CsvOptions, CsvValue
+from strandline.jobs.formats.csv_rows import parse_csv
+from strandline.jobs.formats.time_formats import UnixTime
 from strandline.jobs.importing.chunks import TOO_LONG, Chunk, text_chunks
 from strandline.jobs.importing.text_parts import PlannedFile, TextPart
+from strandline.jobs.landing.packing import pack
 from strandline.jobs.sample_block import SampleBlock
 from strandline.jobs.sources.files import SourceFile
 from strandline.jobs.sources.text_records import RecordRules
+from strandline.time_range import ALL_TIMES
 from support.sample_blocks import block_of
 
 pytestmark = pytest.mark.unit
@@ -72,3 +77,67 @@ def test_a_record_that_is_too_long_counts_as_a_bad_one_between_its_neighbours() 
     assert "jobs.max_record" in joined.examples[0].reason
     assert sum(chunk.records for chunk in found) == sum(chunk.lines for chunk in found) == 4
     assert joined.total == 3
+
+
+CONSTANTS = {f"constant_{place}": "x" * 40 for place in range(12)}
+OPTIONS = CsvOptions(
+    columns=3,
+    values=(CsvValue(2, "m"),),
+    time_column=1,
+    time=UnixTime("ms"),
+    labels=(("host", 0),),
+    constants=tuple(CONSTANTS.items()),
+)
+
+
+def landed(text: bytes, packed_bytes: int, chunk_bytes: int = 1 << 20) -> list[Chunk]:
+    planned = PlannedFile(SourceFile("file", len(text), 0, ""), 0)
+    rules = RecordRules(chunk_bytes=chunk_bytes, max_record=100)
+
+    def parse(data: npt.NDArray[np.uint8], offset: int) -> SampleBlock:
+        return parse_csv(data, offset, OPTIONS, most=packed_bytes or None)
+
+    return list(text_chunks(Text(text), TextPart(planned, 0, len(text)), rules, parse, packed_bytes))
+
+
+def samples_of(found: Sequence[Chunk]) -> list[tuple[bytes, int, float]]:
+    return [
+        (block.series.labels[slice(*block.series.starts[row : row + 2])].tobytes(), int(time), float(value))
+        for chunk in found
+        for _, block in chunk.blocks
+        for row, time, value in zip(block.row, block.times, block.values, strict=True)
+    ]
+
+
+def test_short_rows_with_long_labels_become_chunks_of_bounded_size_with_the_same_samples() -> None:
+    rows = [b"h%d,%d,%d" % (row, 1_800_000_000_000 + row, row) for row in range(3_000)]
+    rows[1_500] = b"wrong"
+    rows[2_000] = b"y" * 200
+    text = b"\n".join(rows)
+    whole, found = landed(text, 0), landed(text, 20_000)
+    assert len(whole) == 1
+    assert samples_of(found) == samples_of(whole)
+    assert sum(chunk.records for chunk in found) == sum(chunk.lines for chunk in found) == len(rows)
+    assert [chunk.position for chunk in found] == sorted(chunk.position for chunk in found)
+    assert found[-1].position == len(text)
+    for chunk in found:
+        ((offset, block),) = chunk.blocks
+        assert sum(len(record.value) for record in pack(block, 2, ALL_TIMES, offset=offset).records) < 20_000
+        # Columns grow fourfold, so the labels of a block have room for at most eight times as much.
+        assert len(block.series.labels) <= max(8 * 20_000, 1 << 18)
+    for field in ("offset", "line"):
+        assert [getattr(one, field) for one in joined(found).examples] == [
+            getattr(one, field) for one in joined(whole).examples
+        ]
+
+
+def joined(found: Sequence[Chunk]) -> BadRecords:
+    return BadRecords.joined([chunk.bad for chunk in found])
+
+
+def test_a_reader_that_begins_again_finds_the_same_chunks() -> None:
+    text = b"".join(b"h%d,%d,1\n" % (row % 700, 1_800_000_000_000 + row * 60_000) for row in range(4_000))
+    assert [chunk.position for chunk in landed(text, 9_000, 50_000)] == [
+        chunk.position for chunk in landed(text, 9_000, 50_000)
+    ]
+    assert samples_of(landed(text, 9_000, 50_000)) == samples_of(landed(text, 0, 50_000))

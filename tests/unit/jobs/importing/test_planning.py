@@ -1,5 +1,6 @@
 """Planning an import: parts, headers, and what is refused before anything is written."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +38,12 @@ def test_without_a_header_the_first_line_is_a_record(file: Path) -> None:
     mapping = {"metric": "cpu", "value": 3, "time": {"column": 1, "unit": "ms"}, "header": False}
     plan = plan_import([str(file)], replace(OPTIONS, mapping=mapping))
     assert plan.parts[0].start == 0
+
+
+def test_a_job_that_was_planned_before_chunks_had_a_bound_keeps_its_chunks(file: Path) -> None:
+    before = json.loads(plan_import([str(file)], OPTIONS).spec.to_json())
+    assert before.pop("packed_bytes") > 0
+    assert ImportSpec.from_json(json.dumps(before)).packed_bytes == 0
 
 
 def test_a_plan_is_known_by_its_hash_until_anything_changes(file: Path) -> None:

@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from strandline.jobs.exporting.target import Target
 from strandline.jobs.sources.files import (
     SourceChanged,
     SourceUnusable,
+    file_system,
     find_files,
     identified,
     opened,
+    require_no_credentials,
     require_unchanged,
 )
 
@@ -69,6 +72,31 @@ def test_what_is_no_file_is_refused_by_name(folder: Path, name: str, what: str) 
 def test_a_scheme_that_pyarrow_does_not_know_is_refused() -> None:
     with pytest.raises(SourceUnusable, match="gopher"):
         find_files(["gopher://somewhere/file.csv"])
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3://hunter:pass@bucket/out/a.csv",
+        "s3://hunter:pass@bucket/out/*.csv",
+        "s3://hunter:pa*ss@bucket/out",
+        "s3://hunter:pa/ss@bucket/out",
+        "hdfs://hunter@host:8020/out",
+    ],
+)
+def test_a_uri_with_credentials_is_refused_without_repeating_them(uri: str) -> None:
+    for use in (lambda: find_files([uri]), lambda: file_system(uri), lambda: Target(uri).write("a", b"")):
+        with pytest.raises(SourceUnusable, match="holds a user or a password") as refused:
+            use()
+        assert not any(part in str(refused.value) for part in ("hunter", "pa*ss", "pa/ss", "pass@"))
+        assert "AWS_SECRET_ACCESS_KEY" in str(refused.value.remedy)
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3://bucket/metrics@5m/a:b.csv", "hdfs://host:8020/a@b", "hdfs://[::1]:8020/a", "/data/KEY:SECRET@x"]
+)
+def test_a_path_may_have_any_characters(uri: str) -> None:
+    require_no_credentials(uri)
 
 
 @pytest.mark.parametrize("place", [0, 100_000, 199_999])

@@ -5,11 +5,13 @@ import pytest
 from strandline.jobs.counts import Counts
 from strandline.jobs.exporting.export_kind import EXPORT
 from strandline.jobs.exporting.spec import ExportPart
-from strandline.jobs.outcome import FileWritten, PartOutcome
+from strandline.jobs.importing.import_kind import IMPORT
+from strandline.jobs.outcome import FileWritten, PartOutcome, SamplesByTime
 from strandline.jobs.sending.send_kind import SEND
 from strandline.jobs.sending.spec import equal_ranges
 from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.output import Table
+from strandline.recovery.periods import HOUR
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
 pytestmark = pytest.mark.unit
@@ -39,3 +41,11 @@ def test_a_job_that_sends_series_has_messages_and_no_samples() -> None:
     (listed,) = JobList("metrics", (status,)).blocks()
     assert isinstance(listed, Table)
     assert dict(zip(listed.columns, listed.rows[0], strict=True))["landed"] == "10 messages"
+
+
+def test_an_import_says_of_how_many_series_it_is_at_most() -> None:
+    outcome = PartOutcome(Counts(records=12, samples=10), series=7, times=SamplesByTime(HOUR, {0: 10}))
+    parts = [BulkPart("metrics", "1", at, '{"uri": "a"}', 1, outcome=outcome.to_json()) for at in range(2)]
+    status = JobStatus.of(BulkJob("metrics", "1", IMPORT, "{}", "", 2, 1, 0), parts)
+    assert status.series == 14
+    assert any("at most 14 series" in str(block) for block in status.blocks())

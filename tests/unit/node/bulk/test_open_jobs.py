@@ -1,0 +1,144 @@
+"""The same job, asked for again while it is still to be done."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.jobs.board import BulkBoard
+from strandline.jobs.control_sample import ControlSample
+from strandline.jobs.exporting.planning import ExportOptions
+from strandline.jobs.exporting.spec import ExportSpec
+from strandline.jobs.importing.planning import plan_import
+from strandline.jobs.importing.spec import Format
+from strandline.jobs.sending.spec import SendSpec
+from strandline.jobs.transitions import begin, want
+from strandline.node.bulk.adding import PlannedJob, add_job
+from strandline.node.bulk.exporting import open_export
+from strandline.node.bulk.importing import import_options, planned_import
+from strandline.node.bulk.open_jobs import JobIdle, open_job
+from strandline.node.bulk.sending import PlannedSend
+from strandline.node.settings import Settings
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
+from strandline.store.protocol import Store
+from strandline.time_range import TimeRange
+from support.memory_store import MemoryServer, MemoryStore
+
+pytestmark = pytest.mark.unit
+
+SETTINGS = Settings(dataset={"retention": "1d"})
+MAPPING = {"metric": "cpu", "value": "value", "time": {"column": "time", "unit": "ms"}, "labels": ["host"]}
+ENDED = (BulkJobState.DONE, BulkJobState.FAILED, BulkJobState.CANCELLED)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(1_800_000_000_000)
+
+
+@pytest.fixture
+def board(clock: ManualClock) -> BulkBoard:
+    return BulkBoard(cast("Store", MemoryStore(MemoryServer(clock))), SETTINGS.dataset.name, clock)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "data.csv"
+    path.write_text("time,host,value\n1,a,1\n")
+    return path
+
+
+def planned(file: Path, clock: ManualClock, **mapping: object) -> PlannedJob:
+    """An import as it is planned now: the times that it takes follow from the clock."""
+    options = import_options(SETTINGS, Format.CSV, {**MAPPING, **mapping}, clock.now_ms())
+    return planned_import(plan_import([str(file)], options))
+
+
+def set_state(board: BulkBoard, job: BulkJob, state: BulkJobState) -> None:
+    board.change(job, lambda one: replace(one, state=state, version=one.version + 1))
+
+
+def test_an_import_that_is_asked_for_again_goes_on(board: BulkBoard, clock: ManualClock, file: Path) -> None:
+    assert open_job(board, planned(file, clock)) is None
+    job = add_job(SETTINGS, board, planned(file, clock), clock)
+    clock.sleep(3_600)
+    again = planned(file, clock)
+    assert again.plan_hash != job.plan_hash
+    for state in (BulkJobState.PLANNED, BulkJobState.RUNNING, BulkJobState.COMPLETING):
+        set_state(board, board.job(job.job), state)
+        found = open_job(board, again)
+        assert found is not None
+        assert found.job == job.job
+
+
+@pytest.mark.parametrize("state", ENDED)
+def test_an_ended_job_does_not_count(board: BulkBoard, clock: ManualClock, file: Path, state: BulkJobState) -> None:
+    set_state(board, add_job(SETTINGS, board, planned(file, clock), clock), state)
+    assert open_job(board, planned(file, clock)) is None
+
+
+def test_a_job_that_is_being_cancelled_does_not_count(board: BulkBoard, clock: ManualClock, file: Path) -> None:
+    job = add_job(SETTINGS, board, planned(file, clock), clock)
+    board.change(board.change(job, lambda one: begin(one, 1)), lambda one: want(one, Wanted.CANCELLED, 2))
+    assert open_job(board, planned(file, clock)) is None
+
+
+@pytest.mark.parametrize("state", [BulkJobState.PAUSED, BulkJobState.BROKEN])
+def test_a_job_that_is_paused_or_broken_is_named(
+    board: BulkBoard, clock: ManualClock, file: Path, state: BulkJobState
+) -> None:
+    job = add_job(SETTINGS, board, planned(file, clock), clock)
+    set_state(board, job, state)
+    with pytest.raises(JobIdle, match=f"{job.job} does the same, and is {state}.*--new") as refused:
+        open_job(board, planned(file, clock))
+    assert f"job resume {job.job}" in str(refused.value.remedy)
+
+
+def test_another_mapping_or_file_is_another_job(board: BulkBoard, clock: ManualClock, file: Path) -> None:
+    add_job(SETTINGS, board, planned(file, clock), clock)
+    assert open_job(board, planned(file, clock, labels=[])) is None
+    other = file.with_name("other.csv")
+    other.write_bytes(file.read_bytes())
+    assert open_job(board, planned(other, clock)) is None
+    file.write_text("time,host,value\n1,a,2\n")
+    assert open_job(board, planned(file, clock)) is None
+
+
+def sent(at: int, **changes: object) -> PlannedSend:
+    spec = SendSpec("up", "alerts", TimeRange(at - 300_000, at), {"value": "{host}"}, ControlSample(0.0))
+    return PlannedSend(spec, 3, **changes)  # type: ignore[arg-type]
+
+
+def test_series_are_not_sent_twice_because_the_moment_was_left_out(board: BulkBoard, clock: ManualClock) -> None:
+    job = add_job(SETTINGS, board, sent(1_000_000).job(), clock)
+    # There are more series by now, so the plan has more parts.
+    found = open_job(board, replace(sent(2_000_000), parts=5).job())
+    assert found is not None
+    assert found.job == job.job
+    assert open_job(board, sent(2_000_000, is_at_fixed=True).job()) is None
+    assert open_job(board, sent(1_000_000, is_at_fixed=True).job()) is not None
+    assert open_job(board, sent(2_000_000, due_at=5).job()) is None
+
+
+def exported(**changes: object) -> ExportSpec:
+    chosen = {"to": "/out", "selector": "up", "start": 0, "end": 9, "plan": "_plans/1", "days": ("1970-01-01",)}
+    return ExportSpec(dataset=SETTINGS.dataset.name, **{**chosen, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_same"),
+    [
+        (lambda one: one, True),
+        (lambda one: replace(one, to="/other"), False),
+        (lambda one: replace(one, selector="down"), False),
+        (lambda one: replace(one, end=10), False),
+    ],
+)
+def test_an_export_of_the_same_goes_on(
+    board: BulkBoard, clock: ManualClock, change: Callable[[ExportOptions], ExportOptions], is_same: bool
+) -> None:
+    add_job(SETTINGS, board, PlannedJob("export", exported().to_json(), "hash", ("{}",)), clock)
+    assert (open_export(board, change(ExportOptions("/out", "up", 0, 9))) is not None) is is_same
