@@ -80,7 +80,8 @@ class Ownership:
 class RecordMark:
     """What identifies a record of a log: a log that was cut short and refilled has another one at the same offset.
 
-    `leader_epoch` is None where the client does not report it. `checksum` fits into 63 bits.
+    `leader_epoch` is None where it is not known, and in rows of versions that did not keep it. `checksum` fits into 63
+    bits.
     """
 
     offset: int

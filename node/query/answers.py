@@ -21,6 +21,9 @@ from strandline.promql.values import Samples, Vector
 NO_SAMPLE: Final = np.iinfo(np.int64).min
 """The time of a sample that there is not."""
 
+LACKS_LATER_ONLY: Final = "the answer may lack samples that came later than shard.late_by"
+"""The end of a warning about samples that are expected to come hardly ever: remote read answers all the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesAnswer:

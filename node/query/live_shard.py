@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Protocol
 
 from strandline.index.part_key_index import PartKeyIndex
+from strandline.node.query.answers import LACKS_LATER_ONLY
 from strandline.node.query.queries import QueryUnavailable
 from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.parts import ShardParts
@@ -74,18 +75,29 @@ def warnings_of(shard: Shard, status: Status, phase: Phase, within: TimeRange | 
     """What an answer of a shard about a time, or about all of it, may lack. `phase` was read before anything else."""
     options = shard.parts.options
     number = options.shard.shard
-    lacks_from = shard.stored_before
-    words = phase_in_words(status, number) if phase is not Phase.ACTIVE else ""
-    if phase is Phase.ACTIVE:
-        # It stays ACTIVE, but may not know all that it should now. What is older than that it knows as ever.
-        horizon, lag = shard.horizon.now(), status.lag
-        if lag is None or lag > _FAR_BEHIND * options.active_lag or horizon.age_s > options.warn_behind_s:
-            begun = shard.index.open.bucket * options.policy.flush_interval
-            # Samples that were not late are in records that had reached Kafka a grace later.
-            lacks_from = max(begun, horizon.complete_at - options.grace)
-            if within is None or within.last >= lacks_from:
-                words = f"shard {number} {_behind_in_words(lag, horizon, shard.position)}"
-    return (f"{words}: the answer may lack samples since {_written(lacks_from)}",) if words else ()
+    if phase is not Phase.ACTIVE:
+        words = phase_in_words(status, number)
+        return (f"{words}: {_lacking_in_words(shard.stored_before, options.late_by, None)}",)
+    # It stays ACTIVE, but may not know all that it should now.
+    horizon, lag = shard.horizon.now(), status.lag
+    if lag is not None and lag <= _FAR_BEHIND * options.active_lag and horizon.age_s <= options.warn_behind_s:
+        return ()
+    begun = shard.index.open.bucket * options.policy.flush_interval
+    # Samples that were not late are in records that had reached Kafka a grace later.
+    lacks_from = max(begun, horizon.complete_at - options.grace)
+    words = _behind_in_words(lag, horizon, shard.position)
+    return (f"shard {number} {words}: {_lacking_in_words(lacks_from, options.late_by, within)}",)
+
+
+def _lacking_in_words(lacks_from: int, late_by: int | None, within: TimeRange | None) -> str:
+    """Which samples of a time an answer may lack. Some, whatever the time: records that are not read may hold samples
+    of any age, since what a gateway or an import has checked is taken however old it is.
+    """
+    if within is None or within.last >= lacks_from:
+        return f"the answer may lack samples since {_written(lacks_from)}, and older ones that came late"
+    if late_by is None or within.last >= lacks_from - late_by:
+        return "the answer may lack samples that came late"
+    return LACKS_LATER_ONLY
 
 
 def _behind_in_words(lag: int | None, horizon: Horizon, position: int) -> str:

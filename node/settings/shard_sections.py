@@ -70,6 +70,10 @@ class ShardSettings(Section):
         default=Duration.parse("15s"),
         description="Answers carry a warning if records have waited in Kafka for longer than this.",
     )
+    late_by: Annotated[Duration | None, fields.between_or_none(Duration, "1s"), AS_WRITTEN] = Field(
+        default=Duration.parse("1d"),
+        description="How late samples come at most, as far as remote read is to wait for them; empty for any.",
+    )
     index_refresh: Annotated[Duration, fields.between(Duration, "10ms", "1m"), AS_WRITTEN] = Field(
         default=Duration.parse("1s"), description="How old the index that queries see may be."
     )

@@ -48,6 +48,7 @@ def shard_options(
         poll_records=own.poll_records,
         active_lag=own.active_lag,
         warn_behind_s=own.warn_behind.seconds,
+        late_by=_milliseconds(own.late_by),
         refresh_s=own.index_refresh.seconds,
         lucene_ram_mb=own.lucene_buffer.bytes / (1 << 20),
         kafka_retention=duration.milliseconds if (duration := _finite(topic_retention_ms)) is not None else None,

@@ -238,6 +238,7 @@ def _records(messages: Sequence[Message], position: int) -> Records:
     return Records(
         np.fromiter(map(_offset, messages), dtype=np.int64, count=count),
         np.fromiter(map(_time, messages), dtype=np.int64, count=count),
+        np.fromiter(map(_leader_epoch, messages), dtype=np.int64, count=count),
         np.fromiter((are_times_checked(message.headers()) for message in messages), dtype=np.bool_, count=count),
         # A record without a value is one that can't be decoded.
         [message.value() or b"" for message in messages],
@@ -253,6 +254,11 @@ def _offset(message: Message) -> int:
 def _time(message: Message) -> int:
     kind, time = message.timestamp()
     return NO_TIME if kind == TIMESTAMP_NOT_AVAILABLE else time
+
+
+def _leader_epoch(message: Message) -> int:
+    epoch = message.leader_epoch()
+    return -1 if epoch is None else epoch
 
 
 def _gone(where: str, position: int, ends: LogEnds, error: KafkaError) -> OffsetGone:

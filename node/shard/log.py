@@ -37,12 +37,14 @@ class OffsetGone(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records in order of their offsets, with their record times in milliseconds (`NO_TIME` for none), whether the
-    producer has checked the times of their samples, and the position behind them.
+    """Records in order of their offsets, with their record times in milliseconds (`NO_TIME` for none), the epochs of
+    the leaders that took them (-1 where that is not known), whether the producer has checked the times of their
+    samples, and the position behind them.
     """
 
     offsets: I64s
     times: I64s
+    leader_epochs: I64s
     times_checked: Bools
     values: Sequence[bytes] = field(repr=False)
     position: int
@@ -57,14 +59,19 @@ class Records:
         position = self.position if behind >= len(self) else int(self.offsets[behind])
         places = slice(first, behind)
         return Records(
-            self.offsets[places], self.times[places], self.times_checked[places], self.values[places], position
+            self.offsets[places],
+            self.times[places],
+            self.leader_epochs[places],
+            self.times_checked[places],
+            self.values[places],
+            position,
         )
 
     @classmethod
     def none(cls, position: int) -> "Records":
         """No record."""
         empty = np.empty(0, dtype=np.int64)
-        return cls(empty, empty, np.empty(0, dtype=np.bool_), (), position)
+        return cls(empty, empty, empty, np.empty(0, dtype=np.bool_), (), position)
 
 
 class EndsQuestion(Protocol):

@@ -16,8 +16,8 @@ _63_BITS = (1 << 63) - 1
 
 def mark_of_last(records: Records) -> RecordMark:
     """What identifies the last of some records."""
-    checksum = digest(records.values[-1]) & _63_BITS
-    return RecordMark(int(records.offsets[-1]), int(records.times[-1]), None, checksum)
+    checksum, epoch = digest(records.values[-1]) & _63_BITS, int(records.leader_epochs[-1])
+    return RecordMark(int(records.offsets[-1]), int(records.times[-1]), epoch if epoch >= 0 else None, checksum)
 
 
 def find_refilled(log: PartitionLog, cuts: Sequence[CutRow], ends: LogEnds) -> int | None:
@@ -31,16 +31,19 @@ def find_refilled(log: PartitionLog, cuts: Sequence[CutRow], ends: LogEnds) -> i
     for _ in range(_WAITS):
         records = log.poll(1, _WAIT_S)
         if len(records):
-            found = mark_of_last(records.part(0, 1))
-            same = (found.offset, found.time, found.checksum) == (
-                marks[-1].offset,
-                marks[-1].time,
-                marks[-1].checksum,
-            )
-            return None if same else marks[-1].offset
+            return None if _is_same(mark_of_last(records.part(0, 1)), marks[-1]) else marks[-1].offset
         if records.position > marks[-1].offset:
             return marks[-1].offset
     raise LogUnreachable(
         f"offset {marks[-1].offset} is in the log and could not be read in {_WAITS * _WAIT_S:.0f} s",
         remedy="Check that the brokers are healthy",
     )
+
+
+def _is_same(found: RecordMark, known: RecordMark) -> bool:
+    """Whether two marks are of one record. A record keeps the epoch of the leader that took it, on all replicas;
+    marks of versions before have none.
+    """
+    if None not in (found.leader_epoch, known.leader_epoch) and found.leader_epoch != known.leader_epoch:
+        return False
+    return (found.offset, found.time, found.checksum) == (known.offset, known.time, known.checksum)

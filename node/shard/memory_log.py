@@ -22,6 +22,7 @@ class _Entry:
     value: bytes
     visible: bool
     times_checked: bool = False
+    leader_epoch: int = 0
 
 
 @dataclass(slots=True)
@@ -189,6 +190,7 @@ class MemoryLog:
         return Records(
             np.array(offsets, dtype=np.int64),
             np.array([entry.time for entry in entries], dtype=np.int64),
+            np.array([entry.leader_epoch for entry in entries], dtype=np.int64),
             np.array([entry.times_checked for entry in entries], dtype=np.bool_),
             [entry.value for entry in entries],
             behind,

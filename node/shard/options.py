@@ -51,7 +51,8 @@ class ShardOptions:
 
     `history` is how long manifest rows outlive the data at least. `folder` holds the local copy of the index and the
     spilled pages. The lag in records below which a shard that catches up counts as active is `active_lag`.
-    One that has not read all that was in the log `warn_behind_s` ago adds a warning to its answers.
+    One that has not read all that was in the log `warn_behind_s` ago adds a warning to its answers. Samples that are
+    late by more than `late_by` (milliseconds, None for any) are so rare that remote read does not refuse for them.
     `kafka_retention` is how long the topic keeps its records, None for ever; `topic_warning` names what in the topic's
     settings puts records at risk.
     """
@@ -76,6 +77,7 @@ class ShardOptions:
     seal_rows: int = 1 << 20
     active_lag: int = 1_000
     warn_behind_s: float = 15.0
+    late_by: int | None = 24 * 3_600_000
     refresh_s: float = 1.0
     lucene_ram_mb: float = 32
     owner_name: str = ""

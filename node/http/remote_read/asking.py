@@ -11,7 +11,7 @@ import numpy as np
 from strandline.index.key_bytes import KeyBytes
 from strandline.node.http.remote_read.columns import AnswerColumns
 from strandline.node.http.remote_read.requests import ReadQuery, ReadRequest
-from strandline.node.query.answers import SamplesAnswer
+from strandline.node.query.answers import LACKS_LATER_ONLY, SamplesAnswer
 from strandline.node.query.asks import SamplesAsk, SeriesAsk
 from strandline.node.query.queries import NodeQueries, PartialAnswer, QueryScope, QueryTooLarge
 from strandline.node.settings.http_sections import QuerySettings
@@ -58,9 +58,14 @@ async def ask(request: ReadRequest, queries: NodeQueries, settings: QuerySetting
 
 def require_whole(answer: ReadAnswer, unserved: tuple[str, ...], *, of_dataset: bool) -> None:
     """Raises `PartialAnswer` for an answer with a warning. `unserved` is the one about other nodes' partitions, which
-    is left out of account for a client that does not ask for the whole dataset.
+    is left out of account for a client that does not ask for the whole dataset. Samples that would be later than
+    `shard.late_by` are no reason: reads of old times would be refused for as long as Kafka is away.
     """
-    lacking = [warning for warning in answer.warnings if of_dataset or warning not in unserved]
+    lacking = [
+        warning
+        for warning in answer.warnings
+        if not warning.endswith(LACKS_LATER_ONLY) and (of_dataset or warning not in unserved)
+    ]
     if not lacking:
         return
     if all(warning in unserved for warning in lacking):

@@ -8,6 +8,9 @@ answer, which Grafana shows. A client that would rather have what there is says 
 told to. Answers then carry the warnings in the header `X-Strandline-Warnings`. A client that reads from all nodes of a
 dataset says `?partial=node`: partitions that the node does not serve are no reason to refuse then.
 
+Of times that lie further back than `shard.late_by` before what a shard has read, answers may lack samples that came
+even later; these are not refused, and have that header, too.
+
 Staleness markers are samples as all others here: what they mean is PromQL's to say.
 
 Errors are plain text with the status that `strandline.node.http.errors` has for them, as Prometheus' own handler

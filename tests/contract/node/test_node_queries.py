@@ -266,7 +266,8 @@ def test_a_shard_that_recovers_is_named_in_a_warning(filled: NodeWorld) -> None:
     status = filled.worlds[1].status
     status.phase, status.fraction = Phase.REPLAYING, 0.45
     answer = filled.ask(SeriesAsk((EVERY,), None, 100))
-    since = f"the answer may lack samples since {written(filled.worlds[1].running.stored_before)}"
+    stored = written(filled.worlds[1].running.stored_before)
+    since = f"the answer may lack samples since {stored}, and older ones that came late"
     assert answer.warnings == (f"shard 1 is replaying (45 %): {since}",)
     assert len(answer.keys) == 6
     status.phase, status.lag = Phase.CATCHING_UP, 1200

@@ -49,6 +49,18 @@ class TestReading:
         assert marks == [False, True, False, False, True, False, True]
         assert read[0].part(1, 3).times_checked.tolist() == [True, False]
 
+    def test_records_have_the_epoch_of_their_leader_each_time_they_are_read(
+        self, partition: Partition, log: PartitionLog
+    ) -> None:
+        fill(partition, 3)
+        log.seek(0)
+        epochs = [epoch for records in read_on(log) for epoch in records.leader_epochs.tolist()]
+        assert (len(epochs), len(set(epochs))) == (3, 1)
+        assert epochs[0] >= 0
+        log.seek(2)
+        (records,) = read_on(log)
+        assert records.leader_epochs.tolist() == epochs[:1]
+
     def test_a_record_without_a_time_says_so(self, partition: Partition, log: PartitionLog) -> None:
         partition.append(b"value", NOON)
         partition.append(b"value", NO_TIME)

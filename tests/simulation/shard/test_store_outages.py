@@ -1,11 +1,22 @@
 """Closed buckets that wait for the store: what they cost, and that reading does not run away from it."""
 
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from strandline.node.http.health import health_routes
+from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.options import FlushTiming
+from strandline.node.shard.parts import ShardParts
+from strandline.node.shard.report import report_of
+from strandline.node.shard.store_health import StoreHealth, watched
+from strandline.node.supervisor.standing import ProcessState, ShardStanding
 from strandline.store.protocol import StoreUnavailable
+from support.http_servers import in_loop, served
+from support.query_worlds import LiveWorld
 from support.shard_world import (
     GRACE,
     HOUR,
@@ -40,6 +51,69 @@ def test_a_shard_outlives_hours_without_its_store(world: World) -> None:
     world.settle()
     assert not world.running.flusher.closed_buckets()
     world.check_all_found()
+
+
+class Watched(World):
+    """A world whose shard counts what becomes of its calls to the store, as a shard's process does."""
+
+    health: StoreHealth
+
+    def parts(self, home: DictHome | None = None) -> ShardParts:
+        parts = super().parts(home)
+        return replace(parts, store=watched(parts.store, self.health), store_health=self.health)
+
+    def readiness(self) -> int:
+        """What `/-/ready` answers for a node with this shard."""
+        report = report_of(LiveWorld(self))  # type: ignore[arg-type]
+        standing = ShardStanding(0, ProcessState.RUNNING, report=report)
+
+        class Node:
+            def shards(self) -> tuple[ShardStanding, ...]:
+                return (standing,)
+
+            def partitions(self) -> int:
+                return 1
+
+        async def asked() -> int:
+            async with served(health_routes(Node())) as serving:
+                return (await serving.get("/-/ready")).status
+
+        return in_loop(asked())
+
+    def pass_seconds(self, seconds: int) -> None:
+        """Let time pass as a shard's two threads see it: each does what is due, second after second."""
+        for _ in range(seconds):
+            self.pass_time(1_000)
+            self.running.step()
+            while self.running.flusher.step() == 0:
+                pass
+
+
+def test_49_a_store_that_was_away_for_ten_minutes_has_everything_seconds_after_its_return(folder: Path) -> None:
+    with closing(Watched(folder, groups=4, flush=FlushTiming(spread=0.0))) as world:
+        world.health = StoreHealth("Cassandra", world.clock)
+        world.start()
+        produce_everywhere(world)
+        world.settle()
+        # The bucket closes a minute after the store has gone.
+        world.pass_seconds(49 * 60 + GRACE // 1_000)
+        produce_everywhere(world, "b")
+        world.pass_seconds(1)
+        assert world.readiness() == 200
+        world.store.before = store_is_away
+        world.pass_seconds(40)
+        assert world.readiness() == 503
+        world.pass_seconds(40)
+        produce_everywhere(world, "closes the bucket")
+        world.pass_seconds(10 * 60 - 80)
+        assert world.readiness() == 503
+        assert len(world.running.flusher.closed_buckets()) == 1
+        assert world.is_active(), "it reads and answers from memory all the same"
+        world.store.before = quietly
+        world.pass_seconds(15)
+        assert not world.running.flusher.closed_buckets()
+        assert world.readiness() == 200
+        world.check_all_found()
 
 
 def test_reading_waits_for_the_store_rather_than_fill_the_disk(make_world: Callable[..., World]) -> None:

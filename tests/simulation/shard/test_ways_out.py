@@ -308,6 +308,19 @@ def test_a_log_whose_last_read_record_has_another_time_is_another_log(world: Wor
         world.start()
 
 
+def test_a_record_that_another_leader_took_is_another_one_though_it_looks_the_same(world: World) -> None:
+    """An idle sender writes the same again, and producers give the times."""
+    lived(world)
+    last = world.log._partition.entries[-1]
+    last.leader_epoch += 1
+    with pytest.raises(AnotherLog, match="another record at offset 7"):
+        world.start()
+    last.leader_epoch = -1  # Of a log that no longer tells.
+    world.start()
+    world.settle()
+    assert world.is_active()
+
+
 def test_a_log_that_no_longer_has_the_record_is_not_compared(world: World) -> None:
     lived(world)
     world.log._partition.entries[-1].value = b"another record"

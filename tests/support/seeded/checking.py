@@ -15,6 +15,7 @@ from strandline.recovery.present import Present
 from strandline.recovery.readiness import StoredDataset, Verdict, readiness
 from strandline.recovery.verification.layout import ShardLayout
 from strandline.recovery.verification.shard import verify_shard
+from strandline.time_range import ALL_TIMES, TimeRange
 from support.memory_store import MemoryStore
 from support.seeded.dataset import GRACE, HOUR, POLICY, SHARD
 from support.seeded.ledger import Name
@@ -25,6 +26,8 @@ from support.shard_samples import samples_in
 
 # An answer without a warning has everything that had reached the log so long ago, in milliseconds.
 _COMPLETE_AFTER = 16_000
+# How old the times are at most that are asked about: as old as late samples, and some more.
+_ASKED_BACK = 2 * HOUR
 
 
 def check_answer(simulation: Simulation, one: ShardProcess) -> None:
@@ -34,10 +37,12 @@ def check_answer(simulation: Simulation, one: ShardProcess) -> None:
         return
     # As of when it was asked for: it may take hours where the process stalls.
     before = simulation.time.now_ms - _COMPLETE_AFTER
-    warnings = warnings_of(shard, one.status, phase)
-    found = _found(shard)
+    first, last = sorted(simulation.time.now_ms - simulation.random.randint(0, _ASKED_BACK) for _ in range(2))
+    within = simulation.random.choice((ALL_TIMES, TimeRange(first, last)))
+    warnings = warnings_of(shard, one.status, phase, within)
+    found = _found(shard, within)
     simulation.events["answer with a warning" if warnings else "complete answer"] += 1
-    _check_samples(simulation, found, must_have=None if warnings else before)
+    _check_samples(simulation, found, must_have=None if warnings else before, within=within)
 
 
 def check_hours(simulation: Simulation, host: str) -> None:
@@ -84,9 +89,15 @@ def check_settled(simulation: Simulation, one: ShardProcess) -> None:
         raise Violation("verification finds: " + "; ".join(f"{each.kind}: {each.what}" for each in found.findings))
 
 
-def _check_samples(simulation: Simulation, found: dict[Name, dict[int, float]], must_have: int | None) -> None:
-    """Samples that reached the log up to `must_have` have to be there, unless they are older than the retention. Where
-    a sample was written more than once, a newer value counts as well if it came later than that.
+def _check_samples(
+    simulation: Simulation,
+    found: dict[Name, dict[int, float]],
+    must_have: int | None,
+    within: TimeRange = ALL_TIMES,
+) -> None:
+    """Samples of the times asked for that reached the log up to `must_have` have to be there, unless they are older
+    than the retention. Where a sample was written more than once, a newer value counts as well if it came later than
+    that.
     """
     ledger, model = simulation.ledger, simulation.model
     retained = simulation.time.now_ms - POLICY.retention
@@ -109,7 +120,7 @@ def _check_samples(simulation: Simulation, found: dict[Name, dict[int, float]], 
             if value not in values:
                 raise Violation(f"{name} at {time} is found as {value}, and was written as {values}")
     for name, time in required:
-        if time >= retained and time not in found.get(name, ()):
+        if time >= retained and within.first <= time <= within.last and time not in found.get(name, ()):
             raise Violation(f"{name} at {time} is in the log and not in an answer without a warning")
 
 
@@ -155,9 +166,9 @@ def _names(simulation: Simulation, shard: Shard) -> dict[int, Name]:
     return names
 
 
-def _found(shard: Shard) -> dict[Name, dict[int, float]]:
-    """All samples of all keys that the index has, as a query finds them."""
+def _found(shard: Shard, within: TimeRange = ALL_TIMES) -> dict[Name, dict[int, float]]:
+    """All samples of a time, of all keys that the index has, as a query finds them."""
     reader = ShardReader(shard)
     # Without threads: the same history has to run the same way each time.
     reader.close()
-    return samples_in(shard, reader)
+    return samples_in(shard, reader, within)

@@ -1,11 +1,13 @@
 """`conf/schema.cql` says what the store relies on, and is part of the package."""
 
 import configparser
+import re
 from pathlib import Path
 
 import pytest
 
-from strandline.store.cassandra.schema import additions, definitions
+from strandline.store.cassandra.schema import LEAST_VERSION, VERSION, additions, definitions
+from strandline.store.sqlite import schema as sqlite_schema
 from support import older_stores
 
 pytestmark = pytest.mark.unit
@@ -29,6 +31,13 @@ def test_the_tables_are_made_by_statements_that_may_be_repeated() -> None:
     for statement in definitions().values():
         assert statement.startswith("CREATE TABLE IF NOT EXISTS")
         assert "--" not in statement
+
+
+def test_the_upgrade_guide_names_the_versions_that_an_upgrade_leaves() -> None:
+    guide = (CHECKOUT / "docs" / "operations.md").read_text(encoding="utf-8")
+    (named,) = re.findall(r"SELECT version,\s+written_version FROM schema_version` gives (\d+) and (\d+)", guide)
+    assert tuple(map(int, named)) == (LEAST_VERSION, VERSION)
+    assert (sqlite_schema.LEAST_VERSION, sqlite_schema.VERSION) == (LEAST_VERSION, VERSION)
 
 
 def columns(definition: str) -> dict[str, str]:

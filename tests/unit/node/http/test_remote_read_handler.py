@@ -19,6 +19,7 @@ from strandline.node.http.remote_read.handler import MAX_BODY, read_routes
 from strandline.node.http.routes import Access
 from strandline.node.masking import SecretMask
 from strandline.node.query.answer_memory import AnswerMemory
+from strandline.node.query.answers import LACKS_LATER_ONLY
 from strandline.node.query.asks import SamplesAsk, SeriesAsk
 from strandline.node.query.queries import QueryScope, QueryTimedOut, QueryTooLarge, QueryUnavailable
 from strandline.node.settings.http_sections import QuerySettings
@@ -199,6 +200,16 @@ def test_an_answer_that_may_be_partial_is_refused_with_the_reason(accepted: int)
     assert got.text.startswith("the answer may be partial: shard 1 is recovering (40 %)")
     assert "?partial=allow" in got.text
     assert read(held, one_query(accepted), parameters="?partial=deny").status == 503
+
+
+def test_reads_of_times_that_only_very_late_samples_may_reach_go_on_while_kafka_is_away() -> None:
+    warning = f"shard 1 can't reach Kafka (24 s): {LACKS_LATER_ONLY}"
+    held = ReadQueries(SERIES, (warning,))
+    got = read(held, one_query())
+    assert (got.status, got.headers["X-Strandline-Warnings"]) == (200, warning)
+    held.warnings = (warning, "shard 0 is recovering")
+    refused = read(held, one_query())
+    assert (refused.status, LACKS_LATER_ONLY in refused.text) == (503, False)
 
 
 def test_a_client_may_ask_for_what_there_is() -> None:

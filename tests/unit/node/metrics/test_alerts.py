@@ -362,7 +362,8 @@ CASES: Mapping[str, Case] = {
         ],
     ),
     "StrandlineGatewayUnauthorized": Case(
-        [gateway("unauthorized_requests_total", rising(2), code="401")],
+        # A sender with a request a minute, all of which are lost.
+        [gateway("unauthorized_requests_total", rising(1), code="401")],
         [
             [gateway("unauthorized_requests_total", always(500), code="401")],
             # Somebody tries an address once.

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import SystemClock
+from strandline.node.query.answers import LACKS_LATER_ONLY
 from strandline.node.query.asks import LabelNamesAsk, SamplesAsk
 from strandline.node.query.index_version import IndexVersionPage
 from strandline.node.query.lookup_gate import LookupGate
@@ -46,7 +47,9 @@ def warnings(answers: ShardAnswers, within: TimeRange = ALL_TIMES) -> tuple[str,
 
 
 def since(world: LuceneWorld, complete_at: int) -> str:
-    return f"the answer may lack samples since {written(complete_at - world.options.grace)}"
+    return (
+        f"the answer may lack samples since {written(complete_at - world.options.grace)}, and older ones that came late"
+    )
 
 
 def turn(world: LuceneWorld, seconds: float) -> None:
@@ -164,14 +167,46 @@ def test_kafka_out_of_reach_or_very_many_records_are_told_at_once(active: Lucene
         assert warnings(answers) == told
 
 
-def test_what_was_read_before_is_answered_as_ever(active: LuceneWorld, answers: ShardAnswers) -> None:
+def test_a_late_sample_that_is_not_read_is_warned_of_whatever_the_time_of_the_question(
+    active: LuceneWorld, answers: ShardAnswers
+) -> None:
+    """A sender flushes what it has kept for an hour, behind a transaction of another producer."""
+    transaction = active.log.begin()
+    transaction.append(b"of a foreign producer", active.clock.now_ms())
+    an_hour_ago = active.clock.now_ms() - HOUR
+    active.produce(("m", "late", an_hour_ago, 1.0))
+    turn(active, 60)
+    question = TimeRange(an_hour_ago - MINUTE, an_hour_ago + MINUTE)
+    (warning,) = warnings(answers, question)
+    assert "an open transaction holds back" in warning
+    assert warning.endswith(": the answer may lack samples that came late")
+    transaction.abort()
+    turn(active, 5)
+    active.read_all()
+    turn(active, 5)
+    assert warnings(answers, question) == ()
+
+
+def test_a_warning_names_what_the_time_of_the_question_may_lack(active: LuceneWorld, answers: ShardAnswers) -> None:
     turn(active, 30 * 60)
     active.status.lag = None
     known = active.running.horizon.now().complete_at - active.options.grace
-    assert warnings(answers, TimeRange(0, known - 1)) == ()
-    assert warnings(answers, TimeRange(0, known)) != ()
+    oldest = known - 24 * HOUR
+    for last, told in (
+        (known, since(active, known + active.options.grace)),
+        (known - 1, "the answer may lack samples that came late"),
+        (oldest, "the answer may lack samples that came late"),
+        (oldest - 1, LACKS_LATER_ONLY),
+    ):
+        (warning,) = warnings(answers, TimeRange(0, last))
+        assert warning.endswith(f"): {told}")
+    active.options = replace(active.options, late_by=None)
+    active.running.parts = replace(active.running.parts, options=active.options)
+    (warning,) = warnings(answers, TimeRange(0, 0))
+    assert warning.endswith("): the answer may lack samples that came late")
     active.status.phase = Phase.CATCHING_UP
-    assert warnings(answers, TimeRange(0, 0)) != ()
+    (warning,) = warnings(answers, TimeRange(0, 0))
+    assert "the answer may lack samples since " in warning
 
 
 def test_a_record_from_the_future_makes_nothing_known_that_is_not_read(
@@ -198,8 +233,9 @@ def test_a_shard_that_was_never_complete_since_its_start_knows_what_lies_before_
     assert world.is_active()
     begun = world.running.index.open.bucket * HOUR
     (warning,) = warnings(answers)
-    assert warning.endswith(f"the answer may lack samples since {written(begun)}")
-    assert warnings(answers, TimeRange(0, begun - 1)) == ()
+    assert warning.endswith(f"the answer may lack samples since {written(begun)}, and older ones that came late")
+    (warning,) = warnings(answers, TimeRange(0, begun - 1))
+    assert warning.endswith(": the answer may lack samples that came late")
     report = report_of(LiveWorld(world))  # type: ignore[arg-type]
     assert (report.behind_s, report.status.lag) == (None, 0)
     assert report.transaction == world.running.horizon.now().transaction is not None

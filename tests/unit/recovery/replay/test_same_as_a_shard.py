@@ -75,7 +75,8 @@ def by_shard(tmp_path: Path) -> tuple[list[GroupWrite], Counters, list[tuple[int
             part = some[first : first + 7]
             offsets, times = np.array([one.offset for one in part]), np.array([one.time for one in part])
             checked = np.array([one.times_checked for one in part])
-            ingest.take(Records(offsets, times, checked, [one.value for one in part], int(offsets[-1]) + 1))
+            epochs = np.zeros(len(part), dtype=np.int64)
+            ingest.take(Records(offsets, times, epochs, checked, [one.value for one in part], int(offsets[-1]) + 1))
         frozen = buffer.freeze()
         groups = [encode_group(frozen.run(group), BUCKET, group, "plan.1", HOUR) for group in range(GROUPS)]
         letters = [(one.offset, one.time, one.value) for one in world.dead_letters.letters]
