@@ -87,6 +87,17 @@ def test_bound_port_without_a_listener_is_not_listening() -> None:
         assert not is_listening(bound.getsockname()[1], os.getpid())
 
 
+def test_a_server_that_reuses_addresses_can_listen_on_a_port_that_was_looked_at() -> None:
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind((LOOPBACK, 0))
+        port = server.getsockname()[1]
+        assert not is_listening(port, os.getpid())
+        server.listen()
+
+        assert is_listening(port, os.getpid())
+
+
 def test_holder_of_a_free_port_is_nobody_known() -> None:
     with taken_port() as port:
         pass
