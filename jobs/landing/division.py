@@ -35,4 +35,4 @@ def divided(block: SampleBlock, most: int) -> Iterator[SampleBlock]:
     for first, behind in pairwise([0, *cuts.tolist(), len(block.row)]):
         samples = slice(first, behind)
         part = replace(block, row=block.row[samples], times=block.times[samples], values=block.values[samples])
-        yield part if first == 0 else replace(part, records=0, bad=type(block.bad)(), skipped=0)
+        yield part if first == 0 else replace(part, records=0, bad=type(block.bad)(), nulls=0)

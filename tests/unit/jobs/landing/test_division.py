@@ -65,9 +65,9 @@ def test_an_ordinary_block_is_left_as_it_is() -> None:
 
 def test_parts_are_of_about_equal_size_and_the_first_has_the_records() -> None:
     block = shapes()["one series"]
-    bad = SampleBlock(block.series, block.row, block.times, block.values, 5_003, BadRecords({"wrong": 3}), skipped=2)
+    bad = SampleBlock(block.series, block.row, block.times, block.values, 5_003, BadRecords({"wrong": 3}), nulls=2)
     parts = list(divided(bad, 60_000))
     assert [part.records for part in parts] == [5_003, 0]
     assert [part.bad.total for part in parts] == [3, 0]
-    assert [part.skipped for part in parts] == [2, 0]
+    assert [part.nulls for part in parts] == [2, 0]
     assert min(len(part.row) for part in parts) > np.mean([len(part.row) for part in parts]) * 0.8
