@@ -17,7 +17,7 @@ from strandline.recovery.periods import HOUR
 from strandline.store.bulk_jobs import BulkJobState
 from support.export_worlds import ExportWorld
 from support.job_worlds import Fault, Harm
-from support.read_blocks import samples_of
+from support.sample_blocks import samples_of
 from support.stored_samples import DAY, START, Sample
 
 pytestmark = pytest.mark.simulation
