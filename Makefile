@@ -4,7 +4,7 @@ VENV := .venv/bin
 SETUP = PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m strandline.setup
 
 .PHONY: help run test setup setup-test setup-python lint format unit simulate simulate-jobs soak-jobs promql-conformance \
-	mutants lock clean
+	mutants pictures lock clean
 
 help:
 	@echo 'make run     set up, start the real stack, show a node killed and recovered, serve until Ctrl-C'
@@ -16,6 +16,7 @@ help:
 	@echo 'make soak-jobs   kill processes at random during a job on the real stack (KILLS=30 KIND=import|send)'
 	@echo 'make promql-conformance  ask a real node 5,179 questions, and compare with the answers of Prometheus 3.15'
 	@echo 'make mutants   put deliberate faults into copies of the checkout: each must make a test fail (ONLY=name: one)'
+	@echo 'make pictures  draw the pictures of the status page in docs/ anew'
 	@echo 'make lint    ruff, mypy and import-linter'
 	@echo 'make format  let ruff put the code into shape'
 	@echo 'make lock    write the Python locks again, after a change of a pin'
@@ -56,6 +57,9 @@ promql-conformance: setup-test
 
 mutants: setup-test
 	PYTHONPATH=tests $(VENV)/python -m mutants --jobs $(JOBS) $(addprefix --only ,$(ONLY))
+
+pictures: setup-test
+	PYTHONPATH=tests $(VENV)/python -m page_pictures
 
 setup:
 	@setup/debian.sh run

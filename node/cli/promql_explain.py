@@ -10,7 +10,7 @@ from strandline.node.cli.asking import EXITS, Place, asking, place_options, tell
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
-from strandline.node.cli.query import Times
+from strandline.node.cli.query_times import Times, query_time_options
 from strandline.node.client.node_client import NodeClient, Within
 from strandline.node.promql_tools.plan_report import PlanReport
 from strandline.node.promql_tools.queries import read
@@ -33,10 +33,7 @@ from strandline.promql.printing import print_expression
     epilog=exit_codes(EXITS),
 )
 @click.argument("query")
-@click.option("--time", metavar="TIME", help="The moment of an instant query. [default: now]")
-@click.option("--start", metavar="TIME", help="The first moment of a range.")
-@click.option("--end", metavar="TIME", help="The last moment of a range. [default: now]")
-@click.option("--step", metavar="DURATION", help="Between two moments. [default: a 60th of the range, 5m at most]")
+@query_time_options
 @place_options
 @pass_context
 def command(

@@ -2,56 +2,24 @@
 
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from strandline.node.cli.asking import EXITS, Place, asking, limit_option, place_options, read_moment, read_option, tell
+from strandline.node.cli.asking import EXITS, Place, asking, limit_option, place_options, tell
 from strandline.node.cli.completing import complete_selector
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
-from strandline.node.client.moments import WAYS, default_step, parse_length
-from strandline.node.client.node_client import Steps
+from strandline.node.cli.query_times import Times, query_time_options
 from strandline.node.client.reports import QueryReport
 
 LAYOUTS = ("text", "json", "csv", "plot")
 
-# How many steps a range has whose step is not given, and how wide a plot is at the most.
-_DEFAULT_POINTS = 60
+# In characters: how wide a plot is at the most, what stands beside it, and how wide it is at the least.
 _WIDEST_PLOT = 60
 _BESIDE_PLOT = 40
 _NARROWEST_PLOT = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """What the options say of time, as it was written."""
-
-    time: str | None = None
-    start: str | None = None
-    end: str | None = None
-    step: str | None = None
-
-    def steps(self, now_ms: int) -> Steps | None:
-        """Those of a range query; None for a query at one moment. Raises `click.UsageError`."""
-        if self.start is None:
-            if self.end is not None or self.step is not None:
-                raise click.UsageError("--end and --step belong to a range, which --start begins")
-            return None
-        if self.time is not None:
-            raise click.UsageError("--time asks for one moment, and --start for a range; take one of them")
-        start = read_moment("--start", self.start, now_ms)
-        end = read_moment("--end", self.end or "now", now_ms)
-        if end < start:
-            raise click.BadParameter(f"it lies before --start: {self.end or 'now'}", param_hint="--end")
-        step = default_step(end - start, _DEFAULT_POINTS)
-        return Steps(start, end, step if self.step is None else read_option("--step", self.step, parse_length))
-
-    def moment(self, now_ms: int) -> int:
-        """That of a query at one moment."""
-        return read_moment("--time", self.time or "now", now_ms)
 
 
 @click.command(
@@ -69,14 +37,7 @@ class Times:
     epilog=exit_codes(EXITS),
 )
 @click.argument("query", shell_complete=complete_selector)
-@click.option("--time", metavar="TIME", help=f"The moment to look at: {WAYS}. [default: now]")
-@click.option("--start", metavar="TIME", help="The first moment of a range.")
-@click.option("--end", metavar="TIME", help="The last moment of a range. [default: now]")
-@click.option(
-    "--step",
-    metavar="DURATION",
-    help="Between two moments: 15s, 5m. [default: a 60th of the range, 5m at most]",
-)
+@query_time_options
 @limit_option
 @place_options
 @pass_context

@@ -88,6 +88,24 @@ def select_labels(data, offsets, names, name_offsets, is_without, out, out_offse
 
 
 @njit(cache=True, nogil=True)
+def _find_text(slots, mask, hashes, word, texts, begins, ends, start, length):
+    """The slot of the text at `start` with this hash, or the free one that is its place. The texts that have a slot lie
+    from `texts + begins[i]` up to `texts + ends[i]`. All arrays are given by their addresses: a call that is handed
+    arrays counts their references, which would take as long as the search.
+    """
+    slot = np.int64(word) & mask
+    while True:
+        place = 8 * (np.int64(load_u64(slots + 8 * slot)) - 1)
+        if place < 0:
+            return slot
+        if load_u64(hashes + place) == word:
+            begin = np.int64(load_u64(begins + place))
+            if np.int64(load_u64(ends + place)) - begin == length and _same(texts + begin, start, length):
+                return slot
+        slot = (slot + 1) & mask
+
+
+@njit(cache=True, nogil=True)
 def find_groups(
     data, offsets, names, name_offsets, is_without, slots, hashes, group_offsets, group_data, count, group_of
 ):
@@ -96,30 +114,20 @@ def find_groups(
     room for all keys.
     """
     base, names_at, groups_at = data.ctypes.data, names.ctypes.data, group_data.ctypes.data
-    mask = np.int64(len(slots) - 1)
+    mask, slots_at, hashes_at = np.int64(len(slots) - 1), slots.ctypes.data, hashes.ctypes.data
+    begins = group_offsets.ctypes.data
     for key in range(len(offsets) - 1):
         start = groups_at + group_offsets[count]
         end = _copy_labels(base + offsets[key], base + offsets[key + 1], names_at, name_offsets, is_without, start)
         length = end - start
         word = hash_at(start, length)[0]
-        slot = np.int64(word) & mask
-        while True:
-            group = slots[slot] - 1
-            if group < 0:
-                slots[slot] = count + 1
-                hashes[count] = word
-                group = count
-                count += 1
-                group_offsets[count] = end - groups_at
-                break
-            if (
-                hashes[group] == word
-                and group_offsets[group + 1] - group_offsets[group] == length
-                and _same(groups_at + group_offsets[group], start, length)
-            ):
-                break
-            slot = (slot + 1) & mask
-        group_of[key] = group
+        slot = _find_text(slots_at, mask, hashes_at, word, groups_at, begins, begins + 8, start, length)
+        if not slots[slot]:
+            hashes[count] = word
+            count += 1
+            group_offsets[count] = end - groups_at
+            slots[slot] = count
+        group_of[key] = slots[slot] - 1
     return count
 
 
@@ -127,30 +135,20 @@ def find_groups(
 def find_distinct(data, offsets, slots, hashes, first_of, group_of):
     """The same for whole texts: a number for each, and for each number the first place that has it."""
     base = data.ctypes.data
-    mask = np.int64(len(slots) - 1)
+    mask, slots_at, hashes_at = np.int64(len(slots) - 1), slots.ctypes.data, hashes.ctypes.data
+    begins, ends = np.empty_like(offsets), np.empty_like(offsets)
+    begins_at, ends_at = begins.ctypes.data, ends.ctypes.data
     count = 0
     for text in range(len(offsets) - 1):
         start, length = base + offsets[text], offsets[text + 1] - offsets[text]
         word = hash_at(start, length)[0]
-        slot = np.int64(word) & mask
-        while True:
-            group = slots[slot] - 1
-            if group < 0:
-                slots[slot] = count + 1
-                hashes[count] = word
-                first_of[count] = text
-                group = count
-                count += 1
-                break
-            first = first_of[group]
-            if (
-                hashes[group] == word
-                and offsets[first + 1] - offsets[first] == length
-                and _same(base + offsets[first], start, length)
-            ):
-                break
-            slot = (slot + 1) & mask
-        group_of[text] = group
+        slot = _find_text(slots_at, mask, hashes_at, word, base, begins_at, ends_at, start, length)
+        if not slots[slot]:
+            begins[count], ends[count] = offsets[text], offsets[text + 1]
+            hashes[count], first_of[count] = word, text
+            count += 1
+            slots[slot] = count
+        group_of[text] = slots[slot] - 1
     return count
 
 

@@ -18,7 +18,7 @@ from strandline.jobs.worker import BulkWorker
 from strandline.recovery.leasing import LeasePolicy
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.protocol import Store, StoreUnavailable
-from support.job_worlds import LIFE, Crash, Fault, Hooked
+from support.bulk_worlds import LIFE, Crash, Fault, Hooked
 from support.memory_store import MemoryServer, MemoryStore
 from support.stored_samples import DATASET, DAY, GROUPS, START, Series, StoredSamples, rows_of_table
 

@@ -20,7 +20,8 @@ from strandline.spark.part_listener import PartListener
 from strandline.spark.part_runner import SparkPartRunner
 from strandline.spark.part_task import PartTask, run_task
 from strandline.store.protocol import Store
-from support.job_worlds import DATASET, Crash, Fault, Hooked, JobWorld
+from support.bulk_worlds import DATASET, Crash, Fault, Hooked
+from support.job_worlds import JobWorld
 from support.memory_store import MemoryStore
 
 GRANT_S = 0.3

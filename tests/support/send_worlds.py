@@ -1,32 +1,25 @@
 """Jobs that send series, over twins of store, Kafka and nodes, with workers that may crash at any call."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import xxhash
 
-from strandline.clock import ManualClock
 from strandline.errors import Retryable
-from strandline.jobs.board import BulkBoard
 from strandline.jobs.completing import CallWebhook, Completion
 from strandline.jobs.control_sample import ControlSample
-from strandline.jobs.landing.memory_part_log import MemoryCluster, MemoryRecord, MemoryTransactions
+from strandline.jobs.landing.memory_part_log import MemoryRecord
 from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.sending.send_kind import SEND, SendKind
 from strandline.jobs.sending.series import SentSeries, SeriesPage, SeriesQuery
 from strandline.jobs.sending.spec import SendSpec, equal_ranges
 from strandline.jobs.worker import BulkWorker
-from strandline.recovery.leasing import LeasePolicy
 from strandline.store.bulk_jobs import BulkJob, BulkPart
-from strandline.store.protocol import Store, StoreUnavailable
 from strandline.time_range import TimeRange
-from support.job_worlds import DATASET, LIFE, Crash, Fault, Hooked
-from support.memory_store import MemoryServer, MemoryStore
+from support.bulk_worlds import DATASET, LIFE, NOW, BulkWorld, Fault, Hooked
 
-NOW = 1_800_000_000_000
 TEMPLATE = {"key": "{host}", "value": {"host": "{host}", "load": "{$value}"}}
 
 
@@ -66,22 +59,15 @@ class FakeNodes:
         return SeriesPage(tuple(shown), len(found) > query.limit)
 
 
-class SendWorld:
+class SendWorld(BulkWorld):
     """A store, a topic, nodes, and any number of workers one after the other."""
 
     def __init__(self, folder: Path, *some: SentSeries, failures_allowed: int = 3) -> None:
+        super().__init__(failures_allowed)
         self.folder = folder
-        self.policy = LeasePolicy(failures_allowed=failures_allowed)
-        self.clock = ManualClock(NOW)
-        self.server = MemoryServer(self.clock)
-        self.cluster = MemoryCluster(self.clock, partitions=3)
         self.nodes = FakeNodes(*some)
-        self.board = BulkBoard(cast("Store", MemoryStore(self.server)), DATASET, self.clock)
-        self.dead: set[str] = set()
-        self.calls: Counter[str] = Counter()
         self.webhook: CallWebhook | None = None
         self.events: Path | None = folder / "events"
-        self._workers = 0
 
     def planned(
         self, parts: int = 3, template: Mapping[str, Any] = TEMPLATE, name: str = "job", due_at: int = 0, **spec: Any
@@ -95,37 +81,13 @@ class SendWorld:
         return job
 
     def worker(self, fault: Fault | None = None) -> BulkWorker:
-        name = f"worker-{self._workers}"
-        self._workers += 1
-        store = Hooked(MemoryStore(self.server), fault, self.calls)
-
         def open_log(topic: str) -> PartLog:
             assert topic == "target"
-            transactions = Hooked(MemoryTransactions(self.cluster), fault, self.calls)
-            return PartLog(cast("MemoryTransactions", transactions), self.clock, [])
+            return PartLog(self.transactions(fault), self.clock, [])
 
         nodes: Any = Hooked(self.nodes, fault, self.calls)
-        board = BulkBoard(cast("Store", store), DATASET, self.clock, self.policy, lambda other: other in self.dead)
         kind = SendKind(open_log, nodes, self.clock, Completion(self.clock, self.events, self.webhook))
-        return BulkWorker(board, {SEND: kind}, self.clock, name)
-
-    def work(self, fault: Fault | None = None, steps: int = 1_000) -> bool:
-        """Let a new worker work until nothing is left to do; False if it crashed."""
-        worker = self.worker(fault)
-        try:
-            for _ in range(steps):
-                if not worker.step():
-                    # A failure that passes is waited for.
-                    self.clock.sleep(120)
-                    if not worker.step():
-                        break
-        except Crash:
-            return False
-        except StoreUnavailable:
-            return self.work()
-        finally:
-            self.dead.add(f"worker-{self._workers - 1}")
-        return True
+        return BulkWorker(self.board_of(self.store(fault), self.clock), {SEND: kind}, self.clock, self.new_name())
 
     def records(self) -> list[MemoryRecord]:
         """What readers of the topic see."""

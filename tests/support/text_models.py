@@ -14,8 +14,9 @@ from strandline.jobs.formats.kernels.decimals import NORMAL_NAN
 from strandline.jobs.formats.time_formats import SHIFTS, UnixTime
 from strandline.wire.decode import Limits
 from strandline.wire.kernels.labels import Verdict
+from support.damaged_texts import lines_of
 from support.decoding import judge
-from support.parsed_blocks import Labels, Sample, bits, lines_of
+from support.sample_blocks import FlatSample, RawLabels, bits
 
 NUMBER = rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 SPECIAL = rb"[+-]?(?:[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
@@ -26,7 +27,7 @@ NAN_BITS = int(NORMAL_NAN).to_bytes(8, "little")
 class Expected:
     """What an input should give."""
 
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[FlatSample] = field(default_factory=list)
     records: int = 0
     bad: list[int] = field(default_factory=list)
     """Where each bad record begins."""
@@ -63,7 +64,7 @@ def millis(text: bytes, shift: int) -> int:
     return cut
 
 
-def labels(found: list[tuple[bytes, bytes]], limits: Limits, *, metric: bool = True) -> Labels:
+def labels(found: list[tuple[bytes, bytes]], limits: Limits, *, metric: bool = True) -> RawLabels:
     need(judge(found, limits) is Verdict.CANONICAL)
     kept = tuple(sorted((name, value) for name, value in found if value))
     need(not metric or b"__name__" in dict(kept))
@@ -94,7 +95,7 @@ def read_csv(data: bytes, offset: int, options: CsvOptions, limits: Limits) -> E
     return expected
 
 
-def _row(text: bytes, options: CsvOptions, limits: Limits) -> list[Sample]:
+def _row(text: bytes, options: CsvOptions, limits: Limits) -> list[FlatSample]:
     # The module takes a carriage return for the end of a row.
     lone = text.decode("latin-1").replace("\r", "\ue000")
     try:
@@ -148,7 +149,7 @@ def read_openmetrics(data: bytes, offset: int, limits: Limits) -> Expected:
     return expected
 
 
-def _line(text: bytes, limits: Limits) -> Sample:
+def _line(text: bytes, limits: Limits) -> FlatSample:
     found = _LINE.fullmatch(text)
     need(found)
     assert found
@@ -205,7 +206,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _object(text: bytes, limits: Limits) -> tuple[list[Sample], int]:
+def _object(text: bytes, limits: Limits) -> tuple[list[FlatSample], int]:
     pairs = json.loads(
         text.decode("utf-8", "surrogateescape"),
         parse_float=_Number,

@@ -14,7 +14,8 @@ from strandline.jobs.importing.planning import ImportOptions
 from strandline.jobs.importing.spec import Format
 from strandline.jobs.report import JobReport
 from strandline.store.bulk_jobs import BulkJobState
-from support.job_worlds import Fault, Harm, JobWorld
+from support.bulk_worlds import Fault, Harm
+from support.job_worlds import JobWorld
 from support.prometheus_blocks import Chunk, write_block
 
 pytestmark = pytest.mark.simulation

@@ -16,7 +16,8 @@ from strandline.jobs.transitions import reopened, resume, want
 from strandline.node.bulk.changing import resume_job
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
-from support.job_worlds import Fault, Harm, JobWorld
+from support.bulk_worlds import Fault, Harm
+from support.job_worlds import JobWorld
 
 pytestmark = pytest.mark.simulation
 

@@ -21,8 +21,9 @@ from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
 from strandline.store.protocol import StoreUnavailable
 from strandline.wire.decode import Limits, decode_batch
+from support.bulk_worlds import Crash, Fault, Harm
 from support.decoding import rows_of
-from support.job_worlds import Crash, Fault, Harm, JobWorld
+from support.job_worlds import JobWorld
 from support.seeded_jobs.model import Row
 from support.seeded_jobs.running import JOBS
 from support.seeded_jobs.simulation import HOSTS, START_MS, Simulation

@@ -10,7 +10,8 @@ from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.transitions import resume, want
 from strandline.store.bulk_jobs import BulkJobState, BulkPart, Wanted
 from strandline.store.jobs import JobState
-from support.job_worlds import Fault, Harm, JobWorld
+from support.bulk_worlds import Fault, Harm
+from support.job_worlds import JobWorld
 from support.part_executors import MemoryOpener, job_world, worker_with_executors
 
 from .test_imports import NOW, OPTIONS, check_done, text

@@ -12,8 +12,8 @@ from strandline.jobs.sending.part_send import EARLIER
 from strandline.jobs.transitions import resume, want
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
-from support.job_worlds import Fault, Harm
-from support.send_worlds import NOW, SendWorld, series
+from support.bulk_worlds import NOW, Fault, Harm
+from support.send_worlds import SendWorld, series
 
 pytestmark = pytest.mark.simulation
 

@@ -1,6 +1,5 @@
 """Running the histories of shards, and telling how one failed."""
 
-import logging
 import shutil
 import tempfile
 from collections import Counter
@@ -10,12 +9,10 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
-import structlog
-
 from strandline.recovery.lease_keeper import LeaseKeeper
 from support.seeded.history import History, history_of, run, without
 from support.seeded.simulation import Simulation
-from support.seeded.suites import Failure, Step, Suite, failed
+from support.seeded.suites import Failure, Suite, failure_in, without_logs
 
 _MEMORY = Path("/dev/shm")
 
@@ -24,14 +21,11 @@ _MEMORY = Path("/dev/shm")
 def simulations() -> Iterator[Path]:
     """A folder to run histories in. Meanwhile nothing is logged, ids are seeded, and no thread renews leases."""
     folder = Path(tempfile.mkdtemp(prefix="strandline-", dir=_MEMORY if _MEMORY.is_dir() else None))
-    before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:
         # A stalled worker renews nothing, and any other is done within one moment of simulated time.
-        with patch.object(LeaseKeeper, "keeping", lambda _keeper: nullcontext()):
+        with without_logs(), patch.object(LeaseKeeper, "keeping", lambda _keeper: nullcontext()):
             yield folder
     finally:
-        structlog.configure(**before)
         shutil.rmtree(folder)
 
 
@@ -42,18 +36,11 @@ def failure_of(history: History, folder: Path, events: Counter[str] | None = Non
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir()
     simulation = Simulation(home, groups=history.groups, seal_rows=history.seal_rows, loses=history.loses)
-    at: list[Step] = []
     with patch("secrets.token_hex", lambda length: f"{ids.getrandbits(8 * length):0{2 * length}x}"):
-        try:
-            run(history, simulation, at.append)
-        except (KeyboardInterrupt, MemoryError):
-            raise
-        except BaseException as error:  # noqa: BLE001 - anything that is raised is a failure
-            return failed(history, error, at)
-        finally:
-            if events is not None:
-                events.update(simulation.events)
-    return None
+        failure = failure_in(history, lambda at: run(history, simulation, at))
+    if events is not None:
+        events.update(simulation.events)
+    return failure
 
 
 SHARDS = Suite(simulations, history_of, failure_of, without)

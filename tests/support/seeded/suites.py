@@ -1,12 +1,15 @@
 """A suite of seeded histories: how a seed becomes a history, how one fails, and how a failure is made smaller."""
 
+import logging
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
+
+import structlog
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,29 @@ class Suite(Generic[H]):
                     place += size
             size //= 2
         return failure
+
+
+@contextmanager
+def without_logs() -> Iterator[None]:
+    """Meanwhile nothing is logged."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def failure_in(history: H, run: Callable[[Callable[[Step], None]], None]) -> Failure[H] | None:
+    """How a history fails; None if it does not. `run` runs it, and tells of each step before it."""
+    at: list[Step] = []
+    try:
+        run(at.append)
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as error:  # noqa: BLE001 - anything that is raised is a failure
+        return failed(history, error, at)
+    return None
 
 
 def failed(history: H, error: BaseException, at: Sequence[Step]) -> Failure[H]:

@@ -17,14 +17,14 @@ from strandline.jobs.formats.prometheus_blocks import find_blocks, plan_ranges, 
 from strandline.jobs.sample_block import SampleBlock
 from support.prometheus import Asked, prometheus
 from support.prometheus_blocks import STALE, uvarint
-from support.read_blocks import Labels, Sample, samples_of
 from support.remote_write import WriteRequest
+from support.sample_blocks import Labels, TimedBits, samples_of
 
 pytestmark = pytest.mark.system
 
 SERIES, SAMPLES = 40, 700
 OPTIONS = ("--web.enable-admin-api", "--web.enable-remote-write-receiver", "--enable-feature=native-histograms")
-Written = dict[Labels, list[Sample]]
+Written = dict[Labels, list[TimedBits]]
 
 
 @dataclass(frozen=True)

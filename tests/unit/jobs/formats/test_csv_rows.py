@@ -11,7 +11,8 @@ from strandline.jobs.formats.csv_rows import parse_csv
 from strandline.jobs.formats.time_formats import UnixTime
 from strandline.jobs.sample_block import SampleBlock
 from strandline.wire.decode import Limits
-from support.parsed_blocks import array, bits, flat, values_of
+from support.damaged_texts import array
+from support.sample_blocks import bits, flat, values_of
 
 pytestmark = pytest.mark.unit
 

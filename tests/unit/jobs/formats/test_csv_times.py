@@ -9,7 +9,7 @@ from strandline.errors import Fatal
 from strandline.jobs.formats.csv_options import CsvOptions, CsvValue
 from strandline.jobs.formats.csv_rows import parse_csv
 from strandline.jobs.formats.time_formats import PatternTime, Rfc3339Time, TimeFormat, UnixTime
-from support.parsed_blocks import array
+from support.damaged_texts import array
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,8 @@ from strandline.jobs.formats.openmetrics import parse_openmetrics
 from strandline.jobs.formats.time_formats import UnixTime
 from strandline.jobs.sample_block import SampleBlock
 from strandline.wire.decode import Limits
-from support.parsed_blocks import Bytes, check_pieces, damaged, flat, guarded
+from support.damaged_texts import Bytes, check_pieces, damaged, guarded
+from support.sample_blocks import flat
 from support.text_models import Expected, read_csv, read_json_lines, read_openmetrics
 
 pytestmark = pytest.mark.unit

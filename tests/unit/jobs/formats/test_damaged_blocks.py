@@ -12,7 +12,7 @@ from strandline.jobs.formats.byte_ranges import UnreadableSource
 from strandline.jobs.formats.prometheus_blocks import DamagedBlock, SeriesRange, find_blocks, plan_ranges, read_range
 from strandline.jobs.sample_block import SampleBlock
 from support.prometheus_blocks import ULID, Chunk, Places, Series, write_block
-from support.read_blocks import Labels, Sample, samples_of
+from support.sample_blocks import Labels, TimedBits, samples_of
 
 pytestmark = pytest.mark.unit
 
@@ -24,7 +24,7 @@ SERIES: list[Series] = [
     )
     for number in range(3)
 ]
-TRUTH: dict[Labels, list[Sample]] = {labels: [s for c in chunks for s in c.samples] for labels, chunks in SERIES}
+TRUTH: dict[Labels, list[TimedBits]] = {labels: [s for c in chunks for s in c.samples] for labels, chunks in SERIES}
 
 
 class Damaged:

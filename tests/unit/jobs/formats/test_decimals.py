@@ -18,7 +18,8 @@ from strandline.jobs.formats.kernels.decimals import (
     read_float,
     read_millis,
 )
-from support.parsed_blocks import bits, guarded
+from support.damaged_texts import guarded
+from support.sample_blocks import bits
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from strandline.jobs.formats.json_lines import parse_json_lines
 from strandline.jobs.sample_block import SampleBlock
 from strandline.wire.decode import Limits
-from support.parsed_blocks import array, bits, flat, values_of
+from support.damaged_texts import array
+from support.sample_blocks import bits, flat, values_of
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from strandline.jobs.formats.prometheus_blocks import DamagedBlock, find_blocks,
 from strandline.jobs.sample_block import SampleBlock
 from support import prometheus_blocks as writer
 from support.prometheus_blocks import ULID, Chunk, crc, uvarint, write_block
-from support.read_blocks import samples_of
+from support.sample_blocks import samples_of
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from strandline.jobs.formats.openmetrics import parse_openmetrics
 from strandline.jobs.sample_block import SampleBlock
 from strandline.wire.decode import Limits
-from support.parsed_blocks import Labels, array, bits, flat, values_of
+from support.damaged_texts import array
+from support.sample_blocks import RawLabels, bits, flat, values_of
 
 pytestmark = pytest.mark.unit
 
@@ -17,7 +18,7 @@ def parse(text: str | bytes, **limits: int) -> SampleBlock:
     return parse_openmetrics(array(data), 50, Limits(**limits))
 
 
-def series(text: str, **limits: int) -> Labels:
+def series(text: str, **limits: int) -> RawLabels:
     """The labels of a line's series."""
     [(labels, _, _)] = flat(parse(f"{text} 1 2\n", **limits))
     return labels

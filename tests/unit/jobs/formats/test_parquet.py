@@ -28,7 +28,7 @@ from strandline.jobs.formats.parquet import (
 from strandline.jobs.sample_block import SampleBlock
 from strandline.wire.decode import Limits
 from support.prometheus_blocks import STALE
-from support.read_blocks import Labels, Sample, digest_of, samples_of
+from support.sample_blocks import Labels, TimedBits, digest_of, samples_of
 
 pytestmark = pytest.mark.unit
 
@@ -106,7 +106,7 @@ def test_rows_come_back_as_samples_whatever_the_row_groups_and_blocks(
         path = write(Path(folder), table, row_group_size=group_rows, use_dictionary=use_dictionary)
         blocks = read(path, MAPPING, most=most)
         bounded = read(path, MAPPING, most=most, labels=60)
-    expected: dict[Labels, list[Sample]] = {}
+    expected: dict[Labels, list[TimedBits]] = {}
     for row in rows:
         if row["time"] is not None and row["value"] is not None:
             labels = {

@@ -33,7 +33,7 @@ from support.prometheus_blocks import (
     write_block,
     xor_chunk,
 )
-from support.read_blocks import digest_of, samples_of
+from support.sample_blocks import digest_of, samples_of
 from support.xor_chunks import read_chunk
 
 pytestmark = pytest.mark.unit

@@ -1,19 +1,24 @@
 """What a shard tells about itself, as a value that crosses to another process."""
 
+from contextlib import closing
 from dataclasses import fields, is_dataclass
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.node.shard.options import ReplayMode
+from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.report import ShardReport, report_of
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted
+from strandline.store.selecting import WantedSeries
+from strandline.time_range import ALL_TIMES
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.shard_world import GRACE, HOUR, METRICS, World, group_fails, other_group, produce_everywhere
@@ -132,6 +137,28 @@ def test_a_bucket_that_is_not_stored_is_told_until_it_is(running: RunningShard, 
     report = report_of(running)
     assert (report.unstored_buckets, report.unstored_since) == (0, None)
     assert report.status.counters.last_stored_at == world.clock.now_ms() > stored_at
+
+
+def test_segments_that_queries_read_again_are_told(running: RunningShard, world: World) -> None:
+    start(running, world)
+    produce_everywhere(world)
+    world.read_all()
+    world.pass_time(HOUR + GRACE)
+    world.settle()
+    rows, seen = world.running.index.columns.rows, []
+    order = np.lexsort((rows.key_low, rows.key_high, rows.metric))
+    wanted = WantedSeries(rows.metric[order], rows.key_high[order], rows.key_low[order])
+    for _ in range(3):
+        # Each query's own reader: what is held belongs to the shard.
+        with closing(ShardReader(world.running)) as reader:
+            reader.read(wanted, ALL_TIMES)
+        seen.append(report_of(running).segment_cache)
+    first, second, third = seen
+    assert (first.bytes, first.hits) == (0, 0)
+    assert first.misses > 0
+    assert (second.hits, second.misses) == (0, 2 * first.misses)
+    assert (third.hits, third.misses) == (first.misses, second.misses)
+    assert third.bytes == second.bytes > 0
 
 
 def test_records_of_keys_are_counted_by_why_they_were_stored(running: RunningShard, world: World) -> None:

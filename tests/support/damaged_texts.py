@@ -1,86 +1,21 @@
-"""Blocks of samples as plain values, inputs beside memory that must not be read, and damage by a seed."""
+"""Inputs beside memory that must not be read, and damage by a seed."""
 
 import ctypes
 import mmap
 import random
-import struct
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-import xxhash
 
 from strandline.jobs.bad_records import MAX_EXAMPLES
 from strandline.jobs.sample_block import SampleBlock
+from support.sample_blocks import FlatSample, flat
 
 Bytes = npt.NDArray[np.uint8]
-Labels = tuple[tuple[bytes, bytes], ...]
-Sample = tuple[Labels, int, bytes]
 Parse = Callable[[Bytes, int], SampleBlock]
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at
-
-
-def _field(data: bytes, at: int, tag: int) -> tuple[bytes, int]:
-    assert data[at] == tag
-    length, at = _varint(data, at + 1)
-    return data[at : at + length], at + length
-
-
-def labels_of(encoded: bytes) -> Labels:
-    """The labels of a series' canonical bytes, which are checked to be that."""
-    labels = []
-    at = 0
-    while at < len(encoded):
-        label, at = _field(encoded, at, 0x0A)
-        name, middle = _field(label, 0, 0x0A)
-        value, end = _field(label, middle, 0x12)
-        assert end == len(label)
-        assert name
-        assert value
-        labels.append((name, value))
-    assert labels == sorted(dict(labels).items())
-    return tuple(labels)
-
-
-def bits(value: float) -> bytes:
-    return struct.pack("<d", value)
-
-
-def flat(block: SampleBlock) -> list[Sample]:
-    """A block's samples in order, each with its labels and its value's bits. What holds of every block is checked."""
-    columns = block.series
-    series = []
-    for number in range(len(columns)):
-        encoded = columns.labels[columns.starts[number] : columns.starts[number + 1]].tobytes()
-        key = (int(columns.key_high[number]) << 64) | int(columns.key_low[number])
-        assert key == xxhash.xxh3_128_intdigest(encoded)
-        series.append(labels_of(encoded))
-    assert len(set(series)) == len(series)
-    assert columns.starts[-1] == len(columns.labels)
-    assert len(block.row) == len(block.times) == len(block.values)
-    assert set(block.row.tolist()) == set(range(len(series)))
-    assert len(block.bad.examples) == min(block.bad.total, MAX_EXAMPLES)
-    assert block.bad.total <= block.records
-    return [
-        (series[row], time, bits(value))
-        for row, time, value in zip(block.row.tolist(), block.times.tolist(), block.values.tolist(), strict=True)
-    ]
-
-
-def values_of(block: SampleBlock) -> list[float]:
-    return [float(value) for value in block.values]
 
 
 def array(data: bytes) -> Bytes:
@@ -142,7 +77,7 @@ def lines_of(data: bytes) -> list[bytes]:
 def check_pieces(parse: Parse, data: bytes, offset: int, chance: random.Random) -> None:
     """Check that an input gives the same as its pieces do, one behind the other."""
     whole = parse(array(data), offset)
-    samples: list[Sample] = []
+    samples: list[FlatSample] = []
     records = nulls = 0
     counts: dict[str, int] = {}
     examples: list[tuple[int, str, str]] = []

@@ -1,0 +1,141 @@
+"""What worlds of bulk jobs share: twins of the store and of Kafka, and workers that may crash at any call to either."""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, cast
+
+from strandline.clock import ManualClock
+from strandline.jobs.board import BulkBoard
+from strandline.jobs.landing.memory_part_log import MemoryCluster, MemoryTransactions
+from strandline.jobs.worker import BulkWorker
+from strandline.recovery.leasing import LeasePolicy
+from strandline.store.protocol import Store, StoreUnavailable
+from support.memory_store import MemoryServer, MemoryStore
+
+DATASET = "metrics"
+LIFE = 10 * 86_400_000
+NOW = 1_800_000_000_000
+
+Stalls = Mapping[str, Callable[[], None]]
+"""What happens while a process stands still before a call, by the call's name."""
+
+
+class Crash(BaseException):
+    """The process is gone: nothing may catch this."""
+
+
+class Harm(Enum):
+    """What happens at a call."""
+
+    CRASH_BEFORE = "crash before"
+    CRASH_AFTER = "crash after"
+    LOST_ANSWER = "lost answer"
+
+
+@dataclass
+class Fault:
+    """Something that happens to a process at one of its calls."""
+
+    harm: Harm
+    calls_left: int
+    is_over: bool = False
+
+    def next_call(self) -> Harm | None:
+        """What happens to this call. A process that has crashed makes no more of them."""
+        self.calls_left -= 1
+        if self.is_over:
+            return None if self.harm is Harm.LOST_ANSWER else Harm.CRASH_BEFORE
+        if self.calls_left > 0:
+            return None
+        self.is_over = True
+        return self.harm
+
+
+class Hooked:
+    """Calls of one process to the store or to the brokers, each of which may be its last."""
+
+    def __init__(
+        self,
+        target: object,
+        fault: Fault | None,
+        calls: Counter[str],
+        stalls: Stalls | None = None,
+    ) -> None:
+        """A process stands still before each call that `stalls` names, while what it names happens."""
+        self._target, self._fault, self._calls, self._stalls = target, fault, calls, stalls or {}
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._target, name)
+
+        def hooked(*arguments: Any, **options: Any) -> Any:
+            self._calls[name] += 1
+            harm = self._fault.next_call() if self._fault is not None else None
+            if harm is Harm.CRASH_BEFORE:
+                raise Crash
+            if name in self._stalls:
+                self._stalls[name]()
+            result = call(*arguments, **options)
+            if harm is Harm.CRASH_AFTER:
+                raise Crash
+            if harm is Harm.LOST_ANSWER:
+                raise StoreUnavailable(f"the answer to {name} was lost")
+            return result
+
+        return hooked
+
+
+class BulkWorld(ABC):
+    """A store, a topic, and any number of workers one after the other."""
+
+    def __init__(self, failures_allowed: int) -> None:
+        self.policy = LeasePolicy(failures_allowed=failures_allowed)
+        self.clock = ManualClock(NOW)
+        self.server = MemoryServer(self.clock)
+        self.cluster = MemoryCluster(self.clock, partitions=3)
+        self.board = BulkBoard(cast("Store", MemoryStore(self.server)), DATASET, self.clock)
+        self.dead: set[str] = set()
+        self.calls: Counter[str] = Counter()
+        self._workers = 0
+
+    @abstractmethod
+    def worker(self, fault: Fault | None = None) -> BulkWorker:
+        """A new worker."""
+
+    def work(self, fault: Fault | None = None, steps: int = 1_000) -> bool:
+        """Let a new worker work until nothing is left to do; False if it crashed."""
+        worker = self.worker(fault)
+        try:
+            for _ in range(steps):
+                if not worker.step():
+                    # A failure that passes is waited for.
+                    self.clock.sleep(120)
+                    if not worker.step():
+                        break
+        except Crash:
+            return False
+        except StoreUnavailable:
+            # As `run_until_done` does.
+            return self.work()
+        finally:
+            self.dead.add(f"worker-{self._workers - 1}")
+        return True
+
+    def new_name(self) -> str:
+        """That of the next worker."""
+        self._workers += 1
+        return f"worker-{self._workers - 1}"
+
+    def store(self, fault: Fault | None, stalls: Stalls | None = None) -> Store:
+        """The store as one process reaches it."""
+        return cast("Store", Hooked(MemoryStore(self.server), fault, self.calls, stalls))
+
+    def transactions(self, fault: Fault | None, stalls: Stalls | None = None) -> MemoryTransactions:
+        """The brokers as one process reaches them."""
+        return cast("MemoryTransactions", Hooked(MemoryTransactions(self.cluster), fault, self.calls, stalls))
+
+    def board_of(self, store: Store, clock: ManualClock) -> BulkBoard:
+        """The jobs as one worker sees them."""
+        return BulkBoard(store, DATASET, clock, self.policy, lambda other: other in self.dead)
