@@ -12,7 +12,7 @@ from strandline.jobs.importing.parsers import record_rules
 from strandline.jobs.importing.part_sources import PartSource
 from strandline.jobs.importing.spec import Format, ImportSpec
 from strandline.jobs.importing.text_parts import PlannedFile, cut_text, first_line, text_reader, text_start
-from strandline.jobs.sources.files import SourceFile, SourceUnusable, file_system, find_files, full_uri
+from strandline.jobs.sources.files import SourceFile, SourceUnusable, find_files, find_folders
 from strandline.jobs.sources.text_records import RecordRules
 from strandline.time_range import ALL_TIMES, TimeRange
 
@@ -63,8 +63,8 @@ def plan_import(uris: Sequence[str], options: ImportOptions) -> ImportPlan:
 
 def _parts(uris: Sequence[str], options: ImportOptions, rules: RecordRules) -> Iterator[PartSource]:
     if options.format is Format.PROMETHEUS_BLOCKS:
-        for uri in uris:
-            yield from cut_blocks(full_uri(uri, file_system(uri)[1]), options.part_bytes)
+        for uri in find_folders(uris):
+            yield from cut_blocks(uri, options.part_bytes)
         return
     for file in find_files(uris):
         if options.format is Format.PARQUET:

@@ -83,6 +83,19 @@ def find_files(uris: Sequence[str]) -> list[SourceFile]:
     return [identified(uri) for uri in found]
 
 
+def find_folders(uris: Sequence[str]) -> list[str]:
+    """All folders that the URIs and patterns name, each once, in order of their URIs. Raises `SourceUnusable` for a
+    pattern that no folder matches; whether any other is a folder is left to its reader.
+    """
+    found: set[str] = set()
+    for uri in uris:
+        if _is_pattern(uri):
+            found.update(_matching(uri, pafs.FileType.Directory))
+        else:
+            found.add(full_uri(uri, file_system(uri)[1]))
+    return sorted(found)
+
+
 def identified(uri: str) -> SourceFile:
     """A file with its identity now."""
     system, path = file_system(uri)
@@ -112,13 +125,21 @@ def opened(file: SourceFile) -> pa.NativeFile:
 
 
 def _named(uri: str) -> Iterator[str]:
+    if _is_pattern(uri):
+        yield from _matching(uri, pafs.FileType.File)
+        return
+    system, path = file_system(uri)
+    _info(system, uri, path)
+    yield full_uri(uri, path)
+
+
+def _is_pattern(uri: str) -> bool:
+    return any(character in uri for character in _WILDCARDS)
+
+
+def _matching(uri: str, kind: pafs.FileType) -> Iterator[str]:
     # Of a pattern only the folder becomes a file system, and a secret may have a wildcard.
     require_no_credentials(uri)
-    if not any(character in uri for character in _WILDCARDS):
-        system, path = file_system(uri)
-        _info(system, uri, path)
-        yield full_uri(uri, path)
-        return
     # The part before the first wildcard, up to its last slash, is a folder that exists.
     first = min(uri.find(character) for character in _WILDCARDS if character in uri)
     folder_uri, slash, _ = uri[:first].rpartition("/")
@@ -129,9 +150,10 @@ def _named(uri: str) -> Iterator[str]:
         infos = system.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
     except OSError as error:
         raise SourceUnreachable(f"the files of {uri} can't be listed: {error}") from error
-    paths = [info.path for info in infos if info.type == pafs.FileType.File and _matches(info.path, pattern)]
+    paths = [info.path for info in infos if info.type == kind and _matches(info.path, pattern)]
     if not paths:
-        raise SourceUnusable(f"no file matches {uri}", remedy="Check the pattern; * does not match a slash, ** does")
+        what = "file" if kind == pafs.FileType.File else "folder"
+        raise SourceUnusable(f"no {what} matches {uri}", remedy="Check the pattern; * does not match a slash, ** does")
     for path in paths:
         yield full_uri(uri, path)
 

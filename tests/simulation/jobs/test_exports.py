@@ -1,11 +1,15 @@
 """Exports over twins: what is visible of a day is one whole state of the store, whatever crashes."""
 
+import errno
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
+from strandline.jobs.exporting import target
 from strandline.jobs.exporting.day_manifest import Choice, OtherExport
 from strandline.jobs.importing.part_sources import chunks_of
 from strandline.jobs.importing.planning import ImportOptions, plan_import
@@ -35,6 +39,16 @@ class LostBehindItsFile(Fault):
 
     def next_call(self) -> Harm | None:
         return self.harm if any(path.stat().st_size for path in self._folder.glob("*.parquet")) else None
+
+
+class FullDisk:
+    """A local file system with no room for another byte."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(pafs.LocalFileSystem(), name)
+
+    def open_output_stream(self, path: str, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", path)
 
 
 def scraped(bucket: int, series: int = 6, metric: str = "m", value: float = 0.0) -> list[Sample]:
@@ -96,6 +110,27 @@ def test_an_unchanged_day_is_left_alone_and_a_late_write_exports_it_again(tmp_pa
     assert world.visible() == world.stored.expected(START, START + DAY, __name__="m")
     # Whoever reads the folder as a whole must not find samples twice.
     assert {path.name for path in world.day_folder().glob("*.parquet")} == {file.name for file in after.files}
+
+
+def test_a_target_whose_disk_is_full_is_waited_for_and_nothing_half_done_is_visible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = filled(tmp_path)
+    world.failures_allowed = 0
+    world.export()
+    before = world.visible()
+    world.stored.write(0, FIRST + 40, scraped(FIRST, value=100.0))
+    world.plan()
+    with monkeypatch.context() as patched:
+        patched.setattr(target, "file_system", lambda uri: (FullDisk(), uri))
+        world.work()
+        job = world.board.jobs()[-1]
+        assert job.state is BulkJobState.RUNNING
+        assert any("is full" in part.reason for part in world.board.parts(job))
+    assert world.visible() == before
+    assert world.work()
+    assert world.board.jobs()[-1].state is BulkJobState.DONE
+    assert world.visible() == world.stored.expected(START, START + DAY, __name__="m") != before
 
 
 def test_a_late_write_to_a_group_without_matching_series_exports_nothing(tmp_path: Path) -> None:

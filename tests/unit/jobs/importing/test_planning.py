@@ -11,6 +11,7 @@ from strandline.jobs.importing.planning import ImportOptions, plan_import
 from strandline.jobs.importing.spec import Format, ImportSpec
 from strandline.jobs.sources.files import SourceUnusable
 from strandline.time_range import TimeRange
+from support.prometheus_blocks import Chunk, write_block
 
 pytestmark = pytest.mark.unit
 
@@ -85,6 +86,17 @@ def test_csv_without_a_mapping_is_refused_with_the_option_that_gives_one(file: P
     with pytest.raises(Fatal, match="CSV needs a mapping") as refused:
         plan_import([str(file)], replace(OPTIONS, mapping={}))
     assert "--mapping" in refused.value.remedy
+
+
+def test_a_pattern_names_the_folders_of_several_snapshots(tmp_path: Path) -> None:
+    names = ("01HN0000000000000000000000", "01HP0000000000000000000000")
+    for place, name in enumerate(names):
+        chunk = Chunk([(place * 1_000, 0)])
+        write_block(tmp_path / "snapshots" / f"day-{place}", [((("__name__", "m"),), [chunk])], ulid=name)
+    plan = plan_import(
+        [f"{tmp_path}/snapshots/*"], replace(OPTIONS, format=Format.PROMETHEUS_BLOCKS, mapping={}, part_bytes=1 << 20)
+    )
+    assert [Path(part.uri).name for part in plan.parts] == list(names)
 
 
 def test_a_file_is_not_taken_for_a_folder_with_blocks(file: Path) -> None:

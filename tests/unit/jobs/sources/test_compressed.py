@@ -1,12 +1,14 @@
 """Compressed files: the same records as the plain ones, and a clear error where one is damaged."""
 
 import gzip
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from strandline.jobs.importing.text_parts import TO_THE_END
 from strandline.jobs.sources.compressed import CompressedReader, compression_of
 from strandline.jobs.sources.files import SourceUnusable, identified
 from strandline.jobs.sources.text_records import RecordRules, read_chunks
@@ -55,3 +57,20 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path, kind: str, harm: Call
 
 def test_plain_files_have_no_compression() -> None:
     assert compression_of("s3://bucket/file.csv?region=eu.gz") is None
+
+
+def test_a_line_of_many_megabytes_is_skipped_with_a_block_or_two_in_memory(tmp_path: Path) -> None:
+    huge = 120 << 20
+    path = tmp_path / "file.gz"
+    path.write_bytes(gzip.compress(b"before\n" + b"x" * huge + b"\nafter\n", 1))
+    rules = RecordRules(chunk_bytes=1 << 20, max_record=1 << 20)
+    tracemalloc.start()
+    try:
+        with CompressedReader(identified(str(path)), "gzip") as reader:
+            chunks = list(read_chunks(reader, 0, TO_THE_END, rules))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [data for chunk in chunks for _, data in chunk.pieces] == [b"before\n", b"after\n"]
+    assert [offset for chunk in chunks for offset in chunk.too_long] == [7]
+    assert most < 48 << 20

@@ -1,5 +1,6 @@
 """Files by URI and pattern, their identity, and what can't be read."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from strandline.jobs.sources.files import (
     SourceUnusable,
     file_system,
     find_files,
+    find_folders,
     identified,
     opened,
     require_no_credentials,
@@ -41,6 +43,14 @@ def test_a_pattern_stays_within_a_folder_unless_it_has_two_stars(folder: Path) -
 
 def test_a_file_that_is_named_twice_is_read_once(folder: Path) -> None:
     assert names(folder, f"{folder}/a.csv", f"{folder}/*.csv", f"{folder}/a.csv") == ["a.csv", "b.csv"]
+
+
+def test_folders_are_found_by_pattern_too(folder: Path) -> None:
+    (folder / "deep" / "other").mkdir()
+    found = find_folders([f"{folder}/deep/*", f"{folder}/deep/er", f"{folder}/d*p"])
+    assert [uri.removeprefix(f"{folder}/") for uri in found] == ["deep", "deep/er", "deep/other"]
+    with pytest.raises(SourceUnusable, match="no folder matches"):
+        find_folders([f"{folder}/*.csv"])
 
 
 def test_a_path_may_be_relative_and_a_uri_may_have_a_scheme(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +95,12 @@ def test_a_scheme_that_pyarrow_does_not_know_is_refused() -> None:
     ],
 )
 def test_a_uri_with_credentials_is_refused_without_repeating_them(uri: str) -> None:
-    for use in (lambda: find_files([uri]), lambda: file_system(uri), lambda: Target(uri).write("a", b"")):
+    for use in (
+        lambda: find_files([uri]),
+        lambda: find_folders([uri]),
+        lambda: file_system(uri),
+        lambda: Target(uri).write("a", b""),
+    ):
         with pytest.raises(SourceUnusable, match="holds a user or a password") as refused:
             use()
         assert not any(part in str(refused.value) for part in ("hunter", "pa*ss", "pa/ss", "pass@"))
@@ -109,6 +124,21 @@ def test_a_file_that_changed_is_refused(tmp_path: Path, place: int) -> None:
     data[place] = 1
     path.write_bytes(data)
     with pytest.raises(SourceChanged, match="has changed since the job was planned"):
+        require_unchanged(file)
+
+
+@pytest.mark.parametrize("place", [0, 50_000, 150_000, 199_999])
+def test_a_change_within_the_first_or_last_bytes_is_noticed_though_size_and_time_are_the_same(
+    tmp_path: Path, place: int
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(200_000))
+    file, written = identified(str(path)), path.stat().st_mtime_ns
+    data = bytearray(200_000)
+    data[place] = 1
+    path.write_bytes(data)
+    os.utime(path, ns=(written, written))
+    with pytest.raises(SourceChanged, match="its size is the same"):
         require_unchanged(file)
 
 
