@@ -5,7 +5,7 @@ amount: a clock that runs ahead is alone with its time, and one that is behind o
 Nothing that can't be undone (closing a bucket, calling an hour ready, dropping what expired) follows from one alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -30,13 +30,15 @@ _LOG = structlog.get_logger(__name__)
 class ClockReadings:
     """What the clocks show at one moment, in milliseconds. `store` is None for a store without a server, and `broker`
     until a record with a time was read. `written` is the newest time in the manifest, when that was read: it was the
-    present of an owner before, and decides nothing, but the present must not lie before it.
+    present of an owner before, and decides nothing, but the present must not lie before it. `broker_behind` is by how
+    much the newest record's time lies before a present at which it was not in the log yet; it decides nothing either.
     """
 
     own: int
     store: int | None = None
     broker: int | None = None
     written: int | None = None
+    broker_behind: int = 0
 
     @property
     def present(self) -> int:
@@ -48,14 +50,14 @@ class ClockReadings:
 
     @property
     def differences(self) -> dict[str, int]:
-        """By how much each clock is ahead of the present. Those of the brokers and of the manifest are never behind:
-        the newest record, or row, may be old.
+        """By how much each clock is ahead of the present. The newest record, or row, may be old: the manifest is never
+        behind, and the brokers only if the record is known to have come later than it says.
         """
         present, found = self.present, {"node": self.own - self.present}
         if self.store is not None:
             found["store"] = self.store - present
         if self.broker is not None:
-            found["broker"] = max(0, self.broker - present)
+            found["broker"] = max(0, self.broker - present) or -self.broker_behind
         if self.written is not None:
             found["manifest"] = max(0, self.written - present)
         return found
@@ -64,6 +66,15 @@ class ClockReadings:
     def disagreement(self) -> int:
         """The difference of the clock that is furthest off."""
         return max(self.differences.values(), key=abs)
+
+
+def wrong_clocks_in_words(differences: Mapping[str, int]) -> str:
+    """Which clocks are off by so much that it is reported; empty if none is."""
+    off = {name: ahead for name, ahead in differences.items() if abs(ahead) > DISAGREEMENT_MS}
+    return "; ".join(
+        f"the clock {name!r} is {abs(ahead) / 1000:,.0f} s {'ahead of' if ahead > 0 else 'behind'} the others"
+        for name, ahead in off.items()
+    )
 
 
 class SteadyClock:
@@ -122,6 +133,7 @@ class Present:
         self._store: _Heard | None = None
         self._broker: _Heard | None = None
         self._written: _Heard | None = None
+        self._broker_behind = 0
         self._asked: float | None = None
         self._first_look: _Heard | None = None
         self._settled = 0
@@ -138,10 +150,13 @@ class Present:
         # Taken somewhere between the two. The earlier time is the careful choice.
         self._store = _Heard(time, after) if time is not None else None
 
-    def read_records(self, newest_time: int) -> None:
-        """Records with this newest time were read: the brokers' clock had reached it."""
+    def read_records(self, newest_time: int, came_after: int = 0) -> None:
+        """Records with this newest time were read: the brokers' clock had reached it. At the present `came_after` they
+        were not in the log yet: a clock that has given them an earlier time is behind.
+        """
         if newest_time > 0:
             self._broker = _Heard(newest_time, self._clock.monotonic())
+            self._broker_behind = max(0, came_after - newest_time)
 
     def read_manifest(self, newest_written: int) -> None:
         """A manifest with this newest time of writing was read: an owner's present had reached it."""
@@ -155,6 +170,7 @@ class Present:
             store.at_moment(now) if store is not None else None,
             broker.at_moment(now) if broker is not None else None,
             written.at_moment(now) if written is not None else None,
+            self._broker_behind,
         )
 
     def now_ms(self) -> int:

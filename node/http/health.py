@@ -7,6 +7,7 @@ from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.query.coverage import unserved, unserved_in_words
 from strandline.node.supervisor.standing import NodeStanding, ShardStanding
+from strandline.recovery.present import wrong_clocks_in_words
 
 
 def health_routes(standing: NodeStanding) -> tuple[Route, ...]:
@@ -56,7 +57,10 @@ def _line(shard: ShardStanding) -> str:
     if shard.store_unanswered_s is not None:
         told += f", its store has not answered for {shard.store_unanswered_s:.0f} s"
     behind = _behind_s(shard)
-    return f"{told}, {behind:,.0f} s behind" if behind is not None and shard.is_active else told
+    if behind is not None and shard.is_active:
+        told += f", {behind:,.0f} s behind"
+    wrong = wrong_clocks_in_words(shard.report.clocks) if shard.report is not None else ""
+    return f"{told}, {wrong}" if wrong else told
 
 
 def _behind_s(shard: ShardStanding) -> float | None:
@@ -76,4 +80,5 @@ def _record(shard: ShardStanding) -> dict[str, object]:
         "percent": _percent(shard),
         "store_unanswered_seconds": shard.store_unanswered_s,
         "behind_s": _behind_s(shard),
+        "clocks_ahead_ms": shard.report.clocks if shard.report is not None else {},
     }

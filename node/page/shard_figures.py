@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from strandline.node.shard.phases import lag_seconds, phase_seconds, seconds_left
 from strandline.node.supervisor.standing import ProcessStanding, ShardStanding
+from strandline.recovery.present import wrong_clocks_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,8 @@ class ShardFigures:
     what is not stored; None where that is for ever, or not known. `samples` and `dead_letters` count from the start of
     the process. `store_unanswered_s` is for how long the store has not answered, None while it does. `start_s` has the
     seconds that each phase of its start took, and `replay_jobs` how many jobs of a replay there are in each state while
-    there is one.
+    there is one. `clocks_ahead_ms` is by how much each clock is ahead of the time that two of them agree on; one that
+    is wrong stands in `reason`, too, unless there is a worse one.
     """
 
     shard: int
@@ -57,6 +59,7 @@ class ShardFigures:
     store_unanswered_s: float | None = None
     start_s: Mapping[str, float] = field(default_factory=dict)
     replay_jobs: Mapping[str, int] = field(default_factory=dict)
+    clocks_ahead_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,11 @@ def figures_of(standing: ShardStanding, now_ms: int) -> ShardFigures:
         standing.starts_in_s,
         standing.exit_code,
         # Why a process ended says more than what it last complained about.
-        standing.reason or status.reason or status.stuck or report.topic_warning,
+        standing.reason
+        or status.reason
+        or status.stuck
+        or wrong_clocks_in_words(report.clocks)
+        or report.topic_warning,
         phase=status.phase.value,
         progress=status.fraction,
         time_left_s=seconds_left(status, now_ms),
@@ -147,4 +154,5 @@ def figures_of(standing: ShardStanding, now_ms: int) -> ShardFigures:
         store_unanswered_s=standing.store_unanswered_s,
         start_s={phase.value: seconds for phase, seconds in phase_seconds(status, now_ms).items()},
         replay_jobs=report.jobs,
+        clocks_ahead_ms=report.clocks,
     )

@@ -1,13 +1,14 @@
 """What `recover status` finds and tells: how far shards are stored, and where their replay jobs stand."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from strandline.errors import ExitCode
 from strandline.node.output import Block, Table
 from strandline.node.recovering.words import count, duration, moment
 from strandline.recovery.checkpoints import LEAVING_MS, designated_group, progress
 from strandline.recovery.job_board import Standing
+from strandline.recovery.present import wrong_clocks_in_words
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import DatasetShape, ShardId
@@ -97,6 +98,12 @@ def look_at(store: Store, shard: ShardId, groups: int, now: int) -> ShardStatus:
     )
 
 
+def clocks_seen(store: Store, own: int) -> Mapping[str, int]:
+    """By how much this machine's clock is ahead of the store's: with two of them it is not known which is wrong."""
+    server = store.server_time()
+    return {"node": own - server} if server is not None else {}
+
+
 def known_shards(store: Store, shape: DatasetShape) -> list[int]:
     """The shards that the dataset was made with, and those behind them that somebody has taken since."""
     shard = shape.partitions
@@ -107,10 +114,13 @@ def known_shards(store: Store, shape: DatasetShape) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class RecoverStatus:
-    """All shards that were asked for."""
+    """All shards that were asked for. `clocks_ahead_ms` is by how much the clock of this machine is ahead of that of a
+    server of the store.
+    """
 
     dataset: str
     shards: tuple[ShardStatus, ...]
+    clocks_ahead_ms: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -127,6 +137,8 @@ class RecoverStatus:
             yield Table(of_jobs, tuple(rows[:_MOST_SHOWN]))
         if len(rows) > _MOST_SHOWN:
             yield f"and {count(len(rows) - _MOST_SHOWN)} more, which --output json shows."
+        if wrong := wrong_clocks_in_words(self.clocks_ahead_ms):
+            yield f"Clocks differ: {wrong}. Check time synchronisation."
         for shard in self.shards:
             for job in shard.stopped:
                 yield (

@@ -239,7 +239,9 @@ class Shard:
     def _ingest(self, records: Records) -> None:
         """Take records, closing buckets where they end."""
         if len(records):
-            self.parts.present.read_records(int(records.times.max()))
+            # What was in the log at this present was read before.
+            came_after = self.horizon.now().complete_at
+            self.parts.present.read_records(int(records.times.max()), came_after)
         rest = records
         while (cut := self._bucket_ends.next_cut(self.bucket, self._bucket_start, rest)) is not None:
             place, offset = cut

@@ -13,10 +13,11 @@ import pytest
 from strandline.node.shard.options import ReplayMode
 from strandline.recovery.cutting import NO_TIME
 from strandline.recovery.periods import Period
+from strandline.recovery.present import wrong_clocks_in_words
 from strandline.recovery.readiness import StoredDataset, Verdict, newest_ready_hour, readiness
 from support.clock_worlds import ClocksWorld
 from support.rewound_worlds import cutting_of
-from support.shard_world import GRACE, HOUR, MINUTE, START
+from support.shard_world import GRACE, HOUR, MINUTE, START, World, produce_everywhere
 
 pytestmark = pytest.mark.simulation
 
@@ -361,3 +362,45 @@ def test_clocks_that_disagree_are_seen(world: ClocksWorld) -> None:
     present.now_ms()
     world.pass_time(11 * MINUTE)
     assert present.readings().differences["node"] == pytest.approx(-2 * HOUR, abs=MINUTE)
+
+
+def seen_of_brokers(world: World) -> int:
+    """By how much the shard takes the brokers' clock to be ahead, in milliseconds."""
+    return world.running.parts.present.readings().differences["broker"]
+
+
+def test_a_broker_s_clock_that_is_behind_is_seen_by_records_that_have_just_come(world: World) -> None:
+    world.start()
+    produce_everywhere(world)
+    world.settle()
+    for _ in range(10):
+        world.pass_time(5_000)
+        world.running.step()
+    world.produce(("m", "right", world.clock.now_ms(), 1.0))
+    world.read_all()
+    assert seen_of_brokers(world) == 0
+    world.pass_time(5_000)
+    world.running.step()
+    world.produce(("m", "slow", world.clock.now_ms(), 1.0), late=5 * MINUTE)
+    world.read_all()
+    assert -5 * MINUTE <= seen_of_brokers(world) <= -5 * MINUTE + 10_000
+    words = wrong_clocks_in_words(world.running.parts.present.readings().differences)
+    assert words.startswith("the clock 'broker' is ")
+    assert words.endswith(" s behind the others")
+
+
+def test_records_that_have_waited_say_nothing_of_the_broker_s_clock(world: World) -> None:
+    world.start()
+    produce_everywhere(world)
+    world.settle()
+    for _ in range(3):
+        produce_everywhere(world, "waits")
+        world.pass_time(20 * MINUTE)
+    world.read_all()
+    assert seen_of_brokers(world) == 0
+    world.crash()
+    produce_everywhere(world, "later")
+    world.pass_time(HOUR)
+    world.start()
+    world.settle()
+    assert seen_of_brokers(world) == 0

@@ -15,7 +15,7 @@ from strandline.errors import ExitCode
 from strandline.node.cli.main import main
 from strandline.node.masking import SecretMask
 from strandline.node.output import OutputFormat, make_output
-from strandline.node.recovering.status_report import RecoverStatus, ShardStatus, known_shards, look_at
+from strandline.node.recovering.status_report import RecoverStatus, ShardStatus, clocks_seen, known_shards, look_at
 from strandline.node.settings import load
 from strandline.recovery.job_board import JobBoard
 from strandline.store.jobs import Job, JobState
@@ -182,3 +182,15 @@ def test_the_command_says_if_there_is_no_such_dataset(
 ) -> None:
     assert main(["recover", "status", "--config", str(sqlite_settings)]) == ExitCode.FAILED
     assert "the store has no dataset 'metrics'" in capsys.readouterr().err
+
+
+def test_a_clock_that_differs_from_the_store_s_is_named() -> None:
+    for ahead, told in ((90_000, "90 s ahead of"), (-90_000, "90 s behind"), (60_000, "")):
+        report = RecoverStatus("metrics", (), {"node": ahead})
+        lines = [block for block in report.blocks() if isinstance(block, str) and block.startswith("Clocks differ")]
+        expected = [f"Clocks differ: the clock 'node' is {told} the others. Check time synchronisation."]
+        assert lines == (expected if told else [])
+
+
+def test_without_a_server_of_the_store_there_is_no_clock_to_compare_with(store: Store, clock: ManualClock) -> None:
+    assert clocks_seen(store, clock.now_ms()) == {}

@@ -102,7 +102,7 @@ def test_it_is_told_as_json_to_who_wants_that() -> None:
     assert told["ready"] is False
     assert told["shards"][1] == {
         "shard": 1, "active": False, "process": "running", "phase": "replaying", "percent": 42.1,
-        "store_unanswered_seconds": None, "behind_s": None,
+        "store_unanswered_seconds": None, "behind_s": None, "clocks_ahead_ms": {},
     }  # fmt: skip
     assert told["unserved"] == []
 
@@ -127,3 +127,14 @@ def test_an_active_shard_that_warns_of_its_age_says_so() -> None:
     ):
         assert get("/-/ready", behind(seconds)).body.decode().splitlines()[1] == told
     assert orjson.loads(get("/-/ready", behind(72.34), Accept="application/json").body)["shards"][0]["behind_s"] == 72.3
+
+
+def test_a_wrong_clock_is_named_beside_its_shard_and_does_not_make_it_unready() -> None:
+    assert ACTIVE.report is not None
+    seen = replace(ACTIVE.report, clocks={"node": -90_000, "store": 0, "broker": 60_000})
+    one = replace(ACTIVE, report=seen)
+    reply = get("/-/ready", one)
+    assert reply.status == 200
+    assert reply.body.endswith(b"shard 0: active, the clock 'node' is 90 s behind the others\n")
+    told = orjson.loads(get("/-/ready", one, Accept="application/json").body)
+    assert told["shards"][0]["clocks_ahead_ms"] == seen.clocks
