@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strandline.arrays import F64s, I64s, U32s
+from strandline.arrays import F64s, I64s, U32s, run_places
 from strandline.arrays import Rows as Places
 from strandline.store.buffer.dictionary import FEW, KnownSeries
 from strandline.store.buffer.kernels.rows import count_rows, scatter_rows
@@ -48,8 +48,7 @@ def gather(
                 opened += _wanted_frames(page, numbers, place, totals)
     if rows is not None:
         count_rows(rows.series, place, totals)
-    first = np.zeros(places + 1, dtype=np.int64)
-    np.cumsum(totals, out=first[1:])
+    first = run_places(totals)
     time, value = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.float64)
     bits, cursor = value.view(np.int64), first[:-1].copy()
     for frame, data, series in opened:
