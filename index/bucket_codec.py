@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from pcodec import ChunkConfig, standalone
 
-from strandline.arrays import I64s, U32s
+from strandline.arrays import I64s, U32s, run_lengths
 from strandline.digest import digest
 from strandline.errors import Fatal
 from strandline.index.documents import PartKeyBatch
@@ -190,7 +190,7 @@ def _split(records: StoredRecords) -> Iterator[bytes]:
             _pack(records.start),
             _pack(records.end),
             keys.key_hashes.tobytes(),
-            _pack(np.diff(keys.offsets).astype(np.uint32)),
+            _pack(run_lengths(keys.offsets).astype(np.uint32)),
             bytes(cramjam.zstd.compress(keys.keys[keys.offsets[0] : keys.offsets[-1]].tobytes(), level=3)),
         ],
     )
@@ -204,7 +204,7 @@ def _split(records: StoredRecords) -> Iterator[bytes]:
 def _records(count: int, sections: list[bytes]) -> StoredRecords:
     ids, start, end, hashes, lengths, keys = sections
     offsets = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(_unpack(lengths, np.uint32), out=offsets[1:])
+    _unpack(lengths, np.uint32).cumsum(out=offsets[1:])
     batch = PartKeyBatch(
         _unpack(ids, np.uint32),
         np.frombuffer(hashes, dtype="<u8").reshape(count, 2),

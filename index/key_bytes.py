@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import I64s, Rows
+from strandline.arrays import I64s, Rows, run_lengths, run_places
 from strandline.index.kernels.gather import gather_runs
 from strandline.index.kernels.key_order import order_by_labels
 
@@ -45,8 +45,7 @@ def in_label_order(keys: KeyBytes) -> KeyBytes:
 def take_keys(keys: KeyBytes, places: Rows) -> KeyBytes:
     """The keys at these places, in their order."""
     starts, ends = keys.offsets[places], keys.offsets[places + 1]
-    offsets = np.zeros(len(places) + 1, dtype=np.int64)
-    np.cumsum(ends - starts, out=offsets[1:])
+    offsets = run_places(ends - starts)
     data = np.empty(int(offsets[-1]), dtype=np.uint8)
     gather_runs(keys.data, starts, ends, data)
     return KeyBytes(offsets, data)
@@ -56,6 +55,6 @@ def joined_keys(parts: Sequence[KeyBytes]) -> KeyBytes:
     """Several lists one behind the other."""
     if len(parts) == 1:
         return parts[0]
-    lengths = [np.zeros(1, dtype=np.int64), *(np.diff(part.offsets) for part in parts)]
+    lengths = [np.zeros(1, dtype=np.int64), *(run_lengths(part.offsets) for part in parts)]
     data = [part.data[part.offsets[0] : part.offsets[-1]] for part in parts]
     return KeyBytes(np.cumsum(np.concatenate(lengths)), np.concatenate((*data, np.empty(0, dtype=np.uint8))))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import I64s, Rows, U64s
+from strandline.arrays import I64s, Rows, U64s, run_lengths, run_places
 from strandline.index.kernels.gather import gather_runs
 
 
@@ -82,8 +82,7 @@ class PartKeyBytes:
     def take(self, rows: Rows) -> "PartKeyBytes":
         """Some of the keys, in this order."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
-        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum(ends - starts, out=offsets[1:])
+        offsets = run_places(ends - starts)
         keys = np.empty(int(offsets[-1]), dtype=np.uint8)
         gather_runs(self.keys, starts, ends, keys)
         return PartKeyBytes(offsets, keys)
@@ -91,7 +90,7 @@ class PartKeyBytes:
     @staticmethod
     def concatenated(parts: list["PartKeyBytes"]) -> "PartKeyBytes":
         """Several, one behind the other."""
-        lengths = [np.diff(part.offsets) for part in parts]
+        lengths = [run_lengths(part.offsets) for part in parts]
         offsets = np.zeros(sum(map(len, lengths)) + 1, dtype=np.int64)
         if parts:
             np.cumsum(np.concatenate(lengths), out=offsets[1:])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from strandline.arrays import Rows, U32s
+from strandline.arrays import Rows, U32s, run_lengths
 from strandline.index.key_table import MISSING, KeyTable
 from strandline.wire.columns import Columns
 
@@ -21,7 +21,7 @@ class BucketNumbering:
     def take(self, batch: Columns) -> tuple[U32s, Rows]:
         """The number of each series row, `MISSING` where it has no sample, and the rows that got new ones in order."""
         numbers = np.full(len(batch.record), MISSING, dtype=np.uint32)
-        given = np.flatnonzero(np.diff(batch.first_sample))
+        given = np.flatnonzero(run_lengths(batch.first_sample))
         assigned = self._table.assign(
             batch.key_low[given], batch.key_high[given], next_row=len(self._table), most=MISSING
         )

@@ -32,8 +32,9 @@ class SampleLimits:
 
     def times_in(self, record_time: int) -> TimeRange:
         """The times that samples of a record of this time may have."""
-        times = np.array([record_time], dtype=np.int64)
-        return TimeRange(int(_least_times(times, self.behind)[0]), int(_greatest_times(times, self.ahead)[0]))
+        least = max(_LEAST, record_time - self.behind) if self.behind is not None else _LEAST
+        greatest = min(_GREATEST, record_time + self.ahead) if self.ahead is not None else _GREATEST
+        return TimeRange(least, greatest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from pyroaring import BitMap
 
-from strandline.arrays import I64s, Rows, U32s, U64s
+from strandline.arrays import I64s, Rows, U32s, U64s, run_lengths
 from strandline.errors import Fatal
 from strandline.index import bucket_rules
 from strandline.index.bitmaps import to_bitmap, to_ids
@@ -81,7 +81,7 @@ class ShardIndex:
     def take(self, batch: Columns) -> Taken:
         """Let the samples of a decoded batch count for their keys, in the open bucket."""
         numbers = np.full(len(batch.record), MISSING, dtype=np.uint32)
-        given = np.flatnonzero(np.diff(batch.first_sample))  # A series without a sample is no key.
+        given = np.flatnonzero(run_lengths(batch.first_sample))  # A series without a sample is no key.
         if len(given) == 0:
             return Taken(numbers, given, 0, 0)
         low, high = batch.key_low, batch.key_high

@@ -45,15 +45,16 @@ class ClockReadings:
         """The greatest time that two of the clocks have reached; the own clock's where the store has none."""
         if self.store is None:
             return self.own
-        known = [one for one in (self.own, self.store, self.broker) if one is not None]
-        return sorted(known)[-2]
+        lower, upper = (self.own, self.store) if self.own < self.store else (self.store, self.own)
+        return lower if self.broker is None else max(lower, min(upper, self.broker))
 
     @property
     def differences(self) -> dict[str, int]:
         """By how much each clock is ahead of the present. The newest record, or row, may be old: the manifest is never
         behind, and the brokers only if the record is known to have come later than it says.
         """
-        present, found = self.present, {"node": self.own - self.present}
+        present = self.present
+        found = {"node": self.own - present}
         if self.store is not None:
             found["store"] = self.store - present
         if self.broker is not None:
@@ -86,12 +87,14 @@ class SteadyClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._offset = self._seen = self._current()
+        self._offset = self._seen = clock.now_ms() - int(clock.monotonic() * 1000)
         self._leapt_at: float | None = None
 
     def now_ms(self) -> int:
         """The time, in milliseconds since the epoch."""
-        current, now = self._current(), self._clock.monotonic()
+        now = self._clock.monotonic()
+        elapsed = int(now * 1000)
+        current = self._clock.now_ms() - elapsed
         if abs(current - self._seen) > _LEAP_MS:
             _LOG.warning("the wall clock has leapt; it is not believed for ten minutes", by_ms=current - self._seen)
             self._leapt_at = now
@@ -101,13 +104,7 @@ class SteadyClock:
         # A leap and one back again leave nothing to wait for.
         if self._leapt_at is None or abs(current - self._offset) <= _LEAP_MS:
             self._leapt_at, self._offset = None, current
-        return self._offset + self._elapsed_ms()
-
-    def _current(self) -> int:
-        return self._clock.now_ms() - self._elapsed_ms()
-
-    def _elapsed_ms(self) -> int:
-        return int(self._clock.monotonic() * 1000)
+        return self._offset + elapsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,16 +173,17 @@ class Present:
     def now_ms(self) -> int:
         """The present, in milliseconds since the epoch."""
         readings = self.readings()
-        self._look(readings)
-        return readings.present
+        present = readings.present
+        self._look(readings, present)
+        return present
 
     def settled_ms(self) -> int:
         """The latest time that the present had passed in two looks a minute apart; 0 before the second."""
         self.now_ms()
         return self._settled
 
-    def _look(self, readings: ClockReadings) -> None:
-        now, present = self._clock.monotonic(), readings.present
+    def _look(self, readings: ClockReadings, present: int) -> None:
+        now = self._clock.monotonic()
         first = self._first_look
         if first is None:
             self._first_look = _Heard(present, now)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import I64s
+from strandline.arrays import I64s, run_lengths
 from strandline.store.kernels.merging import copy_pieces, order_pieces, place_pieces, settle_pieces
 from strandline.store.series_run import SeriesRun
 
@@ -23,7 +23,7 @@ def merge_runs(runs: Sequence[SeriesRun]) -> SeriesRun:
     metric, high, low = (
         np.concatenate([getattr(run, name) for run in left]) for name in ("metric", "key_high", "key_low")
     )
-    counts = np.concatenate([np.diff(run.first_sample) for run in left])
+    counts = np.concatenate([run_lengths(run.first_sample) for run in left])
     least = np.concatenate([run.time[run.first_sample[:-1]] for run in left])
     greatest = np.concatenate([run.time[run.first_sample[1:] - 1] for run in left])
     run_first = _offsets([len(run) for run in left])

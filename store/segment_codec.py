@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import I64s, U64s
+from strandline.arrays import I64s, U64s, run_lengths, run_places
 from strandline.digest import digest
 from strandline.errors import Fatal
 from strandline.store.kernels.order import first_unordered_series, first_unordered_times
@@ -25,7 +25,6 @@ from strandline.store.segment_columns import (
     VALUE_SECTIONS,
     Timetables,
     UnsoundError,
-    offsets,
     pack,
     pack_times,
     pack_values,
@@ -179,7 +178,7 @@ def _check(run: SeriesRun) -> None:
     """A run that is none would be stored, and refused whenever it is read."""
     if run.first_sample[0] != 0 or not run.first_sample[-1] == len(run.time) == len(run.value):
         raise ValueError(f"the samples of a run's series are not its {len(run.time)} times and {len(run.value)} values")
-    if len(run) + 1 != len(run.first_sample) or (np.diff(run.first_sample) < 1).any():
+    if len(run) + 1 != len(run.first_sample) or (run_lengths(run.first_sample) < 1).any():
         raise ValueError("a series of a run has no samples")
     if (series := first_unordered_series(run.metric, run.key_high, run.key_low)) >= 0:
         raise ValueError(f"series {series} of a run does not come behind the one before it")
@@ -249,7 +248,7 @@ def _open(data: bytes, named: str) -> _Opened:
             f"segment {named} is of kind {magic!r} and version {version}; this program reads {_MAGIC!r} and {VERSION}",
             remedy="Use the version of Strandline that wrote it, or a later one",
         )
-    ends = offsets(np.array(_LENGTHS.unpack_from(data, _CHECKSUM.size + _HEADER.size))) + _SECTIONS_FROM
+    ends = run_places(np.array(_LENGTHS.unpack_from(data, _CHECKSUM.size + _HEADER.size))) + _SECTIONS_FROM
     if ends[-1] != len(data):
         raise UnsoundError(f"its sections end at byte {ends[-1]} of {len(data)}")
     sections = [data[start:end] for start, end in pairwise(ends.tolist())]
@@ -286,7 +285,7 @@ def _samples(opened: _Opened, directory: Directory, wanted: Mask, times: TimeRan
     value = values_of(opened.values, directory.counts, opened.odd, chosen)
     kept = chosen.ends > chosen.starts
     metric, key_high, key_low = (hashes[kept] for hashes in (directory.metric, directory.key_high, directory.key_low))
-    return SeriesRun(metric, key_high, key_low, offsets((chosen.ends - chosen.starts)[kept]), chosen.time, value)
+    return SeriesRun(metric, key_high, key_low, run_places((chosen.ends - chosen.starts)[kept]), chosen.time, value)
 
 
 def _low_word(data: bytes | npt.NDArray[np.uint8]) -> int:

@@ -8,13 +8,14 @@ the doubles that they are, bit for bit.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from pcodec import ChunkConfig, DeltaSpec, ModeSpec, standalone
 
-from strandline.arrays import F64s, I64s, U32s, U64s
+from strandline.arrays import F64s, I64s, U32s, U64s, run_lengths, run_places
 from strandline.store.kernels.decimals import MOST_DIGITS, RAW, STALE, to_stale_markers, to_values, to_whole
 from strandline.store.kernels.timetables import copy_runs, find_timetables, number_timetables, restore_times
 from strandline.store.kernels.trends import LEVELS, STEP, find_trends, place_rests, take_rests
@@ -46,7 +47,7 @@ class Timetables:
     @property
     def counts(self) -> I64s:
         """How many samples each series has."""
-        return np.diff(self.first)[self.of_series]
+        return run_lengths(self.first)[self.of_series]
 
 
 def pack_times(time: I64s, first: I64s) -> tuple[int, list[bytes]]:
@@ -56,7 +57,7 @@ def pack_times(time: I64s, first: I64s) -> tuple[int, list[bytes]]:
     same_as, leader = np.empty(series, dtype=np.uint32), np.empty(series, dtype=np.int64)
     found = find_timetables(time, first, slots, same_as, leader)
     starts, ends = first[leader[:found]], first[leader[:found] + 1]
-    table_first = offsets(ends - starts)
+    table_first = run_places(ends - starts)
     table = np.empty(table_first[-1], dtype=np.int64)
     copy_runs(time, starts, ends, table)
     return found, [pack(same_as), pack((ends - starts).astype(np.uint32)), *_pack_trends(table, table_first)]
@@ -70,7 +71,7 @@ def unpack_timetables(sections: Sequence[bytes], series: int, timetables: int) -
         raise UnsoundError("its series name other timetables than it has")
     if not counts.all():
         raise UnsoundError("a series has no samples")
-    return Timetables(of_series, offsets(counts))
+    return Timetables(of_series, run_places(counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def unpack_times(sections: Sequence[bytes], tables: Timetables, wanted: Mask, ti
     """The times of the wanted series in a range."""
     needed = np.zeros(len(tables.first) - 1, dtype=np.bool_)
     needed[tables.of_series[wanted]] = True
-    table_counts = np.diff(tables.first)
+    table_counts = run_lengths(tables.first)
     trends = _unpack_trends(sections[2:], table_counts, needed)
     starts, ends = np.empty(len(wanted), dtype=np.int64), np.empty(len(wanted), dtype=np.int64)
     time = np.empty(int(table_counts[tables.of_series[wanted]].sum()), dtype=np.int64)
@@ -125,7 +126,7 @@ def pack_values(value: F64s, first: I64s) -> tuple[int, list[bytes]]:
     whole, raw = np.empty(samples, dtype=np.int64), np.empty(samples, dtype=np.float64)
     odd_at, odd_bits = np.empty(samples, dtype=np.uint32), np.empty(samples, dtype=np.uint64)
     n_whole, n_raw, n_odd = to_whole(value, first, digits, whole, raw, odd_at, odd_bits)
-    whole_first = offsets(np.diff(first)[digits != RAW])
+    whole_first = run_places(run_lengths(first)[digits != RAW])
     return n_odd, [
         pack(digits),
         pack(odd_at[:n_odd]),
@@ -200,12 +201,12 @@ def _unpack_odd(sections: Sequence[bytes], counts: I64s, odd: int) -> tuple[U32s
 def _put_odd(at: U32s, bits: U64s, counts: I64s, chosen: ChosenTimes, value: F64s) -> None:
     if not len(at):
         return
-    first = offsets(counts)
+    first = run_places(counts)
     series = np.searchsorted(first, at, side="right") - 1
     within = at - first[series]
     kept = (chosen.starts[series] <= within) & (within < chosen.ends[series])
     # From a sample's place in its series to its place among the chosen ones.
-    shift = offsets(chosen.ends - chosen.starts)[:-1] - chosen.starts
+    shift = run_places(chosen.ends - chosen.starts)[:-1] - chosen.starts
     value.view(np.uint64)[(within + shift[series])[kept]] = bits[kept]
 
 
@@ -226,7 +227,7 @@ def _pack_trends(numbers: I64s, first: I64s) -> list[bytes]:
     way, level = np.empty(sequences, dtype=np.uint16), np.empty(sequences, dtype=np.uint16)
     slope = np.empty(sequences, dtype=np.int64)
     find_trends(numbers, first, way, slope, level)
-    place = _places(np.diff(first), level)
+    place = _places(run_lengths(first), level)
     rests = np.empty(place[-1], dtype=np.int64)
     take_rests(numbers, first, way, slope, level, place.copy(), rests)
     return [pack(numbers[first[:-1]]), pack(slope), pack(way), pack(level), *map(pack, _by_level(rests, place))]
@@ -240,7 +241,7 @@ def _unpack_trends(sections: Sequence[bytes], counts: I64s, wanted: Mask) -> _Tr
         raise UnsoundError("it has a trend of an unknown kind")
     place = _places(counts, level)
     rests = np.empty(place[-1], dtype=np.int64)
-    needed = np.bincount(level[wanted], minlength=LEVELS + 1)
+    needed = np.bincount(level[wanted], minlength=LEVELS + 1).tolist()
     for number, (section, part) in enumerate(zip(sections[4:], _by_level(rests, place), strict=True), start=1):
         if needed[number] or not len(part):
             _unpack_into(section, part)
@@ -253,19 +254,12 @@ def _places(counts: I64s, level: npt.NDArray[np.uint16]) -> I64s:
     """Where the rests of each level begin; level 0 has none, and behind the last stands where all end."""
     steps = np.bincount(level, weights=counts - 1, minlength=LEVELS + 1).astype(np.int64)
     steps[0] = 0
-    return offsets(steps)
+    return run_places(steps)
 
 
 def _by_level(rests: I64s, place: I64s) -> Iterator[I64s]:
-    for level in range(1, LEVELS + 1):
-        yield rests[place[level] : place[level + 1]]
-
-
-def offsets(counts: npt.NDArray[Any]) -> I64s:
-    """Where runs of these lengths begin, and behind them where the last ends."""
-    result = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=result[1:])
-    return result
+    for start, end in pairwise(place[1:].tolist()):
+        yield rests[start:end]
 
 
 def pack(numbers: npt.NDArray[Any], config: ChunkConfig = _NUMBERS) -> bytes:

@@ -1,12 +1,16 @@
 """What decoding gives: columns, one row a series of a record, and the samples behind them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from strandline.wire.kernels.labels import Verdict
+from strandline.wire.kernels.walk import Count
+
+# Going through the class itself makes its members anew.
+_VERDICTS = tuple(Verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,16 @@ class Skipped:
     histograms: int
     metadata: int
     series: Mapping[Verdict, int]
+
+    @classmethod
+    def of(cls, counts: Sequence[int]) -> "Skipped":
+        """As the kernels count."""
+        return cls(
+            exemplars=counts[Count.EXEMPLARS],
+            histograms=counts[Count.HISTOGRAMS],
+            metadata=counts[Count.METADATA],
+            series={verdict: counts[verdict] for verdict in _VERDICTS if counts[verdict]},
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from strandline.wire.columns import Columns, Fault, Skipped
-from strandline.wire.kernels.labels import MAX_LABELS, MAX_TEXT, Verdict
-from strandline.wire.kernels.walk import COUNTS, Count, walk_records
+from strandline.wire.kernels.labels import MAX_LABELS, MAX_TEXT
+from strandline.wire.kernels.walk import COUNTS, walk_records
 from strandline.wire.snappy import BadBlock, decompress_into, unpacked_length
 
 # Column types in the order in which the kernel fills them.
@@ -124,12 +124,7 @@ class Decoder:
             time=time,
             value=value,
             faults=tuple(Fault(record, reasons[record]) for record in sorted(reasons)),
-            skipped=Skipped(
-                exemplars=int(counts[Count.EXEMPLARS]),
-                histograms=int(counts[Count.HISTOGRAMS]),
-                metadata=int(counts[Count.METADATA]),
-                series={verdict: int(counts[verdict]) for verdict in Verdict if counts[verdict]},
-            ),
+            skipped=Skipped.of(counts.tolist()),
         )
 
 

@@ -28,7 +28,6 @@ from strandline.errors import Fatal
 from strandline.time_range import EARLIEST, LATEST, TimeRange
 from strandline.wire.columns import Skipped
 from strandline.wire.decode import Limits, decode_batch
-from strandline.wire.kernels.labels import Verdict
 from strandline.wire.kernels.split import (
     HEADER,
     SHORTEST_KEPT,
@@ -38,7 +37,6 @@ from strandline.wire.kernels.split import (
     plan_parts,
     plan_series,
 )
-from strandline.wire.kernels.walk import Count
 from strandline.wire.snappy import compress
 
 # A million bytes is what Kafka's clients send at most, unless told otherwise; bytes that snappy can't make shorter it
@@ -125,19 +123,15 @@ def split_request(body: bytes, partitions: int, limits: Limits, *, max_bytes: in
             remedy="Send its samples in several requests",
         )
     of_partition, sizes, series, samples = (column[:n_parts] for column in parts)
-    order = np.argsort(of_partition, kind="stable")
+    order = of_partition.argsort(kind="stable")
     untouched = rewritten == 0 and sizes.tolist() == [len(body)]
     bodies = [body] if untouched else _bodies(rows, part, sizes, order)
+    found = counts.tolist()
     columns = (of_partition[order].tolist(), bodies, series[order].tolist(), samples[order].tolist())
     return Split(
         parts=tuple(Part(*fields) for fields in zip(*columns, strict=True)),
-        skipped=Skipped(
-            exemplars=int(counts[Count.EXEMPLARS]),
-            histograms=int(counts[Count.HISTOGRAMS]),
-            metadata=int(counts[Count.METADATA]),
-            series={verdict: int(counts[verdict]) for verdict in Verdict if counts[verdict]},
-        ),
-        without_samples=int(counts[WITHOUT_SAMPLES]),
+        skipped=Skipped.of(found),
+        without_samples=found[WITHOUT_SAMPLES],
         times=TimeRange(*times.tolist()),
     )
 

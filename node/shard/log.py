@@ -6,7 +6,7 @@ reached when the *position* has reached it, not when its last record was seen.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -33,6 +33,10 @@ __all__ = [
 
 class OffsetGone(Fatal):
     """The position lies below what the log still has, or behind its end."""
+
+
+_NO_TIMES: Final[I64s] = np.empty(0, dtype=np.int64)
+_NONE_CHECKED: Final[Bools] = np.empty(0, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,7 @@ class Records:
     @classmethod
     def none(cls, position: int) -> "Records":
         """No record."""
-        empty = np.empty(0, dtype=np.int64)
-        return cls(empty, empty, empty, np.empty(0, dtype=np.bool_), (), position)
+        return cls(_NO_TIMES, _NO_TIMES, _NO_TIMES, _NONE_CHECKED, (), position)
 
 
 class EndsQuestion(Protocol):

@@ -2,9 +2,9 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from enum import StrEnum
+from types import TracebackType
 
 
 class Stage(StrEnum):
@@ -27,17 +27,34 @@ class Stages:
 
     def __init__(self) -> None:
         self.seconds: dict[Stage, float] = dict.fromkeys(Stage, 0.0)
-        self._local = threading.local()
+        self._inner = _Inner()
 
-    @contextmanager
-    def timing(self, stage: Stage) -> Iterator[None]:
+    def timing(self, stage: Stage) -> AbstractContextManager[None]:
         """Count the calling thread's CPU time inside for a stage."""
-        outer = getattr(self._local, "inner_seconds", 0.0)
-        self._local.inner_seconds = 0.0
-        began = time.thread_time()
-        try:
-            yield
-        finally:
-            took = time.thread_time() - began
-            self.seconds[stage] += took - self._local.inner_seconds
-            self._local.inner_seconds = outer + took
+        return _Timing(self.seconds, self._inner, stage)
+
+
+class _Inner(threading.local):
+    """What the stages took that have ended inside the one that the thread is in."""
+
+    seconds = 0.0
+
+
+class _Timing(AbstractContextManager[None]):
+    """One passage through a stage. Not a generator: a shard enters several stages in each step."""
+
+    __slots__ = ("_began", "_inner", "_outer", "_seconds", "_stage")
+
+    def __init__(self, seconds: dict[Stage, float], inner: _Inner, stage: Stage) -> None:
+        self._seconds, self._inner, self._stage = seconds, inner, stage
+
+    def __enter__(self) -> None:
+        self._outer, self._inner.seconds = self._inner.seconds, 0.0
+        self._began = time.thread_time()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        took = time.thread_time() - self._began
+        self._seconds[self._stage] += took - self._inner.seconds
+        self._inner.seconds = self._outer + took

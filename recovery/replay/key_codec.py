@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pcodec import ChunkConfig, standalone
 
+from strandline.arrays import run_lengths, run_places
 from strandline.index.key_summary import KeySummary, PartKeyBytes
 from strandline.recovery.replay.sections import ResultDamaged, pack_sections, unpack_sections
 
@@ -42,7 +43,7 @@ def decode_summary(data: bytes, *, named: str) -> KeySummary:
 
 def encode_keys(keys: PartKeyBytes) -> bytes:
     """A row of keys' bytes."""
-    lengths = np.diff(keys.offsets).astype(np.uint32)
+    lengths = run_lengths(keys.offsets).astype(np.uint32)
     text = keys.keys[int(keys.offsets[0]) : int(keys.offsets[-1])]
     return pack_sections([_pack(lengths), bytes(cramjam.zstd.compress(text.tobytes(), level=_LEVEL))])
 
@@ -50,8 +51,7 @@ def encode_keys(keys: PartKeyBytes) -> bytes:
 def decode_keys(data: bytes, count: int, *, named: str) -> PartKeyBytes:
     """So many keys, as `encode_keys` was given them; raise `ResultDamaged` as `decode_summary` does."""
     lengths, text = unpack_sections(data, named=named, count=2)
-    offsets = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(_unpack(lengths, count, np.uint32, named), out=offsets[1:])
+    offsets = run_places(_unpack(lengths, count, np.uint32, named))
     try:
         keys = np.frombuffer(bytes(cramjam.zstd.decompress(text)), dtype=np.uint8)
     except cramjam.DecompressionError as error:

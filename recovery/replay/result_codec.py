@@ -11,7 +11,7 @@ from typing import Any
 import cramjam
 import numpy as np
 
-from strandline.arrays import Rows
+from strandline.arrays import Rows, run_lengths
 from strandline.index.key_summary import KeySummary, PartKeyBytes
 from strandline.recovery.replay.counts import counts_from_json, counts_to_json
 from strandline.recovery.replay.faults import FaultyRecord, decode_faults
@@ -94,7 +94,7 @@ def read_summary(store: Store, job: Job) -> tuple[KeySummary, FetchPartKeys]:
             _key_row(store, place, seqs[at], int(first[at + 1] - first[at]), named).take(
                 sorted_rows[bounds[at] : bounds[at + 1]] - first[at]
             )
-            for at in np.flatnonzero(np.diff(bounds)).tolist()
+            for at in np.flatnonzero(run_lengths(bounds)).tolist()
         ]
         back = np.empty(len(order), dtype=np.int64)
         back[order] = np.arange(len(order))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from strandline.arrays import I64s, U64s
+from strandline.arrays import I64s, U64s, run_lengths
 from strandline.recovery.verification.findings import Counts, Findings, Kind, counted
 from strandline.store.late_samples import late_samples, merged_late
 from strandline.store.protocol import Store
@@ -130,7 +130,7 @@ class GroupReader:
         least, greatest = run.time[run.first_sample[:-1]], run.time[run.first_sample[1:] - 1]
         return _Decoded(
             SeriesTimes(
-                run.metric, run.key_high, run.key_low, np.diff(run.first_sample), least, greatest, has_times=True
+                run.metric, run.key_high, run.key_low, run_lengths(run.first_sample), least, greatest, has_times=True
             ),
             run.samples,
             int(least.min()),

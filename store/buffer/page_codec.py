@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pcodec import ChunkConfig, DeltaSpec, ModeSpec, standalone
 
-from strandline.arrays import F64s, I64s, U32s
+from strandline.arrays import F64s, I64s, U32s, run_lengths
 from strandline.store.buffer.kernels.times import join_times, split_times
 from strandline.store.buffer.kernels.values import join_values, split_values
 
@@ -114,7 +114,7 @@ def encode(runs: Runs) -> tuple[bytes, tuple[Frame, ...]]:
 def decode_series(frame: Frame, data: bytes) -> FrameSeries:
     """The series of a frame in `data`, the bytes of its page."""
     gaps, counts, shapes = _unpack(frame, data, 0, _FIRST_SAMPLE_STREAM)
-    return FrameSeries(np.cumsum(gaps, dtype=np.uint32), counts, shapes)
+    return FrameSeries(gaps.cumsum(dtype=np.uint32), counts, shapes)
 
 
 def decode_samples(frame: Frame, data: bytes, series: FrameSeries, *, to: I64s, time: I64s, value: F64s) -> None:
@@ -147,7 +147,7 @@ def _split(runs: Runs) -> _Streams:
     )
     return _Streams(
         gaps=np.diff(runs.number, prepend=np.uint32(0)),
-        counts=np.diff(runs.first_sample).astype(np.uint32),
+        counts=run_lengths(runs.first_sample).astype(np.uint32),
         shapes=kinds + same * np.uint8(_SAME_TIMES),
         time_starts=time_starts[:n_starts],
         time_steps=time_steps[:n_steps],
