@@ -1,6 +1,7 @@
 """Runs of series beside a model of them, and any run that there can be."""
 
 from collections.abc import Mapping
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -74,53 +75,66 @@ def bits_of(value: float) -> int:
     return int(np.array([value]).view(np.uint64)[0])
 
 
-# Numbers are drawn as bytes: a list of them would take Hypothesis longer to draw than the codec to encode.
+# Numbers are drawn as bytes: a list of them would take Hypothesis longer to draw than the codec to encode. Strategies
+# are made once, for each number of samples: Hypothesis would look through each new one before it draws from it.
+_STARTS, _INTERVALS = st.integers(-(2**60), 2**60), st.integers(1, 2**40)
+_WIDTHS, _DIGITS = st.sampled_from([1, 2, 8, 30, 52]), st.integers(0, 10)
+_ODD = st.sampled_from(ODD_BITS)
+_LATENESS = (0, 0, 0, 0, 1, 2, -1, 7_000, 2**41)
+
+
+@cache
 def _words(count: int) -> st.SearchStrategy[np.ndarray]:
     return st.binary(min_size=8 * count, max_size=8 * count).map(lambda drawn: np.frombuffer(drawn, dtype=np.int64))
 
 
+@cache
 def _regular_times(count: int) -> st.SearchStrategy[list[int]]:
     """Scrapes at an interval, some a little early or late, some lost."""
-    lateness = (0, 0, 0, 0, 1, 2, -1, 7_000, 2**41)
     return st.builds(
-        lambda start, interval, drawn: [start + at * interval + lateness[one % 9] for at, one in enumerate(drawn)],
-        st.integers(-(2**60), 2**60),
-        st.integers(1, 2**40),
+        lambda start, interval, drawn: [start + at * interval + _LATENESS[one % 9] for at, one in enumerate(drawn)],
+        _STARTS,
+        _INTERVALS,
         st.binary(min_size=count, max_size=count),
     )
 
 
+@cache
 def _values(count: int) -> st.SearchStrategy[list[int]]:
     """As many values as there are samples, as bits: counters, rounded numbers, odd ones among them, or anything."""
     rounded = st.builds(
         lambda words, bits, digits: [bits_of((one >> (64 - bits)) / 10**digits) for one in words.tolist()],
         _words(count),
-        st.sampled_from([1, 2, 8, 30, 52]),
-        st.integers(0, 10),
+        _WIDTHS,
+        _DIGITS,
     )
-    odd = st.dictionaries(st.integers(0, count - 1), st.sampled_from(ODD_BITS), max_size=2)
+    odd = st.dictionaries(st.integers(0, count - 1), _ODD, max_size=2)
     return st.one_of(
         st.builds(lambda numbers, instead: [instead.get(at, one) for at, one in enumerate(numbers)], rounded, odd),
         _words(count).map(lambda words: words.view(np.uint64).tolist()),
-        st.builds(lambda one: [one] * count, st.integers(0, 2**64 - 1) | st.sampled_from(ODD_BITS)),
+        st.builds(lambda one: [one] * count, st.integers(0, 2**64 - 1) | _ODD),
         st.binary(min_size=count, max_size=count).map(lambda drawn: [ODD_BITS[one % len(ODD_BITS)] for one in drawn]),
     )
 
 
-@st.composite
-def _samples(draw: st.DrawFn, shared: list[int]) -> dict[int, int]:
-    any_times = st.lists(st.integers(LEAST, GREATEST) | st.sampled_from([LEAST, GREATEST]), min_size=1, max_size=8)
-    times = draw(st.one_of(st.just(shared), any_times, st.integers(1, 40).flatmap(_regular_times)))
-    times = sorted(set(times))
-    return dict(zip(times, draw(_values(len(times))), strict=True))
+_REGULAR_TIMES = st.integers(1, 40).flatmap(_regular_times)
+_ANY_TIMES = st.lists(st.integers(LEAST, GREATEST) | st.sampled_from([LEAST, GREATEST]), min_size=1, max_size=8)
+# None stands for the times that series share.
+_TIMES = st.one_of(st.none(), _ANY_TIMES, _REGULAR_TIMES)
 
 
 HASHES = st.integers(0, 2) | st.integers(0, 2**64 - 1)
 KEYS = st.tuples(HASHES, HASHES, HASHES)
+_KEY_SETS = [st.lists(KEYS, min_size=least, max_size=6, unique=True) for least in (0, 1)]
 
 
 @st.composite
 def models(draw: st.DrawFn, *, least_series: int = 0) -> dict[Key, dict[int, int]]:
     """Any run at all, as a model: few and many samples, times that series share and others, any bits as values."""
-    shared = draw(st.integers(1, 40).flatmap(_regular_times))
-    return draw(st.dictionaries(KEYS, _samples(shared), min_size=least_series, max_size=6))
+    shared = draw(_REGULAR_TIMES)
+    model = {}
+    for key in draw(_KEY_SETS[least_series]):
+        drawn = draw(_TIMES)
+        times = sorted(set(shared if drawn is None else drawn))
+        model[key] = dict(zip(times, draw(_values(len(times))), strict=True))
+    return model
