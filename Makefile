@@ -31,9 +31,9 @@ JOBS ?= 3
 # With bytecode even where it is switched off: without, each process compiles every test anew, for ten seconds.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(VENV)/pytest --durations=25 \
 	$(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
+# What the tests have compiled is kept even if one fails: the machine code does not depend on that.
 test: setup-test lint
-	$(PYTEST)
-	@$(SETUP) --keep-kernels
+	$(PYTEST); passed=$$?; $(SETUP) --keep-kernels; exit $$passed
 
 unit: setup-test
 	$(PYTEST) tests/unit

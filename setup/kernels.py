@@ -6,7 +6,7 @@ compiled code counts as valid only for the sources of all kernels together: set-
 compiled if a source has changed since.
 
 `restore_kernels` puts the compiled kernels of the same sources into a checkout. Where the cache has none,
-`compile_kernels` compiles those that a node needs first. `keep_kernels`, after all tests have passed, puts all that a
+`compile_kernels` compiles those that a node needs first. `keep_kernels`, after all tests have run, puts all that a
 checkout has compiled into the cache.
 """
 
