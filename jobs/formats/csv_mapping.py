@@ -64,7 +64,7 @@ def csv_options(mapping: Mapping[str, object], names: Sequence[str]) -> CsvOptio
     if not mapping:
         raise Fatal(
             "CSV needs a mapping, which says what its columns mean",
-            remedy="Give one with --mapping FILE; docs/pipeline.md shows what it looks like",
+            remedy="Give one with --mapping FILE, or by --metric, --value, --time and --label; see docs/pipeline.md",
         )
     unknown = sorted(set(mapping).difference(_KEYS))
     if unknown:

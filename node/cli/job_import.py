@@ -11,6 +11,7 @@ from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
 from strandline.node.bulk.import_reports import PlanReport
 from strandline.node.bulk.importing import import_options, planned_import, preview, read_mapping, require_remembered
+from strandline.node.bulk.mapping_options import MappingOptions
 from strandline.node.bulk.opening import offset_retention_ms
 from strandline.node.bulk.placing import Where
 from strandline.node.cli.context import Context, pass_context
@@ -27,6 +28,7 @@ from strandline.node.cli.options import Command, help_with, on_option
         "and so does `strandline job work`, here or on another machine.",
         "strandline job import 'data/*.csv' --format csv --mapping mapping.toml --preview 5",
         "strandline job import 'data/*.csv' --format csv --mapping mapping.toml",
+        "strandline job import data.csv --format csv --metric cpu_usage --value usage --time at:s --label host",
         "strandline job import metrics.om --format openmetrics --rate 100000",
         "strandline job import 's3://bucket/2026/*.csv' --format csv --mapping mapping.toml --on spark",
     ),
@@ -41,6 +43,13 @@ from strandline.node.cli.options import Command, help_with, on_option
     type=click.Path(dir_okay=False, path_type=Path),
     help="A TOML file that says which columns of a CSV file are metric, value, time and labels.",
 )
+@click.option("--metric", metavar="NAME", help="The metric of all rows. Options win over the mapping file.")
+@click.option("--metric-column", metavar="COLUMN", help="The column with the metric.")
+@click.option("--value", "values", metavar="COLUMN[=METRIC]", multiple=True, help="A column of values.")
+@click.option("--time", metavar="COLUMN[:FORMAT]", help="The time: s, ms, us, ns, rfc3339 or such as '%d.%m.%Y %H:%M'.")
+@click.option("--timezone", metavar="ZONE", help="Of local times, such as Europe/Berlin.")
+@click.option("--label", "labels", metavar="[LABEL=]COLUMN", multiple=True, help="A column of a label.")
+@click.option("--constant", "constants", metavar="LABEL=VALUE", multiple=True, help="A label that all samples get.")
 @click.option("--preview", "shown", metavar="N", type=click.IntRange(1, 1_000), help="Show the first N samples only.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show files, parts and an estimate. Writes nothing.")
 @click.option(
@@ -60,6 +69,13 @@ def command(
     sources: tuple[str, ...],
     format_: str,
     mapping: Path | None,
+    metric: str | None,
+    metric_column: str | None,
+    values: tuple[str, ...],
+    time: str | None,
+    timezone: str | None,
+    labels: tuple[str, ...],
+    constants: tuple[str, ...],
     shown: int | None,
     only_plan: bool,
     rate: float | None,
@@ -69,7 +85,9 @@ def command(
 ) -> ExitCode:
     """Import."""
     settings, clock = context.settings(), context.clock
-    options = import_options(settings, Format(format_), read_mapping(mapping), clock.now_ms())
+    given = MappingOptions(metric, metric_column, values, time, timezone, labels, constants)
+    mapped = given.applied_to(read_mapping(mapping), Format(format_))
+    options = import_options(settings, Format(format_), mapped, clock.now_ms())
     plan = plan_import(sources, replace(options, ordered=ordered))
     if shown is not None:
         context.output.result(preview(plan, shown))

@@ -17,7 +17,7 @@ from strandline.jobs.report import JobReport
 from strandline.jobs.sources import files
 from strandline.jobs.transitions import want
 from strandline.node.bulk.changing import resume_job
-from strandline.store.bulk_jobs import BulkJobState, Wanted
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
 from strandline.store.jobs import JobState
 from strandline.store.protocol import StoreUnavailable
 from strandline.wire.decode import Limits, decode_batch
@@ -257,6 +257,29 @@ def test_eight_workers_that_see_the_last_part_done_complete_the_job_once() -> No
         assert model.completions == 1
         assert simulation.events["completing to done"] == 1
         assert simulation.landed("job")[0] == model.expected
+
+
+def test_a_worker_that_seven_others_overtake_while_it_completes_a_job_changes_nothing(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    world.planned(text(), OPTIONS)
+    seen: list[BulkJob] = []
+
+    def overtaken() -> None:
+        """It has read that the job is completing, and is about to write that it is done."""
+        if not seen and state(world) is BulkJobState.COMPLETING:
+            others = [world.worker() for _ in range(7)]
+            seen.append(world.board.job("job"))
+            for other in others:
+                while other.step():
+                    pass
+            seen.append(world.board.job("job"))
+
+    late = world.worker(store_stalls={"replace_bulk_job": overtaken})
+    while late.step():
+        pass
+    assert [job.state for job in seen] == [BulkJobState.COMPLETING, BulkJobState.DONE]
+    assert world.board.job("job") == seen[-1]
+    check_done(world)
 
 
 def test_while_kafka_is_away_a_job_waits_and_then_goes_on(tmp_path: Path) -> None:
