@@ -3,6 +3,7 @@
 import errno
 import ipaddress
 import os
+import resource
 import socket
 import ssl
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from strandline.node.settings.http_sections import HttpSettings
 BACKLOG = 512
 # Bytes that the kernel holds of an answer before they are sent.
 _UNSENT = 32 << 10
+# Files that a process opens beside its connections: links, segments, the JVM's.
+_OTHER_FILES = 1024
 # For TLS 1.2; those of 1.3 are all good. Forward secrecy and authenticated encryption only.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
@@ -52,6 +55,18 @@ def bound_socket(address: str) -> socket.socket:
         listener.close()
         raise _cannot_listen(address, port, error) from error
     return listener
+
+
+def allow_files(connections: int) -> None:
+    """Raise the soft limit of open files, which is 1024 in most shells, so that these connections fit; up to the hard
+    one.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def address_of(listener: socket.socket, *, tls: bool) -> BoundAddress:

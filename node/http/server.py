@@ -19,10 +19,12 @@ from strandline.node.http.auth import Tokens
 from strandline.node.http.connection import Connection, Served
 from strandline.node.http.connection_limits import ConnectionLimits, OpenConnections
 from strandline.node.http.errors import Refused, fault_of, unexpected
+from strandline.node.http.handshakes import TlsListener
 from strandline.node.http.listening import (
     BACKLOG,
     BoundAddress,
     address_of,
+    allow_files,
     bound_socket,
     load_certificate,
     tls_context,
@@ -41,7 +43,6 @@ log = structlog.get_logger(__name__)
 # To look at its level takes less than to have a line dropped.
 _ACCESS = logging.getLogger(__name__)
 
-_HANDSHAKE_S = 10.0
 _MAX_ANSWERS = 256 << 20
 _STOP_LOOK_S = 0.02
 
@@ -82,11 +83,12 @@ class HttpServer:
         self._max_body = max_body
         self._connections = OpenConnections(limits or limits_of(settings))
         self._memory = memory or AnswerMemory(_MAX_ANSWERS)
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | TlsListener | None = None
 
     async def start(self, listener: socket.socket | None = None) -> BoundAddress:
         """Listen, on a socket that is bound already if one is given. Raises `CannotListen`."""
         listener = bound_socket(self._address) if listener is None else listener
+        allow_files(self._connections.limits.connections)
         served = Served(
             self._respond,
             self._ended,
@@ -99,14 +101,16 @@ class HttpServer:
         )
         bound = address_of(listener, tls=self._context is not None)
         try:
-            self._server = await asyncio.get_running_loop().create_server(
-                lambda: Connection(served),
-                sock=listener,
-                # Not asyncio's 100: while a front is restarted, connections wait here.
-                backlog=BACKLOG,
-                ssl=self._context,
-                ssl_handshake_timeout=None if self._context is None else _HANDSHAKE_S,
-            )
+            if self._context is not None:
+                listener.setblocking(False)
+                self._server = TlsListener(listener, self._context, lambda: Connection(served))
+            else:
+                self._server = await asyncio.get_running_loop().create_server(
+                    lambda: Connection(served),
+                    sock=listener,
+                    # Not asyncio's 100: while a front is restarted, connections wait here.
+                    backlog=BACKLOG,
+                )
         except BaseException:
             listener.close()
             raise

@@ -7,6 +7,7 @@ import pytest
 
 from strandline.errors import ExitCode
 from strandline.node.shard.flusher import HEARTBEAT_MS
+from strandline.node.shard.options import ReplayMode
 from strandline.node.shard.ownership import AnotherShape
 from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted, AnotherLog, DataLost, FirstStart, StartAt
@@ -141,14 +142,22 @@ def test_13_a_loss_over_several_buckets_is_recorded_with_each_of_them(world: Wor
     assert cuts == [(0, 1, 1), (1, 2, 2), (2, None, 3)]
 
 
-def test_45_a_loss_behind_the_last_cut_is_on_record_before_anything_is_read(world: World) -> None:
+@pytest.mark.parametrize(
+    ("reads_tail", "mode"),
+    [(True, ReplayMode.AUTO), (False, ReplayMode.DIRECT), (False, ReplayMode.SPARK)],
+    ids=["node", "recover-run-direct", "recover-run-spark"],
+)
+def test_45_a_loss_behind_the_last_cut_is_on_record_before_anything_is_read(
+    world: World, reads_tail: bool, mode: ReplayMode
+) -> None:
+    world.replay_by(mode)
     world.start()
     produce_everywhere(world, "1")
     produce_everywhere(world, "2")
     world.read_all()
     world.crash()
     world.log.delete_before(1)
-    world.start(accepted=Accepted(loss_to=1))
+    world.start(accepted=Accepted(loss_to=1), reads_tail=reads_tail)
     cut = world.manifest().cuts[0]
     assert (cut.start, cut.lost_to, cut.end) == (0, 1, 1)
     world.crash()

@@ -5,11 +5,13 @@ import re
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 
 import orjson
 import pytest
 
 from strandline.node.http.connection_limits import Awaited, ConnectionLimits, OpenConnections, Waiting
+from strandline.node.http.handshakes import HANDSHAKES
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse, Response, StreamedResponse
 from strandline.node.http.routes import Access, Route
@@ -379,3 +381,57 @@ def test_over_tls_a_client_that_has_taken_all_is_no_slow_reader(
             writer.close()
 
     in_loop(test())
+
+
+def test_clients_that_never_shake_hands_hold_few_sockets_and_keep_nobody_out(
+    encrypted: HttpSettings, trusting: ssl.SSLContext
+) -> None:
+    async def test() -> None:
+        async with served(ROUTES, encrypted, limits=limits(connections=1)) as serving:
+            where = serving.bound.host, serving.bound.port
+            silent = [await asyncio.open_connection(*where) for _ in range(300)]
+            # The newest has its place, and so has a client that shakes hands at once.
+            reply = await serving.get("/", ssl=trusting)
+            assert (reply.status, reply.body) == (200, b"hello")
+            cut_off = 0
+            for reader, _ in silent[: 300 - HANDSHAKES]:
+                with suppress(ConnectionError):
+                    assert await reader.read() == b""
+                cut_off += 1
+            assert cut_off == 300 - HANDSHAKES
+            for _, writer in silent:
+                writer.close()
+
+    in_loop(test())
+
+
+def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered(
+    encrypted: HttpSettings, trusting: ssl.SSLContext
+) -> None:
+    """Clients of TLS 1.3 may send both in one packet."""
+
+    def at_once(host: str, port: int) -> bytes:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = trusting.wrap_bio(incoming, outgoing, server_hostname=host)
+        with socket.create_connection((host, port)) as plain:
+            while True:
+                try:
+                    client.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    plain.sendall(outgoing.read())
+                    incoming.write(plain.recv(65536))
+            client.write(GET_ONCE)
+            plain.sendall(outgoing.read())
+            received = b""
+            while data := plain.recv(65536):
+                incoming.write(data)
+                with suppress(ssl.SSLWantReadError):
+                    received += client.read(65536)
+        return received
+
+    async def test() -> bytes:
+        async with served(ROUTES, encrypted) as serving:
+            return await asyncio.to_thread(at_once, serving.bound.host, serving.bound.port)
+
+    assert status_of(in_loop(test())) == 200

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import resource
 import socket
 import ssl
 import warnings
@@ -11,8 +12,8 @@ import aiohttp
 import pytest
 
 from strandline.errors import Fatal
-from strandline.node.http import listening, server
-from strandline.node.http.listening import CannotListen, address_of, bound_socket, tls_context
+from strandline.node.http import handshakes, listening
+from strandline.node.http.listening import CannotListen, address_of, allow_files, bound_socket, tls_context
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
@@ -183,7 +184,7 @@ def test_only_modern_tls_is_spoken(
 def test_a_client_that_does_not_shake_hands_is_cut_off(
     encrypted: HttpSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_HANDSHAKE_S", 0.05)
+    monkeypatch.setattr(handshakes, "_LONGEST_S", 0.05)
 
     async def test() -> bytes:
         async with served(ROUTES, encrypted) as serving:
@@ -254,3 +255,18 @@ def test_the_kernel_holds_little_of_an_answer_for_a_connection_that_comes_over_a
         connection, _ = listener.accept()
         with connection:
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT) <= 64 << 10
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_connections_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limits, connections, expected in (
+        ((1024, 524_288), 1000, (2024, 524_288)),
+        ((1024, 1500), 1000, (1500, 1500)),
+        ((4096, 524_288), 1000, None),
+        ((1024, resource.RLIM_INFINITY), 5000, (6024, resource.RLIM_INFINITY)),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), 5000, None),
+    ):
+        raised: list[object] = []
+        monkeypatch.setattr(resource, "getrlimit", lambda _kind, limits=limits: limits)
+        monkeypatch.setattr(resource, "setrlimit", lambda _kind, given, raised=raised: raised.append(given))
+        allow_files(connections)
+        assert raised == ([expected] if expected is not None else [])
