@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from strandline.index.local_copy import discard_copy, lucene_folder, open_copy, saved_identity
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.failures import IndexInUse
+from strandline.index.vm import start_vm
 from support.shard_with_copy import FIRST, POLICY, Shard, files_of, identity, opened, refused
 
 pytestmark = pytest.mark.unit
@@ -20,9 +22,11 @@ pytestmark = pytest.mark.unit
 KEPT = dict(enumerate("bcdefghij", start=1))
 
 
-@pytest.fixture
-def closed_copy(shard: Shard) -> Path:
-    """A copy with several segments, one of them with deleted documents, that nobody has open."""
+@pytest.fixture(scope="module")
+def made_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with several segments, one of them with deleted documents. Tests take a copy of it."""
+    start_vm()
+    shard = Shard(tmp_path_factory.mktemp("made") / "copy")
     shard.take("purged", late=3)
     shard.take(*"bcdefghi")  # So many that Lucene does not write the segment anew for one that is deleted.
     shard.pass_an_hour()
@@ -33,17 +37,22 @@ def closed_copy(shard: Shard) -> Path:
     return shard.folder
 
 
+@pytest.fixture
+def closed_copy(made_copy: Path, tmp_path: Path) -> Path:
+    """The same, in a folder of its own, that nobody has open."""
+    return Path(shutil.copytree(made_copy, tmp_path / "closed"))
+
+
 def test_a_changed_byte_in_any_file_is_found(closed_copy: Path) -> None:
     files = files_of(closed_copy)
     for path in files:
         content = path.read_bytes()
         places = {*range(0, len(content), max(1, len(content) // 8)), len(content) - 1, len(content) - 12}
-        for place in sorted(places):
-            for change in (0x01, 0xFF):
-                damaged = bytearray(content)
-                damaged[place] ^= change
-                path.write_bytes(damaged)
-                assert refused(closed_copy, identity(FIRST + 1)), (path, place)
+        for place, change in zip(sorted(places), cycle((0x01, 0xFF))):
+            damaged = bytearray(content)
+            damaged[place] ^= change
+            path.write_bytes(damaged)
+            assert refused(closed_copy, identity(FIRST + 1)), (path, place)
         path.write_bytes(content)
     assert files_of(closed_copy) == files
     assert opened(closed_copy, identity(FIRST + 1)) == KEPT
