@@ -38,10 +38,13 @@ from strandline.promql.evaluation.partials import (
 from strandline.promql.plan.fragments import Fragment, Grouping
 from strandline.promql.values import F64Matrix, Samples
 from strandline.promql.windows import canonical_nans
+from strandline.store.series_run import SeriesRun
 from strandline.time_range import TimeRange
 
 # A block has at most about so many samples: enough that the call of a kernel costs nothing beside its work.
 _BLOCK_SAMPLES = 1 << 20
+# A part of a block has about so many cells, and so many looks at a sample by a window.
+_PART_CELLS, _PART_LOOKS = 1 << 17, 1 << 24
 _NO_KEYS = KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8))
 
 
@@ -168,9 +171,18 @@ class _Evaluation:
             run = self.pinned.read(block, times, heard, with_values=looks_at_values(fragment))
             check_samples(run.samples, ask.max_samples)
             self.samples += run.samples
+            yield self._wanted.of(run), self._rows_of(fragment, run)
+
+    def _rows_of(self, fragment: Fragment, run: SeriesRun) -> F64Matrix:
+        """The rows of a block, part by part."""
+        values, rows = canonical_nans(run.value), list[F64Matrix]()
+        for part in _parts(fragment, run):
             self._cancellation.check()
-            samples = Samples(_NO_KEYS, run.first_sample, run.time, canonical_nans(run.value))
-            yield self._wanted.of(run), fragment_rows(fragment, samples)
+            first = run.first_sample[part.start : part.stop + 1]
+            here = slice(int(first[0]), int(first[-1]))
+            samples = Samples(_NO_KEYS, first - first[0], run.time[here], values[here])
+            rows.append(fragment_rows(fragment, samples))
+        return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     def _keys(self, part_ids: U32s) -> tuple[KeyBytes, Rows]:
         """The keys of some series, and which of them these are: one that was purged meanwhile has none."""
@@ -185,6 +197,17 @@ class _Evaluation:
 
     def _fetched(self, part_ids: U32s) -> PartKeyBatch:
         return self._view.catalogue.keys_of(part_ids, step=self._cancellation.check)
+
+
+def _parts(fragment: Fragment, run: SeriesRun) -> Iterator[slice]:
+    """The series of a block in parts, one at least, that are evaluated within some ten milliseconds each: so often it
+    is seen whether the answer is still wanted. Smaller blocks would do, too, but what is stored would be read for each.
+    """
+    ends = fragment.ends
+    windows_a_sample = -(-fragment.window // ends.step) if ends.count > 1 and ends.step else 1
+    looks = max(1, run.samples * min(windows_a_sample, ends.count))
+    series = max(1, min(_PART_CELLS // max(1, ends.count), _PART_LOOKS * len(run) // looks))
+    return (slice(first, min(first + series, len(run))) for first in range(0, max(1, len(run)), series))
 
 
 class SortedById:

@@ -4,19 +4,31 @@ wherever the samples are, and in whichever partition a series came.
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from strandline.node.query import fragment_answers
 from strandline.node.query.answers import FragmentResult
-from strandline.node.query.queries import EvaluationLimits, TooManySamples, TooManySeries
+from strandline.node.query.asks import EvaluateAsk
+from strandline.node.query.queries import (
+    Cancellation,
+    EvaluationLimits,
+    QueryCancelled,
+    TooManySamples,
+    TooManySeries,
+)
 from strandline.promql.annotations import NONE
 from strandline.promql.engine import evaluate, prepare
 from strandline.promql.errors import EvaluationError
+from strandline.promql.evaluation.fragment_rows import fragment_rows
 from strandline.promql.evaluation.results import Result
 from strandline.promql.local import LocalEngine, MemoryShard
-from strandline.promql.plan.fragments import AnyFragment
+from strandline.promql.plan.fragments import AnyFragment, Fragment
 from strandline.promql.plan.query_times import QueryTimes
+from strandline.promql.values import F64Matrix, Samples
+from support.links import CLOCK
 from support.query_worlds import NodeWorld, expected_samples, labels_of, node_world
 from support.shard_world import HOUR, MINUTE
 
@@ -131,6 +143,42 @@ def test_answers_do_not_depend_on_where_samples_are(node: NodeWorld, whole: Loca
         moments.append(QueryTimes(end - 3 * HOUR, end, 7 * MINUTE))
     for times in moments:
         same(asked(node, text, times), whole.query(text, times))
+
+
+@pytest.mark.parametrize(
+    "text", ["m0", "sum(rate(m0[15m]))", "topk(2, m0)", "predict_linear(m0[20m], 600)", "rate(m9[5m])"]
+)
+def test_answers_do_not_depend_on_how_much_is_evaluated_at_a_time(
+    node: NodeWorld, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    end = node.worlds[0].clock.now_ms()
+    times = QueryTimes(end - 3 * HOUR, end, 7 * MINUTE)
+    expected = asked(node, text, times)
+    monkeypatch.setattr(fragment_answers, "_PART_LOOKS", 1)
+    same(asked(node, text, times), expected)
+
+
+def test_a_query_that_is_not_wanted_ends_within_a_block(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with node_world(tmp_path, shards=1, linked=False) as node:
+        (world,) = node.worlds
+        now = world.clock.now_ms()
+        world.produce(*(("m0", f"s{number}", now, 1.0) for number in range(50)))
+        world.settle()
+        (fragment,) = prepare("rate(m0[5m])", QueryTimes.instant(now)).fragments
+        evaluated = []
+        cancelled = Cancellation(CLOCK, 60.0)
+
+        def rows(fragment: Fragment, samples: Samples) -> F64Matrix:
+            evaluated.append(len(samples.first_sample) - 1)
+            if len(evaluated) == 3:
+                cancelled.cancel()
+            return fragment_rows(fragment, samples)
+
+        monkeypatch.setattr(fragment_answers, "fragment_rows", rows)
+        monkeypatch.setattr(fragment_answers, "_PART_CELLS", 4)
+        with pytest.raises(QueryCancelled):
+            node.services[0].answer(EvaluateAsk(fragment, 1, 1000, 1000), cancelled)
+        assert evaluated == [4, 4, 4]
 
 
 def test_equal_label_sets_are_an_error_wherever_they_lie(node: NodeWorld) -> None:
