@@ -50,6 +50,8 @@ def field(tag: int, content: bytes) -> bytes:
 
 def varint(number: int) -> bytes:
     """A number in groups of seven bits."""
+    if 0 <= number < 0x80:
+        return bytes((number,))
     rest = number & 0xFFFF_FFFF_FFFF_FFFF  # A negative int64 travels as its two's complement.
     out = bytearray()
     while rest >= 0x80:

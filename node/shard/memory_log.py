@@ -44,6 +44,8 @@ class _Partition:
 
     def visible(self, position: int, behind: int, most: int) -> list[int]:
         """The offsets of the first records in a range of stable ones that a reader may see."""
+        if position >= behind:
+            return []
         stable = range(position, behind)
         return list(islice((offset for offset in stable if self.entries[offset].visible), most))
 
@@ -186,6 +188,8 @@ class MemoryLog:
         self._position = self._expected = None
 
     def _records(self, offsets: list[int], behind: int) -> Records:
+        if not offsets:
+            return Records.none(behind)
         entries = [self._partition.entries[offset] for offset in offsets]
         return Records(
             np.array(offsets, dtype=np.int64),

@@ -193,6 +193,8 @@ class Shard:
         than any store writes, or so large that the rest of the disk is the open bucket's.
         """
         waiting, tail = self.flusher.closed_buckets(), self.merge.tail if self.merge is not None else ()
+        if not waiting and not tail:
+            return False
         if not self._is_active() and max(len(waiting), len(tail)) >= _MOST_WAITING:
             return True
         spilled = sum(closed.spilled_bytes for closed in waiting)

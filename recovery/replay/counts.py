@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from strandline.recovery.replay.job_result import RecordCounts
 from strandline.wire.columns import Columns
 
-_NUMBERS = tuple(field.name for field in fields(RecordCounts) if field.name != "dropped_series")
+_FIELDS = tuple(field.name for field in fields(RecordCounts))
+_NUMBERS = tuple(name for name in _FIELDS if name != "dropped_series")
 
 
 def counts_of(columns: Columns, *, records: int, nbytes: int, too_old: int, too_far_ahead: int) -> RecordCounts:
@@ -30,17 +31,19 @@ def counts_of(columns: Columns, *, records: int, nbytes: int, too_old: int, too_
 
 def added(some: Iterable[RecordCounts]) -> RecordCounts:
     """The sum."""
-    numbers: Counter[str] = Counter()
+    numbers = dict.fromkeys(_NUMBERS, 0)
     dropped: Counter[str] = Counter()
     for one in some:
-        numbers.update({name: getattr(one, name) for name in _NUMBERS})
-        dropped.update(dict(one.dropped_series))
+        for name in _NUMBERS:
+            numbers[name] += getattr(one, name)
+        if one.dropped_series:
+            dropped.update(dict(one.dropped_series))
     return RecordCounts(**numbers, dropped_series=tuple(sorted(dropped.items())))
 
 
 def counts_to_json(counts: RecordCounts) -> dict[str, Any]:
     """For `json`."""
-    return asdict(counts)
+    return {name: getattr(counts, name) for name in _FIELDS}
 
 
 def counts_from_json(found: dict[str, Any]) -> RecordCounts:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from selectors import SelectorKey, SelectSelector
 
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.gateway.broker_clock import BrokerClock
@@ -23,8 +24,25 @@ from support.seeded.violations import Violation
 _HEADERS = Headers({"content-encoding": "snappy", "content-type": "application/x-protobuf"})
 _TOLERANCE = 60_000
 _WRITTEN, _REFUSED = 204, 400
+_EMPTY_LENGTH = len(body_of(()))
+
+
+class _NothingToSelect(SelectSelector):
+    """For a loop in which nothing waits for a socket, nor for time: the producer answers at once."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        assert timeout == 0, "a request waits for something that never comes"
+        return []
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """A loop that makes no system call: all that concerns it happens in its own thread."""
+
+    call_soon_threadsafe = asyncio.SelectorEventLoop.call_soon
+
+
 # One loop for all simulations of a process: to make one takes longer than a history's writes.
-_LOOP = asyncio.new_event_loop()
+_LOOP = _Loop(_NothingToSelect())
 
 
 class _Producer:
@@ -43,7 +61,7 @@ class _Producer:
             return
         for record in records:
             # A request without a series only brings the broker's time back.
-            samples = self.samples if len(record.value) > len(body_of(())) else ()
+            samples = self.samples if len(record.value) > _EMPTY_LENGTH else ()
             time = self._ledger.append(record.value, samples, times_checked=True)
             if not self.loses_answer:
                 self._compared.acknowledged(sent, time)

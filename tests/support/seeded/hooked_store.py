@@ -48,7 +48,7 @@ class HookedStore:
         call = getattr(self._store, name)
 
         def hooked(*arguments: Any, **options: Any) -> Any:
-            kind = self._next_fault()
+            kind = self._next_fault() if self.fault is not None else None
             if kind is Kind.CRASH_BEFORE:
                 self.is_dead = True
             if self.is_dead:

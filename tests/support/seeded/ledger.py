@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.shard.memory_log import MemoryLog, MemoryTransaction
@@ -13,8 +14,7 @@ from support.seeded.clocks import MachineClock, TrueTime
 Name = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     name: Name
     time: int
     value: float

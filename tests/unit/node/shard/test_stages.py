@@ -97,10 +97,10 @@ def test_a_stage_within_itself_counts_once(work: Work) -> None:
 def test_a_stage_that_fails_has_taken_its_time_too(work: Work) -> None:
     stages = Stages()
 
-    @stages.timing(Stage.ENCODE)
     def fail() -> None:
-        work(2)
-        raise RuntimeError
+        with stages.timing(Stage.ENCODE):
+            work(2)
+            raise RuntimeError
 
     with stages.timing(Stage.STORE):
         with pytest.raises(RuntimeError):
