@@ -18,11 +18,12 @@ _PAGE = ("key", "labels", "start", "end", "time", "value")
 
 @dataclass(frozen=True, slots=True)
 class Answered(Generic[Item]):
-    """A list, whether there is more than it holds, and the node's warnings."""
+    """A list, whether there is more than it holds, and the node's warnings and infos."""
 
     items: tuple[Item, ...]
     more: bool
     warnings: tuple[str, ...]
+    infos: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def _answered(envelope: Envelope, limit: int, found: object, read: Callable[[obj
     kept: Sequence[object] = found[:limit] if limit else found
     said = [text for text in envelope.warnings if not text.startswith(_TRUNCATED)]
     more = len(kept) < len(found) or len(said) < len(envelope.warnings)
-    return Answered(tuple(map(read, kept)), more, tuple(said))
+    return Answered(tuple(map(read, kept)), more, tuple(said), envelope.infos)
 
 
 def _text(found: object) -> str:

@@ -39,6 +39,7 @@ class Envelope:
 
     data: object
     warnings: tuple[str, ...]
+    infos: tuple[str, ...] = ()
 
 
 def opened(reply: Reply) -> Envelope:
@@ -46,7 +47,7 @@ def opened(reply: Reply) -> Envelope:
     content = _content(reply)
     if reply.status >= 300 or content is None or content.get("status") != "success":
         raise fault_of(reply, content)
-    return Envelope(content.get("data"), (*_texts(content.get("warnings")), *_texts(content.get("infos"))))
+    return Envelope(content.get("data"), _texts(content.get("warnings")), _texts(content.get("infos")))
 
 
 def fault_of(reply: Reply, content: Mapping[str, object] | None) -> StrandlineError:

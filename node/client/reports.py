@@ -84,6 +84,7 @@ class QueryReport:
     data: tuple[QueriedSeries, ...]
     truncated: bool
     warnings: tuple[str, ...]
+    infos: tuple[str, ...]
     found: tuple[Sampled, ...] = field(repr=False)
     line_limit: int = field(repr=False)
     steps: Steps | None = field(repr=False, default=None)
@@ -105,7 +106,8 @@ class QueryReport:
             QueriedSeries(one.labels, tuple((point.time / 1000, point.value) for point in one.points))
             for one in answer.items
         )
-        return cls(data, answer.more, answer.warnings, answer.items, line_limit, steps, plot_width, as_csv)
+        told = (answer.warnings, answer.infos)
+        return cls(data, answer.more, *told, answer.items, line_limit, steps, plot_width, as_csv)
 
     def blocks(self) -> Iterator[Block]:
         """A table of series, times and values; a plot of each series; or CSV."""
@@ -121,7 +123,8 @@ class QueryReport:
 
     def notes(self) -> Iterator[str]:
         """What a person should know besides."""
-        yield from _notes(len(self.data), truncated=self.truncated, what="series", warnings=self.warnings)
+        told = (*self.warnings, *self.infos)
+        yield from _notes(len(self.data), truncated=self.truncated, what="series", warnings=told)
         lines = sum(len(one.points) for one in self.found)
         if self.plot_width is None and 0 < self.line_limit < lines:
             yield f"only the first {self.line_limit:,} of {lines:,} lines are shown; --limit 0 shows all"

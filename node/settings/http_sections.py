@@ -108,7 +108,7 @@ class QuerySettings(Section):
         default=200_000, description="How many series a query may read samples of."
     )
     max_samples: Annotated[int, fields.whole_number(1, 10**10)] = Field(
-        default=50_000_000, description="How many samples a query may read, and values it may hold at once."
+        default=50_000_000, description="How many samples or values a query may hold in memory at once."
     )
     max_points: Annotated[int, fields.whole_number(1, 10**6)] = Field(
         default=11_000, description="How many points a series may have in a range query's answer."

@@ -1,11 +1,14 @@
 """Fragments as JSON, for the link to shards. The layout has a version: other nodes may speak it, too."""
 
 import struct
+from types import NoneType
 from typing import Any
 
 from strandline.index.matchers import Matcher, MatchOp
+from strandline.promql.aggregation.spec import RANKING
 from strandline.promql.elementwise import ELEMENTWISE
 from strandline.promql.expressions import Aggregator, Operator
+from strandline.promql.functions import FUNCTIONS
 from strandline.promql.plan.fragments import (
     LATEST,
     TIMESTAMP,
@@ -23,6 +26,8 @@ from strandline.promql.windows import WINDOW_FUNCTIONS
 VERSION = 1
 MAX_STEPS = 1_000_000
 """More than any limit of queries allows; what is above it is damaged."""
+_PARAMETERS = {Aggregator.COUNT_VALUES: str, **dict.fromkeys((*RANKING, Aggregator.QUANTILE), tuple)}
+"""Of which type the parameters of aggregations are; others have none."""
 
 
 def fragment_to_json(fragment: Fragment) -> dict[str, Any]:
@@ -58,13 +63,17 @@ def fragment_of_json(told: Any) -> Fragment:
     ends, times = _grid(told["ends"]), _grid(told["times"])
     if ends.count != times.count:
         raise ValueError(f"{ends.count} windows belong to {times.count} steps")
+    parameters = tuple(_parameter(one, ends.count) for one in told["parameters"])
+    expected = WINDOW_FUNCTIONS[function].parameters if function in WINDOW_FUNCTIONS else 0
+    if len(parameters) != expected:
+        raise ValueError(f"{function} has {len(parameters)} parameters, not {expected}")
     return Fragment(
         tuple(Matcher(_text(label), MatchOp(op), _text(value)) for label, op, value in told["matchers"]),
         function,
         ends,
         _whole(told["window"]),
         times,
-        tuple(_parameter(one, ends.count) for one in told["parameters"]),
+        parameters,
         tuple(_link(one, ends.count) for one in told["chain"]),
         None if told["grouping"] is None else _grouping(told["grouping"], ends.count),
     )
@@ -88,6 +97,8 @@ def _parameter_to_json(parameter: Parameter) -> str:
 
 def _parameter(told: Any, count: int) -> Parameter:
     packed = bytes.fromhex(told)
+    if len(packed) % 8:
+        raise ValueError(f"a parameter of {len(packed)} bytes")
     numbers = struct.unpack(f"<{len(packed) // 8}d", packed)
     if len(numbers) not in (1, count):
         raise ValueError(f"a parameter has {len(numbers)} numbers for {count} steps")
@@ -109,6 +120,10 @@ def _link(told: Any, count: int) -> Link:
         case ["map", str(function), list(parameters)]:
             if function not in ELEMENTWISE:
                 raise ValueError(f"there is no function {function!r} of single values")
+            # The first of the language's parameters is the vector.
+            most, optional = len(FUNCTIONS[function].parameters) - 1, FUNCTIONS[function].optional
+            if not most - optional <= len(parameters) <= most:
+                raise ValueError(f"{function} has {len(parameters)} parameters, not {most}")
             return MapLink(function, tuple(_parameter(one, count) for one in parameters))
         case ["negate"]:
             return NegateLink()
@@ -141,7 +156,10 @@ def _grouping(told: Any, count: int) -> Grouping:
             known = _parameter(numbers, count)
         case _:
             raise ValueError(f"{parameter!r} is no parameter of an aggregation")
-    return Grouping(Aggregator(aggregator), tuple(map(_text, labels)), is_without, known)
+    named = Aggregator(aggregator)
+    if type(known) is not _PARAMETERS.get(named, NoneType):
+        raise ValueError(f"{parameter!r} is no parameter of {named}")
+    return Grouping(named, tuple(map(_text, labels)), is_without, known)
 
 
 def _text(told: Any) -> str:

@@ -6,11 +6,9 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from strandline.node.query import fragment_answers
-from strandline.node.query.answers import FragmentResult
 from strandline.node.query.asks import EvaluateAsk
 from strandline.node.query.queries import (
     Cancellation,
@@ -19,22 +17,20 @@ from strandline.node.query.queries import (
     TooManySamples,
     TooManySeries,
 )
-from strandline.promql.annotations import NONE
-from strandline.promql.engine import evaluate, prepare
+from strandline.promql.engine import prepare
 from strandline.promql.errors import EvaluationError
 from strandline.promql.evaluation.fragment_rows import fragment_rows
-from strandline.promql.evaluation.results import Result
-from strandline.promql.local import LocalEngine, MemoryShard
-from strandline.promql.plan.fragments import AnyFragment, Fragment
+from strandline.promql.local import LocalEngine
+from strandline.promql.plan.fragments import Fragment
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.values import F64Matrix, Samples
 from support.links import CLOCK
-from support.query_worlds import NodeWorld, expected_samples, labels_of, node_world
+from support.node_evaluation import asked, in_one_place, same, series_of
+from support.query_worlds import NodeWorld, node_world
 from support.shard_world import HOUR, MINUTE
 
 pytestmark = pytest.mark.contract
 
-LIMITS = EvaluationLimits(max_series=1000, max_samples=100_000)
 QUERIES = (
     "m0",
     'm1{name=~"s[0-4]"} offset 7m',
@@ -92,47 +88,10 @@ def _value(draw: random.Random) -> float:
     return draw.choice([float("nan"), float("inf"), 0.0, *(draw.uniform(-50, 100) for _ in range(20))])
 
 
-def asked(node: NodeWorld, text: str, times: QueryTimes, limits: EvaluationLimits = LIMITS) -> Result:
-    """The result of a query to the node."""
-    prepared = prepare(text, times)
-    results: dict[AnyFragment, FragmentResult] = {one: node.evaluate(one, limits) for one in prepared.fragments}
-    told = NONE
-    for result in results.values():
-        assert result.warnings == ()
-        told |= result.annotations
-    return evaluate(prepared, {one: result.value for one, result in results.items()}, told)
-
-
 @pytest.fixture(scope="module")
 def whole(node: NodeWorld) -> LocalEngine:
     """The same samples, each series whole."""
-    expected = expected_samples(node.worlds)
-    series = [({"__name__": metric, "name": name}, samples) for (metric, name), samples in expected.items()]
-    return LocalEngine([MemoryShard(series)])
-
-
-def same(found: Result, expected: Result) -> None:
-    """Compare two results. The order of a vector's series is of no account."""
-    assert found.kind == expected.kind
-    assert found.annotations == expected.annotations
-    if found.points is None or expected.points is None:
-        np.testing.assert_allclose(found.number, expected.number, rtol=1e-9)
-        return
-    ours, theirs = (_series(one) for one in (found, expected))
-    assert ours.keys() == theirs.keys()
-    for labels, (time, value) in theirs.items():
-        assert ours[labels][0].tolist() == time.tolist()
-        np.testing.assert_allclose(ours[labels][1], value, rtol=1e-9)
-
-
-def _series(result: Result) -> dict[object, tuple[np.ndarray, np.ndarray]]:
-    points = result.points
-    assert points is not None
-    bounds = points.first_point
-    return {
-        labels: (points.time[bounds[place] : bounds[place + 1]], points.value[bounds[place] : bounds[place + 1]])
-        for place, labels in enumerate(labels_of(points.keys))
-    }
+    return in_one_place(node)
 
 
 @pytest.mark.parametrize("text", QUERIES)
@@ -194,3 +153,20 @@ def test_limits_name_themselves(node: NodeWorld) -> None:
         asked(node, "sum(m0)", times, EvaluationLimits(max_series=1, max_samples=1000))
     with pytest.raises(TooManySamples):
         asked(node, "m0", times, EvaluationLimits(max_series=1000, max_samples=200))
+
+
+def test_the_limit_of_samples_bounds_memory_and_not_what_an_aggregation_reads(tmp_path: Path) -> None:
+    """An aggregation holds a block of its samples at a time; raw samples are held as a whole."""
+    with node_world(tmp_path, shards=1, linked=False) as node:
+        (world,) = node.worlds
+        start = world.clock.now_ms()
+        world.produce(*(("m0", name, start + at, 1.0) for name in "abcdefgh" for at in range(100)))
+        world.settle()
+        times = QueryTimes.instant(start + MINUTE)
+        limits = EvaluationLimits(max_series=8, max_samples=400)
+        counted = asked(node, "sum(count_over_time(m0[3m]))", times, limits)
+        assert [value.tolist() for _, value in series_of(counted).values()] == [[800.0]]
+        with pytest.raises(TooManySamples):
+            asked(node, "m0[3m]", times, limits)
+        with pytest.raises(TooManySeries):
+            asked(node, "sum(count_over_time(m0[3m]))", times, EvaluationLimits(max_series=7, max_samples=400))

@@ -143,6 +143,16 @@ def test_a_range_has_a_step_that_suits_it(node: FakeNode, capsys: pytest.Capture
     ]
 
 
+def test_json_has_warnings_and_infos_apart_as_the_api_has_them(
+    node: FakeNode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"resultType": "vector", "result": []}
+    node.data("/api/v1/query", found, warnings=["a shard is away"], infos=["look here"])
+    assert cli.main(["query", "up", "--output", "json"]) == ExitCode.OK
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["warnings"], shown["infos"]) == (["a shard is away"], ["look here"])
+
+
 def test_csv_has_a_column_for_each_label(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     result = [
         {"metric": {"__name__": "up", "job": 'a,"b"'}, "value": [1763290800, "1"]},

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.unit
 BYTES = 70_000
 CHARACTERS = 70_000
 MUTATIONS = 60_000
+LONG, LENGTH = 300, 10_000
 PIECES = (
     *"()[]{},:=!<>+-*/%^@#\"'`\\\n \t.0_eExX",
     *("5m", "1e3", "0x", "inf", "sum", "by", "on", "offset", "start()", "step()", "bool", "=~", "!~", "[5m]", "[1m:]"),
@@ -40,6 +41,33 @@ def test_random_characters_of_the_language():
     random = Random(2)  # noqa: S311
     for _ in range(CHARACTERS):
         parse_or_refuse("".join(random.choices(PIECES, k=random.randrange(1, 12))))
+
+
+def test_long_random_bytes():
+    random = Random(5)  # noqa: S311
+    for _ in range(LONG):
+        parse_or_refuse(random.randbytes(LENGTH).decode(errors="surrogateescape"))
+
+
+def test_long_random_tokens():
+    """At random they end within a few; with one that fits, most of the time, parsers come further."""
+    random = Random(6)  # noqa: S311
+    for _ in range(LONG):
+        parse_or_refuse("".join(random.choices(PIECES, k=LENGTH))[:LENGTH])
+    for _ in range(LONG):
+        pieces = random.sample(PIECES, k=random.randrange(1, 5))
+        text = "".join(random.choices(("(", "-", "m", " + ", *pieces), k=LENGTH))
+        parse_or_refuse(text[:LENGTH])
+
+
+def test_long_expressions_with_something_changed():
+    """Most of these are read to their ends."""
+    random = Random(7)  # noqa: S311
+    pool = list(expressions(seed=8, count=300, depth=1))
+    for _ in range(LONG // 10):
+        query = ", ".join(random.choices(pool, k=LENGTH // 20))[:LENGTH]
+        start = random.randrange(len(query))
+        parse_or_refuse(f"label_join({query[:start]}{random.choice(PIECES)}{query[start:]})")
 
 
 def test_expressions_with_something_changed():

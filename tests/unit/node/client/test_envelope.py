@@ -33,8 +33,9 @@ def fault(status: int, kind: str, reason: str = "because") -> StrandlineError:
 
 def test_a_good_answer_is_its_data_and_all_that_is_said_of_it() -> None:
     found = opened(reply(200, {"status": "success", "data": [1], "warnings": ["a", 2], "infos": ["b"]}))
-    assert (found.data, found.warnings) == ([1], ("a", "b"))
-    assert opened(reply(200, {"status": "success", "data": []})).warnings == ()
+    assert (found.data, found.warnings, found.infos) == ([1], ("a",), ("b",))
+    found = opened(reply(200, {"status": "success", "data": []}))
+    assert (found.warnings, found.infos) == ((), ())
 
 
 def test_a_node_that_is_not_ready_tells_why_and_has_an_exit_code_of_its_own() -> None:

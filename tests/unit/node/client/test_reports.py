@@ -71,7 +71,17 @@ def test_a_query_is_a_table_of_times_and_values() -> None:
         ],
         "truncated": False,
         "warnings": [],
+        "infos": [],
     }
+
+
+def test_warnings_and_infos_of_a_query_are_told_and_stand_apart_in_json() -> None:
+    found = Answered((sampled("a", (T, "1")),), False, ("a shard is away",), ("metric might not be a counter",))
+    report = QueryReport.of(found, 10)
+    assert list(report.notes()) == ["a shard is away", "metric might not be a counter"]
+    shown = plain(report)
+    assert isinstance(shown, dict)
+    assert (shown["warnings"], shown["infos"]) == (["a shard is away"], ["metric might not be a counter"])
 
 
 def test_a_range_is_a_table_with_no_more_lines_than_asked_for() -> None:

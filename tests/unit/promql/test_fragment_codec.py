@@ -1,0 +1,136 @@
+"""A fragment that another program has written is what was meant, or it is refused: it may be of another version."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from strandline.promql.engine import prepare
+from strandline.promql.plan.fragment_codec import MAX_STEPS, VERSION, fragment_of_json, fragment_to_json
+from strandline.promql.plan.fragments import Fragment
+from strandline.promql.plan.query_times import QueryTimes
+
+pytestmark = pytest.mark.unit
+
+TIMES = QueryTimes(1_700_000_000_000, 1_700_000_600_000, 60_000)
+STEPS = TIMES.grid.count
+TEXT = 'quantile by (job) (0.5, clamp(abs(-rate(m{job=~"a|b"}[5m] offset 1m)), time(), Inf) > bool NaN)'
+NUMBER = "000000000000f03f"
+
+Damage = Callable[[dict[str, Any]], object]
+
+
+def fragment_of(text: str) -> Fragment:
+    [fragment] = prepare(text, TIMES).fragments
+    assert isinstance(fragment, Fragment)
+    return fragment
+
+
+def as_sent(fragment: Fragment) -> dict[str, Any]:
+    sent = json.loads(json.dumps(fragment_to_json(fragment)))
+    assert isinstance(sent, dict)
+    return sent
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        "m",
+        "timestamp(m @ 1.5)",
+        'count_values without (a, b) ("value", m)',
+        "topk(time(), m)",
+        "predict_linear(m[5m], time())",
+        "2 ^ m",
+        "round(m)",
+        "round(m, 5)",
+        "clamp_min(hour(m), 2)",
+        "quantile_over_time(0.5, m[5m])",
+        "-m == bool 3",
+        "max(m)",
+    ],
+)
+def test_a_fragment_comes_out_as_it_went_in(text: str) -> None:
+    sent = as_sent(fragment_of(text))
+    # NaN, which a parameter may be, is not equal to itself; as it is sent it is bits.
+    assert fragment_to_json(fragment_of_json(sent)) == sent
+    if "NaN" not in text:
+        assert fragment_of_json(sent) == fragment_of(text)
+
+
+def _set(name: str, value: object) -> Damage:
+    return lambda told: told.update({name: value})
+
+
+def _grids(value: list[Any]) -> Damage:
+    return lambda told: told.update(ends=value, times=value)
+
+
+def _link(*link: object) -> Damage:
+    return lambda told: told["chain"].append(list(link))
+
+
+def _in_grouping(place: int, value: object) -> Damage:
+    return lambda told: told["grouping"].__setitem__(place, value)
+
+
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "a later version": (_set("version", VERSION + 1), f"version {VERSION + 1}; this program has {VERSION}"),
+    "an earlier version": (_set("version", VERSION - 1), "version"),
+    "a version as text": (_set("version", str(VERSION)), "version"),
+    "an unknown function": (_set("function", "median_over_time"), "'median_over_time' over a range"),
+    "a function of single values over a range": (_set("function", "abs"), "'abs' over a range"),
+    "a function that is no text": (_set("function", 1), "1 is no text"),
+    "an unknown function in the chain": (_link("map", "halve", []), "'halve' of single values"),
+    "a function over a range in the chain": (_link("map", "rate", []), "'rate' of single values"),
+    "an unknown link": (_link("invert"), "no link"),
+    "a link without its parts": (_link("operator", "+", NUMBER), "no link"),
+    "an unknown operator": (_link("operator", "plus", NUMBER, False, False), "plus"),
+    "an unknown aggregator": (_in_grouping(0, "median"), "median"),
+    "a label that is no text": (_in_grouping(1, [1]), "1 is no text"),
+    "`without` as a number": (_in_grouping(2, 1), "1 is neither true nor false"),
+    "an unknown kind of parameter": (_in_grouping(3, ["series", "m"]), "no parameter of an aggregation"),
+    "an unknown operator of a matcher": (_set("matchers", [["a", "~=", "b"]]), "~="),
+    "a matcher without a value": (_set("matchers", [["a", "="]]), "not enough values"),
+    "more steps than windows": (_set("times", [0, 1, STEPS + 1]), f"{STEPS} windows belong to {STEPS + 1} steps"),
+    "a negative number of steps": (_grids([0, 1, -1]), "-1 steps"),
+    "too many steps": (_grids([0, 1, MAX_STEPS + 1]), f"{MAX_STEPS + 1} steps"),
+    "steps that go back": (_grids([0, -1, STEPS]), "of -1 ms"),
+    "half a step": (_grids([0, 1, 1.5]), "1.5"),
+    "a step that is true": (_grids([0, True, STEPS]), "True"),
+    "a grid without a step": (_grids([0, STEPS]), "not enough values"),
+    "a time beyond all times": (_grids([1 << 62, 1, STEPS]), "no number of milliseconds"),
+    "a window as text": (_set("window", "5m"), "no number of milliseconds"),
+    "a parameter for two of the steps": (_set("parameters", [NUMBER * 2]), f"2 numbers for {STEPS} steps"),
+    "a parameter without numbers": (_set("parameters", [""]), f"0 numbers for {STEPS} steps"),
+    "half a number": (_set("parameters", [NUMBER[:8]]), "a parameter of 4 bytes"),
+    "a parameter too many": (_set("parameters", [NUMBER]), "rate has 1 parameters, not 0"),
+    "a parameter too few": (_set("function", "quantile_over_time"), "quantile_over_time has 0 parameters, not 1"),
+    "a parameter of the newest sample": (
+        lambda told: told.update(function="", parameters=[NUMBER]),
+        "has 1 parameters, not 0",
+    ),
+    "a parameter too few in the chain": (_link("map", "clamp", [NUMBER]), "clamp has 1 parameters, not 2"),
+    "a parameter too many in the chain": (_link("map", "round", [NUMBER] * 2), "round has 2 parameters, not 1"),
+    "an aggregation without its parameter": (_in_grouping(3, None), "None is no parameter of quantile"),
+    "a label for a number": (_in_grouping(3, ["label", "a"]), "is no parameter of quantile"),
+    "a number for an aggregation without any": (_in_grouping(0, "sum"), "is no parameter of sum"),
+    "a number for a label": (_in_grouping(0, "count_values"), "is no parameter of count_values"),
+    "an aggregation that is not enabled": (_in_grouping(0, "limitk"), "is no parameter of limitk"),
+    "a parameter that is not hexadecimal": (_set("parameters", ["x" * 16]), "hexadecimal"),
+    "a parameter for two of the steps in the chain": (_link("map", "round", [NUMBER * 2]), "2 numbers"),
+    "a parameter for two of the steps in the grouping": (_in_grouping(3, ["numbers", NUMBER * 2]), "2 numbers"),
+    "no grouping at all": (lambda told: told.pop("grouping"), "grouping"),
+    "no version at all": (lambda told: told.pop("version"), "version"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_what_is_not_of_this_version_or_makes_no_sense_is_refused(name: str) -> None:
+    damage, about = DAMAGES[name]
+    told = as_sent(fragment_of(TEXT))
+    fragment_of_json(told)
+    damage(told)
+    with pytest.raises((ValueError, TypeError, KeyError), match=about):
+        fragment_of_json(told)
