@@ -11,7 +11,6 @@ from strandline.store.buffer.page_codec import Runs, decode_samples, decode_seri
 
 pytestmark = pytest.mark.unit
 
-I64 = st.integers(-(2**63), 2**63 - 1)
 BITS = st.integers(0, 2**64 - 1)
 SPECIAL = [0x7FF0000000000002, 0x7FF8000000000001, 0xFFF8DEADBEEF0000, 0x8000000000000000, 0x7FF0000000000000]
 
@@ -20,18 +19,29 @@ def bits_of(value: float) -> int:
     return int(np.float64(value).view(np.uint64))
 
 
+# Most numbers are drawn as bytes: it takes Hypothesis long to draw each by itself.
+WORDS = st.binary(min_size=8, max_size=320).map(
+    lambda drawn: np.frombuffer(drawn[: len(drawn) // 8 * 8], dtype=np.int64)
+)
+ODD = (*SPECIAL, bits_of(1.0), bits_of(0.0))
+
+
+def bits_each(values: np.ndarray) -> list[int]:
+    return values.astype(np.float64).view(np.uint64).tolist()
+
+
 # Each series in one style, as series are; any bits among them.
 VALUES = st.one_of(
-    st.lists(BITS, min_size=1, max_size=40),
-    st.lists(st.sampled_from([*SPECIAL, bits_of(1.0), bits_of(0.0)]), min_size=1, max_size=40),
-    st.lists(st.integers(-(2**54), 2**54).map(float).map(bits_of), min_size=1, max_size=40),
-    st.lists(st.decimals(-1_000, 1_000, places=3).map(float).map(bits_of), min_size=1, max_size=40),
+    WORDS.map(lambda words: words.view(np.uint64).tolist()),
+    st.binary(min_size=1, max_size=40).map(lambda drawn: [ODD[one % len(ODD)] for one in drawn]),
+    WORDS.map(lambda words: bits_each(words >> 9)),
+    WORDS.map(lambda words: bits_each((words % 2_000_001 - 1_000_000) / 1_000)),
     st.lists(st.floats(allow_nan=False).map(bits_of), min_size=1, max_size=40),
     st.builds(lambda bits, count: [bits] * count, BITS, st.integers(1, 40)),
 )
 # Any times, or regular ones, which series share.
 TIMES = st.one_of(
-    st.sets(I64, min_size=1, max_size=40).map(sorted),
+    WORDS.map(lambda words: sorted(set(words.tolist()))),
     st.builds(
         lambda first, step, count: [first + step * i for i in range(count)],
         st.sampled_from([0, 1_700_000_000_000]),

@@ -72,19 +72,24 @@ def read_all(
         yield from read_range(FS, block, series, most, limits=limits)
 
 
+STARTS = st.one_of(st.integers(-(10**12), 10**12), I64)
+STEPS = st.integers(0, 10**6)
+STEP_CHANGES = st.one_of(st.just(0), st.integers(-(2**13), 2**13), st.integers(-(2**20), 2**20), I64)
+VALUES = st.one_of(
+    st.sampled_from([0, STALE, bits(1.0), bits(-1.5)]),
+    st.integers(0, 1000).map(float).map(bits),
+    st.integers(0, 2**64 - 1),
+)
+
+
 @st.composite
 def chunks(draw: st.DrawFn) -> Chunk:
     """Regular steps and values that share bits, as well as any others."""
-    values = st.one_of(
-        st.sampled_from([0, STALE, bits(1.0), bits(-1.5)]),
-        st.integers(0, 1000).map(float).map(bits),
-        st.integers(0, 2**64 - 1),
-    )
-    time, step = draw(st.one_of(st.integers(-(10**12), 10**12), I64)), draw(st.integers(0, 10**6))
+    time, step = draw(STARTS), draw(STEPS)
     found = []
     for _ in range(draw(st.integers(0, 12))):
-        found.append((time, draw(values)))
-        step += draw(st.one_of(st.just(0), st.integers(-(2**13), 2**13), st.integers(-(2**20), 2**20), I64))
+        found.append((time, draw(VALUES)))
+        step += draw(STEP_CHANGES)
         time = (time + step + 2**63) % 2**64 - 2**63
     return Chunk(found)
 
