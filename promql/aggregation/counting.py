@@ -7,7 +7,7 @@ import numpy as np
 from strandline.arrays import F64s, Rows
 from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.promql.aggregation.spec import AggregationSpec
-from strandline.promql.kernels.aggregation import count_values, fill_pairs, merge_counts
+from strandline.promql.kernels.counting import count_values, fill_pairs, merge_counts
 from strandline.promql.labels import Texts, with_label
 from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
 

@@ -8,7 +8,7 @@ import numpy as np
 from strandline.arrays import Bools, F64s, Rows
 from strandline.index.key_bytes import KeyBytes
 from strandline.promql.expressions import Aggregator
-from strandline.promql.kernels.aggregation import (
+from strandline.promql.kernels.folding import (
     fold_average,
     fold_count,
     fold_greatest,

@@ -7,7 +7,7 @@ import numpy as np
 from strandline.arrays import Rows
 from strandline.index.key_bytes import KeyBytes
 from strandline.promql.aggregation.spec import AggregationSpec, rows_by_group
-from strandline.promql.kernels.aggregation import quantiles
+from strandline.promql.kernels.group_quantiles import quantiles
 from strandline.promql.values import F64Matrix, Vector
 
 

@@ -8,7 +8,7 @@ from strandline.arrays import I64s, Rows
 from strandline.index.key_bytes import KeyBytes, label_order, take_keys
 from strandline.promql.aggregation.spec import AggregationSpec, rows_by_group
 from strandline.promql.expressions import Aggregator
-from strandline.promql.kernels.aggregation import rank
+from strandline.promql.kernels.ranking import rank
 from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
 
 

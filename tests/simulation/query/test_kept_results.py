@@ -88,6 +88,15 @@ def test_a_range_that_grows_takes_what_it_shares_and_one_of_another_length_keeps
     assert both.kept(SUM, QueryTimes(start, start + 10 * STEP, STEP)) == (PARTIAL if kept == HIT else HIT)
 
 
+@pytest.mark.parametrize("text", [SUM, "m0"])
+def test_a_range_that_moves_on_takes_the_steps_that_it_shares(both: Compared, text: str) -> None:
+    times = ending(now_of(both))
+    both.check(text, times)
+    for steps, kept in ((1, HIT), (2, PARTIAL)):
+        times = replace(times, start=times.start + 2 * STEP, end=times.end + (steps - 1) * STEP)
+        assert both.kept(text, times) == kept
+
+
 def test_matchers_in_another_order_are_the_same_query(both: Compared) -> None:
     both.check('sum(m0{name=~"a|b",name!="b"})', ending(now_of(both)))
     assert both.kept('sum(m0{name!="b",name=~"a|b"})', ending(now_of(both))) == HIT
