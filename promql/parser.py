@@ -3,40 +3,32 @@
 The first fault is the error. Types are checked once the whole text has been read.
 """
 
-import math
 from typing import Final
 
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.index.selectors import METRIC_NAME
-from strandline.promql.duration_parser import DurationParser
-from strandline.promql.durations import literal_nanoseconds, round_half_away
-from strandline.promql.errors import ParseError, parse_error
+from strandline.promql.errors import parse_error
 from strandline.promql.expressions import (
     Aggregation,
     Aggregator,
-    At,
-    AtBound,
     Binary,
     Call,
     Cardinality,
-    Duration,
-    DurationNumber,
     Expression,
     Matching,
-    MatrixSelector,
     Negation,
     NumberLiteral,
     Operator,
     Parentheses,
     Span,
     StringLiteral,
-    Subquery,
     VectorSelector,
     type_of,
 )
 from strandline.promql.functions import FUNCTIONS
 from strandline.promql.go_text import quoted
 from strandline.promql.literals import LITERALS, number_of, string_of
+from strandline.promql.modifier_parser import take_modifiers
 from strandline.promql.selector_parser import take_labels, take_matchers
 from strandline.promql.token_stream import TokenStream
 from strandline.promql.tokens import AGGREGATORS, CALLABLE_WORDS, FILLS, METRIC_NAMES, Kind, Token
@@ -85,8 +77,6 @@ _TWO_ARGUMENTS = frozenset(
 EXPERIMENTAL_AGGREGATORS: Final = frozenset({Aggregator.LIMITK, Aggregator.LIMIT_RATIO})
 """They are refused by name, as in a Prometheus without its feature flag."""
 _CARDINALITIES = {Kind.GROUP_LEFT: Cardinality.MANY_TO_ONE, Kind.GROUP_RIGHT: Cardinality.ONE_TO_MANY}
-_DURATIONS = "number, duration, step(), or range()"
-_MOST_MILLISECONDS = (1 << 63) - 1
 
 
 def parse(text: str) -> Expression:
@@ -164,7 +154,8 @@ class _Parser:
             expression = StringLiteral(string_of(token), token.span)
         else:
             raise tokens.unexpected()
-        return self._modified(expression)
+        expression, self._height = take_modifiers(tokens, expression, self._height)
+        return expression
 
     def _signed(self, sign: Token, inner: Expression) -> Expression:
         """A sign binds less than a power: -2^2 is -(2^2). A number takes it into itself."""
@@ -287,108 +278,6 @@ class _Parser:
             tokens.expect(Kind.RIGHT_PARENTHESIS)
         return bool(taken)
 
-    def _modified(self, expression: Expression) -> Expression:
-        """With the ranges, offsets and moments that stand behind it."""
-        tokens = self._tokens
-        while True:
-            match tokens.peek().kind:
-                case Kind.LEFT_BRACKET:
-                    expression = self._range(expression)
-                case Kind.OFFSET:
-                    tokens.take()
-                    offset = DurationParser(tokens, "offset", _DURATIONS).offset()
-                    expression = self._with_offset(expression, offset)
-                case Kind.AT:
-                    tokens.take()
-                    expression = self._with_at(expression, self._at(expression.span))
-                case Kind.ANCHORED | Kind.SMOOTHED as modifier:
-                    raise tokens.error(expression.span, f"{modifier} modifier is experimental and not enabled")
-                case _:
-                    return expression
-
-    def _range(self, inner: Expression) -> Expression:
-        tokens = self._tokens
-        opening = tokens.take()
-        length = DurationParser(tokens, "subquery or range selector", _DURATIONS).positive()
-        if tokens.take_if(Kind.COLON):
-            return self._subquery(inner, length)
-        closing = tokens.expect(Kind.RIGHT_BRACKET, "subquery or range", '":" or "]"')
-        brackets = Span(opening.start, closing.end)
-        if not isinstance(inner, VectorSelector):
-            raise tokens.error(brackets, "ranges only allowed for vector selectors")
-        if _has_offset(inner.offset):
-            raise tokens.error(brackets, "no offset modifiers allowed before range")
-        if inner.at is not None:
-            raise tokens.error(brackets, "no @ modifiers allowed before range")
-        self._height = 2
-        return MatrixSelector(inner, length, Span(inner.span.start, closing.end))
-
-    def _subquery(self, inner: Expression, length: Duration) -> Subquery:
-        tokens = self._tokens
-        step = None
-        context = "subquery selector"
-        if tokens.peek().kind is not Kind.RIGHT_BRACKET:
-            step = DurationParser(tokens, context, 'number, duration, step(), range(), or "]"').positive()
-        closing = tokens.expect(Kind.RIGHT_BRACKET, context, '"]"')
-        self._height += 1
-        tokens.check_height(self._height)
-        return Subquery(inner, length, step, Span(inner.span.start, closing.end))
-
-    def _with_offset(self, expression: Expression, offset: Duration) -> Expression:
-        span = Span(expression.span.start, self._tokens.end)
-        match expression:
-            case VectorSelector() if not _has_offset(expression.offset):
-                return _selector(expression, span, offset, expression.at)
-            case MatrixSelector(selector=selector) if not _has_offset(selector.offset):
-                inner = _selector(selector, selector.span, offset, selector.at)
-                return MatrixSelector(inner, expression.range, span)
-            case Subquery(inner=inner) if not _has_offset(expression.offset):
-                return Subquery(inner, expression.range, expression.step, span, offset, expression.at)
-            case VectorSelector() | MatrixSelector() | Subquery():
-                raise self._tokens.error(expression.span, "offset may not be set multiple times")
-        raise self._misplaced("offset", expression)
-
-    def _with_at(self, expression: Expression, at: At) -> Expression:
-        span = Span(expression.span.start, self._tokens.end)
-        match expression:
-            case VectorSelector(at=None):
-                return _selector(expression, span, expression.offset, at)
-            case MatrixSelector(selector=VectorSelector(at=None) as selector):
-                inner = _selector(selector, selector.span, selector.offset, at)
-                return MatrixSelector(inner, expression.range, span)
-            case Subquery(inner=inner, at=None):
-                return Subquery(inner, expression.range, expression.step, span, expression.offset, at)
-            case VectorSelector() | MatrixSelector() | Subquery():
-                raise self._tokens.error(expression.span, "@ <timestamp> may not be set multiple times")
-        raise self._misplaced("@", expression)
-
-    def _at(self, before: Span) -> At:
-        tokens = self._tokens
-        kind = tokens.peek().kind
-        if kind in (Kind.START, Kind.FINISH):
-            tokens.take()
-            tokens.expect(Kind.LEFT_PARENTHESIS, "@", "timestamp")
-            tokens.expect(Kind.RIGHT_PARENTHESIS, "@", "timestamp")
-            return AtBound.START if kind is Kind.START else AtBound.END
-        is_negative = kind is Kind.SUBTRACT
-        if kind in _SIGNS:
-            tokens.take()
-        if tokens.peek().kind not in LITERALS:
-            raise tokens.unexpected("@", "timestamp")
-        seconds = number_of(self._query, tokens.take())
-        seconds = -seconds if is_negative else seconds
-        if not -(2.0**63) < seconds < 2.0**63:
-            shown = f"{seconds:+f}".title() if math.isinf(seconds) else f"{seconds:f}".replace("nan", "NaN")
-            raise tokens.error(before, f"timestamp out of bounds for @ modifier: {shown}")
-        return max(-_MOST_MILLISECONDS, min(_MOST_MILLISECONDS, round_half_away(seconds * 1000)))
-
-    def _misplaced(self, modifier: str, expression: Expression) -> ParseError:
-        return self._tokens.error(
-            expression.span,
-            f"{modifier} modifier must be preceded by an instant vector selector or range vector selector"
-            " or a subquery",
-        )
-
 
 def _kept_matching(operator: Operator, left: Expression, right: Expression, matching: Matching) -> Matching | None:
     """Matching is kept between vectors; and where labels are given, for the type check to refuse."""
@@ -396,12 +285,3 @@ def _kept_matching(operator: Operator, left: Expression, right: Expression, matc
         matching = Matching(Cardinality.MANY_TO_MANY, matching.labels, matching.is_on)
     between_vectors = type_of(left) is ValueType.VECTOR and type_of(right) is ValueType.VECTOR
     return matching if between_vectors or matching.labels else None
-
-
-def _selector(selector: VectorSelector, span: Span, offset: Duration | None, at: At | None) -> VectorSelector:
-    return VectorSelector(selector.name, selector.matchers, span, offset, at)
-
-
-def _has_offset(offset: Duration | None) -> bool:
-    """Whether another one is one too many. A literal 0 counts as none, as in Prometheus."""
-    return not (offset is None or (isinstance(offset, DurationNumber) and literal_nanoseconds(offset) == 0))
