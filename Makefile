@@ -31,9 +31,10 @@ JOBS ?= 3
 # With bytecode even where it is switched off: without, each process compiles every test anew, for ten seconds.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(VENV)/pytest --durations=25 \
 	$(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
-# What the tests have compiled is kept even if one fails: the machine code does not depend on that.
+# What the tests have compiled is kept even if one fails (1): the machine code does not depend on that. After an interrupt
+# it would be a part.
 test: setup-test lint
-	$(PYTEST); passed=$$?; $(SETUP) --keep-kernels; exit $$passed
+	$(PYTEST); ended=$$?; if [ $$ended -le 1 ]; then $(SETUP) --keep-kernels; fi; exit $$ended
 
 unit: setup-test
 	$(PYTEST) tests/unit

@@ -22,7 +22,8 @@ from strandline.recovery.periods import Period
 from strandline.recovery.readiness import Readiness, StoredDataset, Verdict, readiness
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.protocol import Store
-from support.job_worlds import LIFE, Fault, Harm, JobWorld
+from support.bulk_worlds import LIFE, Fault, Harm
+from support.job_worlds import JobWorld
 from support.shard_world import HOUR, MINUTE, START, World, produce_everywhere
 from support.stored_samples import rows_of_table
 

@@ -13,7 +13,8 @@ from strandline.store.bulk_jobs import BulkJobState
 from strandline.store.jobs import JobState
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.record_headers import PART_HEADER
-from support.job_worlds import Crash, Fault, Harm, JobWorld
+from support.bulk_worlds import Crash, Fault, Harm
+from support.job_worlds import JobWorld
 
 pytestmark = pytest.mark.simulation
 
