@@ -308,7 +308,13 @@ class PromqlBench:
             },
             "shard": {"data_dir": str(self._folder / "data"), "flush_spread": 0, "buffer_memory": "4g"},
             "http": {"node_address": f"{LOOPBACK}:{port}"},
-            "query": {"max_series": 1_000_000, "max_samples": 1_000_000_000, "timeout": "10m"},
+            "query": {
+                "max_series": 1_000_000,
+                "max_samples": 1_000_000_000,
+                "timeout": "10m",
+                # Peers are asked without their caches, too.
+                "result_cache": "0k",
+            },
         }
 
 
