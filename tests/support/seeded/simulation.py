@@ -131,7 +131,7 @@ class Simulation:
     def _started(self, one: ShardProcess) -> bool:
         accepted = Accepted()
         owners = [other for other in self.live if not other.is_busy and self._is_owner(other)]
-        for _ in range(2):
+        while True:
             try:
                 with self._busy(one):
                     one.shard = Shard.start(one.parts, one.status, accepted=accepted, reads_tail=one.reads_tail)
@@ -148,16 +148,18 @@ class Simulation:
             except (DataLost, HistoryExpired) as error:
                 if not self.loses:
                     raise Violation(f"data is called lost that Kafka has: {error}") from error
-                # A person accepts it.
+                begins = self.ledger.log.ends().start
+                if accepted.loss_to is not None and accepted.loss_to >= begins:
+                    raise Violation("a loss was accepted, and the start is refused again") from error
+                # A person accepts it; once more if Kafka has deleted more while the start waited for an owner.
                 self.events["loss accepted"] += 1
-                accepted = Accepted(loss_to=self.ledger.log.ends().start)
+                accepted = Accepted(loss_to=begins)
                 continue
             if any(other in self.live for other in owners):
                 raise Violation(f"{one.process.this_worker()} took the shard from an owner that lives")
             self.live.append(one)
             self.events[f"started, {one.status.phase.value}"] += 1
             return True
-        raise Violation("a loss was accepted, and the start is refused again")
 
     def kill(self, one: ShardProcess) -> None:
         """Without a word."""
