@@ -21,9 +21,9 @@ from strandline.recovery.verification.known_keys import KnownKeys
 @dataclass(frozen=True, slots=True)
 class Activity:
     """Who was active in a bucket, of those ids that are somebody's: rows of the known ids, the keys' numbers, their
-    groups, and their greatest sample times as of the cut. `is_lossy` says that a part of its records was lost, and
-    groups may have been stored before that or after. `is_salvaged` says that a part of its index bucket was lost, and
-    `has_starts` that no record was lost that could have told of an earlier start.
+    groups, and their greatest sample times as of the cut. `is_lossy` says that a part of its records was lost, or may
+    have been, and groups may have been stored before that or after. `is_salvaged` says that a part of its index bucket
+    was lost, and `has_starts` that no record was lost that could have told of an earlier start.
     """
 
     bucket: int

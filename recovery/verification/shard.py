@@ -317,7 +317,9 @@ class _Verifying:
             return None
         if stored is None:
             return None
-        is_lossy = any(cut.bucket == bucket and cut.lost_to is not None for cut in self.manifest.cuts)
+        # A group's row may outlive the cut of its bucket, which would tell whether a loss was accepted.
+        cut = next((cut for cut in self.manifest.cuts if cut.bucket == bucket), None)
+        is_lossy = cut is None or cut.lost_to is not None
         return Activity.of(
             stored,
             known,

@@ -53,6 +53,17 @@ def test_the_histories_meet_what_they_are_for(events: Counter[str]) -> None:
     assert set(events) >= MET, "something that used to happen in these histories no longer does"
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(2_004_933, id="Kafka deletes more while a start that accepts a loss waits"),
+        pytest.param(2_024_621, id="a group's row outlives the cut that tells of a loss"),
+    ],
+)
+def test_a_history_that_failed_once_passes(seed: int, folder: Path) -> None:
+    assert SHARDS.failure_of(SHARDS.history_of(seed), folder, Counter()) is None
+
+
 def test_a_history_runs_the_same_way_each_time(folder: Path) -> None:
     for seed in (3, 7):
         first, second = Counter[str](), Counter[str]()
