@@ -18,7 +18,8 @@ from strandline.promql.annotations import NONE
 from strandline.promql.engine import evaluate, prepare
 from strandline.promql.evaluation.results import Result
 from strandline.promql.plan.query_times import QueryTimes
-from support.query_worlds import AnswersInProcess, LiveWorld, NodeWorld, labels_of, node_world
+from support.node_evaluation import series_of
+from support.query_worlds import AnswersInProcess, LiveWorld, NodeWorld, node_world
 from support.shard_world import MINUTE
 
 LIMITS = EvaluationLimits(max_series=1000, max_samples=100_000)
@@ -59,7 +60,7 @@ class Compared:
         assert kept[1] == plain[1], text
         found, expected = kept[0], plain[0]
         assert list(found.annotations) == list(expected.annotations), text
-        ours, theirs = _listed(found), _listed(expected)
+        ours, theirs = series_of(found), series_of(expected)
         assert ours.keys() == theirs.keys(), text
         for labels, (time, value) in theirs.items():
             assert ours[labels][0].tolist() == time.tolist(), text
@@ -77,16 +78,6 @@ class Compared:
             return evaluate(prepared, values, told), {text for one in results.values() for text in one.warnings}
         except StrandlineError as error:
             return f"{type(error).__name__}: {error.message}"
-
-
-def _listed(result: Result) -> dict[object, tuple[np.ndarray, np.ndarray]]:
-    points = result.points
-    assert points is not None
-    bounds = points.first_point
-    return {
-        labels: (points.time[bounds[place] : bounds[place + 1]], points.value[bounds[place] : bounds[place + 1]])
-        for place, labels in enumerate(labels_of(points.keys))
-    }
 
 
 @contextmanager
