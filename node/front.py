@@ -33,9 +33,9 @@ from strandline.node.query.shard_queries import ShardQueries
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.assembling import store_name
 from strandline.node.shard.heap import give_back
+from strandline.node.status.processes import NodeStatus
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Reload, TakesEffect
-from strandline.node.supervisor.standing import WholeStanding
 from strandline.node.supervisor.supervisor import NoSuchShard
 from strandline.node.workers import Workers
 
@@ -43,7 +43,7 @@ _STOP_S = 5.0
 _GIVE_BACK_S = 1.0
 
 
-class Supervised(WholeStanding, Protocol):
+class Supervised(NodeStatus, Protocol):
     """What the front needs of the supervisor."""
 
     def state(self) -> NodeState:

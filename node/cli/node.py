@@ -23,7 +23,7 @@ from strandline.node.supervisor.assembling import assembled_supervisor
 from strandline.node.supervisor.service import NodeService
 from strandline.node.supervisor.socket_folder import awaited_socket_folder, control_socket
 from strandline.node.supervisor.supervisor import Supervisor
-from strandline.node.systemd.notices import NodeNotices
+from strandline.node.supervisor.systemd_notices import NodeNotices
 
 
 @click.command(

@@ -15,8 +15,8 @@ from strandline.node.recovering.plan_report import PlannedShard, PlanReport
 from strandline.node.recovering.shard_plan import find_plan
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
-from strandline.node.settings.shards import shard_options
 from strandline.node.shard.assembling import open_store
+from strandline.node.shard.configuring import shard_options
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.kafka_topics import check_topic
 from strandline.node.shard.options import ShardOptions

@@ -19,9 +19,9 @@ from strandline.node.cli.options import Command, help_with
 from strandline.node.output import Block, Table
 from strandline.node.query.coverage import ranges
 from strandline.node.settings.sections import Settings
-from strandline.node.settings.shards import shard_options
 from strandline.node.settings.units import Duration
 from strandline.node.shard.assembling import open_store
+from strandline.node.shard.configuring import shard_options
 from strandline.node.shard.folder_lock import FolderInUse, locked
 from strandline.node.shard.options import ShardOptions
 from strandline.node.shard.ownership import agree_on_shape

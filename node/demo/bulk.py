@@ -22,7 +22,9 @@ time = {{column = "at", unit = "ms"}}
 labels = ["host"]
 constants = {{{LABEL} = "{VALUE}"}}
 """
-_COMMAND_S = 120
+# A command that hangs is given up. The first export and import on a machine compile their kernels, which takes minutes
+# while other programs use all cores.
+_COMMAND_S = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +60,18 @@ def exported_samples(folder: Path) -> int:
 
 def strandline(arguments: list[str], settings: Path, environ: Mapping[str, str]) -> Any:
     """What a command of ours reports. Raises `ProgramFailed` if it ends with an error."""
-    script = Path(sys.executable).with_name("strandline")
-    done = subprocess.run(
-        [sys.executable, str(script), *arguments, "--config", str(settings), "--output", "json"],
-        env=dict(environ),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_COMMAND_S,
-    )
-    if done.returncode != 0:
-        raise ProgramFailed(
-            f"strandline {' '.join(arguments[:2])} ended with {done.returncode}: {done.stdout}{done.stderr}"
+    script, name = Path(sys.executable).with_name("strandline"), f"strandline {' '.join(arguments[:2])}"
+    try:
+        done = subprocess.run(
+            [sys.executable, str(script), *arguments, "--config", str(settings), "--output", "json"],
+            env=dict(environ),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_COMMAND_S,
         )
+    except subprocess.TimeoutExpired as error:
+        raise ProgramFailed(f"{name} did not finish within {_COMMAND_S} s", remedy="See what keeps it busy") from error
+    if done.returncode != 0:
+        raise ProgramFailed(f"{name} ended with {done.returncode}: {done.stdout}{done.stderr}")
     return json.loads(done.stdout)

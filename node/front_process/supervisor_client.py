@@ -11,6 +11,7 @@ import structlog
 from strandline.clock import Clock
 from strandline.errors import Retryable, StrandlineError
 from strandline.node.query.frames import FrameDamaged, Message
+from strandline.node.status.processes import ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor.control_messages import (
     ERROR,
     RELOAD,
@@ -24,7 +25,6 @@ from strandline.node.supervisor.control_messages import (
 )
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Change
-from strandline.node.supervisor.standing import ProcessStanding, ShardStanding
 
 _LOG = structlog.get_logger(__name__)
 _MOST_STATE = 1 << 28
@@ -102,7 +102,7 @@ class SupervisorClient(Generic[L]):
         """How long ago that was."""
         return self._clock.monotonic() - self._at
 
-    def shards(self) -> tuple[ShardStanding, ...]:
+    def shards(self) -> tuple[ShardProcessStatus, ...]:
         """The shards, in the order of their numbers."""
         return self._state.shards
 
@@ -110,7 +110,7 @@ class SupervisorClient(Generic[L]):
         """How many partitions the topic has."""
         return self._state.partitions
 
-    def processes(self) -> tuple[ProcessStanding, ...]:
+    def processes(self) -> tuple[ProcessStatus, ...]:
         """The front and the worker."""
         return self._state.processes
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.settings.sections import Settings
-from strandline.node.settings.shards import sample_limits
+from strandline.node.shard.configuring import sample_limits
 from strandline.time_range import TimeRange
 from strandline.wire.decode import Limits
 

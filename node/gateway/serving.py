@@ -14,13 +14,13 @@ from strandline.errors import Fatal, StrandlineError
 from strandline.node.gateway.gateway import Gateway
 from strandline.node.gateway.heap import MemoryKeeper
 from strandline.node.gateway.status_file import GatewayStatusFile
+from strandline.node.gateway.systemd_notices import GatewayNotices
 from strandline.node.http.listening import BoundAddress
 from strandline.node.http.routes import Route
 from strandline.node.http.server import HttpServer
 from strandline.node.masking import SecretMask
 from strandline.node.settings.http_sections import HttpSettings
 from strandline.node.settings.sections import Settings
-from strandline.node.systemd.notices import GatewayNotices
 
 _LOG = structlog.get_logger(__name__)
 

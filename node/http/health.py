@@ -6,11 +6,11 @@ from strandline.node.http.requests import Request
 from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.query.coverage import unserved, unserved_in_words
-from strandline.node.supervisor.standing import NodeStanding, ShardStanding
+from strandline.node.status.processes import NodeShards, ShardProcessStatus
 from strandline.recovery.present import wrong_clocks_in_words
 
 
-def health_routes(standing: NodeStanding) -> tuple[Route, ...]:
+def health_routes(node: NodeShards) -> tuple[Route, ...]:
     """The routes. They are open: who asks is mostly a machine that has no token, and they tell phases alone. Why a
     shard is not active, in words that may name hosts and files, is for those who may read: the page has it.
     """
@@ -19,7 +19,7 @@ def health_routes(standing: NodeStanding) -> tuple[Route, ...]:
         return Response.text("Strandline is healthy.\n")
 
     async def ready(request: Request) -> Response:
-        shards, partitions = standing.shards(), standing.partitions()
+        shards, partitions = node.shards(), node.partitions()
         is_ready = bool(shards) and all(shard.is_ready for shard in shards)
         status, missing = 200 if is_ready else 503, unserved(partitions, [shard.shard for shard in shards])
         if "application/json" in request.headers.get("Accept", ""):
@@ -38,16 +38,16 @@ def health_routes(standing: NodeStanding) -> tuple[Route, ...]:
     )
 
 
-def _phase(shard: ShardStanding) -> str:
+def _phase(shard: ShardProcessStatus) -> str:
     return shard.state.value if shard.report is None else shard.report.status.phase.value
 
 
-def _percent(shard: ShardStanding) -> float | None:
+def _percent(shard: ShardProcessStatus) -> float | None:
     fraction = None if shard.report is None else shard.report.status.fraction
     return None if fraction is None else round(100 * fraction, 1)
 
 
-def _line(shard: ShardStanding) -> str:
+def _line(shard: ShardProcessStatus) -> str:
     percent = _percent(shard)
     told = f"shard {shard.shard}: {_phase(shard)}"
     if percent is not None and not shard.is_active:
@@ -63,7 +63,7 @@ def _line(shard: ShardStanding) -> str:
     return f"{told}, {wrong}" if wrong else told
 
 
-def _behind_s(shard: ShardStanding) -> float | None:
+def _behind_s(shard: ShardProcessStatus) -> float | None:
     """By how much an active shard is behind if it adds warnings to answers for it."""
     report = shard.report
     if report is None or report.behind_s is None or report.behind_s <= report.limits.warn_behind_s:
@@ -71,7 +71,7 @@ def _behind_s(shard: ShardStanding) -> float | None:
     return round(report.behind_s, 1)
 
 
-def _record(shard: ShardStanding) -> dict[str, object]:
+def _record(shard: ShardProcessStatus) -> dict[str, object]:
     return {
         "shard": shard.shard,
         "active": shard.is_active,

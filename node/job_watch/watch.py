@@ -17,7 +17,7 @@ from strandline.node.job_watch.figures import JobsFigures, observed
 from strandline.node.job_watch.store_thread import StoreThread
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.assembling import open_store
-from strandline.node.shard.complaint import Complaint
+from strandline.node.throttled_warning import ThrottledWarning
 from strandline.store.bulk_jobs import BulkJob, Wanted
 from strandline.store.protocol import StoreUnavailable
 
@@ -62,7 +62,7 @@ class JobsWatch:
         self._rest_s = 0.0
         self._looking: asyncio.Task[JobsFigures] | None = None
         self._watching: asyncio.Task[None] | None = None
-        self._complaint = Complaint("bulk jobs could not be looked up", "all", clock)
+        self._warning = ThrottledWarning("bulk jobs could not be looked up", "all", clock)
 
     def start(self) -> None:
         """Begin to look every now and then."""
@@ -127,9 +127,9 @@ class JobsWatch:
             rows, took_s = await self._thread.call(read)
         except StrandlineError as error:
             self._figures = replace(self._figures, failures=self._figures.failures + 1)
-            self._complaint.about(error)
+            self._warning.about(error)
             raise
-        self._complaint.is_over()
+        self._warning.is_over()
         now = clock.monotonic()
         self._figures = observed(self._figures, rows, clock.now_ms(), now)
         self._rest_s = min(took_s / _SHARE, _LONGEST_REST_S)

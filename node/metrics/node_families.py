@@ -12,8 +12,8 @@ from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.metrics.job_families import put_jobs
 from strandline.node.metrics.readiness_watch import ReadinessFigures
 from strandline.node.metrics.shard_families import put_shard
+from strandline.node.status.processes import ProcessState
 from strandline.node.supervisor.node_state import NodeState
-from strandline.node.supervisor.standing import ProcessState
 from strandline.recovery.periods import HOUR
 
 

@@ -17,7 +17,7 @@ from strandline.errors import Retryable, StrandlineError
 from strandline.node.offsets.deployment import Deployment
 from strandline.node.offsets.hours import ReadyReport, ask
 from strandline.node.page.hours import HourStanding, hours_between
-from strandline.node.shard.complaint import Complaint
+from strandline.node.throttled_warning import ThrottledWarning
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import PartitionStanding, StoredDataset, newest_ready_hour, standings
 
@@ -65,7 +65,7 @@ class ReadinessWatch:
         self._using = threading.Lock()
         self._opened = ExitStack()
         self._deployment: Deployment | None = None
-        self._complaint = Complaint("how far the dataset is stored could not be looked up", "all", clock)
+        self._warning = ThrottledWarning("how far the dataset is stored could not be looked up", "all", clock)
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="readiness", daemon=True)
 
@@ -95,12 +95,12 @@ class ReadinessWatch:
                 self._figures = self._look(deployment)
         except StrandlineError as error:
             self._fail()
-            self._complaint.about(error)
+            self._warning.about(error)
         except Exception:  # noqa: BLE001 - whatever it is, the next look may work, and the log has all of it
             self._fail()
             _LOG.exception("the look-up of how far the dataset is stored has failed")
         else:
-            self._complaint.is_over()
+            self._warning.is_over()
 
     def ask(self, period: Period) -> ReadyReport:
         """Whether an hour or a day is ready, by the manifests as they are now. Raises `Retryable` if nobody can tell

@@ -10,20 +10,20 @@ from strandline.node.shard.phases import lag_seconds, phase_seconds, seconds_lef
 from strandline.node.shard.report import ShardReport
 from strandline.node.shard.stages import Stage
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from strandline.store.jobs import JobState
 
 Figure = Callable[[ShardReport], float | None]
 
 
-def put_shard(families: Families, standing: ShardStanding, now: int) -> None:
+def put_shard(families: Families, process: ShardProcessStatus, now: int) -> None:
     """All that is known of a shard. Of one without a report that is only how its process stands."""
-    shard, report = str(standing.shard), standing.report
-    running = standing.state is ProcessState.RUNNING and report is not None
+    shard, report = str(process.shard), process.report
+    running = process.state is ProcessState.RUNNING and report is not None
     families.put(reading.UP, int(running), shard)
     for state in ProcessState:
-        families.put(reading.PROCESS_STATE, int(state is standing.state), shard, state.value)
-    families.put(reading.RESTARTS, standing.restarts, shard)
+        families.put(reading.PROCESS_STATE, int(state is process.state), shard, state.value)
+    families.put(reading.RESTARTS, process.restarts, shard)
     for phase in Phase:
         is_in = report is not None and report.status.phase is phase
         families.put(storing.PHASE, int(is_in), shard, phase.value)

@@ -23,7 +23,7 @@ from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import NodeQueries, QueryScope
 from strandline.node.settings import Settings
 from strandline.node.shard.bucket_report import BucketFigures
-from strandline.node.supervisor.standing import WholeStanding
+from strandline.node.status.processes import NodeStatus
 from strandline.node.workers import Workers
 from strandline.recovery.periods import HOUR, HOURS_A_DAY
 
@@ -65,7 +65,7 @@ class PageApi:
 
     def __init__(
         self,
-        standing: WholeStanding,
+        node: NodeStatus,
         queries: NodeQueries,
         workers: Workers,
         hours: HoursSource,
@@ -73,7 +73,7 @@ class PageApi:
         settings: Settings,
         clock: Clock,
     ) -> None:
-        self._standing, self._queries, self._workers = standing, queries, workers
+        self._node, self._queries, self._workers = node, queries, workers
         self._hours = RememberedHours(hours, clock)
         self._dataset, self._clock = settings.dataset.name, clock
         self._timeout_s = settings.query.timeout.seconds
@@ -82,10 +82,10 @@ class PageApi:
         """How the shards stand. Asks none of them: it is answered however busy they are."""
         await parameters_of(request)
         now = self._clock.now_ms()
-        shards = tuple(figures_of(one, now) for one in self._standing.shards())
-        processes = tuple(map(shown, self._standing.processes()))
-        started, waits_for = self._standing.started_ms(), self._standing.waits_for()
-        partitions = self._standing.partitions()
+        shards = tuple(figures_of(one, now) for one in self._node.shards())
+        processes = tuple(map(shown, self._node.processes()))
+        started, waits_for = self._node.started_ms(), self._node.waits_for()
+        partitions = self._node.partitions()
         return _answer(
             NodeFigures(self._dataset, strandline.__version__, started, now, shards, processes, waits_for, partitions)
         )
@@ -123,7 +123,7 @@ class PageApi:
 
 
 def page_routes(
-    standing: WholeStanding,
+    node: NodeStatus,
     queries: NodeQueries,
     workers: Workers,
     hours: HoursSource,
@@ -132,7 +132,7 @@ def page_routes(
     clock: Clock,
 ) -> tuple[Route, ...]:
     """The page, its files and its JSON."""
-    api = PageApi(standing, queries, workers, hours, settings=settings, clock=clock)
+    api = PageApi(node, queries, workers, hours, settings=settings, clock=clock)
     return (
         *asset_routes(load_assets()),
         Route(_METHODS, f"{_PREFIX}/shards", api.shards, Access.READ),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from strandline.node.shard.phases import lag_seconds, phase_seconds, seconds_left
-from strandline.node.supervisor.standing import ProcessStanding, ShardStanding
+from strandline.node.status.processes import ProcessStatus, ShardProcessStatus
 from strandline.recovery.present import wrong_clocks_in_words
 
 
@@ -92,49 +92,45 @@ class NodeFigures:
     partitions: int | None = None
 
 
-def shown(standing: ProcessStanding) -> ProcessShown:
+def shown(process: ProcessStatus) -> ProcessShown:
     """The front or the worker as it stands now."""
     return ProcessShown(
-        standing.name,
-        standing.state.value,
-        standing.pid,
-        standing.restarts,
-        standing.starts_in_s,
-        standing.exit_code,
-        standing.reason,
-        standing.process.resident_bytes if standing.process is not None else None,
+        process.name,
+        process.state.value,
+        process.pid,
+        process.restarts,
+        process.starts_in_s,
+        process.exit_code,
+        process.reason,
+        process.process.resident_bytes if process.process is not None else None,
     )
 
 
-def figures_of(standing: ShardStanding, now_ms: int) -> ShardFigures:
+def figures_of(process: ShardProcessStatus, now_ms: int) -> ShardFigures:
     """A shard as it stands now."""
-    report = standing.report
+    report = process.report
     if report is None:
         return ShardFigures(
-            standing.shard,
-            standing.state.value,
-            standing.is_active,
-            standing.pid,
-            standing.restarts,
-            standing.starts_in_s,
-            standing.exit_code,
-            standing.reason,
+            process.shard,
+            process.state.value,
+            process.is_active,
+            process.pid,
+            process.restarts,
+            process.starts_in_s,
+            process.exit_code,
+            process.reason,
         )
     status, buffer = report.status, report.buffer
     return ShardFigures(
-        standing.shard,
-        standing.state.value,
-        standing.is_active,
-        standing.pid,
-        standing.restarts,
-        standing.starts_in_s,
-        standing.exit_code,
+        process.shard,
+        process.state.value,
+        process.is_active,
+        process.pid,
+        process.restarts,
+        process.starts_in_s,
+        process.exit_code,
         # Why a process ended says more than what it last complained about.
-        standing.reason
-        or status.reason
-        or status.stuck
-        or wrong_clocks_in_words(report.clocks)
-        or report.topic_warning,
+        process.reason or status.reason or status.stuck or wrong_clocks_in_words(report.clocks) or report.topic_warning,
         phase=status.phase.value,
         progress=status.fraction,
         time_left_s=seconds_left(status, now_ms),
@@ -151,7 +147,7 @@ def figures_of(standing: ShardStanding, now_ms: int) -> ShardFigures:
         memory_bytes=report.process.resident_bytes,
         buffer=BufferShown(buffer.series, buffer.samples, buffer.memory_bytes, buffer.spilled_bytes),
         store=report.store.name,
-        store_unanswered_s=standing.store_unanswered_s,
+        store_unanswered_s=process.store_unanswered_s,
         start_s={phase.value: seconds for phase, seconds in phase_seconds(status, now_ms).items()},
         replay_jobs=report.jobs,
         clocks_ahead_ms=report.clocks,

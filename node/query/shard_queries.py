@@ -60,7 +60,7 @@ from strandline.node.query.queries import (
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.query.series_hashes import DistinctSeries, distinct_series
 from strandline.node.query.store_trouble import first_store_trouble
-from strandline.node.supervisor.standing import NodeStanding, ProcessState, ShardStanding
+from strandline.node.status.processes import NodeShards, ProcessState, ShardProcessStatus
 from strandline.node.workers import Workers
 from strandline.promql.plan.fragments import AnyFragment, SamplesFragment
 from strandline.time_range import TimeRange
@@ -97,7 +97,7 @@ class ShardQueries:
     def __init__(
         self,
         clients: Callable[[], Mapping[int, ShardClient]],
-        standing: NodeStanding,
+        shards: NodeShards,
         workers: Workers,
         *,
         concurrency: int,
@@ -105,7 +105,7 @@ class ShardQueries:
         """`clients` are the links there are now, by the shards' numbers; a shard without one can't answer. At most
         `concurrency` queries are worked on at a time. `workers` merge answers that are long.
         """
-        self._clients, self._standing, self._workers = clients, standing, workers
+        self._clients, self._shards, self._workers = clients, shards, workers
         self._turns = asyncio.Semaphore(concurrency)
         self._known = _LineUp({}, (), None)
 
@@ -212,10 +212,10 @@ class ShardQueries:
 
     def _line_up(self) -> "_LineUp":
         """Which shards can be asked now. It changes far less often than it is needed."""
-        clients, standings, partitions = self._clients(), self._standing.shards(), self._standing.partitions()
+        clients, statuses, partitions = self._clients(), self._shards.shards(), self._shards.partitions()
         known = self._known
-        if known.clients is not clients or known.standings is not standings or known.partitions != partitions:
-            self._known = known = _LineUp(clients, standings, partitions)
+        if known.clients is not clients or known.statuses is not statuses or known.partitions != partitions:
+            self._known = known = _LineUp(clients, statuses, partitions)
         return known
 
     async def _distinct(
@@ -273,7 +273,7 @@ class ShardQueries:
                 memory.shrink(size)
                 return combined, warnings
         except TimeoutError:
-            waited_for = first_store_trouble(self._standing.shards(), scope.timeout_s)
+            waited_for = first_store_trouble(self._shards.shards(), scope.timeout_s)
             raise waited_for or timed_out(scope.timeout_s) from None
 
     async def _asked(
@@ -320,12 +320,12 @@ class _LineUp:
     """
 
     def __init__(
-        self, clients: Mapping[int, ShardClient], standings: Sequence[ShardStanding], partitions: int | None
+        self, clients: Mapping[int, ShardClient], statuses: Sequence[ShardProcessStatus], partitions: int | None
     ) -> None:
-        self.clients, self.standings, self.partitions = clients, standings, partitions
+        self.clients, self.statuses, self.partitions = clients, statuses, partitions
         self.able: list[tuple[int, ShardClient]] = []
         self.trouble: dict[int, str] = {}
-        by_shard = {one.shard: one for one in standings}
+        by_shard = {one.shard: one for one in statuses}
         for shard in sorted({*clients, *by_shard}):
             reason = _unable(shard, clients, by_shard)
             if reason is None:
@@ -367,15 +367,15 @@ async def _answer_or_trouble(asked: Coroutine[object, object, Answer]) -> Answer
         return error
 
 
-def _unable(shard: int, clients: Mapping[int, ShardClient], standings: Mapping[int, ShardStanding]) -> str | None:
+def _unable(shard: int, clients: Mapping[int, ShardClient], statuses: Mapping[int, ShardProcessStatus]) -> str | None:
     """Why a shard need not be asked; None if it may be able to answer."""
-    standing = standings.get(shard)
-    if standing is not None and standing.state not in (ProcessState.STARTING, ProcessState.RUNNING):
-        why = f" ({standing.reason})" if standing.reason else ""
-        if standing.state is ProcessState.WAITING:
-            pause = f" in {standing.starts_in_s:.0f} s" if standing.starts_in_s is not None else ""
+    status = statuses.get(shard)
+    if status is not None and status.state not in (ProcessState.STARTING, ProcessState.RUNNING):
+        why = f" ({status.reason})" if status.reason else ""
+        if status.state is ProcessState.WAITING:
+            pause = f" in {status.starts_in_s:.0f} s" if status.starts_in_s is not None else ""
             return f"shard {shard} has ended{why} and is started again{pause}"
-        return f"shard {shard} is {standing.state.value}{why}"
+        return f"shard {shard} is {status.state.value}{why}"
     return None if shard in clients else f"shard {shard} has not started yet"
 
 

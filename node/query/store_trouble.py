@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from strandline.node.query.queries import QueryUnavailable
 from strandline.node.shard.store_health import StoreFigures
-from strandline.node.supervisor.standing import ShardStanding
+from strandline.node.status.processes import ShardProcessStatus
 
 # In seconds: a shorter wait is usual.
 _SHORTEST_WAIT_S = 1.0
@@ -21,7 +21,7 @@ def store_trouble(shard: int, store: StoreFigures, timeout_s: float) -> QueryUna
     )
 
 
-def first_store_trouble(shards: Iterable[ShardStanding], timeout_s: float) -> QueryUnavailable | None:
+def first_store_trouble(shards: Iterable[ShardProcessStatus], timeout_s: float) -> QueryUnavailable | None:
     """The same for the first of some shards that has such trouble, by what it last reported."""
     found = (store_trouble(one.shard, one.report.store, timeout_s) for one in shards if one.report is not None)
     return next((trouble for trouble in found if trouble is not None), None)

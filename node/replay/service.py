@@ -12,9 +12,9 @@ import structlog
 from strandline.clock import Clock
 from strandline.disk import DiskFull, lacks_room
 from strandline.errors import Fatal
+from strandline.node.exit_reason import MAX_STDOUT_BYTES, ExitReason, exit_reason
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.folder_lock import is_locked
-from strandline.node.supervisor.child import MOST_PRINTED, LastWords, words_of
 from strandline.node.tether import tethered
 
 _LOG = structlog.get_logger(__name__)
@@ -76,7 +76,7 @@ class WorkerProcess:
         now = self._clock.monotonic()
         if self._process is not None:
             self._found_nothing = self._process.returncode == 0
-            self._not_before = now + self._pause_after(self._process.returncode, self._last_words())
+            self._not_before = now + self._pause_after(self._process.returncode, self._exit_reason())
             self._process = None
         if now >= self._not_before and not self._waits_for_room():
             # A worker that only finds another one at work costs two seconds of CPU time.
@@ -87,30 +87,30 @@ class WorkerProcess:
             os.lseek(self._printed, 0, os.SEEK_SET)
             self._process = subprocess.Popen(tethered(self._command), stdin=subprocess.DEVNULL, stdout=self._printed)
 
-    def _pause_after(self, code: int, words: LastWords) -> float:
+    def _pause_after(self, code: int, reason: ExitReason) -> float:
         if code == 0:
             # It found nothing to do, or another worker of this node at work.
             self._failures = self._passing = 0
             return _QUIET_PAUSE_S
-        if words.passing:
+        if reason.retryable:
             self._passing += 1
         else:
             self._failures += 1
         if self._failures > _MOST_FAILURES:
             raise WorkerFails(
                 f"the worker of the replay has ended {self._failures} times in a row, at last with exit code {code}"
-                + (f": {words.message}" if words.message else ""),
+                + (f": {reason.message}" if reason.message else ""),
                 remedy='See what it said; `strandline recover work` runs it by hand, and replay.mode = "direct" does'
                 " without it",
             )
-        self._full_disk = words.full_disk
+        self._full_disk = reason.full_disk
         pause = min(_MOST_PAUSE_S, _LEAST_PAUSE_S * 2.0 ** min(self._failures + self._passing - 1, 60))
-        said = {"said": words.message, "remedy": words.remedy} if words.message else {}
+        said = {"said": reason.message, "remedy": reason.remedy} if reason.message else {}
         _LOG.warning("the replay's worker has ended", exit_code=code, again_in_s=pause, **said)
         return pause
 
-    def _last_words(self) -> LastWords:
-        return words_of(os.pread(self._printed, MOST_PRINTED, 0), "")
+    def _exit_reason(self) -> ExitReason:
+        return exit_reason(os.pread(self._printed, MAX_STDOUT_BYTES, 0), "")
 
     def _waits_for_room(self) -> bool:
         """Whether the disk that ended the worker before is still full: another one would end in the same way."""

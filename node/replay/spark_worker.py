@@ -11,8 +11,8 @@ from strandline.node.replay.openers import store_opener
 from strandline.node.replay.service import worker_folder
 from strandline.node.settings.clients import java_kafka_options, librdkafka_options, spark_properties
 from strandline.node.settings.sections import Settings
-from strandline.node.settings.shards import shard_options
 from strandline.node.shard.assembling import open_store
+from strandline.node.shard.configuring import shard_options
 from strandline.node.shard.folder_lock import locked
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.kafka_topics import TopicFacts, check_topic

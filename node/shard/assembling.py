@@ -16,7 +16,7 @@ from strandline.disk import full_disk_named
 from strandline.index.vm import start_vm
 from strandline.node.settings.clients import cassandra_connection, librdkafka_options
 from strandline.node.settings.sections import Settings
-from strandline.node.settings.shards import shard_folder, shard_options
+from strandline.node.shard.configuring import shard_folder, shard_options
 from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.folder_lock import locked
 from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters

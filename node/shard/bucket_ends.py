@@ -5,12 +5,12 @@ times, or where the log ended once it is overdue. `recovery/cutting.py` has the 
 from collections import deque
 from collections.abc import Sequence
 
-from strandline.node.shard.complaint import Complaint
 from strandline.node.shard.ends_watch import EndsWatch, LogLook
 from strandline.node.shard.log import LogUnreachable, Records, TopicUnfit
 from strandline.node.shard.log_times import log_times
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Status
+from strandline.node.throttled_warning import ThrottledWarning
 from strandline.recovery.cut_planning import PlannedCut, planned_cuts
 from strandline.recovery.cutting import Cutting, PinnedEnd
 from strandline.store.rows import CutRow
@@ -20,7 +20,7 @@ class BucketEnds:
     """Decides for one shard. The thread that reads calls it."""
 
     def __init__(
-        self, parts: ShardParts, status: Status, known_cuts: Sequence[CutRow], ends: EndsWatch, no_log: Complaint
+        self, parts: ShardParts, status: Status, known_cuts: Sequence[CutRow], ends: EndsWatch, no_log: ThrottledWarning
     ) -> None:
         """`known_cuts` are committed and lie ahead, oldest first."""
         options = parts.options

@@ -16,7 +16,6 @@ from strandline.errors import Retryable
 from strandline.node.shard.bucket_ends import BucketEnds
 from strandline.node.shard.checkpoint_telling import CheckpointTelling
 from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
-from strandline.node.shard.complaint import Complaint
 from strandline.node.shard.ends_watch import EndsWatch
 from strandline.node.shard.flusher import Flusher
 from strandline.node.shard.ingesting import Ingest, Reading
@@ -31,6 +30,7 @@ from strandline.node.shard.segment_cache import SegmentCache
 from strandline.node.shard.series_numbers import LiveNumbers, SamplesOnly, SeriesNumbers, TailNumbers
 from strandline.node.shard.stages import Stage, Stages
 from strandline.node.shard.status import Phase, Status
+from strandline.node.throttled_warning import ThrottledWarning
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.buffer.memory import MemoryBudget
@@ -85,9 +85,9 @@ class Shard:
         self.merge = self._merge_with(recovered.replay) if recovered.replay is not None else None
         self._ends = EndsWatch(parts.log, parts.present, parts.clock)
         self.horizon = ReadHorizon(parts.clock)
-        self._no_log = Complaint("the log is out of reach", str(options.shard), parts.clock)
+        self._no_log = ThrottledWarning("the log is out of reach", str(options.shard), parts.clock)
         self._bucket_ends = BucketEnds(parts, status, plan.known_cuts, self._ends, self._no_log)
-        self._no_results = Complaint("the replay's results are out of reach", str(options.shard), parts.clock)
+        self._no_results = ThrottledWarning("the replay's results are out of reach", str(options.shard), parts.clock)
         self._is_copy_due = False
         self._telling = CheckpointTelling(parts, self.view, status)
         done = self.view.progress()

@@ -1,42 +1,20 @@
-"""A child process as the supervisor sees it: started, asked to end, killed, and the reason that it gave for its end."""
+"""A child process of the supervisor: start it, terminate it, kill it, and read why it ended."""
 
-import json
 import os
 import subprocess
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from strandline.errors import Retryable
+from strandline.node.exit_reason import MAX_STDOUT_BYTES, ExitReason, exit_reason
 from strandline.node.supervisor.process_time import cpu_seconds
 from strandline.node.supervisor.stderr_relay import StderrRelay
 from strandline.node.tether import tethered
 
-# What a child printed on stdout: one document, or what a JVM prints at its end.
-MOST_PRINTED = 64 << 10
-_LONGEST_LINE = 500
-# Levels of log lines that don't explain an end.
-_NO_REASON = ("debug", "info")
-
 
 class LaunchFailed(Retryable):
     """The kernel would not start another process."""
-
-
-@dataclass(frozen=True, slots=True)
-class LastWords:
-    """Why a process ended, as it said itself: in a line, with a remedy if it knew one. `passing` says that the same may
-    work later with nothing changed, and `full_disk` has the path whose disk needs room for that.
-    """
-
-    message: str = ""
-    remedy: str = ""
-    passing: bool = False
-    full_disk: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.message}. {self.remedy}" if self.remedy else self.message
 
 
 class Child(Protocol):
@@ -63,15 +41,15 @@ class Child(Protocol):
         """The CPU time that it has used; None if that is not known."""
         ...
 
-    def last_words(self) -> LastWords:
-        """What it said at its end."""
+    def exit_reason(self) -> ExitReason:
+        """Why it ended, by its own output."""
         ...
 
 
 class ProcessChild:
     """A real process, tied to the calling thread: start it from one that lives as long as the process should. Its log
-    passes through to our own stderr; stdout goes to a file in memory, for its last words, which can so be written when
-    every disk is full.
+    passes through to our own stderr; stdout goes to a file in memory, so that it can print its error even when every
+    disk is full.
     """
 
     def __init__(
@@ -116,31 +94,5 @@ class ProcessChild:
     def cpu_seconds(self) -> float | None:
         return cpu_seconds(self._process.pid)
 
-    def last_words(self) -> LastWords:
-        return words_of(os.pread(self._printed, MOST_PRINTED, 0), self._stderr.last_line())
-
-
-def words_of(printed: bytes, last_line: str) -> LastWords:
-    """The last words of a process, from its stdout and the last line of its log."""
-    try:
-        error = json.loads(printed)["error"]
-        full_disk = _text(error.get("full_disk", ""))
-        return LastWords(_text(error["message"]), _text(error["remedy"]), error.get("retryable") is True, full_disk)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return LastWords(_text(_event_of(last_line)[:_LONGEST_LINE]))
-
-
-def _text(value: object) -> str:
-    """As valid Unicode: a message may quote a path, which need not be text."""
-    return str(value).encode(errors="replace").decode()
-
-
-def _event_of(line: str) -> str:
-    """What a line of a log says, be it JSON or text; nothing if its level is one that does not explain an end."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return line
-    if not isinstance(record, dict):
-        return line
-    return "" if record.get("level") in _NO_REASON else str(record.get("event", line))
+    def exit_reason(self) -> ExitReason:
+        return exit_reason(os.pread(self._printed, MAX_STDOUT_BYTES, 0), self._stderr.last_line())

@@ -14,8 +14,10 @@ import structlog
 from strandline.clock import Clock
 from strandline.disk import lacks_room
 from strandline.errors import ExitCode, Retryable, StrandlineError
+from strandline.node.exit_reason import ExitReason
 from strandline.node.settings.http_sections import NodeSettings
-from strandline.node.supervisor.child import Child, LastWords
+from strandline.node.status.processes import ProcessState, ProcessStatus
+from strandline.node.supervisor.child import Child
 from strandline.node.supervisor.heard import Heard
 from strandline.node.supervisor.liveness import Liveness, Signs, Stage
 from strandline.node.supervisor.restarting import (
@@ -27,7 +29,6 @@ from strandline.node.supervisor.restarting import (
     describe_end,
 )
 from strandline.node.supervisor.role import Role
-from strandline.node.supervisor.standing import ProcessStanding, ProcessState
 
 _LOG = structlog.get_logger(__name__)
 REPORT_TIMEOUT_S = 0.5
@@ -166,10 +167,10 @@ class ProcessKeeper:
         if self._run is None and (self._start_at is None or self._exit_code == ExitCode.USAGE):
             self.restart()
 
-    def standing(self) -> ProcessStanding:
+    def status(self) -> ProcessStatus:
         """As of the last look."""
         run = self._run
-        return ProcessStanding(
+        return ProcessStatus(
             self.name,
             self._state(),
             pid=run.child.pid if run is not None else None,
@@ -200,8 +201,8 @@ class ProcessKeeper:
         try:
             child = self.role.launch()
         except Retryable as error:
-            words = LastWords(error.message, error.remedy, passing=True)
-            self._follow(ProcessEnd(now, ExitCode.FAILED, passing=True), words, "could not be started")
+            reason = ExitReason(error.message, error.remedy, retryable=True)
+            self._follow(ProcessEnd(now, ExitCode.FAILED, passing=True), reason, "could not be started")
             return
         _LOG.info("process started", process=self.name, pid=child.pid, restarts=self._restarts)
         self._start_at, self._run = None, _Run(child, Liveness(now))
@@ -259,7 +260,7 @@ class ProcessKeeper:
     def _ended(self, run: _Run, code: int, now: float) -> None:
         self._run, self._exit_code = None, code
         self.role.close()
-        words = run.child.last_words()
+        reason = run.child.exit_reason()
         fenced = run.heard is not None and run.heard.fenced
         if self._leaving:
             self._reason = ""
@@ -274,24 +275,24 @@ class ProcessKeeper:
         else:
             active = now - run.active_since if run.active_since is not None else 0.0
             how = f"{describe_end(code)} ({run.why_killed})" if run.killed else describe_end(code)
-            self._follow(ProcessEnd(now, code, active, words.passing, fenced), words, how)
+            self._follow(ProcessEnd(now, code, active, reason.retryable, fenced), reason, how)
 
     def _forget(self) -> None:
         """What happened before no longer counts."""
         self._history, self._reason, self._full_disk = RestartHistory(), "", ""
         self._start_at, self._is_restart = self._clock.monotonic(), False
 
-    def _follow(self, end: ProcessEnd, words: LastWords, how: str) -> None:
+    def _follow(self, end: ProcessEnd, reason: ExitReason, how: str) -> None:
         """Do what follows from an end that nobody asked for."""
-        self._exit_code, self._full_disk = end.code, words.full_disk
-        self._reason = f"{how}: {words}" if words.message else how
+        self._exit_code, self._full_disk = end.code, reason.full_disk
+        self._reason = f"{how}: {reason}" if reason.message else how
         decision = decide(self.role.policy(self.rules.restarting), self._history, end, self._chance())
         facts = {
             "process": self.name,
             "exit_code": end.code,
             "how": how,
-            "said": words.message,
-            "remedy": words.remedy,
+            "said": reason.message,
+            "remedy": reason.remedy,
         }
         if isinstance(decision, StayDown):
             self._start_at = None

@@ -6,7 +6,7 @@ from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from strandline.node.shard.report import ProcessFigures, ShardReport
-from strandline.node.supervisor.standing import ProcessStanding, ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ProcessStatus, ShardProcessStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class NodeState:
 
     version: int = 0
     settings: int = 0
-    shards: tuple[ShardStanding, ...] = ()
-    processes: tuple[ProcessStanding, ...] = ()
+    shards: tuple[ShardProcessStatus, ...] = ()
+    processes: tuple[ProcessStatus, ...] = ()
     waits_for: str = ""
     started_at: int = 0
     watchdog_feeds: int = 0
@@ -51,9 +51,9 @@ class NodeState:
             raise ValueError(f"this is not the state of a node: {type(error).__name__}: {error}") from error
 
 
-def _shard(fields: Mapping[str, Any]) -> ShardStanding:
+def _shard(fields: Mapping[str, Any]) -> ShardProcessStatus:
     report = fields["report"]
-    return ShardStanding(
+    return ShardProcessStatus(
         **{
             **fields,
             "state": ProcessState(fields["state"]),
@@ -62,9 +62,9 @@ def _shard(fields: Mapping[str, Any]) -> ShardStanding:
     )
 
 
-def _process(fields: Mapping[str, Any]) -> ProcessStanding:
+def _process(fields: Mapping[str, Any]) -> ProcessStatus:
     process = fields["process"]
-    return ProcessStanding(
+    return ProcessStatus(
         **{
             **fields,
             "state": ProcessState(fields["state"]),

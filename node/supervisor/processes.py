@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import structlog
 
 from strandline.clock import Clock
+from strandline.node.status.processes import ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor.keeper import KeepingRules, ProcessKeeper
 from strandline.node.supervisor.role import Role, Roles
-from strandline.node.supervisor.standing import ProcessStanding, ProcessState, ShardStanding
 
 _LOG = structlog.get_logger(__name__)
 # After a longer pause between two looks it was the supervisor that stood still, and perhaps the machine.
@@ -135,13 +135,13 @@ class NodeProcesses:
         """How long it is until the next process is started; infinite if none is to be."""
         return min((keeper.starts_in_s for keeper in self._all()), default=float("inf"))
 
-    def shards(self) -> tuple[ShardStanding, ...]:
+    def shards(self) -> tuple[ShardProcessStatus, ...]:
         """In the order of their numbers."""
-        return tuple(_shard_standing(shard, self._shards[shard]) for shard in sorted(self._shards))
+        return tuple(_shard_status(shard, self._shards[shard]) for shard in sorted(self._shards))
 
-    def others(self) -> tuple[ProcessStanding, ...]:
+    def others(self) -> tuple[ProcessStatus, ...]:
         """The front and the worker."""
-        return tuple(keeper.standing() for keeper in (self._front, self._worker) if keeper is not None)
+        return tuple(keeper.status() for keeper in (self._front, self._worker) if keeper is not None)
 
     def vitals(self) -> tuple[ProcessVital, ...]:
         """The signs of life of all of them."""
@@ -177,9 +177,9 @@ class NodeProcesses:
                 keeper.leave(self._stop_by())
 
 
-def _shard_standing(shard: int, keeper: ProcessKeeper) -> ShardStanding:
-    process, heard = keeper.standing(), keeper.heard
-    return ShardStanding(
+def _shard_status(shard: int, keeper: ProcessKeeper) -> ShardProcessStatus:
+    process, heard = keeper.status(), keeper.heard
+    return ShardProcessStatus(
         shard,
         process.state,
         pid=process.pid,
@@ -192,7 +192,7 @@ def _shard_standing(shard: int, keeper: ProcessKeeper) -> ShardStanding:
 
 
 def _vital(keeper: ProcessKeeper) -> ProcessVital:
-    standing, liveness = keeper.standing(), keeper.liveness
-    if liveness is None or standing.state not in (ProcessState.STARTING, ProcessState.RUNNING):
+    status, liveness = keeper.status(), keeper.liveness
+    if liveness is None or status.state not in (ProcessState.STARTING, ProcessState.RUNNING):
         return ProcessVital(keeper.name, None)
-    return ProcessVital(keeper.name, standing.pid, liveness.beats, liveness.is_turning)
+    return ProcessVital(keeper.name, status.pid, liveness.beats, liveness.is_turning)

@@ -11,13 +11,13 @@ from strandline.clock import Clock
 from strandline.disk import DiskFull
 from strandline.errors import Retryable
 from strandline.node.shard.folder_lock import is_locked
+from strandline.node.status.processes import FRONT, WORKER
 from strandline.node.supervisor.child import Child
 from strandline.node.supervisor.heard import Heard, heard_from_process, heard_from_shard
 from strandline.node.supervisor.launching import Launcher
 from strandline.node.supervisor.report_client import ReportClient
 from strandline.node.supervisor.restarting import RestartPolicy
 from strandline.node.supervisor.socket_folder import process_socket, socket_path
-from strandline.node.supervisor.standing import FRONT, WORKER
 
 # A start of the front reads nothing again and takes a second, and until it serves nobody is answered: so it is tried
 # soon, and for as long as the node runs.

@@ -18,11 +18,11 @@ from strandline.clock import Clock
 from strandline.errors import StrandlineError
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.report import ProcessFigures
+from strandline.node.status.processes import FRONT, ProcessState
 from strandline.node.supervisor.control_server import ControlServer
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Reload
-from strandline.node.supervisor.standing import FRONT, ProcessState
-from strandline.node.systemd.notices import NodeNotices, Watched
+from strandline.node.supervisor.systemd_notices import NodeNotices, Watched
 
 _LOG = structlog.get_logger(__name__)
 _TURN_S = 1.0

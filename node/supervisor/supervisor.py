@@ -15,12 +15,12 @@ import structlog
 from strandline.clock import Clock
 from strandline.errors import Fatal, StrandlineError
 from strandline.node.settings.sections import Settings
-from strandline.node.shard.complaint import Complaint
+from strandline.node.status.processes import ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor.keeper import KeepingRules
 from strandline.node.supervisor.partitions import CountPartitions, count_partitions, served_shards, serves_all
 from strandline.node.supervisor.processes import NodeProcesses, ProcessVital
 from strandline.node.supervisor.reloading import Reload, TakesEffect, reloaded
-from strandline.node.supervisor.standing import ProcessStanding, ShardStanding
+from strandline.node.throttled_warning import ThrottledWarning
 
 _LOG = structlog.get_logger(__name__)
 _TURN_S, _STOPPING_TURN_S = 0.5, 0.05
@@ -46,8 +46,8 @@ class Vitals:
 class Published:
     """What the supervisor knew after a turn."""
 
-    shards: tuple[ShardStanding, ...] = ()
-    others: tuple[ProcessStanding, ...] = ()
+    shards: tuple[ShardProcessStatus, ...] = ()
+    others: tuple[ProcessStatus, ...] = ()
     vitals: Vitals = Vitals()
 
 
@@ -59,7 +59,7 @@ class Processes(Protocol):
 
 class Supervisor:
     """One process for each shard, one for the front and, while there are jobs, one for the worker. It is a
-    `NodeStanding`, and any thread may call any method of it.
+    `NodeShards`, and any thread may call any method of it.
 
     Put together by `assembled_supervisor`; tests give it other processes.
     """
@@ -77,7 +77,7 @@ class Supervisor:
         self._settings, self._clock, self._count = settings, clock, count
         self.on_publish = on_publish
         self._processes = processes(KeepingRules.of(settings.node))
-        self._uncounted = Complaint("the topic's partitions can't be counted", "all", clock)
+        self._uncounted = ThrottledWarning("the topic's partitions can't be counted", "all", clock)
         self._served: tuple[int, ...] = ()
         self._partitions: int | None = None
         self._waits_for, self._warned = "", float("-inf")
@@ -170,7 +170,7 @@ class Supervisor:
         _LOG.info("a person wants a shard started again", shard=shard)
         self._ask(lambda: self._processes.restart(shard))
 
-    def shards(self) -> tuple[ShardStanding, ...]:
+    def shards(self) -> tuple[ShardProcessStatus, ...]:
         """How they stand, in the order of their numbers."""
         return self._published.shards
 
@@ -178,7 +178,7 @@ class Supervisor:
         """How many partitions the topic has; None before that is known."""
         return self._partitions
 
-    def processes(self) -> tuple[ProcessStanding, ...]:
+    def processes(self) -> tuple[ProcessStatus, ...]:
         """How the front and the worker stand."""
         return self._published.others
 

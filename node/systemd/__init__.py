@@ -1,5 +1,6 @@
-"""systemd: what the service manager is told while a node or a gateway runs, and the units that it runs them by.
+"""systemd: the protocol of sd_notify, and the unit files that run nodes and gateways.
 
-In flows how the node's shards stand; out flow datagrams of sd_notify. What to tell is decided by pure functions
-(`telling`), sent by a thin socket (`notify`). Without systemd nothing is sent, and nothing else changes.
+`notify` sends assignments to the service manager, `units` writes the text of units, `installing` puts them into their
+place. What is sent is decided by the services: `supervisor.systemd_status` for a node, `gateway.systemd_notices` for a
+gateway. Without systemd nothing is sent, and nothing else changes. This package must not import a service.
 """

@@ -1,4 +1,4 @@
-"""The socket on which a service tells systemd how it is, by the protocol of sd_notify(3)."""
+"""The socket over which a service notifies systemd, by the protocol of sd_notify(3)."""
 
 import socket
 from collections.abc import Mapping
@@ -8,13 +8,15 @@ import structlog
 
 _LOG = structlog.get_logger(__name__)
 SOCKET_VARIABLE = "NOTIFY_SOCKET"
-# systemd reads so much of a message; a longer one would be lost as a whole.
-_MOST = 4096
+# What a process may need itself, after what it waits for has ended.
+_STOP_SLACK_S = 15.0
+# systemd drops a longer message.
+_MAX_MESSAGE = 4096
 
 
 class NotifySocket:
-    """Sends messages, or nothing at all where nobody listens. Sending never waits, and never raises: a service must not
-    end because its manager is busy.
+    """Sends messages, or nothing if $NOTIFY_SOCKET is not set. Sending never blocks and never raises: a service must
+    not end because its manager is busy.
     """
 
     def __init__(self, address: str | None) -> None:
@@ -23,19 +25,22 @@ class NotifySocket:
         if not address:
             return
         if address[0] not in "/@":
-            _LOG.warning("systemd can't be told anything: the socket's address is of no known kind", address=address)
+            _LOG.warning(
+                "systemd can't be notified: the address in $NOTIFY_SOCKET is neither a path nor an abstract name",
+                address=address,
+            )
             return
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> "NotifySocket":
-        """The one that the environment names."""
+        """The socket that the environment names."""
         return cls(environ.get(SOCKET_VARIABLE))
 
     @property
-    def is_heard(self) -> bool:
-        """Whether there is somebody to tell."""
+    def is_open(self) -> bool:
+        """Whether messages are sent at all."""
         return self._socket is not None
 
     def send(self, *assignments: str) -> bool:
@@ -44,14 +49,14 @@ class NotifySocket:
             return False
         message = "\n".join(line.replace("\n", " ") for line in assignments).encode()
         try:
-            self._socket.sendto(message[:_MOST], self._address)
+            self._socket.sendto(message[:_MAX_MESSAGE], self._address)
         except OSError as error:
-            _LOG.warning("systemd could not be told", error=error.strerror)
+            _LOG.warning("systemd could not be notified", error=error.strerror)
             return False
         return True
 
     def close(self) -> None:
-        """Tell nothing any more."""
+        """Close the socket; `send` does nothing from then on."""
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.close()
@@ -59,10 +64,16 @@ class NotifySocket:
 
 
 def watchdog_seconds(environ: Mapping[str, str], pid: int) -> float | None:
-    """Within how many seconds systemd wants to hear from this process each time; None if it does not."""
+    """The watchdog's interval for this process; None without a watchdog."""
     if environ.get("WATCHDOG_PID", str(pid)) != str(pid):
         return None
     microseconds = environ.get("WATCHDOG_USEC", "")
     if not microseconds.isascii() or not microseconds.isdigit() or int(microseconds) == 0:
         return None
     return int(microseconds) / 1_000_000
+
+
+def stopping_notice(stop_timeout_s: float) -> tuple[str, ...]:
+    """The assignments that announce a stop which takes at most this long."""
+    microseconds = round((stop_timeout_s + _STOP_SLACK_S) * 1_000_000)
+    return ("STOPPING=1", "STATUS=stopping", f"EXTEND_TIMEOUT_USEC={microseconds}")

@@ -17,7 +17,7 @@ from strandline.jobs.counts import Counts
 from strandline.node.page.hours import HourStanding
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import Verdict
 from strandline.store.bulk_jobs import BulkJobState
@@ -62,10 +62,10 @@ def node() -> Iterator[PageNode]:
     with PageNode(FakeQueries(series(), buckets=tuple(buckets()))) as node:
         late = THIS_HOUR - 30
         node.told_hours.told = {late: HourStanding(str(Period(late)), late * HOUR, Verdict.READY, 2, 1234)}
-        node.standing.told = (
+        node.status.told = (
             active(0),
             recovering(1, Phase.REPLAYING, 0.43, entered_ms=NOW - 20_000),
-            ShardStanding(
+            ShardProcessStatus(
                 2,
                 ProcessState.WAITING,
                 restarts=3,
@@ -74,7 +74,7 @@ def node() -> Iterator[PageNode]:
                 reason="Cassandra at 127.0.0.1:9042 can't be reached: connection refused. Look whether it runs, and at "
                 "cassandra.contact_points",
             ),
-            ShardStanding(3, ProcessState.STARTING, 4003),
+            ShardProcessStatus(3, ProcessState.STARTING, 4003),
         )
         add_jobs(node.jobs)
         yield node

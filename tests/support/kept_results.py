@@ -94,7 +94,7 @@ def compared(folder: Path, shards: int, **changes: Any) -> Iterator[Compared]:
         def here() -> dict[int, ShardClient]:
             return {number: client for number, client in plain.items() if number in node.clients}
 
-        queries = ShardQueries(here, node.standing, workers, concurrency=4)
+        queries = ShardQueries(here, node.status, workers, concurrency=4)
         yield Compared(node, queries, answers)
 
 

@@ -27,7 +27,7 @@ from strandline.recovery.periods import HOUR
 from strandline.recovery.readiness import Behind, Readiness, Verdict
 from support.fake_queries import FakeQueries
 from support.page_jobs import TellingJobs
-from support.page_shards import TellingHours, TellingStanding
+from support.page_shards import PublishedStatus, TellingHours
 
 Result = TypeVar("Result")
 
@@ -38,7 +38,7 @@ class PageNode:
     def __init__(
         self, queries: FakeQueries, *, settings: HttpSettings | None = None, clock: Clock | None = None
     ) -> None:
-        self.queries, self.standing, self.told_hours = queries, TellingStanding(), TellingHours()
+        self.queries, self.status, self.told_hours = queries, PublishedStatus(), TellingHours()
         self.jobs = TellingJobs()
         self._settings, self._clock = settings or HttpSettings(), clock or SystemClock()
         self._loop = uvloop.new_event_loop()
@@ -75,10 +75,10 @@ class PageNode:
 
     async def _start(self) -> str:
         self._workers = Workers(4)
-        self.standing.started = self._clock.now_ms()
+        self.status.started = self._clock.now_ms()
         routes = (
             *page_routes(
-                self.standing, self.queries, self._workers, self.told_hours, settings=Settings(), clock=self._clock
+                self.status, self.queries, self._workers, self.told_hours, settings=Settings(), clock=self._clock
             ),
             *jobs_routes(self.jobs, "metrics"),
             *api_routes(self.queries, self._workers, QuerySettings(), self._clock),

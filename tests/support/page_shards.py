@@ -6,7 +6,7 @@ from strandline.errors import StrandlineError
 from strandline.node.page.hours import HourStanding
 from strandline.node.shard.report import BufferFigures, ProcessFigures, ShardReport
 from strandline.node.shard.status import Counters, Phase, Status
-from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
+from strandline.node.status.processes import FRONT, WORKER, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import Verdict
 
@@ -27,25 +27,25 @@ def report(phase: Phase = Phase.ACTIVE, **status: object) -> ShardReport:
     )
 
 
-def active(shard: int) -> ShardStanding:
+def active(shard: int) -> ShardProcessStatus:
     """A shard that is well."""
-    return ShardStanding(shard, ProcessState.RUNNING, 4000 + shard, report=report(lag=12, time_left=600_000_000))
+    return ShardProcessStatus(shard, ProcessState.RUNNING, 4000 + shard, report=report(lag=12, time_left=600_000_000))
 
 
-def recovering(shard: int, phase: Phase, fraction: float | None, *, entered_ms: int = 0) -> ShardStanding:
+def recovering(shard: int, phase: Phase, fraction: float | None, *, entered_ms: int = 0) -> ShardProcessStatus:
     """A shard that starts."""
     told = report(phase, fraction=fraction, lag=250_000, entered={phase.value: entered_ms})
-    return ShardStanding(shard, ProcessState.RUNNING, 4000 + shard, report=told)
+    return ShardProcessStatus(shard, ProcessState.RUNNING, 4000 + shard, report=told)
 
 
 @dataclass(slots=True)
-class TellingStanding:
+class PublishedStatus:
     """Shards as a test has them stand."""
 
-    told: tuple[ShardStanding, ...] = (active(0), active(1))
-    others: tuple[ProcessStanding, ...] = (
-        ProcessStanding(FRONT, ProcessState.RUNNING, 3999),
-        ProcessStanding(WORKER, ProcessState.STOPPED),
+    told: tuple[ShardProcessStatus, ...] = (active(0), active(1))
+    others: tuple[ProcessStatus, ...] = (
+        ProcessStatus(FRONT, ProcessState.RUNNING, 3999),
+        ProcessStatus(WORKER, ProcessState.STOPPED),
     )
     started: int = 0
     waiting: str = ""
@@ -56,10 +56,10 @@ class TellingStanding:
     def partitions(self) -> int | None:
         return len(self.told)
 
-    def shards(self) -> tuple[ShardStanding, ...]:
+    def shards(self) -> tuple[ShardProcessStatus, ...]:
         return self.told
 
-    def processes(self) -> tuple[ProcessStanding, ...]:
+    def processes(self) -> tuple[ProcessStatus, ...]:
         return self.others
 
     def started_ms(self) -> int:

@@ -41,7 +41,7 @@ from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Status
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from strandline.node.workers import Workers
 from strandline.promql.plan.fragments import AnyFragment
 from strandline.store.rows import ShardId
@@ -148,17 +148,17 @@ class WorldService:
 
 
 @dataclass
-class FixedStanding:
-    """A `NodeStanding` that says what it was told."""
+class FixedShards:
+    """A `NodeShards` that says what it was told."""
 
-    standings: dict[int, ShardStanding] = field(default_factory=dict)
+    statuses: dict[int, ShardProcessStatus] = field(default_factory=dict)
     topic_partitions: int | None = None
 
     def partitions(self) -> int | None:
         return self.topic_partitions
 
-    def shards(self) -> tuple[ShardStanding, ...]:
-        return tuple(self.standings[shard] for shard in sorted(self.standings))
+    def shards(self) -> tuple[ShardProcessStatus, ...]:
+        return tuple(self.statuses[shard] for shard in sorted(self.statuses))
 
 
 _QUERIES = {
@@ -178,7 +178,7 @@ class NodeWorld:
 
     worlds: list[LuceneWorld]
     clients: dict[int, ShardClient]
-    standing: FixedStanding
+    status: FixedShards
     queries: ShardQueries
     loop: Loop
     services: list[WorldService]
@@ -243,9 +243,9 @@ def node_world(
                 clients[number] = link
             else:
                 clients[number] = AnswersInProcess(answers)
-        standing = FixedStanding({one: ShardStanding(one, ProcessState.RUNNING) for one in range(shards)})
-        queries = ShardQueries(lambda: clients, standing, workers, concurrency=4)
-        yield NodeWorld(worlds, clients, standing, queries, loop, services, publishes)
+        status = FixedShards({one: ShardProcessStatus(one, ProcessState.RUNNING) for one in range(shards)})
+        queries = ShardQueries(lambda: clients, status, workers, concurrency=4)
+        yield NodeWorld(worlds, clients, status, queries, loop, services, publishes)
 
 
 async def _closed(link: ShardLink) -> None:

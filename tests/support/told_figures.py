@@ -34,8 +34,8 @@ from strandline.node.shard.segment_cache import SegmentCacheFigures
 from strandline.node.shard.stages import Stage
 from strandline.node.shard.status import Counters, Phase, Status
 from strandline.node.shard.store_health import StoreFigures
+from strandline.node.status.processes import FRONT, WORKER, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor.node_state import NodeState
-from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
 from strandline.recovery.readiness import PartitionStanding
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
@@ -133,12 +133,12 @@ def full_report() -> ShardReport:
     )
 
 
-def full_standing(shard: int = 0) -> ShardStanding:
-    """The standing of such a shard."""
-    return ShardStanding(shard, ProcessState.RUNNING, pid=4711, restarts=3, report=full_report())
+def full_shard_status(shard: int = 0) -> ShardProcessStatus:
+    """The status of such a shard."""
+    return ShardProcessStatus(shard, ProcessState.RUNNING, pid=4711, restarts=3, report=full_report())
 
 
-def active_standing(shard: int = 0) -> ShardStanding:
+def active_shard_status(shard: int = 0) -> ShardProcessStatus:
     """A shard that has nothing to complain about."""
     status = replace(full_status(), phase=Phase.ACTIVE, fraction=None, lag=0)
     report = replace(
@@ -150,17 +150,17 @@ def active_standing(shard: int = 0) -> ShardStanding:
         behind_s=0.0,
         transaction=None,
     )
-    return replace(full_standing(shard), report=report)
+    return replace(full_shard_status(shard), report=report)
 
 
-def full_state(shards: Sequence[ShardStanding] | None = None) -> NodeState:
+def full_state(shards: Sequence[ShardProcessStatus] | None = None) -> NodeState:
     """A node with two such shards, or with these, as its supervisor tells."""
     return NodeState(
         version=200,
-        shards=(full_standing(), full_standing(1)) if shards is None else tuple(shards),
+        shards=(full_shard_status(), full_shard_status(1)) if shards is None else tuple(shards),
         processes=(
-            ProcessStanding(FRONT, ProcessState.RUNNING, pid=4712, restarts=211, process=PROCESS),
-            ProcessStanding(WORKER, ProcessState.DOWN, restarts=212, exit_code=1, reason="no Java was found"),
+            ProcessStatus(FRONT, ProcessState.RUNNING, pid=4712, restarts=211, process=PROCESS),
+            ProcessStatus(WORKER, ProcessState.DOWN, restarts=212, exit_code=1, reason="no Java was found"),
         ),
         partitions=215,
         started_at=NOW - 213_000,

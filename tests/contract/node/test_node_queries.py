@@ -22,7 +22,7 @@ from strandline.node.query.asks import (
 )
 from strandline.node.query.queries import QueryTimedOut, QueryTooLarge, QueryUnavailable
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from strandline.time_range import ALL_TIMES, TimeRange
 from support.links import CLOCK
 from support.query_worlds import (
@@ -289,11 +289,11 @@ def test_a_shard_that_can_not_answer_is_a_warning_while_another_can(filled: Node
 
 
 def test_a_shard_that_is_down_is_not_asked(filled: NodeWorld) -> None:
-    down = ShardStanding(0, ProcessState.DOWN, reason="Kafka has lost records")
-    filled.standing.standings[0] = down
+    down = ShardProcessStatus(0, ProcessState.DOWN, reason="Kafka has lost records")
+    filled.status.statuses[0] = down
     answer = filled.ask(SeriesAsk((EVERY,), None, 100))
     assert answer.warnings == ("shard 0 is down (Kafka has lost records): the answer lacks its series",)
-    filled.standing.standings[0] = replace(down, state=ProcessState.WAITING, reason="", starts_in_s=4.2)
+    filled.status.statuses[0] = replace(down, state=ProcessState.WAITING, reason="", starts_in_s=4.2)
     answer = filled.ask(SeriesAsk((EVERY,), None, 100))
     assert answer.warnings == ("shard 0 has ended and is started again in 4 s: the answer lacks its series",)
 
@@ -303,7 +303,7 @@ def test_a_shard_without_a_link_is_a_warning_and_no_shard_at_all_an_error(filled
     answer = filled.ask(SeriesAsk((EVERY,), None, 100))
     assert answer.warnings == ("shard 1 has not started yet: the answer lacks its series",)
     filled.clients.clear()
-    filled.standing.standings.clear()
+    filled.status.statuses.clear()
     with pytest.raises(QueryUnavailable, match="no shards"):
         filled.ask(SeriesAsk((EVERY,), None, 100))
 

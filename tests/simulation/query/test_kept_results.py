@@ -252,7 +252,7 @@ def test_series_in_the_wrong_partition_are_left_out_of_what_was_kept_with_them(t
         live(both.node.worlds[0], 60, names="abcdef")
         times = ending(now_of(both))
         for partitions in (1, 2, 5, 2):
-            both.node.standing.topic_partitions = partitions
+            both.node.status.topic_partitions = partitions
             both.check("sum(m0)", times)
 
 

@@ -13,7 +13,7 @@ from strandline.node.shard.options import FlushTiming
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.report import report_of
 from strandline.node.shard.store_health import StoreHealth, watched
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from strandline.store.protocol import StoreUnavailable
 from support.http_servers import in_loop, served
 from support.query_worlds import LiveWorld
@@ -65,11 +65,11 @@ class Watched(World):
     def readiness(self) -> int:
         """What `/-/ready` answers for a node with this shard."""
         report = report_of(LiveWorld(self))  # type: ignore[arg-type]
-        standing = ShardStanding(0, ProcessState.RUNNING, report=report)
+        status = ShardProcessStatus(0, ProcessState.RUNNING, report=report)
 
         class Node:
-            def shards(self) -> tuple[ShardStanding, ...]:
-                return (standing,)
+            def shards(self) -> tuple[ShardProcessStatus, ...]:
+                return (status,)
 
             def partitions(self) -> int:
                 return 1

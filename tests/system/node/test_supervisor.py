@@ -16,9 +16,9 @@ from strandline.errors import ExitCode
 from strandline.node.settings import load_with_origins
 from strandline.node.stack import Stack
 from strandline.node.stack.process import ProcessIdentity
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from strandline.node.supervisor.assembling import assembled_supervisor
 from strandline.node.supervisor.socket_folder import socket_folder
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
 from strandline.node.supervisor.supervisor import Supervisor
 from support.deployment import Deployment
 
@@ -63,13 +63,13 @@ def all_active(supervisor: Supervisor, shards: int = 2) -> Callable[[], bool]:
     return lambda: len(supervisor.shards()) == shards and all(shard.is_active for shard in supervisor.shards())
 
 
-def standing(supervisor: Supervisor, shard: int) -> ShardStanding:
+def status(supervisor: Supervisor, shard: int) -> ShardProcessStatus:
     until(lambda: len(supervisor.shards()) > shard, supervisor)
     return supervisor.shards()[shard]
 
 
 def pid_of(supervisor: Supervisor, shard: int) -> int:
-    pid = standing(supervisor, shard).pid
+    pid = status(supervisor, shard).pid
     assert pid is not None
     return pid
 
@@ -80,15 +80,15 @@ def test_a_shard_that_is_killed_or_hangs_comes_back_and_the_other_goes_on(deploy
         until(all_active(supervisor), supervisor)
         killed, other = pid_of(supervisor, 0), pid_of(supervisor, 1)
         os.kill(killed, signal.SIGKILL)
-        until(lambda: standing(supervisor, 0).exit_code == -signal.SIGKILL, supervisor)
+        until(lambda: status(supervisor, 0).exit_code == -signal.SIGKILL, supervisor)
         until(all_active(supervisor), supervisor)
         hung = pid_of(supervisor, 0)
         assert hung != killed
         os.kill(hung, signal.SIGSTOP)
-        until(lambda: standing(supervisor, 0).restarts == 2, supervisor)
+        until(lambda: status(supervisor, 0).restarts == 2, supervisor)
         until(all_active(supervisor), supervisor)
         assert pid_of(supervisor, 1) == other
-        assert standing(supervisor, 1).restarts == 0
+        assert status(supervisor, 1).restarts == 0
         processes = [ProcessIdentity.of(pid_of(supervisor, shard)) for shard in (0, 1)]
         supervisor.stop()
         assert [(one.state, one.exit_code) for one in supervisor.shards()] == [(ProcessState.STOPPED, ExitCode.OK)] * 2
@@ -106,9 +106,9 @@ def test_what_needs_a_person_is_down_with_the_remedy_and_the_other_goes_on(deplo
     text = deployment.settings.read_text()
     deployment.settings.write_text(text.replace("[node]", "[node]\nrestarts = 0"))
     with supervised(deployment.settings) as supervisor:
-        until(lambda: standing(supervisor, 0).state is ProcessState.DOWN, supervisor)
-        until(lambda: standing(supervisor, 1).is_active, supervisor)
-        assert "node.restarts is 0" in standing(supervisor, 0).reason
+        until(lambda: status(supervisor, 0).state is ProcessState.DOWN, supervisor)
+        until(lambda: status(supervisor, 1).is_active, supervisor)
+        assert "node.restarts is 0" in status(supervisor, 0).reason
         folder.unlink()
         supervisor.restart_shard(0)
         until(all_active(supervisor), supervisor)
@@ -122,22 +122,22 @@ def test_48_a_second_node_leaves_the_shards_to_a_healthy_one_unless_it_is_to_tak
     with supervised(deployment.settings) as first:
         until(all_active(first, 1), first)
         with supervised(elsewhere) as second:
-            until(lambda: standing(second, 0).exit_code == ExitCode.FENCED, second)
-            assert "has a live owner: process" in standing(second, 0).reason
+            until(lambda: status(second, 0).exit_code == ExitCode.FENCED, second)
+            assert "has a live owner: process" in status(second, 0).reason
             assert all_active(first, 1)()
         with supervised(elsewhere, take=True) as second:
             until(all_active(second, 1), second)
-            until(lambda: standing(first, 0).exit_code == ExitCode.FENCED, first)
-            assert standing(first, 0).state is ProcessState.WAITING
-            before = standing(first, 0).restarts
+            until(lambda: status(first, 0).exit_code == ExitCode.FENCED, first)
+            assert status(first, 0).state is ProcessState.WAITING
+            before = status(first, 0).restarts
             first.restart_shard(0)
-            until(lambda: standing(first, 0).restarts == before + 1, first)
-            until(lambda: standing(first, 0).state is ProcessState.WAITING, first)
-            assert standing(first, 0).exit_code == ExitCode.FENCED
-            assert "has a live owner: process" in standing(first, 0).reason
-            assert standing(second, 0).is_active
+            until(lambda: status(first, 0).restarts == before + 1, first)
+            until(lambda: status(first, 0).state is ProcessState.WAITING, first)
+            assert status(first, 0).exit_code == ExitCode.FENCED
+            assert "has a live owner: process" in status(first, 0).reason
+            assert status(second, 0).is_active
         first.restart_shard(0)
-        until(lambda: standing(first, 0).is_active, first)
+        until(lambda: status(first, 0).is_active, first)
 
 
 class Node:

@@ -20,9 +20,9 @@ from strandline.node.query.shard_link import ShardLink
 from strandline.node.settings import Settings, load_settings
 from strandline.node.settings.http_sections import HttpSettings
 from strandline.node.settings.units import ByteSize
+from strandline.node.status.processes import FRONT, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Change, Reload, TakesEffect
-from strandline.node.supervisor.standing import FRONT, ProcessStanding, ProcessState, ShardStanding
 from strandline.node.supervisor.supervisor import NoSuchShard
 from strandline.node.workers import Workers
 from support.http_servers import in_loop, secret_file
@@ -42,11 +42,11 @@ class Supervised:
     def partitions(self) -> int | None:
         return 2
 
-    def shards(self) -> tuple[ShardStanding, ...]:
-        return active(0), ShardStanding(1, ProcessState.DOWN, reason="its disk is full")
+    def shards(self) -> tuple[ShardProcessStatus, ...]:
+        return active(0), ShardProcessStatus(1, ProcessState.DOWN, reason="its disk is full")
 
-    def processes(self) -> tuple[ProcessStanding, ...]:
-        return (ProcessStanding(FRONT, ProcessState.RUNNING),)
+    def processes(self) -> tuple[ProcessStatus, ...]:
+        return (ProcessStatus(FRONT, ProcessState.RUNNING),)
 
     def started_ms(self) -> int:
         return 0

@@ -15,11 +15,11 @@ from strandline.errors import Fatal
 from strandline.node.front_process import supervisor_client as client_module
 from strandline.node.front_process.supervisor_client import SupervisorClient, SupervisorUnreachable
 from strandline.node.query.frames import Message
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from strandline.node.supervisor.control_messages import RELOADED, STATE, hang_up, read_message, write_message
 from strandline.node.supervisor.control_server import ControlServer
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Reload
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
 
 pytestmark = pytest.mark.unit
 
@@ -40,8 +40,8 @@ class Node:
         self.settings = 0
 
     def state(self, version: int) -> NodeState:
-        standings = tuple(ShardStanding(shard, ProcessState.STARTING) for shard in self.shards)
-        return NodeState(version, self.settings, standings, started_at=5)
+        statuses = tuple(ShardProcessStatus(shard, ProcessState.STARTING) for shard in self.shards)
+        return NodeState(version, self.settings, statuses, started_at=5)
 
     def restart_shard(self, shard: int) -> None:
         raise AssertionError(shard)
@@ -326,8 +326,8 @@ def test_nonsense_later_changes_nothing_and_is_got_over(world: World, answer: An
     asyncio.run(life())
 
 
-def _shards(number: int) -> tuple[ShardStanding, ...]:
-    return (ShardStanding(number, ProcessState.STARTING),)
+def _shards(number: int) -> tuple[ShardProcessStatus, ...]:
+    return (ShardProcessStatus(number, ProcessState.STARTING),)
 
 
 def test_an_answer_to_a_reload_that_says_nothing_is_no_success(world: World) -> None:

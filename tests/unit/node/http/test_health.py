@@ -9,29 +9,29 @@ from strandline.node.http.health import health_routes
 from strandline.node.shard.report import LimitFigures, ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
 from strandline.node.shard.store_health import StoreFigures
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from support.http_servers import Reply, in_loop, served
 
 pytestmark = pytest.mark.unit
 
 
 class Standing:
-    def __init__(self, *shards: ShardStanding, partitions: int | None = None) -> None:
+    def __init__(self, *shards: ShardProcessStatus, partitions: int | None = None) -> None:
         self._shards, self._partitions = shards, partitions
 
     def partitions(self) -> int | None:
         return self._partitions
 
-    def shards(self) -> tuple[ShardStanding, ...]:
+    def shards(self) -> tuple[ShardProcessStatus, ...]:
         return self._shards
 
 
-def shard(number: int, phase: Phase, fraction: float | None = None, reason: str = "") -> ShardStanding:
+def shard(number: int, phase: Phase, fraction: float | None = None, reason: str = "") -> ShardProcessStatus:
     report = ShardReport(Status(phase=phase, fraction=fraction, reason=reason), ProcessFigures(1, 0.0, 0, 0))
-    return ShardStanding(number, ProcessState.RUNNING, report=report)
+    return ShardProcessStatus(number, ProcessState.RUNNING, report=report)
 
 
-def get(path: str, *shards: ShardStanding, partitions: int | None = None, **headers: str) -> Reply:
+def get(path: str, *shards: ShardProcessStatus, partitions: int | None = None, **headers: str) -> Reply:
     async def test() -> Reply:
         async with served(health_routes(Standing(*shards, partitions=partitions))) as serving:
             return await serving.get(path, headers=headers)
@@ -41,12 +41,12 @@ def get(path: str, *shards: ShardStanding, partitions: int | None = None, **head
 
 ACTIVE = shard(0, Phase.ACTIVE)
 REPLAYING = shard(1, Phase.REPLAYING, 0.4215)
-WAITING = ShardStanding(2, ProcessState.WAITING, reason="killed by signal 9", starts_in_s=4.2)
+WAITING = ShardProcessStatus(2, ProcessState.WAITING, reason="killed by signal 9", starts_in_s=4.2)
 FAILED = shard(3, Phase.FAILED, reason="the spill is full")
 
 
 @pytest.mark.parametrize("shards", [(), (ACTIVE,), (WAITING, FAILED)])
-def test_it_is_healthy_while_it_serves(shards: tuple[ShardStanding, ...]) -> None:
+def test_it_is_healthy_while_it_serves(shards: tuple[ShardProcessStatus, ...]) -> None:
     assert get("/-/healthy", *shards).status == 200
 
 
@@ -56,12 +56,12 @@ def test_it_is_ready_when_every_shard_is_active() -> None:
 
 
 @pytest.mark.parametrize("other", [REPLAYING, WAITING, FAILED, shard(1, Phase.CATCHING_UP), shard(1, Phase.FENCED)])
-def test_one_shard_that_is_not_active_is_not_ready(other: ShardStanding) -> None:
+def test_one_shard_that_is_not_active_is_not_ready(other: ShardProcessStatus) -> None:
     assert get("/-/ready", ACTIVE, other).status == 503
 
 
 def test_an_active_shard_whose_store_does_not_answer_is_not_ready_until_it_does() -> None:
-    def with_store(unanswered_s: float) -> ShardStanding:
+    def with_store(unanswered_s: float) -> ShardProcessStatus:
         assert ACTIVE.report is not None
         store = StoreFigures("Cassandra at db.example:9042", unanswered_s)
         return replace(ACTIVE, report=replace(ACTIVE.report, store=store))
@@ -81,7 +81,7 @@ def test_no_shard_is_not_ready() -> None:
 
 
 def test_the_process_of_an_active_shard_has_to_run() -> None:
-    gone = ShardStanding(0, ProcessState.DOWN, report=ACTIVE.report)
+    gone = ShardProcessStatus(0, ProcessState.DOWN, report=ACTIVE.report)
     assert get("/-/ready", gone).status == 503
 
 
@@ -116,7 +116,7 @@ def test_partitions_that_the_node_does_not_serve_are_named() -> None:
 
 
 def test_an_active_shard_that_warns_of_its_age_says_so() -> None:
-    def behind(seconds: float | None) -> ShardStanding:
+    def behind(seconds: float | None) -> ShardProcessStatus:
         assert ACTIVE.report is not None
         return replace(ACTIVE, report=replace(ACTIVE.report, behind_s=seconds, limits=LimitFigures(warn_behind_s=15)))
 

@@ -29,7 +29,7 @@ from strandline.store.protocol import StoreUnavailable
 from support.http_servers import Reply, in_loop, served
 from support.offsets_commands import MemoryTopic
 from support.shard_world import World, produce_everywhere
-from support.told_figures import NOW, full_front, full_readiness, full_standing, full_state
+from support.told_figures import NOW, full_front, full_readiness, full_shard_status, full_state
 
 pytestmark = pytest.mark.unit
 
@@ -52,7 +52,7 @@ def get(
 
 
 def collect() -> Any:
-    return node_families(full_state([full_standing()]), 0.5, full_front(), full_readiness(), NOW)
+    return node_families(full_state([full_shard_status()]), 0.5, full_front(), full_readiness(), NOW)
 
 
 # Metrics.

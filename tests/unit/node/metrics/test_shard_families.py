@@ -12,16 +12,16 @@ from strandline.node.metrics.readiness_watch import ReadinessFigures
 from strandline.node.shard.phases import lag_seconds, phase_seconds
 from strandline.node.shard.report import ShardReport
 from strandline.node.shard.status import Counters, Phase, Status
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from support.told_figures import (
     HOUR,
     NOW,
     PROCESS,
-    active_standing,
+    active_shard_status,
     full_front,
     full_readiness,
     full_report,
-    full_standing,
+    full_shard_status,
     full_state,
     full_status,
 )
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.unit
 class Told:
     """What is exposed, to be asked for."""
 
-    def __init__(self, *standings: ShardStanding, readiness: ReadinessFigures | None = None) -> None:
-        families = node_families(full_state(standings), 0.5, full_front(), readiness, NOW)
+    def __init__(self, *statuses: ShardProcessStatus, readiness: ReadinessFigures | None = None) -> None:
+        families = node_families(full_state(statuses), 0.5, full_front(), readiness, NOW)
         self._values = {
             (sample.name, frozenset(sample.labels.items())): sample.value
             for family in families
@@ -57,8 +57,8 @@ class Told:
         return {name for name, labels in self._values if ("shard", shard) in labels}
 
 
-def with_status(status: Status) -> ShardStanding:
-    return replace(full_standing(), report=replace(full_report(), status=status))
+def with_status(status: Status) -> ShardProcessStatus:
+    return replace(full_shard_status(), report=replace(full_report(), status=status))
 
 
 # Each figure is the one that its name says: no two in the report have the same value.
@@ -136,11 +136,11 @@ def with_status(status: Status) -> ShardStanding:
     ],
 )
 def test_a_figure_is_told_under_its_name(name: str, value: float) -> None:
-    assert Told(full_standing()).of_shard(name) == pytest.approx(value)
+    assert Told(full_shard_status()).of_shard(name) == pytest.approx(value)
 
 
 def test_figures_with_labels_are_told_by_them() -> None:
-    told = Told(full_standing())
+    told = Told(full_shard_status())
     assert told.by("strandline_dropped_series_total", "reason") == {"no-labels": 111, "too-many-labels": 112}
     assert told.by("strandline_dropped_samples_total", "reason") == {"too-old": 108, "too-far-ahead": 109}
     assert told.by("strandline_skipped_entries_total", "kind") == {"histogram": 113, "exemplar": 114, "metadata": 115}
@@ -155,7 +155,7 @@ def test_figures_with_labels_are_told_by_them() -> None:
 
 
 def test_a_shard_is_in_one_phase_and_its_process_in_one_state() -> None:
-    told = Told(full_standing())
+    told = Told(full_shard_status())
     phases = told.by("strandline_phase", "phase")
     assert set(phases) == {phase.value for phase in Phase}
     assert [phase for phase, value in phases.items() if value] == ["replaying"]
@@ -165,7 +165,7 @@ def test_a_shard_is_in_one_phase_and_its_process_in_one_state() -> None:
 
 
 def test_of_a_shard_that_is_down_only_that_is_told() -> None:
-    down = ShardStanding(0, ProcessState.DOWN, restarts=5, exit_code=1, reason="the disk is full")
+    down = ShardProcessStatus(0, ProcessState.DOWN, restarts=5, exit_code=1, reason="the disk is full")
     told = Told(down)
     assert told.names_of("0") == {
         "strandline_shard_up",
@@ -180,7 +180,7 @@ def test_of_a_shard_that_is_down_only_that_is_told() -> None:
 
 
 def test_before_the_index_is_loaded_nothing_is_told_of_what_is_in_it() -> None:
-    starting = replace(full_standing(), report=ShardReport(full_status(), PROCESS, told_at=NOW))
+    starting = replace(full_shard_status(), report=ShardReport(full_status(), PROCESS, told_at=NOW))
     told = Told(starting)
     for name in ("keys", "live_keys", "buffer_samples", "unstored_buckets", "checkpoint_offset", "manifest_rows"):
         assert told.of_shard(f"strandline_{name}") is None
@@ -194,7 +194,7 @@ def test_what_nobody_knows_is_missing_and_never_zero() -> None:
     status = Status(phase=Phase.ACTIVE)
     told = Told(
         replace(
-            full_standing(),
+            full_shard_status(),
             report=replace(full_report(), status=status, position=None, checkpoint=-1, open_bucket=None),
         )
     )
@@ -217,7 +217,7 @@ def test_what_nobody_knows_is_missing_and_never_zero() -> None:
 
 
 def test_a_shard_with_all_stored_has_no_unstored_age_and_no_jobs() -> None:
-    told = Told(active_standing())
+    told = Told(active_shard_status())
     assert told.of_shard("strandline_oldest_unstored_bucket_age_seconds") == 0
     assert set(told.by("strandline_replay_jobs", "state").values()) == {0}
     assert told.of_shard("strandline_lag_seconds") == 0
@@ -227,7 +227,7 @@ def test_a_shard_with_all_stored_has_no_unstored_age_and_no_jobs() -> None:
 
 
 def test_each_shard_has_its_own_series() -> None:
-    told = Told(full_standing(0), active_standing(7))
+    told = Told(full_shard_status(0), active_shard_status(7))
     assert told.names_of("7") >= told.names_of("0") - {
         "strandline_phase_progress_ratio",
         "strandline_phase_time_left_seconds",
@@ -291,7 +291,7 @@ def test_phases_that_began_in_one_millisecond_stay_in_their_order() -> None:
 
 
 def test_readiness_is_told_as_of_the_scrape() -> None:
-    told = Told(full_standing(), readiness=full_readiness())
+    told = Told(full_shard_status(), readiness=full_readiness())
     hour = NOW // HOUR - 2
     assert told.value("strandline_newest_ready_hour_end_timestamp_seconds") == (hour + 1) * 3_600
     assert told.by("strandline_partition_stored_until_timestamp_seconds", "partition") == {
@@ -307,7 +307,7 @@ def test_readiness_is_told_as_of_the_scrape() -> None:
 
 
 def test_before_the_first_look_only_failures_are_told_of_readiness() -> None:
-    told = Told(full_standing(), readiness=ReadinessFigures(failures=2))
+    told = Told(full_shard_status(), readiness=ReadinessFigures(failures=2))
     assert told.value("strandline_readiness_failures_total") == 2
     assert told.value("strandline_readiness_age_seconds") is None
     assert told.value("strandline_unread_partitions") is None

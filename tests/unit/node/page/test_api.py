@@ -16,13 +16,13 @@ from strandline.node.settings import Settings
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.report import ProcessFigures
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
+from strandline.node.status.processes import FRONT, WORKER, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.workers import Workers
 from strandline.recovery.periods import HOUR
 from strandline.time_range import TimeRange
 from support.fake_queries import FakeQueries
 from support.http_servers import Reply, in_loop, served
-from support.page_shards import TellingHours, TellingStanding, active, recovering
+from support.page_shards import PublishedStatus, TellingHours, active, recovering
 
 pytestmark = pytest.mark.unit
 
@@ -34,10 +34,10 @@ class Asking:
 
     def __init__(self, queries: FakeQueries | None = None) -> None:
         self.queries = queries or FakeQueries(SERIES)
-        self.standing, self.hours, self.clock = TellingStanding(), TellingHours(), ManualClock()
+        self.status, self.hours, self.clock = PublishedStatus(), TellingHours(), ManualClock()
         self.workers = Workers(2)
         self.routes = page_routes(
-            self.standing, self.queries, self.workers, self.hours, settings=Settings(), clock=self.clock
+            self.status, self.queries, self.workers, self.hours, settings=Settings(), clock=self.clock
         )
 
     def get(self, path: str) -> tuple[int, dict[str, Any]]:
@@ -57,22 +57,22 @@ class Asking:
 
 def test_the_node_tells_what_it_serves_and_since_when() -> None:
     asking = Asking()
-    begun = asking.standing.started = asking.clock.now_ms()
+    begun = asking.status.started = asking.clock.now_ms()
     asking.clock.sleep(5)
     told = asking.data("shards")
     assert (told["dataset"], told["version"]) == ("metrics", strandline.__version__)
     assert (told["started_ms"], told["now_ms"]) == (begun, begun + 5000)
     assert told["waits_for"] == ""
-    asking.standing.waiting = "there is no topic metrics"
+    asking.status.waiting = "there is no topic metrics"
     assert asking.data("shards")["waits_for"] == "there is no topic metrics"
 
 
 def test_the_front_and_the_worker_are_told_with_the_reason_of_their_failures() -> None:
     asking = Asking()
     reason = "ended with exit code 1: no Java was found. Install it"
-    worker = ProcessStanding(WORKER, ProcessState.DOWN, restarts=5, exit_code=1, reason=reason)
+    worker = ProcessStatus(WORKER, ProcessState.DOWN, restarts=5, exit_code=1, reason=reason)
     process = ProcessFigures(77, 1.5, 3_000, 4_000)
-    asking.standing.others = (ProcessStanding(FRONT, ProcessState.RUNNING, 77, process=process), worker)
+    asking.status.others = (ProcessStatus(FRONT, ProcessState.RUNNING, 77, process=process), worker)
     front, worker = asking.data("shards")["processes"]
     assert (front["name"], front["process"], front["pid"], front["memory_bytes"]) == ("front", "running", 77, 3_000)
     assert (worker["process"], worker["restarts"], worker["reason"]) == ("down", 5, reason)
@@ -90,7 +90,7 @@ def test_an_active_shard_is_told_in_figures() -> None:
     assert (first["position"], first["checkpoint"]) == (report.position, report.checkpoint)
     assert first["kafka_keeps_ms"] == report.status.time_left
     report.status.counters.newest_record_at = asking.clock.now_ms() - 3_000
-    asking.standing.told = (replace(active(0), report=report),)
+    asking.status.told = (replace(active(0), report=report),)
     assert asking.data("shards")["shards"][0]["lag_s"] == 3
 
 
@@ -98,17 +98,17 @@ def test_an_active_shard_tells_what_puts_its_records_at_risk_and_what_is_stuck()
     asking = Asking()
     report = active(0).report
     assert report is not None
-    asking.standing.told = (replace(active(0), report=replace(report, topic_warning="unclean elections are allowed")),)
+    asking.status.told = (replace(active(0), report=replace(report, topic_warning="unclean elections are allowed")),)
     assert asking.data("shards")["shards"][0]["reason"] == "unclean elections are allowed"
     stuck = replace(report, status=replace(report.status, stuck="its storing thread made no progress"))
-    asking.standing.told = (replace(active(0), report=stuck),)
+    asking.status.told = (replace(active(0), report=stuck),)
     assert asking.data("shards")["shards"][0]["reason"] == "its storing thread made no progress"
 
 
 def test_a_shard_that_recovers_tells_its_phase_progress_and_the_time_left() -> None:
     asking = Asking()
     begun = asking.clock.now_ms()
-    asking.standing.told = (recovering(0, Phase.REPLAYING, 0.25, entered_ms=begun),)
+    asking.status.told = (recovering(0, Phase.REPLAYING, 0.25, entered_ms=begun),)
     asking.clock.sleep(10)
     [shard] = asking.data("shards")["shards"]
     assert (shard["active"], shard["phase"], shard["progress"]) == (False, "replaying", 0.25)
@@ -117,8 +117,8 @@ def test_a_shard_that_recovers_tells_its_phase_progress_and_the_time_left() -> N
 
 def test_a_shard_without_a_process_tells_why_and_has_no_figures() -> None:
     asking = Asking()
-    asking.standing.told = (
-        ShardStanding(3, ProcessState.WAITING, restarts=2, starts_in_s=4.5, exit_code=1, reason="no Kafka"),
+    asking.status.told = (
+        ShardProcessStatus(3, ProcessState.WAITING, restarts=2, starts_in_s=4.5, exit_code=1, reason="no Kafka"),
     )
     [shard] = asking.data("shards")["shards"]
     assert (shard["process"], shard["reason"], shard["exit_code"], shard["restarts"]) == ("waiting", "no Kafka", 1, 2)
@@ -131,7 +131,7 @@ def test_a_phase_that_failed_tells_its_reason_unless_the_process_has_a_better_on
     failed = recovering(0, Phase.FAILED, None)
     assert failed.report is not None
     failed.report.status.reason = "the spill is full"
-    asking.standing.told = (failed, replace(failed, shard=1, reason="killed by signal 9"))
+    asking.status.told = (failed, replace(failed, shard=1, reason="killed by signal 9"))
     assert [shard["reason"] for shard in asking.data("shards")["shards"]] == ["the spill is full", "killed by signal 9"]
 
 

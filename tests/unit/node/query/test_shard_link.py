@@ -27,7 +27,7 @@ from strandline.node.query.queries import (
     QueryUnavailable,
 )
 from strandline.node.query.shard_queries import ShardQueries
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from support.links import (
     ASK,
     CLOCK,
@@ -41,7 +41,7 @@ from support.links import (
     sending,
     spoken,
 )
-from support.query_worlds import FixedStanding
+from support.query_worlds import FixedShards
 
 pytestmark = pytest.mark.unit
 
@@ -186,8 +186,8 @@ def test_a_task_that_is_cancelled_ends_the_shard_s_work(service: Service, server
 @pytest.mark.usefixtures("server")
 def test_a_query_that_takes_too_long_ends_on_both_sides(service: Service, linked: Linked) -> None:
     service.answers = service.work_until_given_up
-    standing = FixedStanding({3: ShardStanding(3, ProcessState.RUNNING)})
-    queries = ShardQueries(lambda: {3: linked.link}, standing, linked.workers, concurrency=1)
+    status = FixedShards({3: ShardProcessStatus(3, ProcessState.RUNNING)})
+    queries = ShardQueries(lambda: {3: linked.link}, status, linked.workers, concurrency=1)
     with pytest.raises(QueryTimedOut, match=r"took longer than 0\.1 s"):
         linked.loop.run(queries.buckets(ASK, QueryScope(0.1, linked.memory.lease())))
     assert service.over.wait(WAIT_S)

@@ -49,7 +49,7 @@ from strandline.node.query.store_trouble import store_trouble
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Status
 from strandline.node.shard.store_health import StoreFigures
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from strandline.node.workers import Workers
 from strandline.time_range import TimeRange
 from support.links import Loop
@@ -136,15 +136,15 @@ class Node:
     def __init__(self, loop: Loop, *clients: Client, concurrency: int = 4, memory: int = 1 << 30) -> None:
         self.loop, self.memory, self.workers = loop, AnswerMemory(memory), Workers(1)
         self.clients = dict(enumerate(clients))
-        self.standings = tuple(ShardStanding(shard, ProcessState.RUNNING) for shard in self.clients)
+        self.statuses = tuple(ShardProcessStatus(shard, ProcessState.RUNNING) for shard in self.clients)
         self.topic_partitions: int | None = len(clients)
         self.queries = ShardQueries(lambda: self.clients, self, self.workers, concurrency=concurrency)
 
     def partitions(self) -> int | None:
         return self.topic_partitions
 
-    def shards(self) -> tuple[ShardStanding, ...]:
-        return self.standings
+    def shards(self) -> tuple[ShardProcessStatus, ...]:
+        return self.statuses
 
     def scope(self, seconds: float = 30.0) -> QueryScope:
         return QueryScope(seconds, self.memory.lease())
@@ -310,7 +310,7 @@ def test_shards_that_come_or_change_are_seen(loop: Loop) -> None:
     assert jobs(node.series()) == ["a"]
     node.clients = {**node.clients, 1: Client(saying(series("b")))}
     assert jobs(node.series()) == ["a", "b"]
-    node.standings = (ShardStanding(0, ProcessState.DOWN, reason="its disk is full"),)
+    node.statuses = (ShardProcessStatus(0, ProcessState.DOWN, reason="its disk is full"),)
     answer = node.series()
     assert (jobs(answer), answer.warnings) == (
         ["b"],
@@ -338,7 +338,7 @@ class TestStoreThatDoesNotAnswer:
         node = Node(loop, Client(saying(series("a"))), Client(Held(series("b"))))
         store = StoreFigures("Cassandra at db:9042", unanswered_s)
         report = ShardReport(Status(), ProcessFigures(1, 0.0, 0, 0), store=store)
-        node.standings = (node.standings[0], replace(node.standings[1], report=report))
+        node.statuses = (node.statuses[0], replace(node.statuses[1], report=report))
         with pytest.raises((QueryTimedOut, QueryUnavailable)) as caught:
             node.series(seconds=seconds)
         return caught.value
@@ -534,6 +534,6 @@ class TestIndexVersion:
         clients[1].version = None
         assert node.queries.index_version() is None
         clients[1].version = self.TWO
-        node.standings = (ShardStanding(0, ProcessState.WAITING), node.standings[1])
+        node.statuses = (ShardProcessStatus(0, ProcessState.WAITING), node.statuses[1])
         assert node.queries.index_version() is None
         assert Node(loop).queries.index_version() is None

@@ -9,8 +9,8 @@ from strandline.errors import ExitCode
 from strandline.node.replay.catching_up import CatchingUp, Task
 from strandline.node.replay.service import NodeWorker
 from strandline.node.settings import Settings
-from strandline.node.settings.shards import shard_folder
 from strandline.node.shard import assembling
+from strandline.node.shard.configuring import shard_folder
 from strandline.node.shard.folder_lock import locked
 from strandline.recovery.offset_policy import Accepted
 

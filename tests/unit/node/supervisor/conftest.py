@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import ManualClock
+from strandline.node.exit_reason import ExitReason
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
+from strandline.node.status.processes import FRONT, WORKER, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor import role as roles
-from strandline.node.supervisor.child import LastWords, LaunchFailed
+from strandline.node.supervisor.child import LaunchFailed
 from strandline.node.supervisor.heard import Heard, heard_of
 from strandline.node.supervisor.keeper import KeepingRules, ProcessKeeper
 from strandline.node.supervisor.liveness import Stage
@@ -18,7 +20,6 @@ from strandline.node.supervisor.processes import NodeProcesses
 from strandline.node.supervisor.report_client import NoReport
 from strandline.node.supervisor.restarting import RestartPolicy
 from strandline.node.supervisor.role import Role
-from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ShardStanding
 
 RULES = KeepingRules(RestartPolicy(restarts=3, window_s=600.0), hang_after_s=60.0, stop_timeout_s=30.0)
 Name = int | str
@@ -35,7 +36,7 @@ class FakeChild:
     pid: int
     born: float
     code: int | None = None
-    words: LastWords = field(default_factory=LastWords)
+    words: ExitReason = field(default_factory=ExitReason)
     deaf: bool = False
     mute: bool = False
     busy: bool = False
@@ -66,7 +67,7 @@ class FakeChild:
     def cpu_seconds(self) -> float:
         return self.cpu
 
-    def last_words(self) -> LastWords:
+    def exit_reason(self) -> ExitReason:
         return self.words
 
     @property
@@ -162,11 +163,11 @@ class World:
     def starts(self, name: Name = 0) -> list[float]:
         return [child.born for child in self.launched if child.name == name]
 
-    def standing(self, shard: int = 0) -> ShardStanding:
+    def status(self, shard: int = 0) -> ShardProcessStatus:
         (found,) = [one for one in self.processes.shards() if one.shard == shard]
         return found
 
-    def other(self, name: str) -> ProcessStanding:
+    def other(self, name: str) -> ProcessStatus:
         (found,) = [one for one in self.processes.others() if one.name == name]
         return found
 
@@ -184,9 +185,9 @@ class World:
         self.look()
         return child
 
-    def end(self, code: int, name: Name = 0, words: LastWords | None = None) -> None:
+    def end(self, code: int, name: Name = 0, words: ExitReason | None = None) -> None:
         child = self.child(name)
-        child.code, child.words = code, words or LastWords()
+        child.code, child.words = code, words or ExitReason()
         self.look()
 
 

@@ -14,8 +14,9 @@ import pytest
 
 from strandline.clock import SystemClock, wait_until
 from strandline.node.cli import main as cli
+from strandline.node.exit_reason import ExitReason, exit_reason
 from strandline.node.supervisor import child as child_module
-from strandline.node.supervisor.child import LastWords, LaunchFailed, ProcessChild, words_of
+from strandline.node.supervisor.child import LaunchFailed, ProcessChild
 from strandline.node.supervisor.launching import ProcessLauncher, front_command, shard_command, worker_command
 from strandline.node.supervisor.process_time import cpu_seconds
 from strandline.node.supervisor.stderr_relay import StderrRelay
@@ -72,44 +73,44 @@ def test_the_command_line_is_one_that_the_worker_takes() -> None:
 
 def test_an_error_that_was_told_as_json_is_its_last_word() -> None:
     told = {"error": {"type": "X", "message": "it is lost", "remedy": "Accept it", "exit_code": 3, "retryable": True}}
-    assert words_of(json.dumps(told).encode(), "a line") == LastWords("it is lost", "Accept it", passing=True)
-    assert str(words_of(json.dumps(told).encode(), "")) == "it is lost. Accept it"
+    assert exit_reason(json.dumps(told).encode(), "a line") == ExitReason("it is lost", "Accept it", retryable=True)
+    assert str(exit_reason(json.dumps(told).encode(), "")) == "it is lost. Accept it"
 
 
 def test_a_full_disk_is_named_in_its_last_words_though_no_disk_has_room_for_them() -> None:
     told = {"error": {"message": "the disk of /data is full", "remedy": "", "retryable": True, "full_disk": "/data"}}
     child = run(f"import sys; print({json.dumps(told)!r}); sys.exit(1)")
     assert ended(child) == 1
-    assert child.last_words() == LastWords("the disk of /data is full", passing=True, full_disk="/data")
+    assert child.exit_reason() == ExitReason("the disk of /data is full", retryable=True, full_disk="/data")
 
 
 @pytest.mark.parametrize("said", [b"", b"{", b"[]", b'{"error": 1}', b'{"error": {}}', b"# A fatal error"])
 def test_without_one_the_last_line_of_its_log_is(said: bytes) -> None:
-    assert words_of(said, "MemoryError") == LastWords("MemoryError")
-    assert words_of(said, '{"event": "storing has failed", "level": "error"}') == LastWords("storing has failed")
+    assert exit_reason(said, "MemoryError") == ExitReason("MemoryError")
+    assert exit_reason(said, '{"event": "storing has failed", "level": "error"}') == ExitReason("storing has failed")
 
 
 @pytest.mark.parametrize("level", ["debug", "info"])
 def test_a_line_that_tells_how_things_go_is_no_reason(level: str) -> None:
-    assert words_of(b"", json.dumps({"event": "phase", "phase": "active", "level": level})) == LastWords()
+    assert exit_reason(b"", json.dumps({"event": "phase", "phase": "active", "level": level})) == ExitReason()
 
 
 def test_exit_code_and_last_line_are_known_as_soon_as_it_has_ended() -> None:
     child = run("import sys; sys.stderr.write('one\\n\\nlast\\n\\n'); sys.exit(7)")
     assert ended(child) == 7
-    assert child.last_words() == LastWords("last")
+    assert child.exit_reason() == ExitReason("last")
 
 
 def test_a_line_without_an_end_counts_too() -> None:
     child = run("import sys, os; sys.stderr.write('one\\nabort'); sys.stderr.flush(); os.kill(os.getpid(), 9)")
     assert ended(child) == -9
-    assert child.last_words() == LastWords("abort")
+    assert child.exit_reason() == ExitReason("abort")
 
 
 def test_a_process_that_can_t_be_run_says_so(tmp_path: Path) -> None:
     child = ProcessChild([str(tmp_path / "missing")], {})
     assert ended(child) == 126
-    assert "missing can't be run" in child.last_words().message
+    assert "missing can't be run" in child.exit_reason().message
 
 
 def test_a_machine_without_room_for_another_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +130,7 @@ def test_what_systemd_told_the_node_is_not_handed_on(tmp_path: Path) -> None:
 
 def test_a_path_in_its_last_words_that_is_no_text_can_be_told_on() -> None:
     said = json.dumps({"error": {"message": "the folder /data/\udcff", "remedy": ""}}).encode()
-    assert words_of(said, "").message == "the folder /data/?"
+    assert exit_reason(said, "").message == "the folder /data/?"
 
 
 def test_a_descriptor_that_is_handed_on_is_there_under_its_number() -> None:

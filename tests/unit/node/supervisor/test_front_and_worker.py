@@ -3,9 +3,9 @@
 import pytest
 
 from strandline.errors import ExitCode
+from strandline.node.exit_reason import ExitReason
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.child import LastWords
-from strandline.node.supervisor.standing import FRONT, WORKER, ProcessState
+from strandline.node.status.processes import FRONT, WORKER, ProcessState
 
 pytestmark = pytest.mark.unit
 
@@ -48,11 +48,11 @@ class TestFront:
     def test_it_is_never_left_down_and_tried_less_and_less_often(self, node) -> None:
         for _ in range(1200):
             if node.child(FRONT).code is None:
-                node.end(1, FRONT, LastWords("it is broken"))
+                node.end(1, FRONT, ExitReason("it is broken"))
             node.pass_time(1.0, step=1.0)
         assert node.other(FRONT).state is not ProcessState.DOWN
         assert 1200 / 15 - 5 < len(node.starts(FRONT)) < 1200 / 15 + 15
-        node.end(1, FRONT, LastWords("it is broken"))
+        node.end(1, FRONT, ExitReason("it is broken"))
         assert node.other(FRONT).reason == "ended with exit code 1: it is broken"
 
     def test_wrong_settings_are_tried_again_at_once_after_a_reload(self, node) -> None:
@@ -116,7 +116,7 @@ class TestWorker:
     def test_crashes_are_followed_by_pauses_and_past_the_limit_it_is_down_with_the_remedy(self, node) -> None:
         node.want_worker(0)
         for _ in range(4):
-            node.end(1, WORKER, LastWords("no Java was found"))
+            node.end(1, WORKER, ExitReason("no Java was found"))
             node.pass_time(10)
         worker = node.other(WORKER)
         assert (worker.state, worker.restarts) == (ProcessState.DOWN, 3)
@@ -124,13 +124,13 @@ class TestWorker:
             assert told in worker.reason
         node.pass_time(4000, step=5.0)
         assert len(node.starts(WORKER)) == 4
-        assert node.standing(0).state is ProcessState.RUNNING, "the shard waits, and reads its tail"
+        assert node.status(0).state is ProcessState.RUNNING, "the shard waits, and reads its tail"
 
     def test_what_passes_by_itself_never_leaves_it_down(self, node) -> None:
         node.want_worker(0)
         for _ in range(600):
             if node.child(WORKER).code is None:
-                node.end(1, WORKER, LastWords("Kafka is out of reach", passing=True))
+                node.end(1, WORKER, ExitReason("Kafka is out of reach", retryable=True))
             node.pass_time(2.0, step=2.0)
         assert node.other(WORKER).state is ProcessState.WAITING
 

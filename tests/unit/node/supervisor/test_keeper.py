@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from strandline.errors import ExitCode
+from strandline.node.exit_reason import ExitReason
 from strandline.node.shard.status import Phase
+from strandline.node.status.processes import ProcessState
 from strandline.node.supervisor import keeper
-from strandline.node.supervisor.child import LastWords
-from strandline.node.supervisor.standing import ProcessState
 
 pytestmark = pytest.mark.unit
 
@@ -21,32 +21,32 @@ def one(world):
 
 
 def test_a_shard_starts_and_runs_once_it_has_spoken(one) -> None:
-    assert one.standing().state is ProcessState.STARTING
-    assert one.standing().report is None
+    assert one.status().state is ProcessState.STARTING
+    assert one.status().report is None
     child = one.activate()
-    standing = one.standing()
-    assert (standing.state, standing.pid, standing.is_active) == (ProcessState.RUNNING, child.pid, True)
-    assert (standing.restarts, standing.exit_code, standing.reason) == (0, None, "")
+    status = one.status()
+    assert (status.state, status.pid, status.is_active) == (ProcessState.RUNNING, child.pid, True)
+    assert (status.restarts, status.exit_code, status.reason) == (0, None, "")
 
 
 def test_a_crash_is_shown_with_its_signal_and_last_words_and_mended_after_a_pause(one) -> None:
     one.activate()
-    one.end(-11, words=LastWords("terminate called"))
-    standing = one.standing()
-    assert (standing.state, standing.exit_code, standing.starts_in_s) == (ProcessState.WAITING, -11, 1.0)
-    assert (standing.pid, standing.report) == (None, None)
-    assert standing.reason == "was ended by SIGSEGV: terminate called"
+    one.end(-11, words=ExitReason("terminate called"))
+    status = one.status()
+    assert (status.state, status.exit_code, status.starts_in_s) == (ProcessState.WAITING, -11, 1.0)
+    assert (status.pid, status.report) == (None, None)
+    assert status.reason == "was ended by SIGSEGV: terminate called"
     one.pass_time(1.0)
     assert len(one.starts()) == 2
-    assert one.activate().pid == one.standing().pid
-    assert (one.standing().restarts, one.standing().reason) == (1, "")
+    assert one.activate().pid == one.status().pid
+    assert (one.status().restarts, one.status().reason) == (1, "")
 
 
 def test_what_needs_a_person_is_down_at_once_with_the_remedy(one) -> None:
-    one.end(ExitCode.DATA_LOST, words=LastWords("[3, 9) is lost", "Accept it with --accept-loss 9"))
+    one.end(ExitCode.DATA_LOST, words=ExitReason("[3, 9) is lost", "Accept it with --accept-loss 9"))
     one.pass_time(4000)
-    assert one.standing().state is ProcessState.DOWN
-    assert "[3, 9) is lost. Accept it with --accept-loss 9" in one.standing().reason
+    assert one.status().state is ProcessState.DOWN
+    assert "[3, 9) is lost. Accept it with --accept-loss 9" in one.status().reason
     assert len(one.starts()) == 1
 
 
@@ -57,17 +57,17 @@ def test_over_the_limit_it_is_down_and_says_so(one) -> None:
     one.end(1)
     one.pass_time(4000)
     assert len(one.starts()) == 4
-    assert one.standing().state is ProcessState.DOWN
-    assert "node.restarts" in one.standing().reason
+    assert one.status().state is ProcessState.DOWN
+    assert "node.restarts" in one.status().reason
 
 
 def test_what_passes_by_itself_is_tried_for_ever_within_the_limit(one) -> None:
     for _ in range(3000):
-        if one.standing().state is ProcessState.STARTING:
-            one.end(1, words=LastWords("Kafka is out of reach", passing=True))
+        if one.status().state is ProcessState.STARTING:
+            one.end(1, words=ExitReason("Kafka is out of reach", retryable=True))
         one.pass_time(2.0, step=2.0)
     starts = one.starts()
-    assert one.standing().state is not ProcessState.DOWN
+    assert one.status().state is not ProcessState.DOWN
     assert 6000 / 600 * 2 < len(starts) <= 6000 / 600 * 3 + 4
 
 
@@ -77,44 +77,44 @@ def test_a_full_disk_is_waited_out_and_the_process_starts_by_itself_once_there_i
     full = {Path("/data/shard-0")}
     monkeypatch.setattr(keeper, "lacks_room", lambda path: path in full)
     remedy = "Free space on it"
-    words = LastWords("the disk of /data/shard-0 is full", remedy, passing=True, full_disk="/data/shard-0")
+    words = ExitReason("the disk of /data/shard-0 is full", remedy, retryable=True, full_disk="/data/shard-0")
     one.end(1, words=words)
     one.pass_time(3600)
     assert len(one.starts()) == 1, "no process that would end in the same way"
-    standing = one.standing()
-    assert standing.state is ProcessState.WAITING
-    assert standing.reason == "ended with exit code 1: the disk of /data/shard-0 is full. Free space on it"
+    status = one.status()
+    assert status.state is ProcessState.WAITING
+    assert status.reason == "ended with exit code 1: the disk of /data/shard-0 is full. Free space on it"
     full.clear()
     one.pass_time(keeper.QUIET_PAUSE_S)
-    assert one.standing().state is ProcessState.STARTING
+    assert one.status().state is ProcessState.STARTING
 
 
 def test_a_disk_that_is_full_again_and_again_never_leaves_a_process_down(one, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "lacks_room", lambda _: False)
     for _ in range(600):
-        if one.standing().state is ProcessState.STARTING:
-            one.end(1, words=LastWords("the disk of /data is full", passing=True, full_disk="/data"))
+        if one.status().state is ProcessState.STARTING:
+            one.end(1, words=ExitReason("the disk of /data is full", retryable=True, full_disk="/data"))
         one.pass_time(2.0, step=2.0)
-    assert one.standing().state is ProcessState.WAITING
+    assert one.status().state is ProcessState.WAITING
 
 
 def test_a_person_s_restart_does_not_wait_for_room(one, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "lacks_room", lambda _: True)
-    one.end(1, words=LastWords("the disk of /data is full", passing=True, full_disk="/data"))
+    one.end(1, words=ExitReason("the disk of /data is full", retryable=True, full_disk="/data"))
     one.processes.restart(0)
     one.look()
-    assert one.standing().state is ProcessState.STARTING
+    assert one.status().state is ProcessState.STARTING
 
 
 def test_a_machine_that_starts_no_process_is_asked_again(one) -> None:
     one.no_launch = True
     one.end(1)
     one.pass_time(2)
-    assert one.standing().state is ProcessState.WAITING
-    assert "Cannot allocate memory" in one.standing().reason
+    assert one.status().state is ProcessState.WAITING
+    assert "Cannot allocate memory" in one.status().reason
     one.no_launch = False
     one.pass_time(30)
-    assert one.standing().state is ProcessState.STARTING
+    assert one.status().state is ProcessState.STARTING
 
 
 def test_a_restart_by_a_person_ends_the_process_and_starts_another_at_once(one) -> None:
@@ -123,19 +123,19 @@ def test_a_restart_by_a_person_ends_the_process_and_starts_another_at_once(one) 
     assert child.terminated_at == one.clock.monotonic()
     one.look()
     assert one.child() is not child
-    assert one.standing().restarts == 1
+    assert one.status().restarts == 1
 
 
 def test_a_person_brings_back_what_is_down_and_the_past_counts_no_more(one) -> None:
     for _ in range(4):
         one.end(1)
         one.pass_time(10)
-    assert one.standing().state is ProcessState.DOWN
+    assert one.status().state is ProcessState.DOWN
     one.processes.restart(0)
     one.look()
-    assert one.standing().state is ProcessState.STARTING
+    assert one.status().state is ProcessState.STARTING
     one.end(1)
-    assert one.standing().starts_in_s == 1.0
+    assert one.status().starts_in_s == 1.0
 
 
 def test_a_person_does_not_wait_for_a_pause(one) -> None:
@@ -162,7 +162,7 @@ class TestFencing:
         one.activate()
         one.end(ExitCode.FENCED)
         one.pass_time(59.5)
-        assert one.standing().state is ProcessState.WAITING
+        assert one.status().state is ProcessState.WAITING
         one.pass_time(0.5)
         assert len(one.starts()) == 2
 
@@ -171,14 +171,14 @@ class TestFencing:
             one.end(ExitCode.FENCED)
             one.pass_time(61)
         assert len(one.starts()) == 51
-        assert one.standing().state is ProcessState.STARTING
+        assert one.status().state is ProcessState.STARTING
 
     def test_one_that_was_fenced_and_hangs_on_its_way_out_counts_as_fenced(self, one) -> None:
         child = one.activate()
         child.phase, child.turning = Phase.FENCED, False
         one.pass_time(61)
         assert child.killed_at is not None
-        assert 0 < one.standing().starts_in_s <= 60
+        assert 0 < one.status().starts_in_s <= 60
 
 
 class TestHanging:
@@ -189,16 +189,16 @@ class TestHanging:
         assert child.killed_at is None
         one.pass_time(2)
         assert child.killed_at is not None
-        assert "did nothing for 60 s" in one.standing().reason
+        assert "did nothing for 60 s" in one.status().reason
         one.pass_time(3)
-        assert one.standing().restarts == 1
+        assert one.status().restarts == 1
 
     def test_one_that_does_not_answer_is_no_better(self, one) -> None:
         child = one.activate()
         child.mute = True
         one.pass_time(61)
         assert child.killed_at is not None
-        assert "0 is not running" in one.standing().reason
+        assert "0 is not running" in one.status().reason
 
     def test_one_that_does_not_answer_for_a_while_is_left_alone(self, one) -> None:
         child = one.activate()
@@ -221,7 +221,7 @@ class TestHanging:
         one.pass_time(2)
         assert child.killed_at is not None
         assert child.killed_at - stuck_since >= 60
-        assert "its storing thread made no progress for 60 s, see node.hang_after" in one.standing().reason
+        assert "its storing thread made no progress for 60 s, see node.hang_after" in one.status().reason
 
     def test_a_storing_thread_that_goes_on_again_is_no_hang(self, one) -> None:
         child = one.activate()
@@ -237,7 +237,7 @@ class TestHanging:
             one.activate().turning = False
             one.pass_time(75)
         one.pass_time(600)
-        assert one.standing().state is ProcessState.DOWN
+        assert one.status().state is ProcessState.DOWN
         assert len(one.starts()) == 4
 
     def test_a_start_that_works_is_not_killed_however_long_it_is_silent(self, one) -> None:
@@ -280,7 +280,7 @@ class TestHanging:
         one.end(-9)
         one.hear = lambda _name, _timeout: report
         one.pass_time(2)
-        assert one.standing().state is ProcessState.STARTING
+        assert one.status().state is ProcessState.STARTING
 
 
 class TestLeaving:
@@ -295,7 +295,7 @@ class TestLeaving:
         assert {one.child(shard).terminated_at for shard in range(3)} == {one.clock.monotonic()}
         one.look()
         assert one.processes.is_gone
-        assert [standing.state for standing in one.processes.shards()] == [ProcessState.STOPPED] * 3
+        assert [status.state for status in one.processes.shards()] == [ProcessState.STOPPED] * 3
 
     def test_who_does_not_end_is_killed_after_the_time_for_it(self, one) -> None:
         child = one.activate()
@@ -333,7 +333,7 @@ class TestLeaving:
         one.look()
         assert gone.terminated_at is not None
         assert stays.terminated_at is None
-        assert [standing.shard for standing in one.processes.shards()] == [1]
+        assert [status.shard for status in one.processes.shards()] == [1]
 
     def test_one_that_is_no_longer_served_and_does_not_end_is_killed_and_waited_for(self, one) -> None:
         child = one.activate()

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from strandline.node.shard.report import ProcessFigures
+from strandline.node.status.processes import FRONT, WORKER, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor.node_state import NodeState
-from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
 from support.told_figures import full_report
 
 pytestmark = pytest.mark.unit
@@ -17,14 +17,14 @@ FULL = NodeState(
     7,
     3,
     (
-        ShardStanding(0, ProcessState.RUNNING, 4000, 2, report=full_report()),
-        ShardStanding(
+        ShardProcessStatus(0, ProcessState.RUNNING, 4000, 2, report=full_report()),
+        ShardProcessStatus(
             5, ProcessState.WAITING, restarts=1, starts_in_s=2.5, exit_code=-9, reason="was ended by SIGKILL"
         ),
     ),
     (
-        ProcessStanding(FRONT, ProcessState.RUNNING, 4001, process=FIGURES),
-        ProcessStanding(WORKER, ProcessState.DOWN, restarts=5, exit_code=1, reason="no Java"),
+        ProcessStatus(FRONT, ProcessState.RUNNING, 4001, process=FIGURES),
+        ProcessStatus(WORKER, ProcessState.DOWN, restarts=5, exit_code=1, reason="no Java"),
     ),
     "no broker answers",
     1_794_800_000_000,

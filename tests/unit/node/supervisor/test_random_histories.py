@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.errors import ExitCode
+from strandline.node.exit_reason import ExitReason
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.child import LastWords
-from strandline.node.supervisor.standing import FRONT, WORKER, ProcessState
+from strandline.node.status.processes import FRONT, WORKER, ProcessState
 
 pytestmark = pytest.mark.unit
 
@@ -34,7 +34,7 @@ def happen(world, event) -> None:
     child = concerned[-1] if kind in ("end", "phase", "hang", "jobs") and concerned else None
     match kind:
         case "end" if child is not None and child.code is None:
-            child.code, child.words = what, LastWords("it failed", passing=flag)
+            child.code, child.words = what, ExitReason("it failed", retryable=flag)
         case "phase" if child is not None:
             child.phase = what
         case "jobs" if child is not None:
@@ -95,5 +95,5 @@ def test_what_becomes_of_others_never_touches_a_healthy_shard(world_of, events) 
             happen(world, event)
     assert healthy is world.child(0)
     assert (healthy.code, healthy.terminated_at, healthy.killed_at) == (None, None, None)
-    assert world.standing(0).state is ProcessState.RUNNING
-    assert world.standing(0).is_active
+    assert world.status(0).state is ProcessState.RUNNING
+    assert world.status(0).is_active

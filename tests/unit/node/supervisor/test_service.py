@@ -13,14 +13,14 @@ from strandline.clock import SystemClock, wait_until
 from strandline.errors import Fatal, Retryable
 from strandline.node.front_process.supervisor_client import SupervisorClient
 from strandline.node.settings import Problem, Settings, SettingsError
+from strandline.node.status.processes import FRONT, WORKER, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor import service as service_module
 from strandline.node.supervisor.control_messages import NotNow, Refusal
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Change, Reload, TakesEffect, reloaded
 from strandline.node.supervisor.service import NodeService
-from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
 from strandline.node.supervisor.supervisor import NoSuchShard, Vitals
-from strandline.node.systemd.notices import NodeNotices
+from strandline.node.supervisor.systemd_notices import NodeNotices
 from strandline.node.systemd.notify import NotifySocket
 from support.told_figures import full_report
 
@@ -73,14 +73,14 @@ class Supervised:
     def partitions(self) -> int | None:
         return 2
 
-    def shards(self) -> tuple[ShardStanding, ...]:
+    def shards(self) -> tuple[ShardProcessStatus, ...]:
         return (
-            ShardStanding(0, ProcessState.RUNNING, 4, report=full_report()),
-            ShardStanding(1, ProcessState.DOWN, reason="its disk is full"),
+            ShardProcessStatus(0, ProcessState.RUNNING, 4, report=full_report()),
+            ShardProcessStatus(1, ProcessState.DOWN, reason="its disk is full"),
         )
 
-    def processes(self) -> tuple[ProcessStanding, ...]:
-        return (ProcessStanding(FRONT, self.front, pid=7), ProcessStanding(WORKER, ProcessState.STOPPED))
+    def processes(self) -> tuple[ProcessStatus, ...]:
+        return (ProcessStatus(FRONT, self.front, pid=7), ProcessStatus(WORKER, ProcessState.STOPPED))
 
     def vitals(self) -> Vitals:
         return Vitals()

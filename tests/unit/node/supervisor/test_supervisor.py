@@ -12,11 +12,11 @@ from strandline.kafka.meaning import no_such_topic
 from strandline.node.settings import Settings
 from strandline.node.shard.log import LogUnreachable
 from strandline.node.shard.status import Phase
+from strandline.node.status.processes import FRONT, ProcessState
 from strandline.node.supervisor import supervisor as supervisor_module
 from strandline.node.supervisor.partitions import ListedShardMissing
 from strandline.node.supervisor.processes import NodeProcesses
 from strandline.node.supervisor.reloading import TakesEffect
-from strandline.node.supervisor.standing import FRONT, ProcessState
 from strandline.node.supervisor.supervisor import NoSuchShard, Supervisor
 
 pytestmark = pytest.mark.unit

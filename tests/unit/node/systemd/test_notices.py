@@ -8,12 +8,13 @@ import pytest
 import structlog
 
 from strandline.clock import ManualClock
+from strandline.node.gateway.systemd_notices import GatewayNotices
 from strandline.node.settings.http_sections import NodeSettings
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
-from strandline.node.supervisor.standing import FRONT, ProcessStanding, ProcessState, ShardStanding
+from strandline.node.status.processes import FRONT, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor.supervisor import Vitals
-from strandline.node.systemd.notices import GatewayNotices, NodeNotices
+from strandline.node.supervisor.systemd_notices import NodeNotices
 from strandline.node.systemd.notify import NotifySocket
 
 pytestmark = pytest.mark.unit
@@ -25,12 +26,12 @@ class Node:
     def __init__(self) -> None:
         self.phase, self.turns, self.waits_for = Phase.REPLAYING, 0, ""
 
-    def shards(self) -> tuple[ShardStanding, ...]:
+    def shards(self) -> tuple[ShardProcessStatus, ...]:
         report = ShardReport(Status(phase=self.phase), ProcessFigures(7, 0.0, 0, 0))
-        return (ShardStanding(0, ProcessState.RUNNING, pid=7, report=report),)
+        return (ShardProcessStatus(0, ProcessState.RUNNING, pid=7, report=report),)
 
-    def processes(self) -> tuple[ProcessStanding, ...]:
-        return (ProcessStanding(FRONT, ProcessState.RUNNING),)
+    def processes(self) -> tuple[ProcessStatus, ...]:
+        return (ProcessStatus(FRONT, ProcessState.RUNNING),)
 
     def vitals(self) -> Vitals:
         self.turns += 1

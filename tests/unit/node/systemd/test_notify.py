@@ -28,7 +28,7 @@ def manager(
 def test_assignments_go_out_in_one_message(manager: tuple[str, socket.socket]) -> None:
     address, listening = manager
     notify = NotifySocket.of({"NOTIFY_SOCKET": address})
-    assert notify.is_heard
+    assert notify.is_open
     assert notify.send("READY=1", "STATUS=two\nlines, ü")
     assert listening.recv(4096).decode() == "READY=1\nSTATUS=two lines, ü"
     notify.close()
@@ -49,7 +49,7 @@ def test_a_long_status_is_cut_and_not_lost(manager: tuple[str, socket.socket]) -
 @pytest.mark.parametrize("environ", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "vsock:2:1234"}])
 def test_without_systemd_nothing_is_sent(environ: dict[str, str]) -> None:
     notify = NotifySocket.of(environ)
-    assert not notify.is_heard
+    assert not notify.is_open
     assert not notify.send("READY=1")
     notify.close()
 

@@ -7,10 +7,10 @@ import pytest
 from strandline.errors import ExitCode
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
+from strandline.node.status.processes import FRONT, WORKER, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor.processes import ProcessVital
-from strandline.node.supervisor.standing import FRONT, WORKER, ProcessStanding, ProcessState, ShardStanding
 from strandline.node.supervisor.supervisor import Vitals
-from strandline.node.systemd.telling import EXTENSION_S, Seen, Told, is_settled, status_text, tell
+from strandline.node.supervisor.systemd_status import EXTENSION_S, Seen, Told, is_settled, status_text, tell
 
 pytestmark = pytest.mark.unit
 
@@ -18,24 +18,24 @@ EXTEND = f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}"
 WATCHDOG_S = 60.0
 
 
-def running(shard: int, phase: Phase, *, pid: int = 7, **status) -> ShardStanding:
+def running(shard: int, phase: Phase, *, pid: int = 7, **status) -> ShardProcessStatus:
     report = ShardReport(Status(phase=phase, **status), ProcessFigures(pid, 0.0, 0, 0))
-    return ShardStanding(shard, ProcessState.RUNNING, pid=pid, report=report)
+    return ShardProcessStatus(shard, ProcessState.RUNNING, pid=pid, report=report)
 
 
-def active(shard: int) -> ShardStanding:
+def active(shard: int) -> ShardProcessStatus:
     return running(shard, Phase.ACTIVE)
 
 
-def down(shard: int) -> ShardStanding:
-    return ShardStanding(shard, ProcessState.DOWN, exit_code=3, reason="[3, 9) is lost")
+def down(shard: int) -> ShardProcessStatus:
+    return ShardProcessStatus(shard, ProcessState.DOWN, exit_code=3, reason="[3, 9) is lost")
 
 
-def waiting(shard: int, code: int) -> ShardStanding:
-    return ShardStanding(shard, ProcessState.WAITING, exit_code=code, starts_in_s=12.3, reason="it failed")
+def waiting(shard: int, code: int) -> ShardProcessStatus:
+    return ShardProcessStatus(shard, ProcessState.WAITING, exit_code=code, starts_in_s=12.3, reason="it failed")
 
 
-def seen(*shards: ShardStanding, now: float = 0.0, vitals: Vitals | None = None) -> Seen:
+def seen(*shards: ShardProcessStatus, now: float = 0.0, vitals: Vitals | None = None) -> Seen:
     return Seen(shards, vitals or Vitals(), now, 1_000_000)
 
 
@@ -69,7 +69,7 @@ class TestReady:
             ((active(0), waiting(1, ExitCode.FENCED)), True),
             ((active(0), waiting(1, ExitCode.FAILED)), True),
             ((waiting(0, ExitCode.FAILED), waiting(1, ExitCode.FAILED)), False),
-            ((active(0), ShardStanding(1, ProcessState.STARTING)), False),
+            ((active(0), ShardProcessStatus(1, ProcessState.STARTING)), False),
             ((active(0), running(1, Phase.REPLAYING)), False),
             ((down(0), down(1)), False),
         ],
@@ -89,7 +89,7 @@ class TestReady:
     def test_a_front_that_starts_is_waited_for_and_one_that_fails_is_not(
         self, state: ProcessState, ready: bool
     ) -> None:
-        processes = (ProcessStanding(FRONT, state), ProcessStanding(WORKER, ProcessState.STARTING))
+        processes = (ProcessStatus(FRONT, state), ProcessStatus(WORKER, ProcessState.STARTING))
         told = lines(Told(), replace(seen(active(0)), processes=processes))
         assert ("READY=1" in told[0]) is ready
 
@@ -115,7 +115,7 @@ class TestExtension:
         assert lines(Told(), *looks) == [(EXTEND,), (), (), (), ()]
 
     def test_the_turns_of_those_that_are_active_are_no_progress_of_the_start(self) -> None:
-        stuck = ShardStanding(1, ProcessState.STARTING)
+        stuck = ShardProcessStatus(1, ProcessState.STARTING)
         looks = [seen(running(0, Phase.ACTIVE, turns=n), stuck, now=10.0 * n) for n in range(3)]
         assert lines(Told(), *looks) == [(), (), ()]
 
@@ -193,14 +193,14 @@ class TestStatus:
         )
 
     def test_many_are_counted(self) -> None:
-        shown = status_text(seen(*(ShardStanding(n, ProcessState.STARTING) for n in range(12))))
+        shown = status_text(seen(*(ShardProcessStatus(n, ProcessState.STARTING) for n in range(12))))
         assert shown.startswith("0 of 12 shards active; shard 0 starting; ")
         assert shown.endswith("; shard 7 starting; and 4 more")
 
     def test_a_front_and_a_worker_that_should_run_and_don_t_are_named_with_the_reason(self) -> None:
         processes = (
-            ProcessStanding(FRONT, ProcessState.WAITING, starts_in_s=4.2, reason="was ended by SIGKILL"),
-            ProcessStanding(WORKER, ProcessState.DOWN, reason="no Java was found"),
+            ProcessStatus(FRONT, ProcessState.WAITING, starts_in_s=4.2, reason="was ended by SIGKILL"),
+            ProcessStatus(WORKER, ProcessState.DOWN, reason="no Java was found"),
         )
         assert status_text(replace(seen(active(0)), processes=processes)) == (
             "1 of 1 shard active; front starts again in 4 s: was ended by SIGKILL; worker down: no Java was found"
@@ -208,7 +208,7 @@ class TestStatus:
 
     @pytest.mark.parametrize("state", [ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPED])
     def test_those_that_are_well_or_not_wanted_are_not_named(self, state: ProcessState) -> None:
-        processes = (ProcessStanding(FRONT, state), ProcessStanding(WORKER, state))
+        processes = (ProcessStatus(FRONT, state), ProcessStatus(WORKER, state))
         assert status_text(replace(seen(active(0)), processes=processes)) == "1 of 1 shard active"
 
     def test_without_shards_it_says_what_is_waited_for(self) -> None:

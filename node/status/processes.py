@@ -1,4 +1,4 @@
-"""How the processes of a node stand: values that the supervisor publishes and everything else reads."""
+"""The status of each process of a node, as the supervisor publishes it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,12 +8,12 @@ from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase
 
 FRONT, WORKER = "front", "worker"
-"""The names of the processes that are no shards."""
+"""The names of the processes other than shards."""
 
 
 class ProcessState(StrEnum):
-    """The state of a process. WAITING will be started again after a pause; DOWN will not without a person. STOPPED is
-    not wanted: the node ends, or there is no job for the worker.
+    """The state of a process. WAITING: restarted after a pause. DOWN: not restarted until an operator does it. STOPPED:
+    not needed, because the node stops or there is no job for the worker.
     """
 
     STARTING = "starting"
@@ -24,9 +24,9 @@ class ProcessState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessStanding:
-    """The front or the worker. `process` has its figures, None before its first report and after its end; `reason` says
-    why it is not running. `starts_in_s` is the rest of the pause of one that waits.
+class ProcessStatus:
+    """The front or the worker. `process` is None before its first report and after its end. `reason` is why it is not
+    running, `starts_in_s` the time until a process in WAITING is restarted.
     """
 
     name: str
@@ -45,9 +45,9 @@ class ProcessStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardStanding:
-    """One shard. `report` is what its process last said, None before its first word and after its end; `reason` says
-    why it is not running. `starts_in_s` is the rest of the pause of one that waits.
+class ShardProcessStatus:
+    """A shard's process. `report` is its last report, None before the first one and after its end. `reason` is why it
+    is not running, `starts_in_s` the time until a process in WAITING is restarted.
     """
 
     shard: int
@@ -61,13 +61,13 @@ class ShardStanding:
 
     @property
     def is_active(self) -> bool:
-        """Whether it answers for all that it should know."""
+        """Whether the shard answers queries in full."""
         running = self.state is ProcessState.RUNNING and self.report is not None
         return running and self.report is not None and self.report.status.phase is Phase.ACTIVE
 
     @property
     def store_unanswered_s(self) -> float | None:
-        """For how long its store has not answered, if that is too long; None if it answers, or is not known."""
+        """For how long its store has been unreachable; None while it answers or nothing is known."""
         report = self.report if self.state is ProcessState.RUNNING else None
         return None if report is None or report.store.is_answering else report.store.unanswered_s
 
@@ -77,22 +77,22 @@ class ShardStanding:
         return self.is_active and self.store_unanswered_s is None
 
 
-class NodeStanding(Protocol):
-    """The shards of this node, as they stand now. Any thread may ask."""
+class NodeShards(Protocol):
+    """The current status of the node's shards. Thread-safe."""
 
-    def shards(self) -> tuple[ShardStanding, ...]:
+    def shards(self) -> tuple[ShardProcessStatus, ...]:
         """In the order of their numbers."""
         ...
 
     def partitions(self) -> int | None:
-        """How many partitions the topic has, as far as is known: the node may serve some of them only."""
+        """How many partitions the topic has, None if unknown. The node may serve only some of them."""
         ...
 
 
-class WholeStanding(NodeStanding, Protocol):
-    """The same, with the processes that are no shards."""
+class NodeStatus(NodeShards, Protocol):
+    """The same, with the other processes."""
 
-    def processes(self) -> tuple[ProcessStanding, ...]:
+    def processes(self) -> tuple[ProcessStatus, ...]:
         """The front and the worker."""
         ...
 

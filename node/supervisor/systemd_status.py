@@ -12,9 +12,9 @@
 
 from dataclasses import dataclass, field, replace
 
+from strandline.node.status.processes import FRONT, ProcessState, ProcessStatus, ShardProcessStatus
+from strandline.node.status.progress import describe, describe_process
 from strandline.node.supervisor.processes import ProcessVital
-from strandline.node.supervisor.progress import describe, describe_process
-from strandline.node.supervisor.standing import FRONT, ProcessStanding, ProcessState, ShardStanding
 from strandline.node.supervisor.supervisor import Vitals
 
 WATCHDOG = "WATCHDOG=1"
@@ -31,12 +31,12 @@ Marks = tuple[tuple[object, ...], ...]
 class Seen:
     """A node at one moment."""
 
-    shards: tuple[ShardStanding, ...]
+    shards: tuple[ShardProcessStatus, ...]
     vitals: Vitals
     now: float
     now_ms: int
     waits_for: str = ""
-    processes: tuple[ProcessStanding, ...] = ()
+    processes: tuple[ProcessStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,14 @@ def tell(told: Told, seen: Seen, watchdog_s: float | None) -> tuple[tuple[str, .
     return tuple(lines), told
 
 
-def is_settled(shards: tuple[ShardStanding, ...]) -> bool:
+def is_settled(shards: tuple[ShardProcessStatus, ...]) -> bool:
     """Whether the start is over: none is still on its way, and some have arrived."""
     return any(shard.is_active for shard in shards) and all(
         shard.is_active or _has_no_process(shard) for shard in shards
     )
 
 
-def _front_is_settled(processes: tuple[ProcessStanding, ...]) -> bool:
+def _front_is_settled(processes: tuple[ProcessStatus, ...]) -> bool:
     """Whether the front answers, or has failed; a node without one has nothing to wait for."""
     return all(
         process.state is ProcessState.RUNNING or process.has_failed for process in processes if process.name == FRONT
@@ -92,7 +92,7 @@ def status_text(seen: Seen) -> str:
     return "; ".join((*_shards_text(seen), *_failed_text(seen.processes)))
 
 
-def _failed_text(processes: tuple[ProcessStanding, ...]) -> list[str]:
+def _failed_text(processes: tuple[ProcessStatus, ...]) -> list[str]:
     return [f"{process.name} {describe_process(process)[:_MOST_WORDS]}" for process in processes if process.has_failed]
 
 
@@ -112,11 +112,11 @@ def _shards_text(seen: Seen) -> list[str]:
     return parts
 
 
-def _worst_first(shard: ShardStanding) -> tuple[bool, bool, int]:
+def _worst_first(shard: ShardProcessStatus) -> tuple[bool, bool, int]:
     return shard.state is not ProcessState.DOWN, shard.state is not ProcessState.WAITING, shard.shard
 
 
-def _has_no_process(shard: ShardStanding) -> bool:
+def _has_no_process(shard: ShardProcessStatus) -> bool:
     """Whether the shard has failed, and the supervisor, a person or another node has the next word."""
     return shard.state in (ProcessState.WAITING, ProcessState.DOWN)
 
@@ -126,7 +126,7 @@ def _would_start_in_vain(seen: Seen) -> bool:
     return all(map(_has_no_process, seen.shards)) if seen.shards else bool(seen.waits_for)
 
 
-def _marks(shards: tuple[ShardStanding, ...]) -> Marks:
+def _marks(shards: tuple[ShardProcessStatus, ...]) -> Marks:
     """How far each shard is that is on its way."""
     return tuple(
         (shard.shard, shard.pid, status.phase, status.fraction, status.turns, status.lag)

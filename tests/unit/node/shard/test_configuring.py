@@ -16,7 +16,7 @@ from strandline.index.policy import BucketPolicy
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.settings import DatasetSettings, Problem, Settings, SettingsError, ShardSettings
 from strandline.node.settings.dataset import MOST_ROWS
-from strandline.node.settings.shards import bucket_policy, shard_options
+from strandline.node.shard.configuring import bucket_policy, shard_options
 from strandline.node.shard.options import ShardOptions
 from strandline.recovery.offset_policy import FirstStart, StartAt
 from strandline.store.rows import DatasetShape, ShardId

@@ -2,12 +2,12 @@
 
 from strandline.node.shard.phases import seconds_left
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.standing import ProcessStanding, ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ProcessStatus, ShardProcessStatus
 
 _MINUTE_S, _HOUR_S = 60, 3_600
 
 
-def describe(shard: ShardStanding, now_ms: int) -> str:
+def describe(shard: ShardProcessStatus, now_ms: int) -> str:
     """A shard in a few words, such as "replaying 43 %, about 3 min left"."""
     if shard.state in (ProcessState.WAITING, ProcessState.DOWN):
         return _describe_failure(shard)
@@ -27,12 +27,12 @@ def describe(shard: ShardStanding, now_ms: int) -> str:
     return f"{words}, about {_duration(left)} left" if left is not None else words
 
 
-def describe_process(process: ProcessStanding) -> str:
+def describe_process(process: ProcessStatus) -> str:
     """The front or the worker in a few words, such as "starts again in 4 s: was ended by SIGKILL"."""
     return _describe_failure(process) if process.has_failed else process.state.value
 
 
-def _describe_failure(process: ShardStanding | ProcessStanding) -> str:
+def _describe_failure(process: ShardProcessStatus | ProcessStatus) -> str:
     if process.state is ProcessState.DOWN:
         return f"down: {process.reason}"
     again = f"starts again in {process.starts_in_s or 0:.0f} s"

@@ -1,4 +1,4 @@
-"""Saying that something is wrong which may last for hours: once at first, and then once a minute."""
+"""A warning about a condition that may last for hours: logged at once, and then once a minute."""
 
 import structlog
 
@@ -9,20 +9,20 @@ _LOG = structlog.get_logger(__name__)
 _AGAIN_S = 60.0
 
 
-class Complaint:
-    """One thing that may be wrong, of one shard."""
+class ThrottledWarning:
+    """One condition of one shard."""
 
     def __init__(self, what: str, shard: str, clock: Clock) -> None:
         self._what, self._shard, self._clock = what, shard, clock
-        self._said: float | None = None
+        self._logged_at: float | None = None
 
     def about(self, error: StrandlineError) -> None:
-        """It is wrong, still or again."""
+        """The condition holds."""
         now = self._clock.monotonic()
-        if self._said is None or now - self._said >= _AGAIN_S:
-            self._said = now
+        if self._logged_at is None or now - self._logged_at >= _AGAIN_S:
+            self._logged_at = now
             _LOG.warning(self._what, shard=self._shard, error=str(error))
 
     def is_over(self) -> None:
-        """It is right: the next time is a first one."""
-        self._said = None
+        """The condition is over: the next one is logged at once."""
+        self._logged_at = None

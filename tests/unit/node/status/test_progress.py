@@ -7,8 +7,8 @@ import pytest
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
 from strandline.node.shard.store_health import StoreFigures
-from strandline.node.supervisor.progress import describe
-from strandline.node.supervisor.standing import ProcessState, ShardStanding
+from strandline.node.status.processes import ProcessState, ShardProcessStatus
+from strandline.node.status.progress import describe
 
 pytestmark = pytest.mark.unit
 
@@ -32,21 +32,21 @@ def status(phase: Phase, fraction: float | None, seconds: float, **more) -> Stat
     ],
 )
 def test_a_running_shard_is_described_by_its_phase(now: Status, words: str) -> None:
-    shard = ShardStanding(0, ProcessState.RUNNING, pid=7, report=ShardReport(now, ProcessFigures(7, 0.0, 0, 0)))
+    shard = ShardProcessStatus(0, ProcessState.RUNNING, pid=7, report=ShardReport(now, ProcessFigures(7, 0.0, 0, 0)))
     assert describe(shard, NOW) == words
 
 
 def test_one_without_a_process_by_why_it_has_none() -> None:
-    assert describe(ShardStanding(0, ProcessState.STARTING, pid=7), NOW) == "starting"
-    assert describe(ShardStanding(0, ProcessState.STOPPED), NOW) == "stopped"
-    assert describe(ShardStanding(0, ProcessState.WAITING, starts_in_s=3.6), NOW) == "starts again in 4 s"
-    assert describe(ShardStanding(0, ProcessState.DOWN, reason="no"), NOW) == "down: no"
+    assert describe(ShardProcessStatus(0, ProcessState.STARTING, pid=7), NOW) == "starting"
+    assert describe(ShardProcessStatus(0, ProcessState.STOPPED), NOW) == "stopped"
+    assert describe(ShardProcessStatus(0, ProcessState.WAITING, starts_in_s=3.6), NOW) == "starts again in 4 s"
+    assert describe(ShardProcessStatus(0, ProcessState.DOWN, reason="no"), NOW) == "down: no"
 
 
 def test_a_store_that_does_not_answer_is_named_beside_the_phase() -> None:
     report = ShardReport(Status(phase=Phase.ACTIVE), ProcessFigures(1, 0.0, 0, 0), store=StoreFigures("a", 90.0, 3))
-    standing = ShardStanding(0, ProcessState.RUNNING, report=report)
-    assert describe(standing, NOW) == "active, its store has not answered for 2 min"
-    assert (standing.is_active, standing.is_ready) == (True, False)
-    ended = replace(standing, state=ProcessState.WAITING, reason="killed")
+    status = ShardProcessStatus(0, ProcessState.RUNNING, report=report)
+    assert describe(status, NOW) == "active, its store has not answered for 2 min"
+    assert (status.is_active, status.is_ready) == (True, False)
+    ended = replace(status, state=ProcessState.WAITING, reason="killed")
     assert (ended.store_unanswered_s, ended.is_ready) == (None, False)

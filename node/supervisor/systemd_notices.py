@@ -1,0 +1,90 @@
+"""Notifies systemd of the state of a node."""
+
+import os
+from collections.abc import Mapping
+from typing import Protocol
+
+import structlog
+
+from strandline.clock import Clock
+from strandline.node.settings.http_sections import NodeSettings
+from strandline.node.status.processes import ProcessStatus, ShardProcessStatus
+from strandline.node.supervisor.supervisor import Vitals
+from strandline.node.supervisor.systemd_status import WATCHDOG, Seen, Told, tell
+from strandline.node.systemd.notify import NotifySocket, stopping_notice, watchdog_seconds
+
+_LOG = structlog.get_logger(__name__)
+
+
+class Watched(Protocol):
+    """What systemd is notified of."""
+
+    @property
+    def waits_for(self) -> str: ...
+
+    def shards(self) -> tuple[ShardProcessStatus, ...]: ...
+
+    def processes(self) -> tuple[ProcessStatus, ...]: ...
+
+    def vitals(self) -> Vitals: ...
+
+
+class NodeNotices:
+    """What a node sends to systemd. Call its methods in the event loop: if the loop hangs, the watchdog is not fed."""
+
+    def __init__(self, node: Watched, socket: NotifySocket, clock: Clock, watchdog_s: float | None = None) -> None:
+        self._node, self._socket, self._clock, self._watchdog_s = node, socket, clock, watchdog_s
+        self.feeds = 0
+        """How many times the watchdog was fed."""
+        self._told = Told()
+        self._over = False
+
+    @classmethod
+    def of(cls, node: Watched, environ: Mapping[str, str], clock: Clock) -> "NodeNotices":
+        """Configured by the environment that systemd sets."""
+        return cls(node, NotifySocket.of(environ), clock, watchdog_seconds(environ, os.getpid()))
+
+    def check(self, settings: NodeSettings) -> None:
+        """Warn if systemd would kill the whole node for a hung shard that the supervisor would restart."""
+        if self._watchdog_s is not None and self._watchdog_s < 2 * settings.hang_after.seconds:
+            _LOG.warning(
+                "WatchdogSec= of the unit should be at least twice node.hang_after: systemd ends the whole node for a "
+                "shard that hangs, before the supervisor ends that one",
+                watchdog_s=self._watchdog_s,
+                hang_after_s=settings.hang_after.seconds,
+            )
+
+    def turn(self) -> None:
+        """Send what has changed. Call it about once a second."""
+        if self._over or not self._socket.is_open:
+            return
+        seen = Seen(
+            self._node.shards(),
+            self._node.vitals(),
+            self._clock.monotonic(),
+            self._clock.now_ms(),
+            self._node.waits_for,
+            self._node.processes(),
+        )
+        lines, self._told = tell(self._told, seen, self._watchdog_s)
+        self._socket.send(*lines)
+        self.feeds += WATCHDOG in lines
+
+    def reloading(self) -> None:
+        """A reload begins. Not sent during the start: systemd would take the reload's end for the end of the start."""
+        if self._told.ready:
+            self._socket.send("RELOADING=1", f"MONOTONIC_USEC={round(self._clock.monotonic() * 1_000_000)}")
+
+    def reloaded(self) -> None:
+        """The reload has ended."""
+        if self._told.ready:
+            self._socket.send("READY=1")
+
+    def stopping(self, stop_timeout_s: float) -> None:
+        """The node stops, within this time. Nothing else is sent after it."""
+        self._over = True
+        self._socket.send(*stopping_notice(stop_timeout_s))
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
