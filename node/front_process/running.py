@@ -1,4 +1,4 @@
-"""One run of the front's process: what it serves, what it follows, and its signs of life."""
+"""One run of the front's process: what it serves, what it follows, and its observed of life."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""The supervisor's end of the control socket: tells the front how the node is, and takes its requests."""
+"""The supervisor's end of the control socket: sends the node's state to the front, and takes its requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,12 +27,12 @@ from strandline.node.supervisor.reloading import Reload
 
 _LOG = structlog.get_logger(__name__)
 _LONGEST_REQUEST = 1 << 16
-# A front that has the newest state waits for the next one; it hears twice a second that nothing else is wrong.
+# A front that has the newest state waits this long for the next one, and is then sent the same state again.
 _STATE_WAIT_S = 2.0
 
 
 class Controlled(Protocol):
-    """What the front may ask of the node. All calls come from the event loop."""
+    """What the front may ask of the node. The event loop calls it."""
 
     def state(self, version: int) -> NodeState:
         """The node now, under this version."""
@@ -51,7 +51,7 @@ class ControlServer:
     """Serves from `start` to `close`. Its methods belong to one event loop; `publish` may be called by any thread."""
 
     def __init__(self, path: Path, node: Controlled) -> None:
-        """The folder of `path` is private to this user, so whoever can connect may ask."""
+        """The folder of `path` is private to this user, so every client that can connect is authorised."""
         self._path, self._node = path, node
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -70,7 +70,7 @@ class ControlServer:
         self._path.chmod(0o600)
 
     async def close(self) -> None:
-        """Answer no more."""
+        """Close all connections."""
         self._is_closed = True
         if self._server is not None:
             self._server.close()
@@ -79,7 +79,7 @@ class ControlServer:
         await asyncio.gather(*self._connections, return_exceptions=True)
 
     def publish(self) -> None:
-        """There is a new state."""
+        """Send the new state to the front."""
         if self._loop is not None:
             # The loop is closed before the supervisor's thread has ended.
             with suppress(RuntimeError):

@@ -1,7 +1,7 @@
-"""Keeps one child process: starts it, checks that it is alive, and starts it again when it ends.
+"""Keeps one child process running: starts it, checks that it is alive, and restarts it when it ends.
 
-The same code keeps shards, the front and the replay worker; what differs between them is a `Role`. No thread and no
-sleep in it: the owner of a keeper calls `look` again and again, and everything else between two looks, from one thread.
+The same code keeps shards, the front and the replay worker; what differs between them is a `Role`. It has no thread and
+never sleeps: its owner calls `look` repeatedly, and all other methods from the same thread.
 """
 
 import random
@@ -18,8 +18,8 @@ from strandline.node.exit_reason import ExitReason
 from strandline.node.settings.http_sections import NodeSettings
 from strandline.node.status.processes import ProcessState, ProcessStatus
 from strandline.node.supervisor.child import Child
-from strandline.node.supervisor.heard import Heard
-from strandline.node.supervisor.liveness import Liveness, Signs, Stage
+from strandline.node.supervisor.child_report import ChildReport
+from strandline.node.supervisor.liveness import Liveness, Observation, Stage
 from strandline.node.supervisor.restarting import (
     ProcessEnd,
     RestartHistory,
@@ -32,15 +32,15 @@ from strandline.node.supervisor.role import Role
 
 _LOG = structlog.get_logger(__name__)
 REPORT_TIMEOUT_S = 0.5
-# After a question without an answer the child is left alone for this long: others wait behind it.
+# A child that did not report in time is not asked again for this long: other children wait meanwhile.
 _ASK_AGAIN_S = 2.0
-# A child that found nothing to do, though it is wanted, looks again after this long.
+# A worker that found nothing to do, although jobs are open, is started again after this long.
 QUIET_PAUSE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class KeepingRules:
-    """What the settings say about child processes."""
+    """The settings that concern child processes."""
 
     restarting: RestartPolicy
     hang_after_s: float
@@ -48,39 +48,39 @@ class KeepingRules:
 
     @classmethod
     def of(cls, settings: NodeSettings) -> "KeepingRules":
-        """As they are written."""
+        """From `[node]`."""
         return cls(RestartPolicy.of(settings), settings.hang_after.seconds, settings.stop_timeout.seconds)
 
 
 @dataclass(slots=True)
 class _Run:
-    """One process from its start on."""
+    """One process, from its start to its end."""
 
     child: Child
     liveness: Liveness
-    heard: Heard | None = None
+    report: ChildReport | None = None
     active_since: float | None = None
     ask_not_before: float = float("-inf")
     kill_at: float | None = None
     killed: bool = False
     why_killed: str = ""
-    unheard: str = ""
+    report_error: str = ""
 
 
 class ProcessKeeper:
-    """One child process and all those before it."""
+    """The current process of a child, and the history of its restarts."""
 
     def __init__(
         self, role: Role, rules: KeepingRules, clock: Clock, *, chance: Callable[[], float] = random.random
     ) -> None:
-        """Nothing is started before the first look; one that works on demand not before it is wanted."""
+        """The first `look` starts the process, unless it works on demand: then the first one after `want(True)`."""
         self.role, self.rules = role, rules
         self._clock, self._chance = clock, chance
         self._run: _Run | None = None
         self._history = RestartHistory()
         self._start_at: float | None = clock.monotonic()
         self._wanted = not role.on_demand
-        self._leaving = self._again_at_once = False
+        self._stopping = self._again_at_once = False
         self._restarts = 0
         self._is_restart = False
         self._exit_code: int | None = None
@@ -93,29 +93,29 @@ class ProcessKeeper:
         return self.role.name
 
     @property
-    def is_gone(self) -> bool:
-        """Whether it was told to leave, and has."""
-        return self._leaving and self._run is None
+    def has_stopped(self) -> bool:
+        """Whether `stop` was called and the process has ended."""
+        return self._stopping and self._run is None
 
     @property
     def starts_in_s(self) -> float:
-        """How long it is until a process is started; infinite if none is to be."""
+        """The time until the next start; infinite if none is due."""
         if self._run is not None or not self._wanted or self._start_at is None:
             return float("inf")
         return max(0.0, self._start_at - self._clock.monotonic())
 
     @property
     def liveness(self) -> Liveness | None:
-        """The process' signs of life, while there is one."""
+        """The liveness of the current process."""
         return self._run.liveness if self._run is not None else None
 
     @property
-    def heard(self) -> Heard | None:
-        """What the process last reported."""
-        return self._run.heard if self._run is not None else None
+    def report(self) -> ChildReport | None:
+        """The last report of the current process."""
+        return self._run.report if self._run is not None else None
 
     def look(self) -> None:
-        """See how the process is, and do what is due."""
+        """Check the process, and do what is due."""
         now = self._clock.monotonic()
         if self._run is not None:
             self._watch(self._run, now)
@@ -125,34 +125,34 @@ class ProcessKeeper:
             else:
                 self._start_at = now + QUIET_PAUSE_S
 
-    def excuse(self, seconds: float) -> None:
-        """Don't hold a time against the process in which nobody looked."""
+    def discount_pause(self, seconds: float) -> None:
+        """Don't count a time in which the supervisor itself stood still against the process."""
         if self._run is not None:
-            self._run.liveness = self._run.liveness.excused(seconds)
+            self._run.liveness = self._run.liveness.discounting(seconds)
 
     def want(self, wanted: bool) -> None:
-        """Whether there is something to do for one that works on demand. When that is over the process ends by itself;
-        its failures are forgotten, and the next demand is met at once.
+        """Whether a child that works on demand is needed. It exits by itself when it is not; its failures are forgotten
+        then, so that it is started at once when it is needed again.
         """
-        if self._wanted and not wanted and self._run is None and not self._leaving:
-            self._forget()
+        if self._wanted and not wanted and self._run is None and not self._stopping:
+            self._reset()
         self._wanted = wanted
 
-    def leave(self, kill_at: float | None = None) -> None:
-        """Ask the process to end, and start no other. It is killed at a time, or after `stop_timeout`."""
-        self._leaving, self._start_at = True, None
+    def stop(self, kill_at: float | None = None) -> None:
+        """Terminate the process, and start no other. It is killed at `kill_at`, or after `stop_timeout`."""
+        self._stopping, self._start_at = True, None
         self._ask_to_end("it did not end in time when the node stopped", kill_at)
 
     def kill(self) -> None:
-        """End the process at once; what becomes of it then is as for any end."""
+        """Kill the process. What follows is the same as after any other end."""
         if self._run is not None:
             self._run.child.kill()
 
     def restart(self) -> None:
-        """A person wants a new process: now, whatever became of those before, whose number no longer counts. A shard
-        that was fenced still leaves itself to an owner that lives.
+        """An operator asked for a new process: start one now, and forget earlier failures. A shard that was fenced
+        still does not take over from a live owner.
         """
-        if self._leaving:
+        if self._stopping:
             return
         self._history, self._full_disk = RestartHistory(), ""
         self._is_restart = True
@@ -162,13 +162,13 @@ class ProcessKeeper:
         else:
             self._start_at = self._clock.monotonic()
 
-    def revive(self) -> None:
-        """Start it if it is down, or waits because its settings were wrong: they have been read again."""
+    def restart_if_down(self) -> None:
+        """Restart it if it is down, or waits because its settings were wrong: the settings have been read again."""
         if self._run is None and (self._start_at is None or self._exit_code == ExitCode.USAGE):
             self.restart()
 
     def status(self) -> ProcessStatus:
-        """As of the last look."""
+        """The status as of the last `look`."""
         run = self._run
         return ProcessStatus(
             self.name,
@@ -178,18 +178,18 @@ class ProcessKeeper:
             starts_in_s=self.starts_in_s if self.starts_in_s < float("inf") else None,
             exit_code=self._exit_code,
             reason=self._reason if run is None else run.why_killed if run.killed else "",
-            process=run.heard.process if run is not None and run.heard is not None else None,
+            process=run.report.process if run is not None and run.report is not None else None,
         )
 
     def _state(self) -> ProcessState:
         if self._run is not None:
-            return ProcessState.RUNNING if self._run.heard is not None else ProcessState.STARTING
-        if self._leaving or not self._wanted:
+            return ProcessState.RUNNING if self._run.report is not None else ProcessState.STARTING
+        if self._stopping or not self._wanted:
             return ProcessState.STOPPED
         return ProcessState.WAITING if self._start_at is not None else ProcessState.DOWN
 
     def _waits_for_room(self) -> bool:
-        """Whether the disk that ended the process before is still full: another one would end in the same way."""
+        """Whether the disk that ended the last process is still full: a new process would end in the same way."""
         if self._full_disk and not lacks_room(Path(self._full_disk)):
             _LOG.info("there is room on the disk again", process=self.name, path=self._full_disk)
             self._full_disk = ""
@@ -212,39 +212,43 @@ class ProcessKeeper:
         if code is not None:
             self._ended(run, code, now)
             return
-        heard = self._ask(run, now)
-        if heard is not None:
-            run.heard = heard
+        report = self._ask(run, now)
+        if report is not None:
+            run.report = report
             since = now if run.active_since is None else run.active_since
-            run.active_since = since if heard.stage is Stage.STEADY else None
+            run.active_since = since if report.stage is Stage.STEADY else None
         cpu_seconds = run.child.cpu_seconds()
-        signs = Signs(heard.stage, heard.mark, cpu_seconds) if heard is not None else Signs(cpu_seconds=cpu_seconds)
-        run.liveness = run.liveness.after(signs, now)
+        observed = (
+            Observation(report.stage, report.mark, cpu_seconds)
+            if report is not None
+            else Observation(cpu_seconds=cpu_seconds)
+        )
+        run.liveness = run.liveness.after(observed, now)
         if run.kill_at is None and run.liveness.is_lost(now, self.rules.hang_after_s):
             run.kill_at = now
-            what = run.heard.stuck if run.heard is not None and run.heard.stuck else "it did nothing"
+            what = run.report.stuck if run.report is not None and run.report.stuck else "it did nothing"
             silent = f"{what} for {run.liveness.silent_for(now):.0f} s, see node.hang_after"
-            run.why_killed = f"{silent}; {run.unheard}" if run.unheard else silent
+            run.why_killed = f"{silent}; {run.report_error}" if run.report_error else silent
         if run.kill_at is not None and now >= run.kill_at and not run.killed:
             run.killed = True
-            last = run.heard.mark[0] if run.heard is not None else "nothing yet"
+            last = run.report.mark[0] if run.report is not None else "nothing yet"
             _LOG.error("process is killed", process=self.name, pid=run.child.pid, reported=last, why=run.why_killed)
             run.child.kill()
 
-    def _ask(self, run: _Run, now: float) -> Heard | None:
-        if now < run.ask_not_before or self._leaving:
+    def _ask(self, run: _Run, now: float) -> ChildReport | None:
+        if now < run.ask_not_before or self._stopping:
             return None
         try:
-            heard = self.role.hear(REPORT_TIMEOUT_S)
+            report = self.role.fetch_report(REPORT_TIMEOUT_S)
         except (StrandlineError, OSError) as error:
-            # Before the first report a refusal comes at once, and is no news.
-            run.unheard = str(error)
-            if run.heard is not None:
+            # Before the first report the connection is refused at once, which is expected.
+            run.report_error = str(error)
+            if run.report is not None:
                 run.ask_not_before = self._clock.monotonic() + _ASK_AGAIN_S
             return None
-        run.unheard = ""
-        # The process before it may have answered in its last moment.
-        return heard if heard.process.pid == run.child.pid else None
+        run.report_error = ""
+        # The answer may still be that of the process before.
+        return report if report.process.pid == run.child.pid else None
 
     def _ask_to_end(self, if_late: str, kill_at: float | None = None) -> None:
         run = self._run
@@ -261,29 +265,29 @@ class ProcessKeeper:
         self._run, self._exit_code = None, code
         self.role.close()
         reason = run.child.exit_reason()
-        fenced = run.heard is not None and run.heard.fenced
-        if self._leaving:
+        fenced = run.report is not None and run.report.fenced
+        if self._stopping:
             self._reason = ""
             _LOG.info("process stopped", process=self.name, exit_code=code)
         elif self._again_at_once:
-            self._again_at_once, self._start_at, self._reason = False, now, "a person wants it started again"
+            self._again_at_once, self._start_at, self._reason = False, now, "an operator asked for a restart"
             _LOG.info("process stopped for its restart", process=self.name, exit_code=code)
         elif self.role.on_demand and code == ExitCode.OK:
             _LOG.info("process has nothing left to do", process=self.name)
-            self._forget()
+            self._reset()
             self._start_at = now + QUIET_PAUSE_S
         else:
             active = now - run.active_since if run.active_since is not None else 0.0
             how = f"{describe_end(code)} ({run.why_killed})" if run.killed else describe_end(code)
             self._follow(ProcessEnd(now, code, active, reason.retryable, fenced), reason, how)
 
-    def _forget(self) -> None:
-        """What happened before no longer counts."""
+    def _reset(self) -> None:
+        """Forget earlier failures."""
         self._history, self._reason, self._full_disk = RestartHistory(), "", ""
         self._start_at, self._is_restart = self._clock.monotonic(), False
 
     def _follow(self, end: ProcessEnd, reason: ExitReason, how: str) -> None:
-        """Do what follows from an end that nobody asked for."""
+        """Decide what follows from an unexpected end, and log it."""
         self._exit_code, self._full_disk = end.code, reason.full_disk
         self._reason = f"{how}: {reason}" if reason.message else how
         decision = decide(self.role.policy(self.rules.restarting), self._history, end, self._chance())
@@ -291,7 +295,7 @@ class ProcessKeeper:
             "process": self.name,
             "exit_code": end.code,
             "how": how,
-            "said": reason.message,
+            "error": reason.message,
             "remedy": reason.remedy,
         }
         if isinstance(decision, StayDown):

@@ -1,8 +1,8 @@
-"""Whether a child process is alive: its signs of life, and how long it may go without one. Pure.
+"""Whether a child process is alive: when its last heartbeat was, and how long it may go without one. Pure.
 
-A child that serves turns its loop several times a second, whatever Kafka and the store do, so a turn is what counts. A
-start has stretches without one: the JVM, a check of the local copy, a call that waits for Kafka. There CPU use counts
-as a sign of life as well; and since a start may also just wait for an answer, it may be silent for longer.
+The loop of a child that serves turns several times a second, whatever Kafka and the store do, so a turn is a heartbeat.
+During a start there are stretches without turns: the JVM starts, the local copy is checked, a call waits for Kafka.
+There CPU use counts as a heartbeat, too; and since a start may just wait for an answer, it may be silent for longer.
 """
 
 from dataclasses import dataclass, replace
@@ -18,8 +18,8 @@ _LEAST_LOOK_S = 1.0
 
 
 class Stage(StrEnum):
-    """How far a child is, as far as its liveness is concerned. STARTING is patient and counts CPU use; BEHIND counts
-    CPU use; STEADY and ENDING count turns alone.
+    """What counts as a heartbeat of a child. STARTING: turns and CPU use, with a longer time-out. BEHIND: turns and CPU
+    use. STEADY and ENDING: turns alone.
     """
 
     STARTING = "starting"
@@ -31,12 +31,12 @@ class Stage(StrEnum):
 _CPU_COUNTS = (Stage.STARTING, Stage.BEHIND)
 
 Mark = tuple[str, int]
-"""What changes with each sign of life that a child reports: its phase, and the turns of its loop."""
+"""What changes with each heartbeat that a child reports: its phase, and the turns of its loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
-    """What is seen of a process at one moment. `mark` is None without a report."""
+class Observation:
+    """A process at one moment. `mark` is None without a report."""
 
     stage: Stage = Stage.STARTING
     mark: Mark | None = None
@@ -45,7 +45,7 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """The last sign of life: when it was, and what was known then. `beats` counts them."""
+    """The last heartbeat: when it was, and what was observed then. `beats` counts heartbeats."""
 
     at: float
     stage: Stage = Stage.STARTING
@@ -55,32 +55,32 @@ class Liveness:
 
     @property
     def is_turning(self) -> bool:
-        """Whether the child's loop should be turning, as far as is known."""
+        """Whether the child's loop is expected to turn."""
         return self.stage in (Stage.BEHIND, Stage.STEADY)
 
     def silent_for(self, now: float) -> float:
-        """Seconds without a sign of life."""
+        """Seconds since the last heartbeat."""
         return max(0.0, now - self.at)
 
-    def after(self, signs: Signs, now: float) -> "Liveness":
-        """The liveness after another look."""
-        reported = signs.mark is not None and signs.mark != self.mark
-        if reported or self._works(signs, now):
-            stage, mark = (signs.stage, signs.mark) if reported else (self.stage, self.mark)
-            return Liveness(now, stage, mark, signs.cpu_seconds, self.beats + 1)
-        return self if self.cpu_seconds is not None else replace(self, cpu_seconds=signs.cpu_seconds)
+    def after(self, observed: Observation, now: float) -> "Liveness":
+        """The liveness after another observation."""
+        reported = observed.mark is not None and observed.mark != self.mark
+        if reported or self._works(observed, now):
+            stage, mark = (observed.stage, observed.mark) if reported else (self.stage, self.mark)
+            return Liveness(now, stage, mark, observed.cpu_seconds, self.beats + 1)
+        return self if self.cpu_seconds is not None else replace(self, cpu_seconds=observed.cpu_seconds)
 
-    def excused(self, seconds: float) -> "Liveness":
-        """Not counting a time in which the supervisor did not look: if it stood still, so did the machine."""
+    def discounting(self, seconds: float) -> "Liveness":
+        """Without a time in which the supervisor itself stood still: the machine may have been suspended."""
         return replace(self, at=self.at + seconds)
 
     def is_lost(self, now: float, hang_after_s: float) -> bool:
-        """Whether the process hangs, in its work or in its end."""
+        """Whether the process hangs, at work or while it ends."""
         return self.silent_for(now) >= hang_after_s * (STARTS_MAY_BE_SILENT if self.stage is Stage.STARTING else 1)
 
-    def _works(self, signs: Signs, now: float) -> bool:
-        """Whether its CPU time shows that a start goes on."""
-        if self.stage not in _CPU_COUNTS or signs.cpu_seconds is None or self.cpu_seconds is None:
+    def _works(self, observed: Observation, now: float) -> bool:
+        """Whether its CPU time shows that the start makes progress."""
+        if self.stage not in _CPU_COUNTS or observed.cpu_seconds is None or self.cpu_seconds is None:
             return False
         silent = self.silent_for(now)
-        return silent >= _LEAST_LOOK_S and signs.cpu_seconds - self.cpu_seconds >= _AT_WORK * silent
+        return silent >= _LEAST_LOOK_S and observed.cpu_seconds - self.cpu_seconds >= _AT_WORK * silent

@@ -4,7 +4,7 @@ from strandline.node.query.answers import Answer
 from strandline.node.query.asks import Ask
 from strandline.node.query.queries import Cancellation, QueryUnavailable
 from strandline.node.shard.report import ProcessFigures
-from strandline.node.supervisor.heard import ProcessReport
+from strandline.node.supervisor.child_report import ProcessReport
 from strandline.node.supervisor.liveness import Stage
 
 

@@ -1,5 +1,5 @@
-"""All child processes of a node: the keepers of its shards, of its front and of its replay worker, looked after one by
-one. No thread and no sleep in it.
+"""All child processes of a node: the keepers of its shards, its front and its replay worker. It has no thread and never
+sleeps.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -13,7 +13,7 @@ from strandline.node.supervisor.keeper import KeepingRules, ProcessKeeper
 from strandline.node.supervisor.role import Role, Roles
 
 _LOG = structlog.get_logger(__name__)
-# After a longer pause between two looks it was the supervisor that stood still, and perhaps the machine.
+# After a longer pause between two looks the supervisor stood still, and perhaps the whole machine.
 _LONGEST_PAUSE_S = 5.0
 # When the node stops, the front may finish the requests that it has before the shards are asked to end: for this long,
 # or for this part of node.stop_timeout if that is shorter.
@@ -21,9 +21,9 @@ _FRONT_FIRST_S, _FRONT_FIRST_PART = 7.0, 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessVital:
-    """A child's signs of life, for the service manager. `beats` rises with each; `turning` says whether its loop should
-    be turning; `pid` tells one process from the next.
+class ProcessHeartbeat:
+    """The heartbeat of a child, for systemd's watchdog. `beats` counts its heartbeats, `turning` is whether its loop is
+    expected to run, and `pid` distinguishes a process from the one before it.
     """
 
     name: str
@@ -36,7 +36,7 @@ KeeperOf = Callable[[Role, KeepingRules], ProcessKeeper]
 
 
 class NodeProcesses:
-    """The keepers. All calls come from one thread."""
+    """The keepers of all children. Not thread-safe: one thread calls it."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class NodeProcesses:
         worker: Role | None = None,
         keeper_of: KeeperOf | None = None,
     ) -> None:
-        """`shard_roles` gives the role of each shard that is served. Tests may have their own keepers made."""
+        """`shard_roles` gives the role of each shard that is served. `keeper_of` makes the keepers, for tests."""
         self._shard_roles, self._rules, self._clock = shard_roles, rules, clock
         self._keeper_of = keeper_of or (lambda role, given: ProcessKeeper(role, given, clock))
         self._looked = clock.monotonic()
@@ -56,38 +56,38 @@ class NodeProcesses:
         self._front = self._keeper_of(front, rules) if front is not None else None
         self._worker = self._keeper_of(worker, rules) if worker is not None else None
         self._left: list[ProcessKeeper] = []
-        self._leaving_since: float | None = None
+        self._stopping_since: float | None = None
         self._shards_asked = False
 
     def serve(self, shards: Collection[int]) -> None:
-        """Serve these shards from now on: new ones are started, others asked to end."""
+        """Serve these shards from now on: start new ones, and stop the others."""
         for shard in sorted(self._shards.keys() - set(shards)):
             _LOG.info("shard is no longer served here", shard=shard)
             keeper = self._shards.pop(shard)
-            keeper.leave()
+            keeper.stop()
             self._left.append(keeper)
         for shard in sorted(set(shards) - self._shards.keys()):
             self._shards[shard] = self._keeper_of(self._shard_roles(shard), self._rules)
 
     def follow(self, rules: KeepingRules) -> None:
-        """Other rules from now on."""
+        """Apply new settings."""
         self._rules = rules
         for keeper in self._all():
             keeper.rules = rules
 
     def look(self) -> None:
-        """Look at each."""
-        # Since the end of the last look: the looks themselves may wait for children that don't answer.
+        """Check each child, and do what is due."""
+        # Since the end of the last look: a look itself may wait for children that don't answer.
         stood_still = self._clock.monotonic() - self._looked
-        if self._worker is not None and self._leaving_since is None:
+        if self._worker is not None and self._stopping_since is None:
             self._worker.want(self._has_jobs())
         for keeper in self._all():
             if stood_still > _LONGEST_PAUSE_S:
-                keeper.excuse(stood_still)
+                keeper.discount_pause(stood_still)
             keeper.look()
         self._looked = self._clock.monotonic()
         # A shard that is served again meanwhile waits for its folder by itself: a second process would find it in use.
-        self._left = [keeper for keeper in self._left if not keeper.is_gone]
+        self._left = [keeper for keeper in self._left if not keeper.has_stopped]
         self._stop_shards_when_due()
 
     def restart(self, shard: int) -> None:
@@ -97,42 +97,42 @@ class NodeProcesses:
         if shard in self._shards:
             self._shards[shard].restart()
             if self._worker is not None:
-                self._worker.revive()
+                self._worker.restart_if_down()
 
-    def revive(self) -> None:
-        """Start all that are down."""
+    def restart_if_down(self) -> None:
+        """Restart all that are down."""
         for keeper in self._all():
-            keeper.revive()
+            keeper.restart_if_down()
 
-    def leave(self) -> None:
-        """Ask all to end, and kill within `node.stop_timeout` from now those that have not. The front comes first: once
-        it has finished its requests, or is killed after a short time, the shards are asked, all at once.
+    def stop(self) -> None:
+        """Stop all children, and kill those that have not ended within `node.stop_timeout` from now. The front stops
+        first. The shards stop together once it has finished its requests or was killed after a short time.
         """
-        if self._leaving_since is not None:
+        if self._stopping_since is not None:
             return
-        self._leaving_since = self._clock.monotonic()
+        self._stopping_since = self._clock.monotonic()
         if self._front is not None:
-            self._front.leave(self._leaving_since + self._front_patience())
+            self._front.stop(self._stopping_since + self._front_patience())
         if self._worker is not None:
-            self._worker.leave(self._stop_by())
+            self._worker.stop(self._stop_by())
         for keeper in self._shards.values():
-            # Those that end in the meantime are not started again.
+            # A shard that ends in the meantime is not restarted.
             keeper.want(False)
         self._stop_shards_when_due()
 
     def kill(self) -> None:
-        """End all at once."""
+        """Kill all."""
         for keeper in self._all():
             keeper.kill()
 
     @property
-    def is_gone(self) -> bool:
-        """Whether all were asked to end, and have."""
-        return all(keeper.is_gone for keeper in self._all())
+    def has_stopped(self) -> bool:
+        """Whether `stop` was called and all have ended."""
+        return all(keeper.has_stopped for keeper in self._all())
 
     @property
     def next_start_s(self) -> float:
-        """How long it is until the next process is started; infinite if none is to be."""
+        """The time until the next start of any child; infinite if none is due."""
         return min((keeper.starts_in_s for keeper in self._all()), default=float("inf"))
 
     def shards(self) -> tuple[ShardProcessStatus, ...]:
@@ -143,42 +143,42 @@ class NodeProcesses:
         """The front and the worker."""
         return tuple(keeper.status() for keeper in (self._front, self._worker) if keeper is not None)
 
-    def vitals(self) -> tuple[ProcessVital, ...]:
-        """The signs of life of all of them."""
+    def heartbeats(self) -> tuple[ProcessHeartbeat, ...]:
+        """The heartbeats of all children."""
         front = (self._front,) if self._front is not None else ()
         worker = (self._worker,) if self._worker is not None else ()
-        return tuple(map(_vital, (*front, *(self._shards[shard] for shard in sorted(self._shards)), *worker)))
+        return tuple(map(_heartbeat, (*front, *(self._shards[shard] for shard in sorted(self._shards)), *worker)))
 
     def _all(self) -> Iterable[ProcessKeeper]:
-        # The front first: its restart is the quickest, and the one that people wait for.
+        # The front first: it restarts fastest, and clients wait for it.
         front = (self._front,) if self._front is not None else ()
         worker = (self._worker,) if self._worker is not None else ()
         return (*front, *self._shards.values(), *self._left, *worker)
 
     def _has_jobs(self) -> bool:
-        """Whether a shard has jobs that nobody has done."""
-        reports = (keeper.heard.shard for keeper in self._shards.values() if keeper.heard is not None)
+        """Whether any shard has open replay jobs."""
+        reports = (keeper.report.shard for keeper in self._shards.values() if keeper.report is not None)
         return any(report is not None and report.open_jobs for report in reports)
 
     def _front_patience(self) -> float:
         return min(_FRONT_FIRST_S, self._rules.stop_timeout_s * _FRONT_FIRST_PART)
 
     def _stop_by(self) -> float:
-        since = self._leaving_since if self._leaving_since is not None else self._clock.monotonic()
+        since = self._stopping_since if self._stopping_since is not None else self._clock.monotonic()
         return since + self._rules.stop_timeout_s
 
     def _stop_shards_when_due(self) -> None:
-        if self._leaving_since is None or self._shards_asked:
+        if self._stopping_since is None or self._shards_asked:
             return
-        waited = self._clock.monotonic() - self._leaving_since
-        if self._front is None or self._front.is_gone or waited >= self._front_patience():
+        waited = self._clock.monotonic() - self._stopping_since
+        if self._front is None or self._front.has_stopped or waited >= self._front_patience():
             self._shards_asked = True
             for keeper in (*self._shards.values(), *self._left):
-                keeper.leave(self._stop_by())
+                keeper.stop(self._stop_by())
 
 
 def _shard_status(shard: int, keeper: ProcessKeeper) -> ShardProcessStatus:
-    process, heard = keeper.status(), keeper.heard
+    process, report = keeper.status(), keeper.report
     return ShardProcessStatus(
         shard,
         process.state,
@@ -187,12 +187,12 @@ def _shard_status(shard: int, keeper: ProcessKeeper) -> ShardProcessStatus:
         starts_in_s=process.starts_in_s,
         exit_code=process.exit_code,
         reason=process.reason,
-        report=heard.shard if heard is not None else None,
+        report=report.shard if report is not None else None,
     )
 
 
-def _vital(keeper: ProcessKeeper) -> ProcessVital:
+def _heartbeat(keeper: ProcessKeeper) -> ProcessHeartbeat:
     status, liveness = keeper.status(), keeper.liveness
     if liveness is None or status.state not in (ProcessState.STARTING, ProcessState.RUNNING):
-        return ProcessVital(keeper.name, None)
-    return ProcessVital(keeper.name, status.pid, liveness.beats, liveness.is_turning)
+        return ProcessHeartbeat(keeper.name, None)
+    return ProcessHeartbeat(keeper.name, status.pid, liveness.beats, liveness.is_turning)

@@ -1,5 +1,5 @@
-"""What differs between the kinds of child processes: how one is started, how it is asked for its report, and how much
-patience there is with it. All the rest is the same code, `keeper`.
+"""What differs between the kinds of child processes: how one is started, how its report is fetched, and when it is
+restarted. Everything else is the same code, `keeper`.
 """
 
 from collections.abc import Callable
@@ -13,23 +13,23 @@ from strandline.errors import Retryable
 from strandline.node.shard.folder_lock import is_locked
 from strandline.node.status.processes import FRONT, WORKER
 from strandline.node.supervisor.child import Child
-from strandline.node.supervisor.heard import Heard, heard_from_process, heard_from_shard
+from strandline.node.supervisor.child_report import ChildReport, parse_process_report, parse_shard_report
 from strandline.node.supervisor.launching import Launcher
 from strandline.node.supervisor.report_client import ReportClient
 from strandline.node.supervisor.restarting import RestartPolicy
 from strandline.node.supervisor.socket_folder import process_socket, socket_path
 
-# A start of the front reads nothing again and takes a second, and until it serves nobody is answered: so it is tried
-# soon, and for as long as the node runs.
-_FRONT_FIRST_PAUSE_S, _FRONT_MOST_PAUSE_S = 0.1, 15.0
+# A front starts within a second, and until it serves no request is answered. So it is restarted soon, and for as long
+# as the node runs.
+_FRONT_MIN_PAUSE_S, _FRONT_MAX_PAUSE_S = 0.1, 15.0
 _WORKER_REMEDY = (
     "Fix the cause, then reload the node. `strandline recover work` runs the worker by hand, and "
     'replay.mode = "direct" does without it'
 )
 
 
-class NotHeard(Retryable):
-    """There is no report, or one of another version."""
+class ReportUnreadable(Retryable):
+    """The child sent no report, or one of another version."""
 
 
 def _as_it_is(policy: RestartPolicy) -> RestartPolicy:
@@ -42,15 +42,15 @@ def _always() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """One child's part. `launch` starts a process and raises `LaunchFailed`; `hear` asks it within a timeout, and
-    raises `NotHeard`; `close` lets go of the connection. `policy` changes how ends are dealt with, and `remedy` says
-    what to do about one that is down. One that works `on_demand` may end with code 0 at any time, and is started only
-    while it is wanted and `may_start`.
+    """A kind of child. `launch` starts a process and raises `LaunchFailed`. `fetch_report` asks for its report within a
+    timeout and raises `ReportUnreadable`; `close` closes the connection for that. `policy` adjusts the restart policy,
+    and `remedy` is what an operator can do about a process that is down. A child that works `on_demand` may exit with
+    code 0 at any time, and is started only while it is wanted and `may_start`.
     """
 
     name: str
     launch: Callable[[], Child]
-    hear: Callable[[float], Heard]
+    fetch_report: Callable[[float], ChildReport]
     close: Callable[[], None] = lambda: None
     policy: Callable[[RestartPolicy], RestartPolicy] = _as_it_is
     remedy: str = ""
@@ -71,30 +71,30 @@ def shard_role(shard: int, launcher: Launcher, folder: Path, clock: Clock, *, ta
     def launch() -> Child:
         return launcher.shard(shard, socket, take=take and next(starts) == 0)
 
-    return Role(f"shard {shard}", launch, _hearing(reports, heard_from_shard), reports.close)
+    return Role(f"shard {shard}", launch, _fetching(reports, parse_shard_report), reports.close)
 
 
 def front_role(launcher: Launcher, folder: Path, clock: Clock) -> Role:
-    """The HTTP front. It is never left down: without it nobody could see why."""
+    """The HTTP front. It is never left down: operators need it to see why."""
     socket = process_socket(folder, FRONT)
     reports = ReportClient(socket, clock)
 
     def policy(given: RestartPolicy) -> RestartPolicy:
-        return replace(given, first_pause_s=_FRONT_FIRST_PAUSE_S, most_pause_s=_FRONT_MOST_PAUSE_S, gives_up=False)
+        return replace(given, first_pause_s=_FRONT_MIN_PAUSE_S, most_pause_s=_FRONT_MAX_PAUSE_S, gives_up=False)
 
-    return Role(FRONT, lambda: launcher.front(socket), _hearing(reports, heard_from_process), reports.close, policy)
+    return Role(FRONT, lambda: launcher.front(socket), _fetching(reports, parse_process_report), reports.close, policy)
 
 
 def worker_role(launcher: Launcher, folder: Path, place: Path, clock: Clock) -> Role:
-    """The replay worker. `place` is the folder that it locks: while another worker of this machine has it, that one
-    does the jobs.
+    """The replay worker. `place` is the folder that it locks: while another worker on this machine holds the lock, that
+    worker does the jobs.
     """
     socket = process_socket(folder, WORKER)
     reports = ReportClient(socket, clock)
     return Role(
         WORKER,
         lambda: launcher.worker(socket),
-        _hearing(reports, heard_from_process),
+        _fetching(reports, parse_process_report),
         reports.close,
         remedy=_WORKER_REMEDY,
         on_demand=True,
@@ -110,13 +110,15 @@ def _is_held(place: Path) -> bool:
         return False
 
 
-def _hearing(reports: ReportClient, parse: Callable[[bytes], Heard]) -> Callable[[float], Heard]:
-    def hear(timeout: float) -> Heard:
+def _fetching(reports: ReportClient, parse: Callable[[bytes], ChildReport]) -> Callable[[float], ChildReport]:
+    def fetch_report(timeout: float) -> ChildReport:
         document = reports.ask(timeout)
         try:
             return parse(document)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             # A process of another version, after an upgrade.
-            raise NotHeard(f"its report can't be read: {error}", remedy="Restart the node after an upgrade") from error
+            raise ReportUnreadable(
+                f"its report can't be read: {error}", remedy="Restart the node after an upgrade"
+            ) from error
 
-    return hear
+    return fetch_report

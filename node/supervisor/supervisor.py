@@ -1,7 +1,8 @@
 """The supervisor: a thread that keeps the child processes of a node.
 
-This thread is the one that starts them, and the kernel ties each to it: however the node ends, they end, too. What
-others ask of the supervisor is done by that thread at its next turn; what it knows it publishes after each turn.
+This thread starts them, and the kernel kills each of them when the thread ends, however the node ends. What other
+threads ask of the supervisor is done by this thread at its next turn; after each turn it publishes the status of the
+processes.
 """
 
 import threading
@@ -18,14 +19,14 @@ from strandline.node.settings.sections import Settings
 from strandline.node.status.processes import ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor.keeper import KeepingRules
 from strandline.node.supervisor.partitions import CountPartitions, count_partitions, served_shards, serves_all
-from strandline.node.supervisor.processes import NodeProcesses, ProcessVital
+from strandline.node.supervisor.processes import NodeProcesses, ProcessHeartbeat
 from strandline.node.supervisor.reloading import Reload, TakesEffect, reloaded
 from strandline.node.throttled_warning import ThrottledWarning
 
 _LOG = structlog.get_logger(__name__)
 _TURN_S, _STOPPING_TURN_S = 0.5, 0.05
-# How often the topic's partitions are counted again: series are written to new ones at once, and answers lack those
-# until the node knows. And how soon if Kafka was out of reach when the node started.
+# How often the topic's partitions are counted: gateways write to new ones at once, and answers lack their series until
+# the node serves them. Sooner if Kafka was unreachable when the node started.
 _COUNT_AGAIN_S, _COUNT_SOON_S = 15.0, 5.0
 _WARN_AGAIN_S = 60.0
 
@@ -35,33 +36,33 @@ class NoSuchShard(Fatal):
 
 
 @dataclass(frozen=True, slots=True)
-class Vitals:
-    """Signs of life: of the supervisor's own thread, and of each child process."""
+class Heartbeats:
+    """Observation of life: of the supervisor's own thread, and of each child process."""
 
     turns: int = 0
-    processes: tuple[ProcessVital, ...] = ()
+    processes: tuple[ProcessHeartbeat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What the supervisor knew after a turn."""
+    """The status of all processes after a turn."""
 
     shards: tuple[ShardProcessStatus, ...] = ()
     others: tuple[ProcessStatus, ...] = ()
-    vitals: Vitals = Vitals()
+    heartbeats: Heartbeats = Heartbeats()
 
 
 class Processes(Protocol):
-    """Makes the processes that are kept, by the rules that the settings say."""
+    """Makes the keepers of all children."""
 
     def __call__(self, rules: KeepingRules) -> NodeProcesses: ...
 
 
 class Supervisor:
-    """One process for each shard, one for the front and, while there are jobs, one for the worker. It is a
-    `NodeShards`, and any thread may call any method of it.
+    """Keeps a process for each shard, one for the front and, while there are jobs, one for the worker. It is a
+    `NodeShards`. Thread-safe.
 
-    Put together by `assembled_supervisor`; tests give it other processes.
+    `assembled_supervisor` makes one with real processes.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Supervisor:
         self._served: tuple[int, ...] = ()
         self._partitions: int | None = None
         self._waits_for, self._warned = "", float("-inf")
-        # What was asked of the thread, and what it knows: the first under the lock, the second replaced as a whole.
+        # What was asked of the thread is under the lock; what it publishes is replaced by one assignment.
         self._lock, self._wake, self._serving = threading.Lock(), threading.Event(), threading.Lock()
         self._asked: deque[Callable[[], None]] = deque()
         self._published = Published()
@@ -93,24 +94,24 @@ class Supervisor:
 
     @property
     def settings(self) -> Settings:
-        """Those in force: as given, with what reloads have changed."""
+        """The settings in force, reloads included."""
         return self._settings
 
     @property
     def waits_for(self) -> str:
-        """Why the shards are not known yet: Kafka can't be asked, or has no such topic; empty once they are."""
+        """Why the shards are not known yet (Kafka is unreachable or has no such topic); empty once they are."""
         return self._waits_for
 
     def start(self) -> None:
-        """Begin: the front at once, the shards as soon as Kafka says how many partitions there are. Does not wait. What
-        is wrong with the settings (`ListedShardMissing`) ends the supervisor; while Kafka is out of reach, or has no
-        such topic, it goes on asking.
+        """Start the front at once, and the shards as soon as Kafka has reported the number of partitions. Does not
+        block. A listed shard that the topic lacks (`ListedShardMissing`) ends the supervisor; while Kafka is
+        unreachable or has no such topic, it keeps asking.
         """
         self._thread.start()
         self._counter.start()
 
     def stop(self) -> None:
-        """Ask all processes to end, kill those that don't within `node.stop_timeout`, and return when all are gone.
+        """Stop all processes, kill those that don't end within `node.stop_timeout`, and return when all have ended.
         Raises what ended the supervisor, if it had ended before. A second call only waits.
         """
         self._stopping.set()
@@ -120,28 +121,28 @@ class Supervisor:
         self.raise_failure()
 
     def kill(self) -> None:
-        """Stop without waiting for any process to end by itself."""
+        """Kill all processes, and stop."""
         self._ask(self._processes.kill)
         self._stopping.set()
 
     def wake(self) -> None:
-        """Look at the processes now: one may have ended. A signal handler may call it."""
+        """Check the processes now: one may have ended. Safe in a signal handler."""
         self._wake.set()
 
     def raise_failure(self) -> None:
-        """Raise what has ended the supervisor, if anything has. The processes are gone then."""
+        """Raise the error that ended the supervisor, if one did. Its processes have ended then."""
         if self._failure is not None:
             raise self._failure
 
     @property
     def has_ended(self) -> bool:
-        """Whether its thread has ended, for whatever reason."""
+        """Whether its thread has ended, for any reason."""
         return self._ended.is_set()
 
     def reload(self, read: Settings) -> Reload:
-        """Take over what can be taken over from new settings, look for new partitions, and start what is down. The
-        outcome is logged, and returned. Raises `ListedShardMissing`, with nothing changed. It may take as long as an
-        answer of Kafka; without one the partitions are those that were known.
+        """Apply the new settings that can be applied at run time, count the topic's partitions, and restart what is
+        down. The outcome is logged and returned. Raises `ListedShardMissing`, with nothing changed. Waits for Kafka's
+        answer; without one the last known partitions stay in force.
         """
         outcome = reloaded(self._settings, read)
         partitions = self._partitions
@@ -158,20 +159,20 @@ class Supervisor:
         self._ask(lambda: self._processes.follow(rules))
         if partitions is not None:
             self._serve(partitions)
-        self._ask(self._processes.revive)
+        self._ask(self._processes.restart_if_down)
         _log_outcome(outcome)
         return outcome
 
     def restart_shard(self, shard: int) -> None:
-        """A new process for a shard, also for one that is down. Raises `NoSuchShard`. It is done soon, not now."""
+        """Restart a shard, also one that is down. Raises `NoSuchShard`. Does not wait for the restart."""
         if shard not in self._served:
             served = ", ".join(map(str, self._served)) or "none yet"
             raise NoSuchShard(f"this node does not serve shard {shard}", remedy=f"It serves {served}")
-        _LOG.info("a person wants a shard started again", shard=shard)
+        _LOG.info("an operator asked for a restart of a shard", shard=shard)
         self._ask(lambda: self._processes.restart(shard))
 
     def shards(self) -> tuple[ShardProcessStatus, ...]:
-        """How they stand, in the order of their numbers."""
+        """Their status, by number."""
         return self._published.shards
 
     def partitions(self) -> int | None:
@@ -179,12 +180,12 @@ class Supervisor:
         return self._partitions
 
     def processes(self) -> tuple[ProcessStatus, ...]:
-        """How the front and the worker stand."""
+        """The status of the front and the worker."""
         return self._published.others
 
-    def vitals(self) -> Vitals:
-        """Signs of life, for the service manager."""
-        return self._published.vitals
+    def heartbeats(self) -> Heartbeats:
+        """Observation of life, for the service manager."""
+        return self._published.heartbeats
 
     def _ask(self, what: Callable[[], None]) -> None:
         with self._lock:
@@ -192,8 +193,8 @@ class Supervisor:
         self._wake.set()
 
     def _serve(self, partitions: int) -> None:
-        """Serve what the settings list."""
-        # A reload and a count may come to it at the same time: whichever is the later one goes by the newest settings.
+        """Serve the shards that the settings list."""
+        # A reload and a count may call it at the same time; the later one uses the newest settings.
         with self._serving:
             shards = served_shards(self._settings, partitions)
             self._served, self._partitions, self._waits_for = shards, partitions, ""
@@ -206,8 +207,8 @@ class Supervisor:
                 self._wake.wait(min(_TURN_S, self._processes.next_start_s))
                 self._wake.clear()
             self._do_asked()
-            self._processes.leave()
-            while not self._processes.is_gone:
+            self._processes.stop()
+            while not self._processes.has_stopped:
                 self._turn()
                 self._clock.sleep(_STOPPING_TURN_S)
             self._publish()
@@ -231,13 +232,13 @@ class Supervisor:
             what()
 
     def _publish(self) -> None:
-        vitals = Vitals(self._published.vitals.turns + 1, self._processes.vitals())
-        self._published = Published(self._processes.shards(), self._processes.others(), vitals)
+        heartbeats = Heartbeats(self._published.heartbeats.turns + 1, self._processes.heartbeats())
+        self._published = Published(self._processes.shards(), self._processes.others(), heartbeats)
         self.on_publish()
 
     def _keep_counting(self) -> None:
-        """Ask Kafka how many partitions there are, and again now and then. An answer may take half a minute, so the
-        thread that watches does not wait for it, and neither does a stop.
+        """Ask Kafka for the number of partitions, again and again. An answer may take half a minute, so a thread of its
+        own waits for it: neither the supervising thread nor a stop does.
         """
         pause = 0.0
         while not self._stopping.wait(pause) and not self._ended.is_set():
@@ -263,7 +264,7 @@ class Supervisor:
                 self._uncounted.about(error)
 
     def _wait_for(self, what: str) -> None:
-        """Kafka can't say how many partitions there are, which passes."""
+        """The partitions can't be counted for a reason that may pass."""
         now = self._clock.monotonic()
         is_new = self._partitions is None and what != self._waits_for
         if self._partitions is None:
@@ -278,4 +279,4 @@ def _log_outcome(outcome: Reload) -> None:
         if names := outcome.names(takes_effect):
             _LOG.info("settings have changed", count=takes_effect.value, names=", ".join(names))
     if not outcome.changes:
-        _LOG.info("settings are read again, and none has changed")
+        _LOG.info("settings were reloaded, none has changed")

@@ -9,8 +9,8 @@ import structlog
 from strandline.clock import Clock
 from strandline.node.settings.http_sections import NodeSettings
 from strandline.node.status.processes import ProcessStatus, ShardProcessStatus
-from strandline.node.supervisor.supervisor import Vitals
-from strandline.node.supervisor.systemd_status import WATCHDOG, Seen, Told, tell
+from strandline.node.supervisor.supervisor import Heartbeats
+from strandline.node.supervisor.systemd_status import WATCHDOG, NodeObservation, Notified, notifications
 from strandline.node.systemd.notify import NotifySocket, stopping_notice, watchdog_seconds
 
 _LOG = structlog.get_logger(__name__)
@@ -26,7 +26,7 @@ class Watched(Protocol):
 
     def processes(self) -> tuple[ProcessStatus, ...]: ...
 
-    def vitals(self) -> Vitals: ...
+    def heartbeats(self) -> Heartbeats: ...
 
 
 class NodeNotices:
@@ -36,7 +36,7 @@ class NodeNotices:
         self._node, self._socket, self._clock, self._watchdog_s = node, socket, clock, watchdog_s
         self.feeds = 0
         """How many times the watchdog was fed."""
-        self._told = Told()
+        self._notified = Notified()
         self._over = False
 
     @classmethod
@@ -58,26 +58,26 @@ class NodeNotices:
         """Send what has changed. Call it about once a second."""
         if self._over or not self._socket.is_open:
             return
-        seen = Seen(
+        seen = NodeObservation(
             self._node.shards(),
-            self._node.vitals(),
+            self._node.heartbeats(),
             self._clock.monotonic(),
             self._clock.now_ms(),
             self._node.waits_for,
             self._node.processes(),
         )
-        lines, self._told = tell(self._told, seen, self._watchdog_s)
+        lines, self._notified = notifications(self._notified, seen, self._watchdog_s)
         self._socket.send(*lines)
         self.feeds += WATCHDOG in lines
 
     def reloading(self) -> None:
         """A reload begins. Not sent during the start: systemd would take the reload's end for the end of the start."""
-        if self._told.ready:
+        if self._notified.ready:
             self._socket.send("RELOADING=1", f"MONOTONIC_USEC={round(self._clock.monotonic() * 1_000_000)}")
 
     def reloaded(self) -> None:
         """The reload has ended."""
-        if self._told.ready:
+        if self._notified.ready:
             self._socket.send("READY=1")
 
     def stopping(self, stop_timeout_s: float) -> None:

@@ -1,12 +1,12 @@
-"""What systemd is told about a node, decided from how its processes stand. Pure.
+"""What systemd is notified of about a node, decided from the status of its processes. Pure.
 
-- READY=1 once every shard is active, or has no process: one that is down, that another node has taken, or that failed
-  and waits for its next try must not have systemd end the others for a start that takes too long. At least one has to
-  be active. The same holds for the front: it answers, or has failed.
-- EXTEND_TIMEOUT_USEC while a shard that is not active has got further since the last time; and while there is nothing
-  that another start of the node would mend, because all shards are down or wait, or Kafka is out of reach.
-- WATCHDOG=1 if the supervisor's thread has turned since the last time, and so has the loop of the front and of every
-  shard that reads. A process that still starts is watched by the supervisor alone.
+- READY=1 once every shard is active or has no process, and at least one is active. Shards that are down, were taken by
+  another node, or wait for a restart don't count: otherwise systemd would kill the healthy ones when the start times
+  out. The front must answer, or have failed.
+- EXTEND_TIMEOUT_USEC while a shard that is not active makes progress, and while a restart of the node would not help,
+  because all shards are down or wait, or Kafka is unreachable.
+- WATCHDOG=1 if the supervisor's thread, the loop of the front and the loop of every shard that reads have turned since
+  the last time. Only the supervisor watches processes that still start.
 - STATUS= when it has changed: how many shards are active, what the others do, and which other process has failed.
 """
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from strandline.node.status.processes import FRONT, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.status.progress import describe, describe_process
-from strandline.node.supervisor.processes import ProcessVital
-from strandline.node.supervisor.supervisor import Vitals
+from strandline.node.supervisor.processes import ProcessHeartbeat
+from strandline.node.supervisor.supervisor import Heartbeats
 
 WATCHDOG = "WATCHDOG=1"
 EXTENSION_S = 180
-"""For how much longer a start may take after each step forward."""
+"""The additional time for a start after each step forward."""
 _EXTEND_EVERY_S = 10.0
 _MOST_DESCRIBED = 8
 _MOST_WORDS = 300
@@ -28,11 +28,11 @@ Marks = tuple[tuple[object, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A node at one moment."""
+class NodeObservation:
+    """The status of a node at one moment."""
 
     shards: tuple[ShardProcessStatus, ...]
-    vitals: Vitals
+    heartbeats: Heartbeats
     now: float
     now_ms: int
     waits_for: str = ""
@@ -40,55 +40,61 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What systemd knows by now, and what was seen when it was told."""
+class Notified:
+    """What systemd knows by now, and what was seen when it was notified."""
 
     ready: bool = False
     status: str = ""
     marks: Marks = ()
     extended_at: float = float("-inf")
     fed_at: float = float("-inf")
-    fed_by: Vitals = field(default_factory=Vitals)
+    fed_by: Heartbeats = field(default_factory=Heartbeats)
 
 
-def tell(told: Told, seen: Seen, watchdog_s: float | None) -> tuple[tuple[str, ...], Told]:
-    """What to tell systemd now, and what it knows then."""
+def notifications(
+    notified: Notified, seen: NodeObservation, watchdog_s: float | None
+) -> tuple[tuple[str, ...], Notified]:
+    """The assignments to send now, and what systemd has been notified of after that."""
     lines: list[str] = []
-    if not told.ready:
+    if not notified.ready:
         if is_settled(seen.shards) and _front_is_settled(seen.processes):
             lines.append("READY=1")
-            told = replace(told, ready=True)
-        elif seen.now - told.extended_at >= _EXTEND_EVERY_S:
+            notified = replace(notified, ready=True)
+        elif seen.now - notified.extended_at >= _EXTEND_EVERY_S:
             marks = _marks(seen.shards)
-            if any(mark not in told.marks for mark in marks) or _would_start_in_vain(seen):
+            if any(mark not in notified.marks for mark in marks) or _would_start_in_vain(seen):
                 lines.append(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
-            told = replace(told, marks=marks, extended_at=seen.now)
+            notified = replace(notified, marks=marks, extended_at=seen.now)
     # Twice as often as is asked for, as sd_watchdog_enabled(3) advises.
-    if watchdog_s is not None and seen.now - told.fed_at >= watchdog_s / 2 and _all_live(told.fed_by, seen.vitals):
+    if (
+        watchdog_s is not None
+        and seen.now - notified.fed_at >= watchdog_s / 2
+        and _all_live(notified.fed_by, seen.heartbeats)
+    ):
         lines.append(WATCHDOG)
-        told = replace(told, fed_at=seen.now, fed_by=seen.vitals)
-    if (status := status_text(seen)) != told.status:
+        notified = replace(notified, fed_at=seen.now, fed_by=seen.heartbeats)
+    if (status := status_text(seen)) != notified.status:
         lines.append(f"STATUS={status}")
-        told = replace(told, status=status)
-    return tuple(lines), told
+        notified = replace(notified, status=status)
+    return tuple(lines), notified
 
 
 def is_settled(shards: tuple[ShardProcessStatus, ...]) -> bool:
-    """Whether the start is over: none is still on its way, and some have arrived."""
+    """Whether the start is over: at least one shard is active, and none is still starting."""
     return any(shard.is_active for shard in shards) and all(
         shard.is_active or _has_no_process(shard) for shard in shards
     )
 
 
 def _front_is_settled(processes: tuple[ProcessStatus, ...]) -> bool:
-    """Whether the front answers, or has failed; a node without one has nothing to wait for."""
+    """Whether the front answers or has failed. True for a node without a front."""
     return all(
         process.state is ProcessState.RUNNING or process.has_failed for process in processes if process.name == FRONT
     )
 
 
-def status_text(seen: Seen) -> str:
-    """The node in a line."""
+def status_text(seen: NodeObservation) -> str:
+    """The status of the node in a line."""
     return "; ".join((*_shards_text(seen), *_failed_text(seen.processes)))
 
 
@@ -96,7 +102,7 @@ def _failed_text(processes: tuple[ProcessStatus, ...]) -> list[str]:
     return [f"{process.name} {describe_process(process)[:_MOST_WORDS]}" for process in processes if process.has_failed]
 
 
-def _shards_text(seen: Seen) -> list[str]:
+def _shards_text(seen: NodeObservation) -> list[str]:
     if not seen.shards:
         return [f"waiting for Kafka: {seen.waits_for}" if seen.waits_for else "starting"]
     active = sum(shard.is_active for shard in seen.shards)
@@ -117,17 +123,17 @@ def _worst_first(shard: ShardProcessStatus) -> tuple[bool, bool, int]:
 
 
 def _has_no_process(shard: ShardProcessStatus) -> bool:
-    """Whether the shard has failed, and the supervisor, a person or another node has the next word."""
+    """Whether the shard failed, and waits for the supervisor, an operator or another node."""
     return shard.state in (ProcessState.WAITING, ProcessState.DOWN)
 
 
-def _would_start_in_vain(seen: Seen) -> bool:
-    """Whether the node can only wait, and a new one could, too; but this one tells why."""
+def _would_start_in_vain(seen: NodeObservation) -> bool:
+    """Whether a restart of the node would not help: it would wait for the same, without the reasons known now."""
     return all(map(_has_no_process, seen.shards)) if seen.shards else bool(seen.waits_for)
 
 
 def _marks(shards: tuple[ShardProcessStatus, ...]) -> Marks:
-    """How far each shard is that is on its way."""
+    """The progress of each shard that still starts."""
     return tuple(
         (shard.shard, shard.pid, status.phase, status.fraction, status.turns, status.lag)
         for shard in shards
@@ -136,7 +142,7 @@ def _marks(shards: tuple[ShardProcessStatus, ...]) -> Marks:
     )
 
 
-def _all_live(before: Vitals, now: Vitals) -> bool:
+def _all_live(before: Heartbeats, now: Heartbeats) -> bool:
     if now.turns <= before.turns:
         return False
     known = {process.name: process for process in before.processes}
@@ -147,5 +153,5 @@ def _all_live(before: Vitals, now: Vitals) -> bool:
     )
 
 
-def _lives(before: ProcessVital | None, now: ProcessVital) -> bool:
+def _lives(before: ProcessHeartbeat | None, now: ProcessHeartbeat) -> bool:
     return before is None or before.pid != now.pid or now.beats > before.beats

@@ -1,4 +1,4 @@
-"""One run of the front's process: its listener, its signs of life, and what it follows."""
+"""One run of the front's process: its listener, its observed of life, and what it follows."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ from strandline.node.front_process.running import (
 )
 from strandline.node.http.listening import bound_socket
 from strandline.node.settings import Settings, load_settings
-from strandline.node.supervisor.heard import heard_from_process
+from strandline.node.supervisor.child_report import parse_process_report
 from strandline.node.supervisor.liveness import Stage
 from strandline.node.supervisor.reloading import Change, TakesEffect
 from strandline.node.supervisor.report_client import NoReport, ReportClient
@@ -160,7 +160,7 @@ def test_its_reports_say_that_its_loop_turns(world: World) -> None:
 
         def turned_twice() -> bool:
             try:
-                heard = heard_from_process(client.ask(5.0))
+                heard = parse_process_report(client.ask(5.0))
             except NoReport:
                 return False
             assert (heard.stage, heard.process.pid) == (Stage.STEADY, os.getpid())
@@ -178,7 +178,7 @@ def test_while_its_kernels_are_being_compiled_it_counts_as_starting(world: World
 
         def steady() -> bool:
             try:
-                stages.append(heard_from_process(client.ask(5.0)).stage)
+                stages.append(parse_process_report(client.ask(5.0)).stage)
             except NoReport:
                 return False
             if len(stages) == 2:

@@ -13,7 +13,7 @@ from strandline.node.shard.status import Phase, Status
 from strandline.node.status.processes import FRONT, WORKER, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor import role as roles
 from strandline.node.supervisor.child import LaunchFailed
-from strandline.node.supervisor.heard import Heard, heard_of
+from strandline.node.supervisor.child_report import ChildReport, child_report
 from strandline.node.supervisor.keeper import KeepingRules, ProcessKeeper
 from strandline.node.supervisor.liveness import Stage
 from strandline.node.supervisor.processes import NodeProcesses
@@ -74,13 +74,13 @@ class FakeChild:
     def reports(self) -> bool:
         return not self.mute and self.code is None and (self.phase is not None or self.serves)
 
-    def report(self) -> Heard:
+    def report(self) -> ChildReport:
         process = ProcessFigures(self.pid, self.cpu, 0, 0)
         if self.phase is None:
             stage = Stage.STARTING if self.name == WORKER else Stage.STEADY
-            return Heard(process, stage, (stage.value, self.turns))
+            return ChildReport(process, stage, (stage.value, self.turns))
         status = Status(phase=self.phase, turns=self.turns, stuck=self.stuck)
-        return heard_of(ShardReport(status, process, jobs={"pending": self.jobs, "done": 3}))
+        return child_report(ShardReport(status, process, jobs={"pending": self.jobs, "done": 3}))
 
 
 class World:
@@ -95,7 +95,7 @@ class World:
         self.place_is_locked = False
         self.rules = rules
         self.asked = 0
-        self.hear: Callable[[Name, float], Heard] = self._hear
+        self.fetch_report: Callable[[Name, float], ChildReport] = self._fetch_report
         self.processes = NodeProcesses(
             self.role,
             rules,
@@ -112,7 +112,7 @@ class World:
         return Role(
             f"shard {name}" if isinstance(name, int) else name,
             lambda: self.launch(name),
-            lambda timeout: self.hear(name, timeout),
+            lambda timeout: self.fetch_report(name, timeout),
         )
 
     def _with_policy(self, name: str) -> Role:
@@ -123,7 +123,11 @@ class World:
         else:
             real = roles.worker_role(self, Path("/run/x"), Path("/run/x"), self.clock)  # type: ignore[arg-type]
         return replace(
-            real, launch=made.launch, hear=made.hear, close=made.close, may_start=lambda: not self.place_is_locked
+            real,
+            launch=made.launch,
+            fetch_report=made.fetch_report,
+            close=made.close,
+            may_start=lambda: not self.place_is_locked,
         )
 
     def launch(self, name: Name) -> FakeChild:
@@ -134,7 +138,7 @@ class World:
         self.launched.append(child)
         return child
 
-    def _hear(self, name: Name, _timeout: float) -> Heard:
+    def _fetch_report(self, name: Name, _timeout: float) -> ChildReport:
         self.asked += 1
         child = self.child(name)
         if not child.reports:

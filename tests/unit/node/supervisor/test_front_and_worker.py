@@ -57,7 +57,7 @@ class TestFront:
 
     def test_wrong_settings_are_tried_again_at_once_after_a_reload(self, node) -> None:
         node.end(ExitCode.USAGE, FRONT)
-        node.processes.revive()
+        node.processes.restart_if_down()
         node.look()
         assert len(node.starts(FRONT)) == 2
 
@@ -134,14 +134,16 @@ class TestWorker:
             node.pass_time(2.0, step=2.0)
         assert node.other(WORKER).state is ProcessState.WAITING
 
-    @pytest.mark.parametrize("revive", [lambda node: node.processes.revive(), lambda node: node.processes.restart(1)])
-    def test_a_reload_or_a_restart_of_a_shard_by_a_person_revives_it(self, node, revive) -> None:
+    @pytest.mark.parametrize(
+        "restart_if_down", [lambda node: node.processes.restart_if_down(), lambda node: node.processes.restart(1)]
+    )
+    def test_a_reload_or_a_restart_of_a_shard_by_a_person_revives_it(self, node, restart_if_down) -> None:
         node.want_worker(0)
         for _ in range(4):
             node.end(1, WORKER)
             node.pass_time(10)
         assert node.other(WORKER).state is ProcessState.DOWN
-        revive(node)
+        restart_if_down(node)
         node.look()
         assert node.child(WORKER).code is None
         node.end(1, WORKER)
@@ -173,48 +175,48 @@ class TestStopping:
     def test_shards_are_asked_as_soon_as_the_front_has_finished(self, node) -> None:
         front = node.child(FRONT)
         front.deaf = True
-        node.processes.leave()
+        node.processes.stop()
         node.pass_time(2)
         assert front.terminated_at is not None
         assert node.child(0).terminated_at is None, "its requests need the shards"
         front.code = 0
         node.pass_time(1)
-        assert node.processes.is_gone
+        assert node.processes.has_stopped
 
     def test_a_front_that_does_not_end_is_killed_early_and_the_shards_don_t_wait_for_it(self, node) -> None:
         began = node.clock.monotonic()
         front = node.child(FRONT)
         front.deaf = node.child(0).deaf = True
-        node.processes.leave()
+        node.processes.stop()
         node.pass_time(40)
         assert front.killed_at == pytest.approx(began + 7, abs=0.5)
         assert node.child(1).terminated_at == pytest.approx(began + 7, abs=0.5)
         assert node.child(0).killed_at == pytest.approx(began + 30, abs=0.5), "the time is for all of it"
-        assert node.processes.is_gone
+        assert node.processes.has_stopped
 
     def test_a_worker_is_asked_at_once_and_no_other_is_started(self, node) -> None:
         node.want_worker(0)
         node.child(FRONT).deaf = True
-        node.processes.leave()
+        node.processes.stop()
         node.pass_time(5)
         assert node.child(WORKER).code == 0
         node.pass_time(30)
         assert len(node.starts(WORKER)) == 1
-        assert node.processes.is_gone
+        assert node.processes.has_stopped
 
     def test_a_shard_that_ends_while_the_front_finishes_is_not_started_again(self, node) -> None:
         node.child(FRONT).deaf = True
-        node.processes.leave()
+        node.processes.stop()
         node.end(-9, 0)
         node.pass_time(30)
         assert len(node.starts(0)) == 1
-        assert node.processes.is_gone
+        assert node.processes.has_stopped
 
 
 def test_signs_of_life_of_all_that_turn_are_told(node) -> None:
     node.want_worker(0)
     node.child(WORKER).serves = True
     node.pass_time(2)
-    vitals = {vital.name: vital for vital in node.processes.vitals()}
-    assert [name for name, vital in vitals.items() if vital.turning] == ["front", "shard 0", "shard 1"]
-    assert vitals["worker"].pid is not None
+    heartbeats = {vital.name: vital for vital in node.processes.heartbeats()}
+    assert [name for name, vital in heartbeats.items() if vital.turning] == ["front", "shard 0", "shard 1"]
+    assert heartbeats["worker"].pid is not None

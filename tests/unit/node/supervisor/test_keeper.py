@@ -150,7 +150,7 @@ def test_reviving_starts_only_what_is_down(one) -> None:
     one.look()
     child = one.activate(1)
     one.end(ExitCode.DATA_LOST)
-    one.processes.revive()
+    one.processes.restart_if_down()
     one.look()
     assert len(one.starts(0)) == 2
     assert one.child(1) is child
@@ -263,14 +263,14 @@ class TestHanging:
         stuck = one.activate(0)
         one.activate(1).turning = True
         stuck.turning = False
-        answer = one.hear
+        answer = one.fetch_report
 
         def slowly(name, timeout: float):
             if name == 1:
                 one.clock.sleep(6.0)
             return answer(name, timeout)
 
-        one.hear = slowly
+        one.fetch_report = slowly
         one.pass_time(80)
         assert stuck.killed_at is not None
 
@@ -278,7 +278,7 @@ class TestHanging:
         old = one.activate()
         report = old.report()
         one.end(-9)
-        one.hear = lambda _name, _timeout: report
+        one.fetch_report = lambda _name, _timeout: report
         one.pass_time(2)
         assert one.status().state is ProcessState.STARTING
 
@@ -290,40 +290,40 @@ class TestLeaving:
         for shard in range(3):
             one.activate(shard)
         one.pass_time(5)
-        one.processes.leave()
+        one.processes.stop()
         one.look()
         assert {one.child(shard).terminated_at for shard in range(3)} == {one.clock.monotonic()}
         one.look()
-        assert one.processes.is_gone
+        assert one.processes.has_stopped
         assert [status.state for status in one.processes.shards()] == [ProcessState.STOPPED] * 3
 
     def test_who_does_not_end_is_killed_after_the_time_for_it(self, one) -> None:
         child = one.activate()
         child.deaf = True
-        one.processes.leave()
+        one.processes.stop()
         one.pass_time(29.5)
         assert child.terminated_at is not None
         assert child.killed_at is None
-        assert not one.processes.is_gone
+        assert not one.processes.has_stopped
         one.pass_time(1)
         assert child.killed_at is not None
-        assert one.processes.is_gone
+        assert one.processes.has_stopped
 
     def test_an_impatient_operator_has_them_killed_at_once(self, one) -> None:
         child = one.activate()
         child.deaf = True
-        one.processes.leave()
+        one.processes.stop()
         one.processes.kill()
         one.look()
-        assert one.processes.is_gone
+        assert one.processes.has_stopped
 
     def test_nothing_is_started_any_more(self, one) -> None:
         one.end(1)
-        one.processes.leave()
+        one.processes.stop()
         one.processes.restart(0)
         one.pass_time(100)
         assert len(one.starts()) == 1
-        assert one.processes.is_gone
+        assert one.processes.has_stopped
 
     def test_a_shard_that_is_no_longer_served_leaves_and_others_stay(self, one) -> None:
         one.serve(0, 1)
@@ -343,6 +343,6 @@ class TestLeaving:
         assert child.killed_at is None
         one.pass_time(2)
         assert child.killed_at is not None
-        one.processes.leave()
+        one.processes.stop()
         one.pass_time(1)
-        assert one.processes.is_gone
+        assert one.processes.has_stopped

@@ -1,11 +1,11 @@
-"""Signs of life, and how long a child process may go without one."""
+"""Observation of life, and how long a child process may go without one."""
 
 import pytest
 
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
-from strandline.node.supervisor.heard import Heard, ProcessReport, heard_from_process, heard_of
-from strandline.node.supervisor.liveness import STARTS_MAY_BE_SILENT, Liveness, Signs, Stage
+from strandline.node.supervisor.child_report import ChildReport, ProcessReport, child_report, parse_process_report
+from strandline.node.supervisor.liveness import STARTS_MAY_BE_SILENT, Liveness, Observation, Stage
 
 pytestmark = pytest.mark.unit
 
@@ -13,43 +13,43 @@ PROCESS = ProcessFigures(7, 1.5, 100, 200)
 OTHERS = (Stage.BEHIND, Stage.STEADY, Stage.ENDING)
 
 
-def heard(phase: Phase, turns: int = 0) -> Heard:
-    return heard_of(ShardReport(Status(phase=phase, turns=turns), PROCESS))
+def reported(phase: Phase, turns: int = 0) -> ChildReport:
+    return child_report(ShardReport(Status(phase=phase, turns=turns), PROCESS))
 
 
 @pytest.mark.parametrize("stage", list(Stage))
 def test_a_turn_is_a_sign_of_life(stage: Stage) -> None:
-    after = Liveness(0.0, stage, ("x", 7)).after(Signs(stage, ("x", 8)), 10.0)
+    after = Liveness(0.0, stage, ("x", 7)).after(Observation(stage, ("x", 8)), 10.0)
     assert (after.at, after.mark, after.beats) == (10.0, ("x", 8), 1)
 
 
 def test_a_new_phase_is_a_sign_of_life() -> None:
-    before = Liveness(0.0, Stage.STARTING, heard(Phase.ACQUIRING).mark)
-    assert before.after(Signs(Stage.STARTING, heard(Phase.RECOVERING_INDEX).mark), 10.0).at == 10.0
+    before = Liveness(0.0, Stage.STARTING, reported(Phase.ACQUIRING).mark)
+    assert before.after(Observation(Stage.STARTING, reported(Phase.RECOVERING_INDEX).mark), 10.0).at == 10.0
 
 
 def test_the_same_report_again_is_none() -> None:
-    assert Liveness(0.0, Stage.STEADY, ("x", 7), 1.0).after(Signs(Stage.STEADY, ("x", 7), 1.0), 10.0).at == 0.0
+    assert Liveness(0.0, Stage.STEADY, ("x", 7), 1.0).after(Observation(Stage.STEADY, ("x", 7), 1.0), 10.0).at == 0.0
 
 
 @pytest.mark.parametrize("stage", [Stage.STARTING, Stage.BEHIND])
 def test_work_is_a_sign_of_life_until_a_child_is_steady(stage: Stage) -> None:
-    assert Liveness(0.0, stage, ("x", 7), 1.0).after(Signs(stage, ("x", 7), 1.5), 10.0).at == 10.0
+    assert Liveness(0.0, stage, ("x", 7), 1.0).after(Observation(stage, ("x", 7), 1.5), 10.0).at == 10.0
 
 
 @pytest.mark.parametrize("stage", [Stage.STEADY, Stage.ENDING])
 def test_a_child_that_spins_without_turning_is_not_alive(stage: Stage) -> None:
-    assert Liveness(0.0, stage, ("x", 7), 1.0).after(Signs(stage, ("x", 7), 11.0), 10.0).at == 0.0
+    assert Liveness(0.0, stage, ("x", 7), 1.0).after(Observation(stage, ("x", 7), 11.0), 10.0).at == 0.0
 
 
 def test_the_idling_of_clients_threads_is_no_work() -> None:
-    assert Liveness(0.0, cpu_seconds=1.0).after(Signs(cpu_seconds=1.1), 10.0).at == 0.0
+    assert Liveness(0.0, cpu_seconds=1.0).after(Observation(cpu_seconds=1.1), 10.0).at == 0.0
 
 
 def test_work_begins_to_count_with_the_first_look() -> None:
-    first = Liveness(0.0).after(Signs(cpu_seconds=5.0), 2.0)
+    first = Liveness(0.0).after(Observation(cpu_seconds=5.0), 2.0)
     assert (first.at, first.cpu_seconds) == (0.0, 5.0)
-    assert first.after(Signs(cpu_seconds=6.0), 4.0).at == 4.0
+    assert first.after(Observation(cpu_seconds=6.0), 4.0).at == 4.0
 
 
 def test_a_start_may_be_silent_for_longer() -> None:
@@ -64,26 +64,26 @@ def test_any_other_may_not(stage: Stage) -> None:
 
 
 def test_time_in_which_nobody_looked_is_not_held_against_it() -> None:
-    assert not Liveness(0.0, Stage.STEADY).excused(3600.0).is_lost(3630.0, 60.0)
+    assert not Liveness(0.0, Stage.STEADY).discounting(3600.0).is_lost(3630.0, 60.0)
 
 
 def test_every_phase_of_a_shard_has_its_stage() -> None:
-    stages = {phase: heard(phase).stage for phase in Phase}
+    stages = {phase: reported(phase).stage for phase in Phase}
     assert [phase for phase, stage in stages.items() if stage is Stage.STARTING] == [
         Phase.ACQUIRING,
         Phase.RECOVERING_INDEX,
     ]
     assert [phase for phase, stage in stages.items() if stage is Stage.BEHIND] == [Phase.REPLAYING, Phase.CATCHING_UP]
     assert [phase for phase, stage in stages.items() if stage is Stage.STEADY] == [Phase.ACTIVE]
-    assert [phase for phase in Phase if heard(phase).fenced] == [Phase.FENCED]
+    assert [phase for phase in Phase if reported(phase).fenced] == [Phase.FENCED]
 
 
 def test_the_front_and_the_worker_report_what_a_keeper_needs() -> None:
-    found = heard_from_process(ProcessReport(PROCESS, Stage.STEADY, 12).to_json())
-    assert found == Heard(PROCESS, Stage.STEADY, ("steady", 12))
+    found = parse_process_report(ProcessReport(PROCESS, Stage.STEADY, 12).to_json())
+    assert found == ChildReport(PROCESS, Stage.STEADY, ("steady", 12))
 
 
 @pytest.mark.parametrize("document", [b"", b"[]", b"{}", b'{"process": {}, "stage": "steady", "turns": 1}'])
 def test_what_is_no_report_is_an_error_that_the_keeper_knows(document: bytes) -> None:
     with pytest.raises((ValueError, KeyError, TypeError)):
-        heard_from_process(document)
+        parse_process_report(document)

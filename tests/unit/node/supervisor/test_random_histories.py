@@ -77,9 +77,9 @@ def test_no_shard_is_restarted_more_often_than_allowed_and_a_stop_always_ends(wo
         assert world.child(FRONT).code == ExitCode.DATA_LOST, "the front is tried for ever"
     for child in world.launched:
         child.deaf = True
-    world.processes.leave()
+    world.processes.stop()
     world.pass_time(world.rules.stop_timeout_s + 1)
-    assert world.processes.is_gone
+    assert world.processes.has_stopped
     assert all(child.code is not None for child in world.launched)
 
 

@@ -12,11 +12,11 @@ from strandline.clock import SystemClock
 from strandline.node.query import link_server
 from strandline.node.query.link_server import LinkServer
 from strandline.node.shard.folder_lock import locked
-from strandline.node.supervisor.heard import heard_from_process
+from strandline.node.supervisor.child_report import parse_process_report
 from strandline.node.supervisor.liveness import Stage
 from strandline.node.supervisor.process_reports import ProcessReports
 from strandline.node.supervisor.report_client import REPORT, NoReport, ReportClient
-from strandline.node.supervisor.role import NotHeard, front_role, worker_role
+from strandline.node.supervisor.role import ReportUnreadable, front_role, worker_role
 
 pytestmark = pytest.mark.unit
 
@@ -41,9 +41,9 @@ def test_both_ends_have_the_same_word_for_it() -> None:
 def test_a_report_says_how_often_the_loop_has_turned(path: Path, client: ReportClient) -> None:
     reports = ProcessReports(Stage.STEADY)
     with LinkServer(path, reports, CLOCK):
-        first = heard_from_process(client.ask(5.0))
+        first = parse_process_report(client.ask(5.0))
         reports.turned()
-        second = heard_from_process(client.ask(5.0))
+        second = parse_process_report(client.ask(5.0))
     assert (first.mark, second.mark) == (("steady", 0), ("steady", 1))
 
 
@@ -58,7 +58,7 @@ def test_the_next_process_is_asked_over_a_new_connection_without_a_failure(path:
         for _ in range(turns):
             reports.turned()
         with LinkServer(path, reports, CLOCK):
-            assert heard_from_process(client.ask(5.0)).mark == ("steady", turns)
+            assert parse_process_report(client.ask(5.0)).mark == ("steady", turns)
 
 
 def test_one_that_does_not_answer_is_not_waited_for_longer_than_said(path: Path, client: ReportClient) -> None:
@@ -94,8 +94,8 @@ def test_a_report_of_another_version_is_told_as_such(path: Path) -> None:
             return b'{"stage": "dozing"}'
 
     role = front_role(None, path.parent, CLOCK)  # type: ignore[arg-type]
-    with LinkServer(path, Other(Stage.STEADY), CLOCK), pytest.raises(NotHeard, match="Restart the node"):
-        role.hear(5.0)
+    with LinkServer(path, Other(Stage.STEADY), CLOCK), pytest.raises(ReportUnreadable, match="Restart the node"):
+        role.fetch_report(5.0)
     role.close()
 
 

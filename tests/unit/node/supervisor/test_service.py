@@ -19,7 +19,7 @@ from strandline.node.supervisor.control_messages import NotNow, Refusal
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Change, Reload, TakesEffect, reloaded
 from strandline.node.supervisor.service import NodeService
-from strandline.node.supervisor.supervisor import NoSuchShard, Vitals
+from strandline.node.supervisor.supervisor import Heartbeats, NoSuchShard
 from strandline.node.supervisor.systemd_notices import NodeNotices
 from strandline.node.systemd.notify import NotifySocket
 from support.told_figures import full_report
@@ -82,8 +82,8 @@ class Supervised:
     def processes(self) -> tuple[ProcessStatus, ...]:
         return (ProcessStatus(FRONT, self.front, pid=7), ProcessStatus(WORKER, ProcessState.STOPPED))
 
-    def vitals(self) -> Vitals:
-        return Vitals()
+    def heartbeats(self) -> Heartbeats:
+        return Heartbeats()
 
 
 class Link:

@@ -47,13 +47,13 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
 
 @pytest.fixture
 def made(world, kafka: Kafka) -> Iterator[Supervisor]:
-    def hear(name, _timeout: float):
+    def fetch_report(name, _timeout: float):
         child = world.child(name)
         child.phase = Phase.ACTIVE if isinstance(name, int) else None
         child.turns += 1
         return child.report()
 
-    world.hear = hear
+    world.fetch_report = fetch_report
 
     def processes(rules) -> NodeProcesses:
         return NodeProcesses(world.role, rules, SystemClock(), front=world.role(FRONT))
@@ -239,14 +239,14 @@ def test_without_kafka_a_reload_goes_by_the_partitions_that_were_known(running: 
 
 
 def test_its_own_turns_and_the_shards_beats_are_seen(running: Supervisor) -> None:
-    before = running.vitals()
-    soon(lambda: running.vitals().turns > before.turns + 2)
+    before = running.heartbeats()
+    soon(lambda: running.heartbeats().turns > before.turns + 2)
     soon(
         lambda: all(
-            now.beats > was.beats for was, now in zip(before.processes, running.vitals().processes, strict=True)
+            now.beats > was.beats for was, now in zip(before.processes, running.heartbeats().processes, strict=True)
         )
     )
-    assert all(process.turning for process in running.vitals().processes)
+    assert all(process.turning for process in running.heartbeats().processes)
 
 
 def test_a_stop_does_not_wait_for_an_answer_of_kafka(made: Supervisor, world) -> None:
@@ -275,9 +275,9 @@ def test_a_child_that_ended_is_seen_before_the_next_turn_is_due(
     running: Supervisor, world, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor_module, "_TURN_S", 600.0)
-    turns = running.vitals().turns
+    turns = running.heartbeats().turns
     running.wake()
-    soon(lambda: running.vitals().turns > turns)
+    soon(lambda: running.heartbeats().turns > turns)
     world.child(FRONT).code = -9
     running.wake()
     soon(lambda: running.processes()[0].state is ProcessState.WAITING)

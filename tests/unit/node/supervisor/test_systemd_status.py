@@ -1,4 +1,4 @@
-"""What systemd is told about a node, and when."""
+"""What systemd is notified about a node, and when."""
 
 from dataclasses import replace
 
@@ -8,9 +8,16 @@ from strandline.errors import ExitCode
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
 from strandline.node.status.processes import FRONT, WORKER, ProcessState, ProcessStatus, ShardProcessStatus
-from strandline.node.supervisor.processes import ProcessVital
-from strandline.node.supervisor.supervisor import Vitals
-from strandline.node.supervisor.systemd_status import EXTENSION_S, Seen, Told, is_settled, status_text, tell
+from strandline.node.supervisor.processes import ProcessHeartbeat
+from strandline.node.supervisor.supervisor import Heartbeats
+from strandline.node.supervisor.systemd_status import (
+    EXTENSION_S,
+    NodeObservation,
+    Notified,
+    is_settled,
+    notifications,
+    status_text,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -35,15 +42,15 @@ def waiting(shard: int, code: int) -> ShardProcessStatus:
     return ShardProcessStatus(shard, ProcessState.WAITING, exit_code=code, starts_in_s=12.3, reason="it failed")
 
 
-def seen(*shards: ShardProcessStatus, now: float = 0.0, vitals: Vitals | None = None) -> Seen:
-    return Seen(shards, vitals or Vitals(), now, 1_000_000)
+def seen(*shards: ShardProcessStatus, now: float = 0.0, heartbeats: Heartbeats | None = None) -> NodeObservation:
+    return NodeObservation(shards, heartbeats or Heartbeats(), now, 1_000_000)
 
 
-def lines(told: Told, *looks: Seen, watchdog_s: float | None = None) -> list[tuple[str, ...]]:
-    """What is told at each look, without the status."""
+def lines(notified: Notified, *looks: NodeObservation, watchdog_s: float | None = None) -> list[tuple[str, ...]]:
+    """What is notified at each look, without the status."""
     out = []
     for look in looks:
-        said, told = tell(told, look, watchdog_s)
+        said, notified = notifications(notified, look, watchdog_s)
         out.append(tuple(line for line in said if not line.startswith("STATUS=")))
     return out
 
@@ -58,7 +65,7 @@ class TestReady:
             seen(running(0, Phase.REPLAYING), active(1)),
             seen(active(0), active(1)),
         ]
-        assert [("READY=1" in line) for line in lines(Told(), *looks)] == [False, False, True, False, False, False]
+        assert [("READY=1" in line) for line in lines(Notified(), *looks)] == [False, False, True, False, False, False]
 
     @pytest.mark.parametrize(
         ("shards", "settled"),
@@ -90,8 +97,8 @@ class TestReady:
         self, state: ProcessState, ready: bool
     ) -> None:
         processes = (ProcessStatus(FRONT, state), ProcessStatus(WORKER, ProcessState.STARTING))
-        told = lines(Told(), replace(seen(active(0)), processes=processes))
-        assert ("READY=1" in told[0]) is ready
+        notified = lines(Notified(), replace(seen(active(0)), processes=processes))
+        assert ("READY=1" in notified[0]) is ready
 
 
 class TestExtension:
@@ -107,80 +114,82 @@ class TestExtension:
         before = running(0, Phase.REPLAYING, turns=5, fraction=0.5, lag=100)
         status = {"turns": 5, "fraction": 0.5, "lag": 100} | further
         looks = [seen(before), seen(running(0, Phase.REPLAYING, **status), now=10.0)]
-        assert lines(Told(), *looks) == [(EXTEND,), (EXTEND,)]
+        assert lines(Notified(), *looks) == [(EXTEND,), (EXTEND,)]
 
     def test_one_that_stands_still_has_not(self) -> None:
         stuck = running(0, Phase.REPLAYING, turns=5, fraction=0.5, lag=100)
         looks = [seen(stuck, now=10.0 * n) for n in range(5)]
-        assert lines(Told(), *looks) == [(EXTEND,), (), (), (), ()]
+        assert lines(Notified(), *looks) == [(EXTEND,), (), (), (), ()]
 
     def test_the_turns_of_those_that_are_active_are_no_progress_of_the_start(self) -> None:
         stuck = ShardProcessStatus(1, ProcessState.STARTING)
         looks = [seen(running(0, Phase.ACTIVE, turns=n), stuck, now=10.0 * n) for n in range(3)]
-        assert lines(Told(), *looks) == [(), (), ()]
+        assert lines(Notified(), *looks) == [(), (), ()]
 
     @pytest.mark.parametrize("shards", [(down(0), down(1)), (down(0), waiting(1, ExitCode.FAILED))])
     def test_a_node_that_can_only_wait_is_not_ended_for_it(self, shards) -> None:
         looks = [seen(*shards, now=10.0 * n) for n in range(3)]
-        assert lines(Told(), *looks) == [(EXTEND,), (EXTEND,), (EXTEND,)]
+        assert lines(Notified(), *looks) == [(EXTEND,), (EXTEND,), (EXTEND,)]
 
     def test_nor_is_one_that_waits_for_kafka(self) -> None:
         looks = [replace(seen(now=10.0 * n), waits_for="no broker answers") for n in range(2)]
-        assert lines(Told(), *looks) == [(EXTEND,), (EXTEND,)]
+        assert lines(Notified(), *looks) == [(EXTEND,), (EXTEND,)]
 
     def test_not_with_every_look(self) -> None:
         looks = [seen(running(0, Phase.REPLAYING, turns=n), now=1.0 * n) for n in range(12)]
-        assert [bool(line) for line in lines(Told(), *looks)] == [n in (0, 10) for n in range(12)]
+        assert [bool(line) for line in lines(Notified(), *looks)] == [n in (0, 10) for n in range(12)]
 
     def test_not_once_it_is_ready(self) -> None:
         looks = [seen(running(0, Phase.REPLAYING, turns=n), now=10.0 * n) for n in range(3)]
-        assert lines(Told(ready=True), *looks) == [(), (), ()]
+        assert lines(Notified(ready=True), *looks) == [(), (), ()]
 
 
 class TestWatchdog:
-    def fed(self, *vitals: Vitals) -> list[bool]:
-        looks = [seen(active(0), now=30.0 * n, vitals=one) for n, one in enumerate(vitals)]
-        return ["WATCHDOG=1" in line for line in lines(Told(ready=True), *looks, watchdog_s=WATCHDOG_S)]
+    def fed(self, *heartbeats: Heartbeats) -> list[bool]:
+        looks = [seen(active(0), now=30.0 * n, heartbeats=one) for n, one in enumerate(heartbeats)]
+        return ["WATCHDOG=1" in line for line in lines(Notified(ready=True), *looks, watchdog_s=WATCHDOG_S)]
 
     def test_it_is_fed_twice_in_its_time_while_all_loops_turn(self) -> None:
         looks = [
-            seen(active(0), now=5.0 * n, vitals=Vitals(n + 1, (ProcessVital("shard 0", 7, n, turning=True),)))
+            seen(
+                active(0), now=5.0 * n, heartbeats=Heartbeats(n + 1, (ProcessHeartbeat("shard 0", 7, n, turning=True),))
+            )
             for n in range(13)
         ]
-        fed = ["WATCHDOG=1" in line for line in lines(Told(ready=True), *looks, watchdog_s=WATCHDOG_S)]
+        fed = ["WATCHDOG=1" in line for line in lines(Notified(ready=True), *looks, watchdog_s=WATCHDOG_S)]
         assert fed == [n in (0, 6, 12) for n in range(13)]
 
     def test_it_starves_while_a_shard_that_reads_stands_still(self) -> None:
-        turns = (ProcessVital("shard 0", 7, 5, turning=True), ProcessVital("shard 1", 8, 5, turning=True))
-        stuck = (ProcessVital("shard 0", 7, 9, turning=True), ProcessVital("shard 1", 8, 5, turning=True))
-        again = (ProcessVital("shard 0", 7, 9, turning=True), ProcessVital("shard 1", 8, 6, turning=True))
-        vitals = [Vitals(1, turns), Vitals(2, stuck), Vitals(3, stuck), Vitals(4, again)]
-        assert self.fed(*vitals) == [True, False, False, True]
+        turns = (ProcessHeartbeat("shard 0", 7, 5, turning=True), ProcessHeartbeat("shard 1", 8, 5, turning=True))
+        stuck = (ProcessHeartbeat("shard 0", 7, 9, turning=True), ProcessHeartbeat("shard 1", 8, 5, turning=True))
+        again = (ProcessHeartbeat("shard 0", 7, 9, turning=True), ProcessHeartbeat("shard 1", 8, 6, turning=True))
+        heartbeats = [Heartbeats(1, turns), Heartbeats(2, stuck), Heartbeats(3, stuck), Heartbeats(4, again)]
+        assert self.fed(*heartbeats) == [True, False, False, True]
 
     def test_a_front_that_stands_still_starves_it_too(self) -> None:
-        turns, stuck = (ProcessVital(FRONT, 7, beats, turning=True) for beats in (5, 5))
-        assert self.fed(Vitals(1, (turns,)), Vitals(2, (stuck,))) == [True, False]
+        turns, stuck = (ProcessHeartbeat(FRONT, 7, beats, turning=True) for beats in (5, 5))
+        assert self.fed(Heartbeats(1, (turns,)), Heartbeats(2, (stuck,))) == [True, False]
 
     def test_it_starves_while_the_supervisor_stands_still(self) -> None:
-        assert self.fed(Vitals(1), Vitals(1), Vitals(2)) == [True, False, True]
+        assert self.fed(Heartbeats(1), Heartbeats(1), Heartbeats(2)) == [True, False, True]
 
     def test_a_shard_without_a_process_is_not_waited_for(self) -> None:
         assert self.fed(
-            Vitals(1, (ProcessVital("shard 0", 7, 5, turning=True),)),
-            Vitals(2, (ProcessVital("shard 0", None),)),
-            Vitals(3, (ProcessVital("shard 0", None),)),
+            Heartbeats(1, (ProcessHeartbeat("shard 0", 7, 5, turning=True),)),
+            Heartbeats(2, (ProcessHeartbeat("shard 0", None),)),
+            Heartbeats(3, (ProcessHeartbeat("shard 0", None),)),
         ) == [True, True, True]
 
     def test_nor_is_one_that_still_starts_or_has_just_been_started(self) -> None:
         assert self.fed(
-            Vitals(1, (ProcessVital("shard 0", 7, 5, turning=True),)),
-            Vitals(2, (ProcessVital("shard 0", 8, 0),)),
-            Vitals(3, (ProcessVital("shard 0", 8, 0),)),
-            Vitals(4, (ProcessVital("shard 0", 9, 0, turning=True),)),
+            Heartbeats(1, (ProcessHeartbeat("shard 0", 7, 5, turning=True),)),
+            Heartbeats(2, (ProcessHeartbeat("shard 0", 8, 0),)),
+            Heartbeats(3, (ProcessHeartbeat("shard 0", 8, 0),)),
+            Heartbeats(4, (ProcessHeartbeat("shard 0", 9, 0, turning=True),)),
         ) == [True, True, True, True]
 
     def test_nobody_asks_for_it_without_a_time(self) -> None:
-        assert lines(Told(ready=True), seen(active(0), vitals=Vitals(1))) == [()]
+        assert lines(Notified(ready=True), seen(active(0), heartbeats=Heartbeats(1))) == [()]
 
 
 class TestStatus:
@@ -216,7 +225,9 @@ class TestStatus:
         assert status_text(replace(seen(), waits_for="no broker answers")) == "waiting for Kafka: no broker answers"
 
     def test_it_is_told_when_it_has_changed_and_last_in_its_message(self) -> None:
-        first, told = tell(Told(), seen(active(0)), None)
+        first, notified = notifications(Notified(), seen(active(0)), None)
         assert first == ("READY=1", "STATUS=1 of 1 shard active")
-        assert tell(told, seen(active(0)), None)[0] == ()
-        assert tell(told, seen(down(0)), None)[0] == ("STATUS=0 of 1 shard active; shard 0 down: [3, 9) is lost",)
+        assert notifications(notified, seen(active(0)), None)[0] == ()
+        assert notifications(notified, seen(down(0)), None)[0] == (
+            "STATUS=0 of 1 shard active; shard 0 down: [3, 9) is lost",
+        )

@@ -13,7 +13,7 @@ from strandline.node.settings.http_sections import NodeSettings
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
 from strandline.node.status.processes import FRONT, ProcessState, ProcessStatus, ShardProcessStatus
-from strandline.node.supervisor.supervisor import Vitals
+from strandline.node.supervisor.supervisor import Heartbeats
 from strandline.node.supervisor.systemd_notices import NodeNotices
 from strandline.node.systemd.notify import NotifySocket
 
@@ -33,9 +33,9 @@ class Node:
     def processes(self) -> tuple[ProcessStatus, ...]:
         return (ProcessStatus(FRONT, ProcessState.RUNNING),)
 
-    def vitals(self) -> Vitals:
+    def heartbeats(self) -> Heartbeats:
         self.turns += 1
-        return Vitals(self.turns)
+        return Heartbeats(self.turns)
 
 
 @pytest.fixture

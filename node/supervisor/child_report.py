@@ -1,4 +1,4 @@
-"""What a child process reports, as far as its keeper needs it: one value for shards, the front and the worker. Pure."""
+"""The report of a child process as its keeper uses it: one value for shards, the front and the worker. Pure."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ _STUCK = -1
 
 @dataclass(frozen=True, slots=True)
 class ProcessReport:
-    """What the front and the worker report: their process, how far they are, and the turns of their loop."""
+    """The report of the front or the worker: its process, its stage, and how many turns its loop has made."""
 
     process: ProcessFigures
     stage: Stage
@@ -42,9 +42,9 @@ class ProcessReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """One report. `stuck` names what makes no progress though the process reports. `fenced` concerns shards alone, and
-    `shard` is the shard's whole report.
+class ChildReport:
+    """One report. `stuck` names the part that makes no progress although the process reports. `fenced` and `shard`, the
+    full report, are those of a shard.
     """
 
     process: ProcessFigures
@@ -55,18 +55,18 @@ class Heard:
     shard: ShardReport | None = None
 
 
-def heard_from_shard(document: bytes) -> Heard:
-    """The report of a shard. Raises `ValueError`, `KeyError` or `TypeError` for what is not one."""
+def parse_shard_report(document: bytes) -> ChildReport:
+    """Parse the report of a shard. Raises `ValueError`, `KeyError` or `TypeError` if it is not one."""
     report = ShardReport.from_json(document)
-    return heard_of(report)
+    return child_report(report)
 
 
-def heard_of(report: ShardReport) -> Heard:
-    """The same, of a report that has been parsed."""
+def child_report(report: ShardReport) -> ChildReport:
+    """What its keeper needs of a shard's report."""
     phase, stuck = report.status.phase, report.status.stuck
-    return Heard(
+    return ChildReport(
         report.process,
-        # The reading loop's turns and CPU use say nothing about a thread that is stuck beside it.
+        # Neither the reading loop's turns nor CPU use show that a thread beside it is stuck.
         Stage.ENDING if stuck else _STAGES[phase],
         (phase.value, _STUCK if stuck else report.status.turns),
         stuck=stuck,
@@ -75,7 +75,7 @@ def heard_of(report: ShardReport) -> Heard:
     )
 
 
-def heard_from_process(document: bytes) -> Heard:
-    """The report of the front or the worker. Raises as `heard_from_shard` does."""
+def parse_process_report(document: bytes) -> ChildReport:
+    """Parse the report of the front or the worker. Raises as `parse_shard_report` does."""
     report = ProcessReport.from_json(document)
-    return Heard(report.process, report.stage, (report.stage.value, report.turns))
+    return ChildReport(report.process, report.stage, (report.stage.value, report.turns))
