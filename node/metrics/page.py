@@ -7,22 +7,22 @@ from strandline.node.metrics.metric import Metric
 
 _HEAD = """# Metrics
 
-All that `/metrics` of a node and of a gateway tells, and nothing beside it. This page is made from the catalogue in
-`node/metrics/` (`.venv/bin/python -m strandline.node.metrics.page > docs/metrics.md`); a test compares them.
-[operations.md](operations.md) says how to scrape it, which figures to look at first, and what to do about each alert.
+All metrics that nodes and gateways export at `/metrics`. This page is generated from the catalogue in `node/metrics/`
+(`.venv/bin/python -m strandline.node.metrics.page > docs/metrics.md`), and a test compares the two.
+[operations.md](operations.md) explains how to scrape them and which to look at first, and has a runbook for each alert.
 
-A figure that nobody knows is missing, never 0: the lag while Kafka is out of reach, all of a shard whose process is
-down but for its state. Times are Unix times in seconds. Counters begin at 0 with each start of the process that they
-belong to: for a shard's that is the shard's process.
+Unknown values are missing rather than 0: for example the lag while Kafka is unreachable, and all metrics except the
+state of a shard whose process is down. Timestamps are Unix times in seconds. Counters start at 0 when the process that
+they describe starts; for a shard's counters, that is the shard's process.
 """
 
 
 def metrics_page() -> str:
-    """All of it, as Markdown."""
+    """The whole page, as Markdown."""
     parts = [_HEAD]
     for section in SECTIONS:
         parts.append(f"## {section.title}\n")
-        parts.append("| metric | type | labels | what it means | what to do |\n| --- | --- | --- | --- | --- |")
+        parts.append("| metric | type | labels | meaning | action |\n| --- | --- | --- | --- | --- |")
         parts.extend(map(_row, section.metrics))
         parts.append("")
     return "\n".join(parts).rstrip() + "\n"

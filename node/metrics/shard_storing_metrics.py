@@ -7,220 +7,226 @@ SHARD = ("shard",)
 # Flushing.
 STORED_SEGMENTS = counter(
     "strandline_stored_segments_total",
-    "Chunk segments that the manifest names, those of replays included.",
-    "Rows of the store; see strandline_stored_bytes_total for their size.",
+    "Chunk segments referenced by the manifest, including those of replays.",
+    "Rows in the store; see strandline_stored_bytes_total for their size.",
     labels=SHARD,
 )
 STORED_SAMPLES = counter(
     "strandline_stored_samples_total",
     "Samples in those segments.",
-    "Over a day it follows strandline_ingested_samples_total, less what was dropped or replaced.",
+    "Over a day it follows strandline_ingested_samples_total, minus dropped and replaced samples.",
     labels=SHARD,
 )
 STORED_SERIES = counter(
     "strandline_stored_series_total",
-    "Series in those segments, counted once for each bucket.",
-    "Samples by series tells how long the runs are; short ones compress badly.",
+    "Series in those segments, counted once per bucket.",
+    "Samples divided by series is the run length; short runs compress badly.",
     labels=SHARD,
 )
 STORED_BYTES = counter(
     "strandline_stored_bytes_total",
     "Bytes of the segments that this shard wrote itself.",
-    "By samples it is what a sample costs; from 0.5 to 2 is usual.",
+    "Divided by samples it is the cost of a sample; 0.5 to 2 is normal.",
     labels=SHARD,
 )
 STORE_RETRIES = counter(
     "strandline_store_retries_total",
-    "Pieces of storing that failed and are tried again.",
-    "Check the store's health and time-outs. Until it works the samples stay in memory, on disk, and in Kafka.",
+    "Store operations that failed and are retried.",
+    "Check the store's health and timeouts. Until an operation succeeds, the samples stay in memory, on disk, and "
+    "in Kafka.",
     labels=SHARD,
 )
 STORE_UNANSWERED = gauge(
     "strandline_store_unanswered_seconds",
-    "For how long the store has been asked by the shard without an answer; 0 while it answers.",
-    "From 30 on the node is not ready: check the store's servers and the network. It turns back by itself.",
+    "How long the shard's requests to the store have gone unanswered; 0 while the store answers.",
+    "From 30 on, the node is not ready: check the store's servers and the network. The node becomes ready again "
+    "with the first answer.",
     labels=SHARD,
 )
 UNSTORED_BUCKETS = gauge(
     "strandline_unstored_buckets",
-    "Closed buckets of which something is not stored.",
-    "One for most of the time is usual: writes are spread over shard.flush_spread of the interval. Two or more is not.",
+    "Closed buckets that are not completely stored.",
+    "One is normal most of the time, because writes are spread over shard.flush_spread of the interval. Two or "
+    "more is not.",
     labels=SHARD,
 )
 UNSTORED_AGE = gauge(
     "strandline_oldest_unstored_bucket_age_seconds",
-    "How long ago the oldest closed bucket ended of which something is not stored; 0 if all are stored.",
-    "Above two flush intervals storing is behind: see store retries.",
+    "Time since the end of the oldest closed bucket that is not completely stored; 0 if all are stored.",
+    "Above two flush intervals, flushing is behind: see store retries.",
     labels=SHARD,
 )
 LAST_STORED = gauge(
     "strandline_last_stored_timestamp_seconds",
     "When a group's row was last committed.",
-    "Further back than two flush intervals nothing is stored any more.",
+    "If it is older than two flush intervals, nothing is being stored.",
     labels=SHARD,
 )
 FLUSH_INTERVAL = gauge(
     "strandline_flush_interval_seconds",
-    "How much time a bucket covers.",
-    "For comparison with ages.",
+    "The time that a bucket covers.",
+    "Compare ages with it.",
     labels=SHARD,
 )
 
 # The index.
 KEYS = gauge(
     "strandline_keys",
-    "Part keys in the index: live ones, and ended ones within the retention.",
+    "Part keys in the index: live keys, and ended keys within the retention.",
     "See strandline_keys_limit.",
     labels=SHARD,
 )
 LIVE_KEYS = gauge(
     "strandline_live_keys",
     "Part keys that have not ended.",
-    "Far fewer than strandline_keys is churn: series come and go.",
+    "Far fewer than strandline_keys means churn: series come and go.",
     labels=SHARD,
 )
 KEYS_LIMIT = gauge(
     "strandline_keys_limit",
-    "The setting shard.series_limit. Past it new series are refused.",
-    "Before it is reached find what makes the cardinality, or raise it together with memory.",
+    "The setting shard.series_limit. Beyond it, new series are refused.",
+    "Before it is reached, find the cause of the cardinality, or raise it together with memory.",
     labels=SHARD,
 )
 NEXT_PART_ID = gauge(
     "strandline_next_part_id",
-    "The next part id. Ids are given once, and there are 4.29 billion.",
-    "At 4 billion move the dataset to more partitions.",
+    "The next part id. Ids are never reused, and there are 4.29 billion.",
+    "At 4 billion, move the dataset to a topic with more partitions.",
     labels=SHARD,
 )
 REFRESH_LAG = gauge(
     "strandline_refresh_lag_seconds",
-    "For how long the oldest change of keys waits that searches do not see.",
-    "Usually under shard.index_refresh and a second. Above it the index is overloaded: see new keys and the CPU.",
+    "How long the oldest key change that searches do not see yet has been waiting.",
+    "Normally below shard.index_refresh plus a second. Above that, the index is overloaded: see new keys and the CPU.",
     labels=SHARD,
 )
 LUCENE_BYTES = gauge(
     "strandline_lucene_bytes",
-    "Disk that the local Lucene index takes.",
-    "Plan shard.data_dir by it; merging takes as much again until the next bucket is stored.",
+    "Disk space of the local Lucene index.",
+    "Size shard.data_dir by it; merging needs as much again until the next bucket is stored.",
     labels=SHARD,
 )
 
 # Buckets.
 BUCKET_START = gauge(
     "strandline_open_bucket_start_timestamp_seconds",
-    "Where the open bucket of the index begins.",
-    "More than a flush interval and the grace ago: buckets are not cut, or a replay is under way.",
+    "Start of the index's open bucket.",
+    "Older than a flush interval plus the grace: buckets are not cut, or a replay is running.",
     labels=SHARD,
 )
 BUCKET_ACTIVE = gauge(
     "strandline_open_bucket_active_keys",
     "Keys with a sample in the open bucket.",
-    "Cardinality as it is now.",
+    "The current cardinality.",
     labels=SHARD,
 )
 BUCKET_CHANGED = gauge(
     "strandline_open_bucket_changed_keys",
-    "Keys whose record the open bucket will store: started, resumed, or start lowered.",
+    "Keys whose record the open bucket will store: keys that started, resumed, or got an earlier start.",
     "Near strandline_open_bucket_active_keys in every bucket means churn.",
     labels=SHARD,
 )
 CUTS = counter(
     "strandline_cuts_total",
     "Buckets that were closed.",
-    "One each flush interval; none means that neither records nor the clock can close them: see Kafka.",
+    "One per flush interval. None means that neither records nor the clock can close them: see Kafka.",
     labels=SHARD,
 )
 INDEX_RECORDS = counter(
     "strandline_index_records_total",
-    "Records of keys in the index buckets that were stored.",
-    "Compare with the roll-overs: what is left is change.",
+    "Key records in stored index buckets.",
+    "Subtract strandline_rolled_over_keys_total to get the changes.",
     labels=SHARD,
 )
 ROLLED_OVER = counter(
     "strandline_rolled_over_keys_total",
-    "Records of those that were written again only because the bucket that held them goes.",
-    "A wave each retention is usual. It makes index buckets large: see strandline_last_index_bucket_bytes.",
+    "Key records that were written again only because the bucket that contains them is about to expire.",
+    "One wave per retention is normal. It makes index buckets large: see strandline_last_index_bucket_bytes.",
     labels=SHARD,
 )
 ENDED = counter(
     "strandline_ended_keys_total",
-    "Keys that ended: no sample for dataset.stale_after.",
-    "A step means that a producer is gone.",
+    "Keys that ended: they had no sample for dataset.stale_after.",
+    "A step means that a producer has stopped.",
     labels=SHARD,
 )
 INDEX_BYTES = counter(
     "strandline_index_bytes_total",
-    "Bytes of index buckets that were written.",
-    "The store's load for keys.",
+    "Bytes of index buckets written.",
+    "The store load caused by keys.",
     labels=SHARD,
 )
 LAST_INDEX_BYTES = gauge(
     "strandline_last_index_bucket_bytes",
-    "Bytes of the index bucket that was last written.",
-    "A restart reads one of these for each bucket of the retention that its local copy lacks.",
+    "Bytes of the last index bucket written.",
+    "A restart reads one such bucket for each bucket of the retention that its local copy lacks.",
     labels=SHARD,
 )
 
 # The manifest.
 CHECKPOINT = gauge(
     "strandline_checkpoint_offset",
-    "The lowest offset that is not stored; a restart reads on from there. Missing before the first start.",
-    "The distance to strandline_position_offset is what a crash would replay.",
+    "The lowest unstored offset, where a restart continues reading. Missing before the first start.",
+    "Its distance to strandline_position_offset is what a crash would replay.",
     labels=SHARD,
 )
 MANIFEST_ROWS = gauge(
     "strandline_manifest_rows",
-    "Rows of the shard's manifest that have not expired.",
-    "Beyond 500,000 a start is refused by its settings: fewer groups, longer intervals or a shorter history.",
+    "Unexpired rows of the shard's manifest.",
+    "Settings that lead to more than 500,000 rows are refused: use fewer groups, longer intervals or a shorter "
+    "history.",
     labels=SHARD,
 )
 EPOCH = gauge(
     "strandline_epoch",
-    "How often the shard was taken, by whomever.",
-    "Rising on two nodes in turn: both serve the same shard. Name each shard in one node's node.shards.",
+    "How often ownership of the shard was taken, by any process.",
+    "If it rises on two nodes in turn, both serve the same shard. List each shard in the node.shards of one node only.",
     labels=SHARD,
 )
 
 # Recovery.
 PHASE = gauge(
     "strandline_phase",
-    "1 for the phase that the shard is in: acquiring, recovering-index, replaying, catching-up, active, and the ends.",
-    "Only active is ready. See the progress of the others; fenced and failed need a person.",
+    "1 for the shard's current phase: acquiring, recovering-index, replaying, catching-up, active, or an end state.",
+    "Only active is ready. For other phases see the progress; fenced and failed need an operator.",
     labels=("shard", "phase"),
 )
 PROGRESS = gauge(
     "strandline_phase_progress_ratio",
-    "How much of the phase is done. Missing where that has no meaning.",
-    "Standing still for minutes: see store and log retries, and the jobs of the replay.",
+    "Completed share of the phase. Missing if the phase has no measurable progress.",
+    "If it does not rise for minutes, see store and log retries, and the replay jobs.",
     labels=SHARD,
 )
 TIME_LEFT = gauge(
     "strandline_phase_time_left_seconds",
-    "How long the phase will still take if it goes on as it did.",
-    "Compare with strandline_retention_margin_seconds: the recovery has to win.",
+    "Estimated time until the phase ends, at its current rate.",
+    "Compare with strandline_retention_margin_seconds: the recovery must finish first.",
     labels=SHARD,
 )
 START_SECONDS = gauge(
     "strandline_start_phase_seconds",
-    "How long each phase of the shard's last start took, or has taken up to now.",
-    "A long recovering-index: the local copy was not used, see the log. A long replaying: more Spark, or more of it.",
+    "Duration of each phase of the shard's last start, up to now for the current phase.",
+    "Long recovering-index: the local copy was not used, see the log. Long replaying: use Spark, or give it more "
+    "cores.",
     labels=("shard", "phase"),
 )
 RETENTION_MARGIN = gauge(
     "strandline_retention_margin_seconds",
-    "For how long Kafka surely keeps what is not stored; negative once it may be deleted. Missing if it keeps all.",
-    "When it shrinks, bring storing back, or raise the topic's retention.ms at once: it counts from then on.",
+    "How long Kafka is guaranteed to keep records that are not stored; negative once they may be deleted. Missing "
+    "if Kafka keeps records forever.",
+    "If it shrinks, fix storing, or raise the topic's retention.ms immediately, which takes effect at once.",
     labels=SHARD,
 )
 KAFKA_RETENTION = gauge(
     "strandline_kafka_retention_seconds",
-    "How long the topic keeps its records. Missing where it keeps them for ever.",
-    "For comparison with the margin.",
+    "The topic's retention. Missing if it keeps its records forever.",
+    "Compare with strandline_retention_margin_seconds.",
     labels=SHARD,
 )
 REPLAY_JOBS = gauge(
     "strandline_replay_jobs",
-    "Jobs of the shard's replay by state: pending, leased, done, failed. All 0 when there is none.",
-    "Pending without leased: no worker runs, see the node's log. Failed: see `strandline recover status`.",
+    "The shard's replay jobs by state: pending, leased, done, failed. All 0 if there is no replay.",
+    "Pending without leased: no worker is running, see the node's log. Failed: see `strandline recover status`.",
     labels=("shard", "state"),
 )
 
