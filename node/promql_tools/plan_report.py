@@ -50,6 +50,8 @@ class PlanReport:
 
     def _lines(self, one: ShardFragment) -> Iterator[tuple[str, str]]:
         yield "select", one.selector
+        if one.pushed:
+            yield "narrowed", f"by {', '.join(one.pushed)}, which the left side has"
         if self.series is not None and one.number in self.series:
             yield "series", f"about {self.series[one.number]:,}"
         yield "samples", f"{shown_moment(one.first)} to {shown_moment(one.last)}"

@@ -119,6 +119,21 @@ Fragment 2, in every shard:
     )
 
 
+def test_a_plan_shows_which_filters_come_from_the_left_side(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["promql", "explain", "a{job='x'} unless on (job) b"]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert (
+        """\
+  select     b{job="x"}
+  narrowed   by job="x", which the left side has
+"""
+        in shown
+    )
+    assert shown.count("narrowed") == 1
+    assert cli.main(["promql", "explain", "a{job='x'} unless on (job) b", "--output", "json"]) == ExitCode.OK
+    assert [one["pushed"] for one in json.loads(capsys.readouterr().out)["fragments"]] == [[], ['job="x"']]
+
+
 def test_a_plan_is_there_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     query = "quantile_over_time(scalar(q), -g[5m:1m] > 1)"
     assert cli.main(["promql", "explain", query]) == ExitCode.USAGE, "a filter of a range is none"
