@@ -22,9 +22,9 @@ from strandline.promql.expressions import Expression, type_of
 from strandline.promql.go_text import as_utf8
 from strandline.promql.parser import parse
 from strandline.promql.plan import nodes
-from strandline.promql.plan.cutting import cut
 from strandline.promql.plan.fragment_codec import MAX_STEPS
 from strandline.promql.plan.fragments import AnyFragment
+from strandline.promql.plan.narrowing import cut_narrowed
 from strandline.promql.plan.nodes import steps
 from strandline.promql.plan.planning import plan
 from strandline.promql.plan.query_times import QueryTimes
@@ -60,7 +60,7 @@ def prepare(
     counts = list(steps(whole))
     if max(counts) > max_steps or sum(counts) > _STEPS_OF_ALL * max_steps:
         raise TooManyStepsError(max(counts), sum(counts), max_steps)
-    parts = cut(whole)
+    parts = cut_narrowed(whole)
     return Prepared(text, expression, times, parts.fragments, parts.rest)
 
 

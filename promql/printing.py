@@ -106,7 +106,9 @@ def _string(text: str) -> str:
 
 
 def _selector(selector: VectorSelector) -> str:
-    matchers = ",".join(sorted([_matcher(matcher) for matcher in selector.matchers if not _is_name(selector, matcher)]))
+    matchers = ",".join(
+        sorted([print_matcher(matcher) for matcher in selector.matchers if not _is_name(selector, matcher)])
+    )
     return f"{selector.name}{{{matchers}}}" if matchers else selector.name
 
 
@@ -115,7 +117,7 @@ def _is_name(selector: VectorSelector, matcher: Matcher) -> bool:
     return bool(matcher.value) and is_of_name and matcher.value == selector.name
 
 
-def _matcher(matcher: Matcher) -> str:
+def print_matcher(matcher: Matcher) -> str:
     plain = _PLAIN_LABEL.fullmatch(matcher.label)
     return f"{matcher.label if plain else _string(matcher.label)}{matcher.op}{_string(matcher.value)}"
 

@@ -11,6 +11,7 @@ from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.cli.query_times import Times, query_time_options
+from strandline.node.client.answers import SelectorSize
 from strandline.node.client.node_client import NodeClient, Within
 from strandline.node.promql_tools.plan_report import PlanReport
 from strandline.node.promql_tools.queries import read
@@ -25,7 +26,7 @@ from strandline.promql.printing import print_expression
     help=help_with(
         "Show the plan of a query: which parts every shard evaluates over its own series (fragments), over which "
         "samples, and what the front makes of their results. With --url a node is asked how many series each "
-        "selector matches in that time; nothing is evaluated.",
+        "selector matches in that time, and about how many samples they have; nothing is evaluated.",
         "strandline promql explain 'sum by (job) (rate(http_requests_total[5m]))'",
         "strandline promql explain 'topk(3, up) / on (job) group_left up' --start -1h --step 1m",
         "strandline promql explain up --url http://127.0.0.1:9460",
@@ -57,15 +58,15 @@ def command(
     if url is None:
         return tell(context, PlanReport.of(text, times, plan))
     with asking(context, Place(url, token_file, ca_file)) as client:
-        series, warnings = _counted(client, plan.fragments)
-    return tell(context, PlanReport.of(text, times, plan, series, warnings))
+        sizes, warnings = _sizes(client, plan.fragments)
+    return tell(context, PlanReport.of(text, times, plan, sizes, warnings))
 
 
-def _counted(client: NodeClient, fragments: tuple[ShardFragment, ...]) -> tuple[dict[int, int], tuple[str, ...]]:
-    """How many series the selector of each fragment matches, and the node's warnings."""
-    series, warnings = dict[int, int](), dict[str, None]()
+def _sizes(client: NodeClient, fragments: tuple[ShardFragment, ...]) -> tuple[dict[int, SelectorSize], tuple[str, ...]]:
+    """What the selector of each fragment matches, and the node's warnings."""
+    sizes, warnings = dict[int, SelectorSize](), dict[str, None]()
     for one in fragments:
-        answer = client.count_series(one.selector, Within(one.first, one.last))
-        series[one.number] = answer.items[0]
+        answer = client.selector_size(one.selector, Within(one.first, one.last))
+        sizes[one.number] = answer.items[0]
         warnings |= dict.fromkeys(answer.warnings)
-    return series, tuple(warnings)
+    return sizes, tuple(warnings)

@@ -87,6 +87,24 @@ def series_count(envelope: Envelope) -> Answered[int]:
             raise _malformed("a number of series")
 
 
+@dataclass(frozen=True, slots=True)
+class SelectorSize:
+    """How many series a selector matches, and about how many samples they have; None if the node does not tell."""
+
+    series: int
+    samples: int | None
+
+
+def selector_size(envelope: Envelope) -> Answered[SelectorSize]:
+    """The same with the samples."""
+    match envelope.data:
+        case {"series": int(series), "samples": int(samples)}:
+            return Answered((SelectorSize(series, samples),), more=False, warnings=envelope.warnings)
+        case _:
+            counted = series_count(envelope)
+            return Answered((SelectorSize(counted.items[0], None),), more=False, warnings=counted.warnings)
+
+
 def _newest(time: int | None, value: str | None) -> tuple[int | None, float | None]:
     if time is None or value is None:
         return None, None

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from strandline.jobs.sending.series import SeriesQuery
 from strandline.node.client import answers
 from strandline.node.client.addresses import NodeAddress
-from strandline.node.client.answers import Answered, Labels, NodePage, Sampled
+from strandline.node.client.answers import Answered, Labels, NodePage, Sampled, SelectorSize
 from strandline.node.client.envelope import Envelope, Reply, opened
 from strandline.node.client.errors import NodeUnreachable, NodeUntrusted, NotANode, QueryWrong, QuestionWrong
 from strandline.node.client.trust import Trust
@@ -94,6 +94,11 @@ class NodeClient:
         """How many series there are, or about how many, if the warnings say so."""
         parameters = [*_listing((selector,), within, 0), ("limit", "1")]
         return answers.series_count(self._ask("/api/v1/strandline/cardinality", parameters))
+
+    def selector_size(self, selector: str, within: Within) -> Answered[SelectorSize]:
+        """How many series there are, and about how many samples they have in a time."""
+        parameters = [*_listing((selector,), within, 0), ("limit", "1"), ("samples", "true")]
+        return answers.selector_size(self._ask("/api/v1/strandline/cardinality", parameters))
 
     def query(self, query: str, time: int, limit: int) -> Answered[Sampled]:
         """What a query gives at a moment. Raises `QueryWrong` if it is none."""

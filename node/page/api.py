@@ -40,10 +40,11 @@ _DAYS = 2
 @dataclass(frozen=True, slots=True)
 class CardinalityFigures:
     """What makes the index large, as tops. `label_names` is how many labels there are in all; `label` the one whose
-    values `top_values` ranks, if one was asked about.
+    values `top_values` ranks, if one was asked about. `samples` is an estimate.
     """
 
     series: int
+    samples: int | None
     label_names: int
     top_labels: tuple[LabelCardinality, ...]
     top_metrics: tuple[ValueCardinality, ...]
@@ -100,13 +101,14 @@ class PageApi:
         return _answer(*_newest(answer, most))
 
     async def cardinality(self, request: Request) -> Response:
-        """`match[]`, `start`, `end`, `limit`, `label`: what makes the index large."""
+        """`match[]`, `start`, `end`, `limit`, `label`, `samples=true`: what makes the index large."""
         given = await parameters_of(request)
         ask = CardinalityAsk(
             given.selectors(required=False),
             given.time_range(),
             given.limit(MOST_ENTRIES, default=_ENTRIES),
             given.text("label"),
+            samples=given.text("samples") == "true",
         )
         answer = await self._queries.cardinality(ask, self._scope(request))
         return _answer(_tops(answer, ask), answer.warnings + estimates_of(answer))
@@ -147,6 +149,7 @@ def _tops(answer: CardinalityAnswer, ask: CardinalityAsk) -> CardinalityFigures:
     limit = ask.limit
     return CardinalityFigures(
         series=answer.series,
+        samples=answer.samples,
         label_names=len(answer.labels),
         top_labels=tuple(nsmallest(limit, answer.labels, key=lambda label: (-label.values, label.name))),
         top_metrics=answer.top_metrics_by_series[:limit],

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from strandline.node.client.answers import SelectorSize
 from strandline.node.client.moments import shown_length, shown_moment
 from strandline.node.output import Block
 from strandline.promql.plan.explaining import Explanation, FrontNode, ShardFragment
@@ -11,13 +12,16 @@ from strandline.promql.plan.query_times import QueryTimes
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """The plan, and with a node how many series each fragment's selector matches there, by the fragment's number."""
+    """The plan, and with a node how many series each fragment's selector matches there, and about how many samples they
+    have, by the fragment's number.
+    """
 
     query: str
     times: QueryTimes
     front: FrontNode
     fragments: tuple[ShardFragment, ...]
     series: Mapping[int, int] | None = None
+    estimated_samples: Mapping[int, int] | None = None
     warnings: tuple[str, ...] = field(default=())
 
     @classmethod
@@ -26,11 +30,15 @@ class PlanReport:
         query: str,
         times: QueryTimes,
         plan: Explanation,
-        series: Mapping[int, int] | None = None,
+        sizes: Mapping[int, SelectorSize] | None = None,
         warnings: tuple[str, ...] = (),
     ) -> "PlanReport":
         """The report of a plan. `query` is shown as it is printed."""
-        return cls(query, times, plan.front, plan.fragments, series, warnings)
+        series, samples = None, None
+        if sizes is not None:
+            series = {number: one.series for number, one in sizes.items()}
+            samples = {number: one.samples for number, one in sizes.items() if one.samples is not None}
+        return cls(query, times, plan.front, plan.fragments, series, samples, warnings)
 
     def blocks(self) -> Iterator[Block]:
         """The query, the front's tree, and each fragment."""
@@ -50,9 +58,14 @@ class PlanReport:
 
     def _lines(self, one: ShardFragment) -> Iterator[tuple[str, str]]:
         yield "select", one.selector
+        if one.pushed:
+            yield "narrowed", f"by {', '.join(one.pushed)}, which the left side has"
         if self.series is not None and one.number in self.series:
             yield "series", f"about {self.series[one.number]:,}"
-        yield "samples", f"{shown_moment(one.first)} to {shown_moment(one.last)}"
+        times = f"{shown_moment(one.first)} to {shown_moment(one.last)}"
+        if self.estimated_samples is not None and one.number in self.estimated_samples:
+            times = f"about {self.estimated_samples[one.number]:,} (an estimate), {times}"
+        yield "samples", times
         if one.window:
             yield "window", f"{one.window}, at {one.steps:,} step{'s' if one.steps != 1 else ''}"
         for link in one.chain:

@@ -153,7 +153,7 @@ class LabelTerms:
 class CardinalityAnswer:
     """Series, labels by name, and the tops. A shard's answer is exact. Merged, the figures of `estimated_labels` are
     estimates, and so are those of series if `estimated_series`. `terms` of the labels, in their order, are only in
-    answers that are to be merged.
+    answers that are to be merged. `samples` is always an estimate; None unless it was asked for.
     """
 
     series: int
@@ -164,6 +164,7 @@ class CardinalityAnswer:
     terms: LabelTerms | None = None
     estimated_labels: tuple[str, ...] = ()
     estimated_series: bool = False
+    samples: int | None = None
     warnings: tuple[str, ...] = ()
 
     @property

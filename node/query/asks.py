@@ -111,6 +111,8 @@ class CardinalityAsk:
 
     Between shards: `listed_bytes` is how many bytes of values the answer may list for a merge (0: none), and `without`
     has the part ids, as little-endian u32, of series that another shard counts.
+
+    With `samples` also about how many samples the series have in the range, of which none is read.
     """
 
     selectors: tuple[Selector, ...]
@@ -119,6 +121,7 @@ class CardinalityAsk:
     label: str | None = None
     listed_bytes: int = 0
     without: bytes = b""
+    samples: bool = False
 
 
 @dataclass(frozen=True, slots=True)

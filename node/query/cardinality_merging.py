@@ -60,8 +60,14 @@ def merge_cardinality(
         _top((answer.top_values_by_series for answer in answers), () if label is None else (label,), labels, limit),
         estimated_labels=tuple(name for name, one in labels.items() if not one.is_exact),
         estimated_series=series is not None and not series.is_exact,
+        samples=_samples(answers),
         warnings=tuple(warning for answer in answers for warning in answer.warnings),
     )
+
+
+def _samples(answers: Sequence[CardinalityAnswer]) -> int | None:
+    known = [answer.samples for answer in answers if answer.samples is not None]
+    return sum(known) if known else None
 
 
 def _values(terms: LabelTerms | None, place: int) -> TermsAnswer | HashSample:

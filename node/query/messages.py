@@ -161,7 +161,15 @@ def ask_of(message: Message) -> tuple[Ask, float]:  # noqa: PLR0912 - one for ea
             (without,) = _typed(message.columns, "|u1")
             if len(without) % _PART_ID_BYTES:
                 raise FrameDamaged(f"a frame has {len(without)} bytes of part ids")
-            ask = CardinalityAsk(selectors, within, limit, ranked, fields.count("listed_bytes"), without.tobytes())
+            ask = CardinalityAsk(
+                selectors,
+                within,
+                limit,
+                ranked,
+                fields.count("listed_bytes"),
+                without.tobytes(),
+                fields.flag("samples"),
+            )
         case _:
             raise FrameDamaged(f"a frame asks for {message.kind!r}, which is no question")
     return ask, seconds
@@ -197,7 +205,7 @@ def answer_message(answer: Answer) -> Message:  # noqa: PLR0911 - one for each k
         case CardinalityAnswer():
             tops = {name: [list(asdict(one).values()) for one in getattr(answer, name)] for name in _TOPS}
             labels = [[one.name, one.values, one.series, one.value_bytes] for one in answer.labels]
-            fields = told | tops | {"series": answer.series, "labels": labels}
+            fields = told | tops | {"series": answer.series, "labels": labels, "samples": answer.samples}
             return Message("cardinality", fields, _term_columns(answer.terms))
         case BucketsAnswer():
             return Message("buckets", told | {"buckets": [asdict(one) for one in answer.buckets]})
@@ -240,8 +248,9 @@ def answer_of(message: Message) -> Answer:  # noqa: PLR0911 - one for each kind
             pairs, metrics, values = (fields.get(name, _values) for name in _TOPS)
             labels = fields.get("labels", lambda told: tuple(LabelCardinality(*_row(one, "siii")) for one in told))
             terms = _label_terms(columns, len(labels)) if columns else None
-            series = fields.count("series")
-            return CardinalityAnswer(series, labels, pairs, metrics, values, terms, warnings=warnings)
+            samples = fields.get("samples", lambda told: None if told is None else _count(told))
+            figures = (fields.count("series"), labels, pairs, metrics, values, terms)
+            return CardinalityAnswer(*figures, samples=samples, warnings=warnings)
         case "buckets":
             return BucketsAnswer(fields.get("buckets", _buckets), warnings)
     raise FrameDamaged(f"a frame answers with {message.kind!r}, which is no answer")

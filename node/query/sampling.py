@@ -12,7 +12,7 @@ from strandline.index.documents import FewKeys, PartKeyBatch
 from strandline.index.key_bytes import KeyBytes, label_order, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import SamplesAnswer
-from strandline.node.query.asks import SamplesAsk
+from strandline.node.query.asks import CardinalityAsk, SamplesAsk
 from strandline.node.query.kernels.merging import places_in
 from strandline.node.query.key_hashes import is_among
 from strandline.node.query.queries import Cancellation
@@ -21,6 +21,7 @@ from strandline.node.shard.reader import ShardReader
 from strandline.store.kernels.timetables import copy_runs
 from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesRun
+from strandline.time_range import ALL_TIMES
 
 Keys = PartKeyBatch | FewKeys
 
@@ -90,6 +91,13 @@ def read_samples(
     cancellation.check()
     part_ids = wanted.of(run)
     return _named(_keys_of(catalogue, found, part_ids, cancellation), part_ids, run, warnings)
+
+
+def estimated_samples(catalogue: Catalogue, columns: PartColumns, reader: ShardReader, ask: CardinalityAsk) -> int:
+    """About how many samples the series of a question have in its range, by the manifest and the buffers."""
+    within = ask.within if ask.within is not None else ALL_TIMES
+    wanted = wanted_series(columns, to_ids(catalogue.find(ask.selectors, ask.within).part_ids))
+    return reader.pinned(within).estimated_samples(wanted.series)
 
 
 def _find(catalogue: Catalogue, ask: SamplesAsk) -> Found | FewKeys:

@@ -1,6 +1,7 @@
 """Answers of one shard, from what its process has: index, bitmaps, buffers, and the store behind them."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,7 +41,7 @@ from strandline.node.query.queries import (
     QueryUnavailable,
 )
 from strandline.node.query.result_cache import DEFAULT_BYTES, ResultCache
-from strandline.node.query.sampling import read_samples
+from strandline.node.query.sampling import estimated_samples, read_samples
 from strandline.node.query.series_hashes import series_hashes
 from strandline.node.query.store_trouble import store_trouble
 from strandline.node.shard.reader import ShardReader
@@ -145,7 +146,8 @@ class ShardAnswers:
             case KeyPageAsk():
                 return read_key_page(catalogue, index.columns, reader, ask, cancellation, warnings=able.warnings)
             case CardinalityAsk():
-                return _cardinality(catalogue, ask, cancellation, able.warnings)
+                samples = estimated_samples(catalogue, index.columns, reader, ask) if ask.samples else None
+                return replace(_cardinality(catalogue, ask, cancellation, able.warnings), samples=samples)
             case BucketsAsk():
                 return BucketsAnswer(bucket_figures(able.shard, ask), able.warnings)
 

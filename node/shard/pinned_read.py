@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import numpy as np
+
 from strandline.arrays import F64s
 from strandline.node.shard.pinned_content import BufferContent, PinnedContent, StoredRow
 from strandline.node.shard.read_blocks import cut_blocks, samples_per_series
@@ -112,6 +114,14 @@ class PinnedRead:
         groups = self._shard.parts.options.groups
         each = self._samples_per_series(groups, self.times if times is None else times)
         return cut_blocks(wanted, groups, each, most_samples)
+
+    def estimated_samples(self, wanted: WantedSeries) -> int:
+        """About how many samples some series have in the pinned times. Nothing is read for it: each series counts as
+        one that has the average of its group, in each row of the manifest and each buffer.
+        """
+        groups = self._shard.parts.options.groups
+        each = self._samples_per_series(groups, self.times)
+        return round(float(each[(wanted.metric % np.uint64(groups)).astype(np.int64)].sum()))
 
     @property
     def content(self) -> PinnedContent:

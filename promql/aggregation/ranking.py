@@ -49,7 +49,7 @@ def _ranked(aggregator: Aggregator, keys: KeyBytes, values: F64Matrix, group_of:
         )
         if is_second or not has_ties:
             break
-        # Prometheus has series in the order of their labels, which decides between equal values.
+        # The order of their labels decides between equal values, whatever the order in which series come.
         order = label_order(keys)
         by_group = order[np.argsort(group_of[order], kind="stable")]
     return _Ranked(np.flatnonzero(is_chosen), chosen_values, first_step[:count])
@@ -102,14 +102,18 @@ def _behind(one: Vector, other: Vector) -> Vector:
 
 
 def finish_ranked(spec: AggregationSpec, state: RankedState) -> Vector:
-    """The best series. At a single step they come as Prometheus gives them: group by group, the best first."""
+    """The best series. At a single step they come as Prometheus gives them: group by group, the best first. Groups and
+    equal values come in the order of labels.
+    """
     found = state.candidates
     if found.values.shape[1] != 1 or not len(found.keys):
         return found
     in_order = label_order(found.keys)
     keys, values, group_of = take_keys(found.keys, in_order), found.values[in_order], state.group_of[in_order]
+    _, first_row, number = np.unique(group_of, return_index=True, return_inverse=True)
+    group_of = first_row[number]
     rows = _ranked(spec.aggregator, keys, values, group_of, spec.limits).first_step
-    # NaN is worst, and rows of the same value stay as they are.
+    # NaN is worst.
     badness = values[rows, 0] if spec.aggregator is Aggregator.BOTTOMK else -values[rows, 0]
-    order = rows[np.lexsort((badness, group_of[rows]))]
+    order = rows[np.lexsort((rows, badness, group_of[rows]))]
     return Vector(take_keys(keys, order), values[order])

@@ -10,8 +10,6 @@ import numpy as np
 
 from strandline.arrays import Rows
 from strandline.index.key_bytes import KeyBytes, joined_keys
-from strandline.index.matchers import MatchOp
-from strandline.index.selectors import METRIC_NAME
 from strandline.promql import annotations
 from strandline.promql.aggregation.spec import RANKING
 from strandline.promql.aggregations import GroupedAccumulator, State, finish, merge
@@ -21,7 +19,7 @@ from strandline.promql.evaluation.notes import Notes
 from strandline.promql.evaluation.rows import with_samples
 from strandline.promql.expressions import Aggregator
 from strandline.promql.labels import METADATA, GroupTable, without_name
-from strandline.promql.plan.fragments import LATEST, Fragment, Grouping
+from strandline.promql.plan.fragments import LATEST, Fragment, Grouping, fixed_name
 from strandline.promql.values import F64Matrix, Samples, Vector
 
 _COUNTED = frozenset({Aggregator.COUNT, Aggregator.GROUP})
@@ -158,5 +156,5 @@ def _grouping(fragment: Fragment) -> Grouping:
 
 
 def _notes(fragment: Fragment) -> Notes:
-    named = (one.value for one in fragment.matchers if one.label == METRIC_NAME and one.op is MatchOp.EQUAL)
-    return Notes(fragment.function, numbers(fragment.parameters, fragment.ends.count), next(named, None))
+    parameters = numbers(fragment.parameters, fragment.ends.count)
+    return Notes(fragment.function, parameters, fixed_name(fragment.matchers))

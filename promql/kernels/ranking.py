@@ -1,4 +1,5 @@
-"""`topk` and `bottomk`: the best values of each group and step, in heaps as Prometheus has them.
+"""`topk` and `bottomk`: the best values of each group and step, in heaps. Of equal values the earlier row is better: an
+order of all rows, so that the best of several parts' best are the best of all.
 
 "No sample" is told by its bits.
 """
@@ -13,40 +14,44 @@ NO_VALUE = np.float64(NO_SAMPLE)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _is_worse(value, other, sign):
-    """Whether a value has to go before another. Asked of two NaNs, either has to, as in Prometheus."""
-    return np.isnan(value) or sign * value < sign * other
+def _is_worse(value, place, other, other_place, sign):
+    """Whether a value has to go before another: a lower one, NaN before numbers, and of equal ones the later."""
+    if value == other:
+        return place > other_place
+    if np.isnan(value):
+        return not np.isnan(other) or place > other_place
+    return sign * value < sign * other
 
 
 @njit(cache=True, nogil=True)
-def _sift_up(heap, rows, at, sign):
+def _sift_up(heap, places, at, sign):
     while at:
         parent = (at - 1) >> 1
-        if not _is_worse(heap[at], heap[parent], sign):
+        if not _is_worse(heap[at], places[at], heap[parent], places[parent], sign):
             break
         heap[at], heap[parent] = heap[parent], heap[at]
-        rows[at], rows[parent] = rows[parent], rows[at]
+        places[at], places[parent] = places[parent], places[at]
         at = parent
 
 
 @njit(cache=True, nogil=True)
-def _sift_down(heap, rows, size, sign):
+def _sift_down(heap, places, size, sign):
     at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1
-        if child + 1 < size and _is_worse(heap[child + 1], heap[child], sign):
+        if child + 1 < size and _is_worse(heap[child + 1], places[child + 1], heap[child], places[child], sign):
             child += 1
-        if not _is_worse(heap[child], heap[at], sign):
+        if not _is_worse(heap[child], places[child], heap[at], places[at], sign):
             break
         heap[at], heap[child] = heap[child], heap[at]
-        rows[at], rows[child] = rows[child], rows[at]
+        places[at], places[child] = places[child], places[at]
         at = child
 
 
 @njit(cache=True, nogil=True)
 def rank(values, bits, by_group, first_of_group, limits, sign, out, is_chosen, order):
     """Put the `limits[step]` best of each group and step into `out`, and mark the rows that have one. Best is greatest,
-    or with `sign` -1 least; NaN is worst. Of equal values those stay that Prometheus keeps for rows in this order.
+    or with `sign` -1 least; NaN is worst. Of equal values those that come first in `by_group` are better.
 
     `order` gets the rows of the first step, group by group, in no order within a group. Gives their number, and whether
     at any step a value was left out that is equal to one that stayed.
@@ -61,7 +66,7 @@ def rank(values, bits, by_group, first_of_group, limits, sign, out, is_chosen, o
             most = max(most, min(limits[step], behind - first))
         if most < 1:
             continue
-        heaps, rows = np.empty((steps, most), dtype=np.float64), np.empty((steps, most), dtype=np.int64)
+        heaps, places = np.empty((steps, most), dtype=np.float64), np.empty((steps, most), dtype=np.int64)
         sizes, best_lost = np.zeros(steps, dtype=np.int64), np.full(steps, NO_VALUE)
         has_lost = np.zeros(steps, dtype=np.bool_)
         for place in range(first, behind):
@@ -72,15 +77,15 @@ def rank(values, bits, by_group, first_of_group, limits, sign, out, is_chosen, o
                     continue
                 size, limit = sizes[step], limits[step]
                 if size < limit:
-                    heaps[step, size], rows[step, size] = value[step], row
+                    heaps[step, size], places[step, size] = value[step], place
                     sizes[step] += 1
-                    _sift_up(heaps[step], rows[step], size, sign)
+                    _sift_up(heaps[step], places[step], size, sign)
                 elif limit > 0:
                     new, worst = value[step], heaps[step, 0]
                     if sign * worst < sign * new or (np.isnan(worst) and not np.isnan(new)):
                         best_lost[step], has_lost[step] = worst, True
-                        heaps[step, 0], rows[step, 0] = new, row
-                        _sift_down(heaps[step], rows[step], size, sign)
+                        heaps[step, 0], places[step, 0] = new, place
+                        _sift_down(heaps[step], places[step], size, sign)
                     elif new == worst or np.isnan(worst):
                         best_lost[step], has_lost[step] = worst, True
         for step in range(steps):
@@ -88,10 +93,10 @@ def rank(values, bits, by_group, first_of_group, limits, sign, out, is_chosen, o
                 worst, lost = heaps[step, 0], best_lost[step]
                 has_ties |= worst == lost or (np.isnan(worst) and np.isnan(lost))
             for place in range(sizes[step]):
-                row = rows[step, place]
+                row = by_group[places[step, place]]
                 out[row, step] = heaps[step, place]
                 is_chosen[row] = True
         for place in range(sizes[0]):
-            order[ordered] = rows[0, place]
+            order[ordered] = by_group[places[0, place]]
             ordered += 1
     return ordered, has_ties

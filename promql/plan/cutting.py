@@ -43,7 +43,7 @@ def samples_of(node: nodes.Window | nodes.Samples) -> SamplesFragment:
     """The samples that a node of the rest reads."""
     if isinstance(node, nodes.Samples):
         return SamplesFragment(node.matchers, node.end - node.range + 1, node.end)
-    return SamplesFragment(node.matchers, node.ends.start - node.range + 1, node.ends.end)
+    return SamplesFragment(node.matchers, node.ends.start - node.range + 1, node.ends.end, node.pushed)
 
 
 def constant(node: Node) -> Parameter | None:  # noqa: PLR0911 - one for each kind
@@ -76,7 +76,7 @@ def _cut(node: Node) -> Node:  # noqa: PLR0911, PLR0912 - one for each kind
             return node
         case nodes.Select():
             function = TIMESTAMP if node.gives_time else LATEST
-            return Fetched(Fragment(node.matchers, function, node.ends, node.lookback, node.times))
+            return Fetched(Fragment(node.matchers, function, node.ends, node.lookback, node.times, pushed=node.pushed))
         case nodes.Window():
             return _window(node)
         case nodes.SubqueryWindow():
@@ -117,7 +117,8 @@ def _window(node: nodes.Window) -> Node:
     if None in known:
         return replace(node, parameters=parameters)
     numbers = tuple(one for one in known if one is not None)
-    return Fetched(Fragment(node.matchers, node.function, node.ends, node.range, node.times, numbers, span=node.span))
+    fragment = Fragment(node.matchers, node.function, node.ends, node.range, node.times, numbers, span=node.span)
+    return Fetched(replace(fragment, pushed=node.pushed))
 
 
 def _aggregate(node: nodes.Aggregate) -> Node:

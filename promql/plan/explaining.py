@@ -21,7 +21,7 @@ from strandline.promql.plan.fragments import (
     OperatorLink,
     Parameter,
 )
-from strandline.promql.printing import print_expression
+from strandline.promql.printing import print_expression, print_matcher
 from strandline.promql.values import Grid
 
 
@@ -51,6 +51,8 @@ class ShardFragment:
     chain: tuple[str, ...]
     aggregation: str
     returns: str
+    pushed: tuple[str, ...] = ()
+    """Matchers of the selector that come from the left side of `and` or `unless`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,9 @@ def _operation(node: nodes.Node) -> str:  # noqa: PLR0911, PLR0912 - one for eac
 
 def _fragment(number: int, fragment: AnyFragment) -> ShardFragment:
     selector = _selector(fragment.matchers)
+    pushed = tuple(map(print_matcher, fragment.pushed))
     if not isinstance(fragment, Fragment):
-        return ShardFragment(number, selector, fragment.first, fragment.last, 0, "", (), "", "samples")
+        return ShardFragment(number, selector, fragment.first, fragment.last, 0, "", (), "", "samples", pushed)
     grouping = fragment.grouping
     return ShardFragment(
         number,
@@ -134,6 +137,7 @@ def _fragment(number: int, fragment: AnyFragment) -> ShardFragment:
         tuple(map(_link, fragment.chain)),
         "" if grouping is None else _aggregation(grouping),
         "series" if grouping is None else "a partial result of each group",
+        pushed,
     )
 
 

@@ -68,7 +68,8 @@ class Grouping:
 
 LATEST, TIMESTAMP = "", "timestamp"
 """Functions of a lookback: the value, or the time in seconds, of the newest sample."""
-_KEEP_NAMES = frozenset({LATEST, "last_over_time", "first_over_time"})
+KEEP_NAMES = frozenset({LATEST, "last_over_time", "first_over_time"})
+"""Functions whose series keep their metric names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +87,18 @@ class Fragment:
     chain: tuple[Link, ...] = ()
     grouping: Grouping | None = None
     span: Span = field(default=Span(0, 0), compare=False)
+    pushed: tuple[Matcher, ...] = field(default=(), compare=False)
+    """Those of the matchers that come from the left side of `and` or `unless`. For people."""
 
     @property
     def name_is_fixed(self) -> bool:
         """Whether all series have one metric name, so that they stay distinct without it."""
-        return any(one.label == METRIC_NAME and one.op is MatchOp.EQUAL for one in self.matchers)
+        return fixed_name(self.matchers) is not None
 
     @property
     def drops_name(self) -> bool:
         """Whether its rows have no metric name."""
-        return self.function not in _KEEP_NAMES or any(map(_drops_name, self.chain))
+        return self.function not in KEEP_NAMES or any(map(_drops_name, self.chain))
 
     @property
     def takes_more(self) -> bool:
@@ -126,9 +129,15 @@ class SamplesFragment:
     matchers: tuple[Matcher, ...]
     first: int
     last: int
+    pushed: tuple[Matcher, ...] = field(default=(), compare=False)
 
 
 AnyFragment = Fragment | SamplesFragment
+
+
+def fixed_name(matchers: tuple[Matcher, ...]) -> str | None:
+    """The only metric name that matchers let pass, if one of them names it."""
+    return next((one.value for one in matchers if one.label == METRIC_NAME and one.op is MatchOp.EQUAL), None)
 
 
 def by_step(parameter: Parameter, count: int) -> F64s:

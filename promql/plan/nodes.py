@@ -5,7 +5,7 @@ after `offset` and `@`. A selector that is pinned by `@` has a step of 0 there.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from strandline.index.matchers import Matcher
 from strandline.promql.expressions import Aggregator, Matching, Operator, Span
@@ -46,6 +46,8 @@ class Select:
     lookback: int
     times: Grid
     gives_time: bool = False
+    pushed: tuple[Matcher, ...] = field(default=(), compare=False)
+    """Those of the matchers that are not the selector's own, but come from the left side of `and` or `unless`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Window:
     parameters: tuple["Node", ...]
     times: Grid
     span: Span
+    pushed: tuple[Matcher, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

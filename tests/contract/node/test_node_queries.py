@@ -201,6 +201,24 @@ def test_cardinality_is_that_of_all_shards(filled: NodeWorld) -> None:
     assert few.labels == (LabelCardinality("__name__", 1, 2, 2), LabelCardinality("name", 2, 2, 10))
 
 
+def test_samples_are_estimated_by_what_is_known_of_groups_and_buffers(filled: NodeWorld) -> None:
+    """Stored, closed and in memory. A sample that two shards have counts twice, as both would read it."""
+    opened, an_hour = filled.worlds[0].running.bucket, 2 * 9
+
+    def estimated(within: TimeRange | None, *metric: str) -> int | None:
+        return filled.ask(CardinalityAsk(tuple(map(selector, metric)), within, 1, samples=True)).samples
+
+    assert filled.ask(CardinalityAsk((), None, 1)).samples is None, "only if it is asked for"
+    assert estimated(None) == estimated(ALL_TIMES) == 3 * an_hour
+    assert estimated(TimeRange(0, 1)) == 0
+    assert estimated(TimeRange(opened * HOUR, (opened + 1) * HOUR)) == an_hour
+    assert estimated(None, "none") == 0
+    # Two series of two shards have two samples an hour. In their groups are others that have one.
+    one = estimated(None, "m2")
+    assert one is not None
+    assert 8 <= one <= 12
+
+
 def test_a_node_with_little_memory_estimates_and_says_so(filled: NodeWorld) -> None:
     """An eighth of 500 bytes has no room for the hashes of five series of each shard, nor for all values."""
     assert filled.count_series(()) == SeriesCount(6)

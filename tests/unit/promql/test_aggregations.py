@@ -354,11 +354,14 @@ def test_at_a_single_step_the_best_come_first_group_by_group_and_nan_last() -> N
     ]
 
 
-def test_a_greater_value_takes_the_place_that_prometheus_gives_up() -> None:
-    # Of two equal ones the first is on top of the heap, and goes.
-    assert list(cells(aggregate(spec_of(Aggregator.TOPK, 1, 2), column(1.0, 1.0, 2.0)))) == [
+def test_of_equal_values_those_whose_labels_come_first_stay_and_come_first() -> None:
+    # Prometheus keeps 01 of the first: a greater value that comes later takes the first one's place in its heap.
+    for values, kept in (((1.0, 1.0, 2.0), "2 0"), ((2.0, 1.0, 1.0), "0 1"), ((NAN, NAN, NAN), "0 1")):
+        top = aggregate(spec_of(Aggregator.TOPK, 1, 2), column(*values))
+        assert list(cells(top)) == [(("i", f"0{place}"),) for place in kept.split()]
+    assert list(cells(aggregate(spec_of(Aggregator.BOTTOMK, 1, 2), column(1.0, 2.0, -0.0, 0.0)))) == [
         (("i", "02"),),
-        (("i", "01"),),
+        (("i", "03"),),
     ]
 
 

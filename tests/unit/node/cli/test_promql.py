@@ -119,6 +119,21 @@ Fragment 2, in every shard:
     )
 
 
+def test_a_plan_shows_which_filters_come_from_the_left_side(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["promql", "explain", "a{job='x'} unless on (job) b"]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert (
+        """\
+  select     b{job="x"}
+  narrowed   by job="x", which the left side has
+"""
+        in shown
+    )
+    assert shown.count("narrowed") == 1
+    assert cli.main(["promql", "explain", "a{job='x'} unless on (job) b", "--output", "json"]) == ExitCode.OK
+    assert [one["pushed"] for one in json.loads(capsys.readouterr().out)["fragments"]] == [[], ['job="x"']]
+
+
 def test_a_plan_is_there_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     query = "quantile_over_time(scalar(q), -g[5m:1m] > 1)"
     assert cli.main(["promql", "explain", query]) == ExitCode.USAGE, "a filter of a range is none"
@@ -139,12 +154,31 @@ def test_a_plan_is_there_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert told["series"] is None
 
 
-def test_a_node_is_asked_for_the_number_of_series(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_is_asked_for_the_number_of_series_and_estimates_their_samples(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with fake_node() as node:
-        node.data("/api/v1/strandline/cardinality", {"series": 1234}, "about")
-        assert cli.main(["promql", "explain", "sum(up)", "--time", "1000", "--url", node.url]) == ExitCode.OK
+        node.data("/api/v1/strandline/cardinality", {"series": 1234, "samples": 24_680}, "about")
+        asked = ["promql", "explain", "sum(up)", "--time", "1000", "--url", node.url]
+        assert cli.main(asked) == ExitCode.OK
         [(_, _, parameters)] = node.asked
-    assert dict(parameters) == {"match[]": "up", "start": "700.001", "end": "1000", "limit": "1"}
-    shown = capsys.readouterr()
+        shown = capsys.readouterr()
+        assert cli.main([*asked, "--output", "json"]) == ExitCode.OK
+        told = json.loads(capsys.readouterr().out)
+    assert dict(parameters) == {"match[]": "up", "start": "700.001", "end": "1000", "limit": "1", "samples": "true"}
     assert "  series     about 1,234\n" in shown.out
+    bounds = "1970-01-01T00:11:40.001Z to 1970-01-01T00:16:40Z"
+    assert f"  samples    about 24,680 (an estimate), {bounds}\n" in shown.out
     assert shown.err == "note: about\n"
+    assert (told["series"], told["estimated_samples"]) == ({"1": 1234}, {"1": 24_680})
+
+
+def test_a_node_that_does_not_estimate_samples_still_tells_the_number_of_series(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with fake_node() as node:
+        node.data("/api/v1/strandline/cardinality", {"series": 7})
+        assert cli.main(["promql", "explain", "up", "--time", "1000", "--url", node.url]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert "  series     about 7\n" in shown
+    assert "estimate" not in shown

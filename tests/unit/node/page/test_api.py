@@ -185,7 +185,16 @@ def test_cardinality_is_asked_for_series_time_and_label() -> None:
     assert [len(told[top]) for top in ("top_pairs", "top_values")] == [5, 5]
     [ask] = asking.queries.asked
     assert isinstance(ask, CardinalityAsk)
-    assert (ask.within, ask.limit, ask.label) == (TimeRange(0, 2000), 5, "instance")
+    assert (ask.within, ask.limit, ask.label, ask.samples) == (TimeRange(0, 2000), 5, "instance", False)
+    assert told["samples"] is None
+
+
+def test_samples_are_estimated_if_they_are_asked_for() -> None:
+    asking = Asking()
+    asking.data("cardinality?match[]=up&samples=true")
+    [ask] = asking.queries.asked
+    assert isinstance(ask, CardinalityAsk)
+    assert ask.samples
 
 
 def test_of_very_many_labels_only_the_largest_are_told_and_how_many_there_are() -> None:

@@ -74,7 +74,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
     st.builds(SamplesAsk, SELECTORS, RANGES, COUNTS, COUNTS),
     st.builds(SeriesHashesAsk, SEVERAL, MAYBE, COUNTS),
     st.builds(KeyPageAsk, SEVERAL, RANGES, HASHES, HASHES, COUNTS, st.booleans(), COUNTS),
-    st.builds(CardinalityAsk, SEVERAL, MAYBE, COUNTS, st.none() | TEXTS, COUNTS, PART_IDS),
+    st.builds(CardinalityAsk, SEVERAL, MAYBE, COUNTS, st.none() | TEXTS, COUNTS, PART_IDS, st.booleans()),
     st.builds(BucketsAsk, MAYBE, COUNTS),
 )
 WARNINGS = st.lists(TEXTS, max_size=2).map(tuple)
@@ -114,6 +114,7 @@ def _cardinality(
     labels: list[tuple[str, list[str], list[int]]],
     values: tuple[ValueCardinality, ...],
     listed: bool,
+    samples: int | None,
     warnings: tuple[str, ...],
 ) -> CardinalityAnswer:
     figures = tuple(LabelCardinality(name, len(terms), 3, 4) for name, terms, _ in labels)
@@ -126,7 +127,8 @@ def _cardinality(
         np.cumsum([0, *(len(hashes) for *_, hashes in labels)], dtype=np.int64),
         np.array(words, dtype=np.uint64),
     )
-    return CardinalityAnswer(7, figures, values, values, values, terms if listed else None, warnings=warnings)
+    listed_terms = terms if listed else None
+    return CardinalityAnswer(7, figures, values, values, values, listed_terms, samples=samples, warnings=warnings)
 
 
 WORDS = st.integers(0, 2**64 - 1)
@@ -145,6 +147,7 @@ ANSWERS: st.SearchStrategy[Answer] = st.one_of(
         st.lists(st.tuples(TEXTS, st.lists(TEXTS, max_size=3), st.lists(WORDS, max_size=3)), max_size=2),
         VALUES,
         st.booleans(),
+        st.none() | COUNTS,
         WARNINGS,
     ),
     st.builds(
