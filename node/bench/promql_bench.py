@@ -16,10 +16,12 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from strandline.clock import Clock, SystemClock, wait_until
+from strandline.node.bench.load_figures import LoadReport, memory_of, speed_of
 from strandline.node.bench.machine import Machine
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.promql_answers import check_agreement, check_count, series_in
 from strandline.node.bench.promql_fleet import PromqlScrapes
+from strandline.node.bench.promql_load import LoadOptions, LoadTarget, PromqlLoad
 from strandline.node.bench.promql_queries import ALIGNED_S, QUERIES, AskedRange, PromqlQuery, ranges, scaling_queries
 from strandline.node.bench.promql_report import Cost, PromqlReport, QueryCost
 from strandline.node.bench.promql_servers import (
@@ -72,7 +74,8 @@ _COUNTS = re.compile(
 @dataclass(frozen=True, slots=True)
 class PromqlOptions:
     """About so many series, and ranges of so many hours at most. Without URLs of peers, those that are installed are
-    started. `peer_pids` are the processes of peers at URLs, in their order.
+    started. `peer_pids` are the processes of peers at URLs, in their order. With a `load` clients ask the node at last
+    while it ingests.
     """
 
     series: int
@@ -81,6 +84,7 @@ class PromqlOptions:
     peers: bool = True
     peer_urls: tuple[str, ...] = ()
     peer_pids: tuple[int, ...] = ()
+    load: LoadOptions | None = None
 
 
 class PromqlBench:
@@ -92,7 +96,10 @@ class PromqlBench:
         self._end = (self._clock.now_ms() // 1000 - _BACK_S) // ALIGNED_S * ALIGNED_S + _ASIDE_S
         self._begin = self._end - options.hours * _HOUR_S - _BEFORE_S
         self._scrapes = (self._end - self._begin) * 1000 // INTERVAL_MS + 1
-        self.series = 0
+        self.series = self._records_written = 0
+        self._read_speed = 0.0
+        self._taken: PromqlScrapes | None = None
+        self._highest: dict[str, int] = {}
 
     def run(self) -> PromqlReport:
         """Start the servers, fill them, and measure."""
@@ -110,7 +117,10 @@ class PromqlBench:
             samples, stored = self._wait_until_read(node.server)
             notes = self._quiet([node, *peers])
             load = os.getloadavg()[0]
+            idle = MemoryPeak(node.server).idle
             queries, scaling = self.measured(node, peers)
+            rises = {name: max(0, most - idle.get(name, 0)) for name, most in self._highest.items()}
+            under_load = self._under_load(stack, topic, node.server)
         if self._options.peers and not peers:
             notes += (PEER_MISSING,)
         return PromqlReport(
@@ -123,7 +133,15 @@ class PromqlBench:
             notes=notes,
             queries=queries,
             scaling=scaling,
+            memory=memory_of(idle, rises),
+            load=under_load,
         )
+
+    def _under_load(self, stack: Stack, topic: str, node: Server) -> LoadReport | None:
+        if self._options.load is None or self._taken is None:
+            return None
+        target = LoadTarget(stack.kafka_bootstrap, topic, node, self._records_written, self._read_speed)
+        return PromqlLoad(self._options.load, target, self._taken, self._folder, self._clock).run(self._steps)
 
     def measured(
         self, node: MeasuredServer, peers: Sequence[MeasuredServer]
@@ -160,6 +178,8 @@ class PromqlBench:
                     before = servers[place].cpu_seconds()
                     times[place].append(links[place].get(target).milliseconds)
                     spent[place] = _more(spent[place], before, servers[place].cpu_seconds())
+            for name, rise in peaks[0].rises().items():
+                self._highest[name] = max(self._highest.get(name, 0), peaks[0].idle[name] + rise)
             costs = [
                 Cost.of(one.name, taken, used, peak.rise())
                 for one, taken, used, peak in zip(servers, times, spent, peaks, strict=True)
@@ -238,11 +258,11 @@ class PromqlBench:
         for made in admin.create_topics([NewTopic(topic, 1, 1, config=settings)]).values():
             made.result(30)
         with self._steps.step(f"Writing {self._options.series:,} series") as step:
-            fill_partition_at(stack.kafka_bootstrap, topic, 0, self._records(peers, step))
+            self._records_written = fill_partition_at(stack.kafka_bootstrap, topic, 0, self._records(peers, step))
 
     def _records(self, peers: Sequence[MeasuredServer], step: Step) -> Iterator[tuple[bytes, int]]:
         scrapes = PromqlScrapes(self._options.series, 1000 * self._begin)
-        self.series = scrapes.series
+        self.series, self._taken = scrapes.series, scrapes
         takers = [
             Peer(f"http://{one.server.host}:{one.server.port}/api/v1/write", one.server.pid or 0) for one in peers
         ]
@@ -263,13 +283,15 @@ class PromqlBench:
         )
         with ExitStack() as node:
             with self._steps.step("Starting a node"):
-                launch = node_launch(settings, port, self._folder / "node.log")
+                # Before the shard is ready, which it is when it has read nearly everything: that is timed.
+                launch = replace(node_launch(settings, port, self._folder / "node.log"), ready="/-/healthy")
                 server = node.enter_context(running(launch, self._clock))
             yield MeasuredServer(server, cassandra)
 
     def _wait_until_read(self, node: Server) -> tuple[int, int]:
         """Until the node has read all samples, and stored all that it is to store: how many it read and stored."""
         wanted, found = self.series * self._scrapes, {"ingested": 0, "stored": 0, "unstored": 0}
+        read = list[tuple[float, int]]()
         with (
             self._steps.step("Waiting until the node has read all samples") as step,
             closing(node.connect()) as connection,
@@ -277,11 +299,13 @@ class PromqlBench:
 
             def is_there() -> bool:
                 found.update(_figures(connection.get("/metrics").body.decode()))
+                read.append((self._clock.monotonic(), found["ingested"]))
                 step.note = f"{found['ingested']:,} of {wanted:,}"
                 return found["ingested"] >= wanted and not found["unstored"]
 
-            if not wait_until(is_there, timeout=_READ_WITHIN_S, clock=self._clock, poll=1.0):
+            if not wait_until(is_there, timeout=_READ_WITHIN_S, clock=self._clock, poll=0.25):
                 raise ServerEnded(f"the node has read {step.note} samples after {_READ_WITHIN_S:g} s")
+            self._read_speed = speed_of(read, wanted)
         return found["ingested"], found["stored"]
 
     def _quiet(self, servers: Sequence[MeasuredServer]) -> tuple[str, ...]:

@@ -59,12 +59,13 @@ class PromqlScrapes:
     """Scrape after scrape of about so many series, the same in each run."""
 
     def __init__(self, series: int, first_time: int) -> None:
+        self._first_time = first_time
         self._targets = max(1, series // SERIES_A_TARGET)
         self._chance = np.random.default_rng(21)
         chance, targets = self._chance, self._targets
         self._groups = [range(at, min(at + _TARGETS_A_RECORD, targets)) for at in range(0, targets, _TARGETS_A_RECORD)]
         self._templates = [_template(group, first_time) for group in self._groups]
-        self._offset = first_time + chance.integers(_MARGIN_MS, INTERVAL_MS - _MARGIN_MS, targets)
+        self._offset = chance.integers(_MARGIN_MS, INTERVAL_MS - _MARGIN_MS, targets)
         counts = np.array([_COUNTERS + _POOLS + len(_BOUNDS) * histograms_of(one) + 3 for one in range(targets)])
         self._target_of = np.repeat(np.arange(targets), counts)
         self._first = np.append(0, np.cumsum(counts))
@@ -78,11 +79,16 @@ class PromqlScrapes:
         self._calls = np.zeros((targets, 2))
         self._taken = 0
 
-    def next(self) -> Iterator[bytes]:
-        """The bodies of the next scrape, compressed."""
+    @property
+    def next_time(self) -> int:
+        """When the next scrape begins."""
+        return self._first_time + self._taken * INTERVAL_MS
+
+    def next(self, begin: int | None = None) -> Iterator[bytes]:
+        """The bodies of the next scrape, compressed. It begins when it is due, or at a time that is given."""
         self._advance()
         values = self._values()
-        times = self._offset + self._taken * INTERVAL_MS
+        times = self._offset + (self.next_time if begin is None else begin)
         self._taken += 1
         for group, template in zip(self._groups, self._templates, strict=True):
             part = slice(int(self._first[group.start]), int(self._first[group.stop]))

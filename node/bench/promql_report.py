@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from strandline.node.bench.line_chart import Line, Panel, Point, line_charts
+from strandline.node.bench.load_figures import LoadReport, ProcessMemory
 from strandline.node.bench.machine import MIB, Machine
 from strandline.node.output import Block, Table
 
@@ -67,6 +68,9 @@ class PromqlReport:
     notes: tuple[str, ...]
     queries: tuple[QueryCost, ...]
     scaling: tuple[QueryCost, ...]
+    memory: tuple[ProcessMemory, ...] = ()
+    """Of the node's processes before the first query, and how far they rose above that with any."""
+    load: LoadReport | None = None
 
     def blocks(self) -> Iterator[Block]:
         """A table for each range."""
@@ -80,11 +84,17 @@ class PromqlReport:
             chosen = [one for one in self.queries if (one.hours, one.steps) == (hours, steps)]
             yield ""
             yield Table(self._columns(f"{hours:g} h at {steps} steps"), tuple(one.row() for one in chosen))
+        if self.memory:
+            yield ""
+            yield "memory of the node at most: " + "; ".join(map(str, self.memory))
         if self.scaling:
             yield ""
             columns = ("series", "range", *self._columns("")[1:])
             rows = tuple((f"{one.series:,}", f"{one.hours:g} h", *one.row()[1:]) for one in self.scaling)
             yield Table(columns, rows)
+        if self.load is not None:
+            yield ""
+            yield from self.load.blocks()
 
     def _columns(self, first: str) -> tuple[str, ...]:
         figures = ("p50 ms", "CPU ms", "peak MB")

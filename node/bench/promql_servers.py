@@ -38,21 +38,38 @@ class MemoryPeak:
     """
 
     def __init__(self, server: Server) -> None:
-        self._idle: dict[int, int] = {}
+        self._processes: dict[int, tuple[str, int]] = {}
         for pid in tree(server.pid) if server.pid is not None else ():
             with suppress(OSError):
                 reset_peak(pid)
-                self._idle[pid] = resident_bytes(pid)
+                self._processes[pid] = (role_of(pid) or server.name, resident_bytes(pid))
+
+    @property
+    def idle(self) -> dict[str, int]:
+        """What each process took at first, by its name."""
+        found: dict[str, int] = {}
+        for name, idle in self._processes.values():
+            found[name] = found.get(name, 0) + idle
+        return found
+
+    def rises(self) -> dict[str, int]:
+        """How far each process rose above that."""
+        found: dict[str, int] = {}
+        for pid, (name, idle) in self._processes.items():
+            with suppress(OSError):
+                found[name] = found.get(name, 0) + max(0, peak_resident_bytes(pid) - idle)
+        return found
 
     def rise(self) -> int | None:
         """Of all processes together; None if it is not known which those are."""
-        if not self._idle:
-            return None
-        total = 0
-        for pid, idle in self._idle.items():
-            with suppress(OSError):
-                total += max(0, peak_resident_bytes(pid) - idle)
-        return total
+        return sum(self.rises().values()) if self._processes else None
+
+
+def role_of(pid: int) -> str:
+    """What a process of a node does: "shard 0", "front" or "node"; empty for any other program. Raises `OSError`."""
+    words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
+    command = next((words[at + 1 : at + 3] for at, word in enumerate(words) if word.endswith("/strandline")), [])
+    return " ".join(command) if command[:1] == ["shard"] else "".join(command[:1])
 
 
 def prometheus_launch(program: str, folder: Path, port: int) -> Launch:

@@ -42,21 +42,23 @@ class TimedConnection:
         """Leave."""
         self._socket.close()
 
-    def get(self, target: str) -> TimedAnswer:
-        """Ask. Raises `NotAnswered`."""
+    def get(self, target: str, *, kept: int | None = None) -> TimedAnswer:
+        """Ask. Of the body of a long answer only the last `kept` bytes are kept, if that is given: with the lengths of
+        its last chunks in it. Raises `NotAnswered`.
+        """
         request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\nAccept: application/json\r\n\r\n".encode("ascii")
         received = bytearray()
         began = time.perf_counter()
         self._socket.sendall(request)
         head = self._head(received)
-        length = _length(head)
+        length, is_whole = _length(head), True
         if length is None:
-            self._until_last_chunk(received, len(head))
+            is_whole = self._until_last_chunk(received, len(head), kept)
         else:
             self._until_length(received, len(head) + length)
         took = time.perf_counter() - began
         body = bytes(received[len(head) :])
-        return TimedAnswer(1000 * took, _status(head), body if length is not None else _unchunked(body))
+        return TimedAnswer(1000 * took, _status(head), _unchunked(body) if length is None and is_whole else body)
 
     def _head(self, received: bytearray) -> bytes:
         while (end := received.find(_HEAD_END)) < 0:
@@ -67,10 +69,16 @@ class TimedConnection:
         while len(received) < length:
             self._take(received)
 
-    def _until_last_chunk(self, received: bytearray, head: int) -> None:
+    def _until_last_chunk(self, received: bytearray, head: int, kept: int | None) -> bool:
+        """Whether all of it was kept."""
+        is_whole = True
         # An answer without a body has the last chunk directly behind its head.
         while not received.endswith(_LAST_CHUNK, head - 2):
+            if kept is not None and len(received) - head > max(_AT_ONCE, kept):
+                del received[head:-kept]
+                is_whole = False
             self._take(received)
+        return is_whole
 
     def _take(self, received: bytearray) -> None:
         try:

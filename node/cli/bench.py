@@ -15,6 +15,7 @@ from strandline.node.bench.ingest_bench import IngestBench
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.plot import Bar, bar_chart
 from strandline.node.bench.promql_bench import PromqlBench, PromqlOptions
+from strandline.node.bench.promql_load import LoadOptions
 from strandline.node.bench.promql_report import picture as promql_picture
 from strandline.node.bench.query_bench import QueryBench, QueryOptions
 from strandline.node.bench.recovery_bench import RecoveryBench, RecoveryOptions
@@ -196,10 +197,12 @@ def query(context: Context, *, series: int, shards: int, requests: int, peer_url
         "Measure PromQL range queries over HTTP: on a real node with one shard, a real Kafka and Cassandra, and on "
         "VictoriaMetrics and Prometheus beside it, which are started, too, if they are installed. All get the same "
         "bytes and are asked the same in turn; their answers have to agree. What counts is CPU time: that of the node "
-        "and of Cassandra, and that of each peer. All of it lies in a temporary folder; 100,000 series take about ten "
-        "minutes and gigabytes for each hour.",
+        "and of Cassandra, and that of each peer. With --clients, so many clients then ask the node at once while it "
+        "ingests at half of the speed at which it read before; errors that name no limit make the run fail. All of it "
+        "lies in a temporary folder; 100,000 series take about ten minutes and gigabytes for each hour.",
         "strandline bench promql --series 20000",
         "strandline bench promql --series 100000 --hours 24 --plot docs/bench-promql.svg",
+        "strandline bench promql --series 20000 --no-peers --clients 10",
         "strandline bench promql --peer-url http://127.0.0.1:9090 --peer-pid 4711    # one that runs, and is empty",
     )
 )
@@ -215,6 +218,10 @@ def query(context: Context, *, series: int, shards: int, requests: int, peer_url
 @click.option("--peers/--no-peers", default=True, help="Whether to measure peers. [default: those that are installed]")
 @click.option("--peer-url", "peer_urls", metavar="URL", multiple=True, help="Where a peer is that has no data.")
 @click.option("--peer-pid", "peer_pids", type=int, multiple=True, help="The process of a peer, in the order of URLs.")
+@click.option("--clients", type=click.IntRange(1, 200), help="How many ask while the shard ingests. [default: none]")
+@click.option(
+    "--load-seconds", type=click.IntRange(1, 3600), default=60, show_default=True, help="For how long those ask."
+)
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw time and memory into this SVG.")
 @pass_context
 def promql(
@@ -226,10 +233,13 @@ def promql(
     peers: bool,
     peer_urls: tuple[str, ...],
     peer_pids: tuple[int, ...],
+    clients: int | None,
+    load_seconds: int,
     plot: Path | None,
 ) -> None:
     """Measure PromQL."""
-    options = PromqlOptions(series, hours, requests, peers, peer_urls, peer_pids)
+    load = LoadOptions(clients, load_seconds) if clients is not None else None
+    options = PromqlOptions(series, hours, requests, peers, peer_urls, peer_pids, load)
     with (
         tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
         context.output.steps(f"Measuring PromQL with {series:,} series over {hours} h") as steps,
@@ -238,6 +248,8 @@ def promql(
     if plot is not None:
         plot.write_text(promql_picture(report), encoding="utf-8")
     context.output.result(report)
+    if report.load is not None:
+        report.load.check()
 
 
 @command.command(

@@ -1,0 +1,206 @@
+"""Clients that ask all PromQL queries in turn while the shard ingests at half of its speed.
+
+The scrapes go on behind those that are there already, with the same series, as close together as the speed demands.
+Their records are made beforehand. Queries ask for the hour up to the newest scrape, so that they read what is being
+written.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from strandline.clock import Clock, wait_until
+from strandline.node.bench.load_figures import (
+    Asked,
+    LoadReport,
+    Look,
+    ingested_speed,
+    lags_of,
+    latencies_of,
+    memory_of,
+    records_due,
+    refusals_of,
+)
+from strandline.node.bench.load_records import PreparedRecords
+from strandline.node.bench.promql_fleet import PromqlScrapes
+from strandline.node.bench.promql_queries import QUERIES, AskedRange, PromqlQuery
+from strandline.node.bench.promql_servers import MemoryPeak
+from strandline.node.bench.query_servers import Server
+from strandline.node.bench.timed_connection import NotAnswered, TimedAnswer, TimedConnection
+from strandline.node.steps import Step, Steps
+
+_SHARE = 0.5
+_TIMEOUT = "30s"
+_LOOK_S = 1.0
+_PACE_S = 0.005
+# What is kept of an answer: its errors, or the warnings at its end.
+_KEPT = 4096
+_JOIN_S = 150.0
+_READ_WITHIN_S = 120.0
+_FIGURE = re.compile(r"^strandline_(position_offset|ingested_samples_total)\{[^}]*\} ([0-9.e+]+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How many clients ask, and for how long."""
+
+    clients: int
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTarget:
+    """Where records go, where clients ask, how many records the partition has, and how fast the shard read those."""
+
+    bootstrap_servers: str
+    topic: str
+    node: Server
+    first_offset: int
+    read_speed: float
+
+
+class PromqlLoad:
+    """One run of a load."""
+
+    def __init__(
+        self, options: LoadOptions, target: LoadTarget, scrapes: PromqlScrapes, folder: Path, clock: Clock
+    ) -> None:
+        """`scrapes` have been taken up to the newest one that the shard has."""
+        self._options, self._target, self._scrapes, self._clock = options, target, scrapes, clock
+        self._speed = _SHARE * target.read_speed
+        self._records = PreparedRecords(folder / "records")
+        self._first_ms = scrapes.next_time
+        self._asked, self._written_at, self._looks = list[Asked](), list[float](), list[Look]()
+        self._is_over, self._failures = threading.Event(), list[BaseException]()
+        self._began = 0.0
+
+    def run(self, steps: Steps) -> LoadReport:
+        """Make the records, and let everything run. Raises what writing raised."""
+        with steps.step("Making records for the load") as step:
+            self._records.fill(self._bodies(step))
+        peak = MemoryPeak(self._target.node)
+        with steps.step(f"{self._options.clients} clients") as step, closing(self._target.node.connect()) as link:
+            self._began = self._clock.monotonic()
+            self._run_beside(link, step)
+        with steps.step("Waiting until all is read"), closing(self._target.node.connect()) as link:
+            written = len(self._written_at)
+            last = self._written_at[-1]
+            is_read = wait_until(
+                lambda: self._look(link).read >= written, timeout=_READ_WITHIN_S, clock=self._clock, poll=0.1
+            )
+            read_all_s = max(0.0, self._seconds() - last) if is_read else None
+        return LoadReport(
+            clients=self._options.clients,
+            seconds=self._options.seconds,
+            read_speed=self._target.read_speed,
+            written_speed=self._speed * written / max(1, self._records.count),
+            ingested_speed=ingested_speed(self._looks),
+            answers=sum(one.is_answer for one in self._asked),
+            with_warnings=sum(one.has_warnings for one in self._asked),
+            queries=latencies_of([query.what for query in QUERIES], self._asked),
+            refusals=refusals_of(self._asked),
+            lags=lags_of(self._looks, self._written_at),
+            read_all_s=read_all_s,
+            memory=memory_of(peak.idle, peak.rises()),
+        )
+
+    def _run_beside(self, link: TimedConnection, step: Step) -> None:
+        writer = threading.Thread(target=self._noting_failure, daemon=True)
+        clients = [threading.Thread(target=self._ask, args=(one,), daemon=True) for one in range(self._options.clients)]
+        for thread in (writer, *clients):
+            thread.start()
+        try:
+            while (now := self._seconds()) < self._options.seconds and not self._failures:
+                self._looks.append(self._look(link))
+                step.note = f"{now:.0f} s, {len(self._asked):,} queries"
+                self._clock.sleep(max(0.0, _LOOK_S - (self._seconds() - now)))
+        finally:
+            self._is_over.set()
+            for thread in (writer, *clients):
+                thread.join(_JOIN_S)
+        if self._failures:
+            raise self._failures[0]
+
+    def _bodies(self, step: Step) -> Iterator[bytes]:
+        """Scrapes at such a distance that they make up the speed."""
+        distance = 1000 * self._scrapes.series / self._speed
+        count = max(1, round(1000 * self._options.seconds / distance))
+        for number in range(count):
+            yield from self._scrapes.next(self._first_ms + round(number * distance))
+            step.note = f"scrape {number + 1:,} of {count:,}"
+
+    def _noting_failure(self) -> None:
+        try:
+            self._write()
+        except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
+            self._failures.append(error)
+
+    def _write(self) -> None:
+        producer = Producer({"bootstrap.servers": self._target.bootstrap_servers, "acks": "all", "linger.ms": 5})
+        a_second = self._records.count / self._options.seconds
+        for body in self._records:
+            while records_due(self._seconds(), a_second, self._records.count) <= len(self._written_at):
+                if self._is_over.wait(_PACE_S):
+                    break
+            if self._is_over.is_set():
+                break
+            self._produce(producer, body)
+            self._written_at.append(self._seconds())
+        producer.flush(_READ_WITHIN_S)
+
+    def _produce(self, producer: Producer, body: bytes) -> None:
+        while True:
+            try:
+                producer.produce(self._target.topic, value=body, partition=0, timestamp=self._clock.now_ms())
+                producer.poll(0)
+                return
+            except BufferError:
+                producer.poll(0.1)
+
+    def _ask(self, number: int) -> None:
+        """One client: each begins with another query."""
+        link: TimedConnection | None = None
+        turn = number
+        while not self._is_over.is_set():
+            query, began = QUERIES[turn % len(QUERIES)], self._clock.monotonic()
+            turn += 1
+            try:
+                link = link if link is not None else self._target.node.connect()
+                asked = noted(query, link.get(self._path(query), kept=_KEPT))
+            except (NotAnswered, OSError) as error:
+                link = None
+                asked = Asked(query.what, 1000 * (self._clock.monotonic() - began), 0, str(error))
+            self._asked.append(asked)
+        if link is not None:
+            link.close()
+
+    def _path(self, query: PromqlQuery) -> str:
+        end = self._first_ms // 1000 + int(self._seconds())
+        return f"{AskedRange(1, 60, end).target(query.expression)}&timeout={_TIMEOUT}"
+
+    def _look(self, link: TimedConnection) -> Look:
+        # Before it is asked: what takes long here makes nothing look late.
+        seconds, written = self._seconds(), len(self._written_at)
+        found = dict(_FIGURE.findall(link.get("/metrics").body.decode()))
+        read = round(float(found["position_offset"])) - self._target.first_offset
+        return Look(seconds, written, read, round(float(found["ingested_samples_total"])))
+
+    def _seconds(self) -> float:
+        return self._clock.monotonic() - self._began
+
+
+def noted(query: PromqlQuery, answer: TimedAnswer) -> Asked:
+    """What came of a query that was answered, with the error's text if there is one."""
+    if answer.status == 200:
+        return Asked(query.what, answer.milliseconds, 200, has_warnings=b'"warnings":[' in answer.body)
+    try:
+        text = str(json.loads(answer.body)["error"])
+    except (ValueError, KeyError, TypeError):
+        text = answer.body[:200].decode(errors="replace")
+    return Asked(query.what, answer.milliseconds, answer.status, text or "no text")

@@ -1,0 +1,161 @@
+"""What is made of the notes of a load: speeds, lags, latencies and refusals; and a load without real servers."""
+
+from pathlib import Path
+
+import pytest
+
+from strandline.node.bench.load_figures import (
+    Asked,
+    Lag,
+    LoadFailed,
+    LoadReport,
+    Look,
+    ingested_speed,
+    lags_of,
+    latencies_of,
+    memory_of,
+    records_due,
+    refusals_of,
+    speed_of,
+    thinned,
+)
+from strandline.node.bench.load_records import PreparedRecords
+from strandline.node.bench.promql_fleet import PromqlScrapes
+from strandline.node.bench.promql_load import noted
+from strandline.node.bench.promql_queries import QUERIES
+from strandline.node.bench.scrapes import INTERVAL_MS
+from strandline.node.bench.timed_connection import TimedAnswer
+from strandline.wire.decode import Limits, decode_batch
+
+pytestmark = pytest.mark.unit
+
+BEGIN = 1_790_000_040_000
+LIMIT = "the query took longer than 30 s. Ask for less; or raise query.timeout"
+FULL = "answers that clients have not taken yet fill the 1,024 bytes of query.answer_memory"
+
+
+def asked(what: str, milliseconds: float, status: int = 200, error: str = "") -> Asked:
+    return Asked(what, milliseconds, status, error)
+
+
+def report(*refused: Asked, read_all_s: float | None = 0.5) -> LoadReport:
+    answers = (asked("sum", 10.0), asked("sum", 30.0), asked("count", 5.0), *refused)
+    return LoadReport(
+        clients=2,
+        seconds=60.0,
+        read_speed=1000.0,
+        written_speed=500.0,
+        ingested_speed=499.0,
+        answers=3,
+        with_warnings=1,
+        queries=latencies_of(["sum", "count"], answers),
+        refusals=refusals_of(answers),
+        lags=(Lag(0.0, 0, 0.0), Lag(1.0, 30, 2.5), Lag(2.0, 5, 0.2)),
+        read_all_s=read_all_s,
+        memory=memory_of({"shard 0": 100 << 20, "front": 50 << 20}, {"shard 0": 30 << 20}),
+    )
+
+
+def test_the_speed_of_reading_counts_from_the_last_look_before_it_began_to_the_first_after_it_ended() -> None:
+    points = [(0.0, 0), (3.0, 0), (4.0, 500), (5.0, 1000), (9.0, 1000)]
+    assert speed_of(points, 1000) == 500.0
+
+
+def test_records_are_due_in_proportion_to_the_time_and_never_more_than_there_are() -> None:
+    assert [records_due(seconds, 2.0, 5) for seconds in (0.0, 0.4, 0.5, 1.9, 60.0)] == [0, 0, 1, 3, 5]
+
+
+def test_the_lag_is_the_age_of_the_oldest_record_that_is_not_read() -> None:
+    written_at = [0.0, 1.0, 2.0, 3.0]
+    looks = (Look(3.5, 4, 1, 0), Look(4.0, 4, 4, 0))
+    assert lags_of(looks, written_at) == (Lag(3.5, 3, 2.5), Lag(4.0, 0, 0.0))
+
+
+def test_what_is_written_between_the_looks_at_both_sides_is_no_negative_lag() -> None:
+    assert lags_of((Look(1.0, 2, 3, 0),), [0.1, 0.2, 1.1]) == (Lag(1.0, 0, 0.0),)
+
+
+def test_samples_that_were_ingested_before_the_load_do_not_count() -> None:
+    assert ingested_speed((Look(1.0, 0, 0, 10_000), Look(3.0, 0, 0, 10_500))) == 250.0
+
+
+def test_only_answers_count_for_latencies() -> None:
+    notes = [asked("sum", float(number)) for number in range(1, 101)] + [asked("sum", 30_000.0, 503, LIMIT)]
+    (row,) = latencies_of(["sum"], notes)
+    assert (row.answered, row.refused, row.p50_ms, row.p99_ms) == (100, 1, 51.0, 100.0)
+    (none,) = latencies_of(["count"], notes)
+    assert none.row() == ("count", "0", "0", "-", "-")
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "is_named"),
+    [
+        (503, LIMIT, True),
+        (503, FULL, True),
+        (422, "the query reads 9 samples, and 8 are allowed. Raise query.max_samples", True),
+        (503, "the query took longer than 1 s. Ask for less; or raise the timeout= of the request", True),
+        (503, "shard 0 has ended and is started again", False),
+        (500, "unexpected error; query.timeout is no reason", False),
+        (0, "127.0.0.1:1 closed the connection in the middle of an answer", False),
+    ],
+)
+def test_a_refusal_has_to_name_its_limit(status: int, error: str, is_named: bool) -> None:
+    refused = asked("sum", 1.0, status, error)
+    assert refused.names_a_limit is is_named
+    checked = report(refused)
+    assert [one.names_a_limit for one in checked.refusals] == [is_named]
+    if is_named:
+        checked.check()
+    else:
+        with pytest.raises(LoadFailed, match="other reasons than a limit"):
+            checked.check()
+
+
+def test_records_that_are_never_read_make_it_fail() -> None:
+    with pytest.raises(LoadFailed, match="did not read all"):
+        report(read_all_s=None).check()
+
+
+def test_a_report_has_speeds_lags_memory_latencies_and_errors() -> None:
+    lines = [block for block in report(asked("sum", 1.0, 503, FULL)).blocks() if isinstance(block, str)]
+    tables = [block for block in report(asked("sum", 1.0, 503, FULL)).blocks() if not isinstance(block, str)]
+    assert "2 clients for 60 s, while 500 samples/s were written and 499 read" in lines[0]
+    assert "at most 2.5 s (30 records), 0.2 s (5 records) at the end; all was read 0.5 s after" in lines[1]
+    assert lines[3] == "memory at most: front 0 MB above 50 MB; shard 0 30 MB above 100 MB"
+    assert tables[0].rows[0] == ("sum", "2", "1", "30", "30")
+    assert tables[1].rows == (("503", FULL, "1"),)
+    assert tables[2].rows[-1] == ("2", "5", "0.2")
+
+
+def test_a_table_of_lags_ends_with_the_last_one() -> None:
+    lags = tuple(Lag(float(second), 0, 0.0) for second in range(61))
+    chosen = thinned(lags, 12)
+    assert len(chosen) <= 12
+    assert chosen[-1] is lags[-1]
+
+
+def test_prepared_records_come_back_as_they_were(tmp_path: Path) -> None:
+    records = PreparedRecords(tmp_path / "records")
+    bodies = [b"one", b"", b"x" * 70_000]
+    records.fill(iter(bodies))
+    assert records.count == 3
+    assert list(records) == bodies
+
+
+def test_scrapes_of_a_load_go_on_at_other_distances() -> None:
+    scrapes = PromqlScrapes(50, BEGIN)
+    first = decode_batch(list(scrapes.next()), Limits())
+    assert scrapes.next_time == BEGIN + INTERVAL_MS
+    second = decode_batch(list(scrapes.next(scrapes.next_time)), Limits())
+    third = decode_batch(list(scrapes.next(BEGIN + INTERVAL_MS + 40)), Limits())
+    assert (second.time - first.time == INTERVAL_MS).all()
+    assert (third.time - second.time == 40).all()
+
+
+def test_an_error_is_noted_with_its_text_and_an_answer_with_its_warnings() -> None:
+    query = QUERIES[0]
+    body = b'{"status":"error","errorType":"timeout","error":"too late"}'
+    assert noted(query, TimedAnswer(5.0, 503, body)).error == "too late"
+    assert noted(query, TimedAnswer(5.0, 502, b"<html>")).error == "<html>"
+    assert not noted(query, TimedAnswer(5.0, 200, b'"result":[]}}')).has_warnings
+    assert noted(query, TimedAnswer(5.0, 200, b'...]},"warnings":["shard 0 is behind"]}')).has_warnings
