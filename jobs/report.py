@@ -68,9 +68,10 @@ def job_report(parts: Iterable[BulkPart]) -> JobReport:
     uri, lines_before = "", 0
     are_counted = True
     for part in parts:
-        place, outcome = str(orjson.loads(part.source)["uri"]), PartOutcome.from_json(part.outcome)
-        if place != uri:
-            uri, lines_before, are_counted = place, 0, True
+        source, outcome = orjson.loads(part.source), PartOutcome.from_json(part.outcome)
+        if source["uri"] != uri:
+            uri, are_counted = str(source["uri"]), True
+            lines_before = source["of"].get("header_lines", 0) if source.get("kind") == "text" else 0
             files.add(uri)
         if not part.outcome:
             # Where lines of later parts of the file stand is not known without this one.

@@ -98,4 +98,6 @@ def _looked_at(file: SourceFile, options: ImportOptions, rules: RecordRules) -> 
         return PlannedFile(file, begins)
     header = first_row(line, options.mapping)
     csv_options(options.mapping, header)
-    return PlannedFile(file, behind if options.mapping.get("header", True) else begins, header)
+    if not options.mapping.get("header", True):
+        return PlannedFile(file, begins, header)
+    return PlannedFile(file, behind, header, header_lines=1)

@@ -18,11 +18,14 @@ TO_THE_END: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """A file as it was when the job was planned: where its records begin, and the names in its header, if any."""
+    """A file as it was when the job was planned: where its records begin, the names in its first row if it is CSV, and
+    how many lines of it are a header, which line numbers count but records don't.
+    """
 
     file: SourceFile
     begins: int
     header: tuple[str, ...] = ()
+    header_lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class TextPart:
     def from_value(cls, value: dict[str, Any]) -> "TextPart":
         """What `to_json` wrote, read as JSON."""
         of = value["of"]
-        planned = PlannedFile(SourceFile(**of["file"]), of["begins"], tuple(of["header"]))
+        planned = PlannedFile(SourceFile(**of["file"]), of["begins"], tuple(of["header"]), of.get("header_lines", 0))
         return cls(planned, value["start"], value["end"], value["in_quotes"])
 
 

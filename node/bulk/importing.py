@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from strandline.jobs.importing.import_kind import IMPORT
 from strandline.jobs.importing.part_sources import chunks_of
 from strandline.jobs.importing.planning import ImportOptions, ImportPlan
 from strandline.jobs.importing.spec import Format
+from strandline.jobs.importing.text_parts import TextPart
 from strandline.jobs.report import BadLine
 from strandline.node.bulk.adding import PlannedJob
 from strandline.node.bulk.import_reports import Preview
@@ -89,9 +91,10 @@ def preview(plan: ImportPlan, most: int) -> Preview:
     samples: list[tuple[str, int, float]] = []
     bad: list[BadLine] = []
     for part in plan.parts[:1]:
+        header_lines = part.of.header_lines if isinstance(part, TextPart) else 0
         with chunks_of(part, plan.spec) as chunks:
             for chunk in chunks:
-                bad += [BadLine(part.uri, one) for one in chunk.bad.examples]
+                bad += [BadLine(part.uri, replace(one, line=one.line + header_lines)) for one in chunk.bad.examples]
                 for _, block in chunk.blocks:
                     series = block.series
                     for row, time, value in zip(block.row[:most], block.times, block.values, strict=False):

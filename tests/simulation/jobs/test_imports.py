@@ -50,7 +50,7 @@ def check_done(world: JobWorld, rows: int = ROWS, bad_every: int = 9) -> None:
     assert (report.counts.records, report.counts.samples, report.counts.bad) == (rows, rows - bad, bad)
     assert report.counts.sent == len(list(world.records()))
     assert [one.record.line for one in report.bad_lines] == [
-        bad_every * (at + 1) for at in range(min(bad, MAX_EXAMPLES))
+        1 + bad_every * (at + 1) for at in range(min(bad, MAX_EXAMPLES))
     ]
     assert sum(report.times.counts.values()) == rows - bad
     assert {part.state for part in world.board.parts(job)} == {JobState.DONE}

@@ -123,9 +123,10 @@ class JobModel:
             raise Violation(f"{self.name}: the report has {found}, and {wanted} is right")
         if sum(report.times.counts.values()) != wanted[1]:
             raise Violation(f"{self.name}: {report.times} are not {wanted[1]} samples")
-        lines = [one.record.line for one in report.bad_lines]
+        # The header is the first line of the file.
+        lines = [one.record.line - 1 for one in report.bad_lines]
         if lines != bad[:MAX_EXAMPLES]:
-            raise Violation(f"{self.name}: bad lines are {bad[:MAX_EXAMPLES]}, and the report has {lines}")
+            raise Violation(f"{self.name}: bad rows are {bad[:MAX_EXAMPLES]}, and the report has {lines}")
 
     def _explain(self, job: BulkJob, causes: set[str]) -> None:
         if not self.was & causes:

@@ -109,7 +109,7 @@ def test_workers_that_are_killed_lose_and_double_nothing(deployment: Deployment,
     counts = status["counts"]
     assert (counts["records"], counts["samples"], counts["bad"]) == (ROWS, ROWS - bad, bad)
     assert topic.samples_of(job["job"]).sorted() == expected(source)
-    assert status["bad_lines"][0]["record"]["line"] == BAD_EVERY
+    assert status["bad_lines"][0]["record"]["line"] == 1 + BAD_EVERY
     # Whoever works on now finds nothing to do.
     assert deployment.command("job", "work")[1]["jobs"] == []
     assert topic.samples_of(job["job"]).sorted() == expected(source)

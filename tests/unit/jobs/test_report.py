@@ -14,8 +14,9 @@ from strandline.store.bulk_jobs import BulkPart
 pytestmark = pytest.mark.unit
 
 
-def part(number: int, uri: str, *bad_lines: int, done: bool = True) -> BulkPart:
-    source = TextPart(PlannedFile(SourceFile(uri, 100, 0, ""), 0), number * 10, number * 10 + 10)
+def part(number: int, uri: str, *bad_lines: int, done: bool = True, header_lines: int = 0) -> BulkPart:
+    planned = PlannedFile(SourceFile(uri, 100, 0, ""), 0, header_lines=header_lines)
+    source = TextPart(planned, number * 10, number * 10 + 10)
     examples = tuple(BadRecord(line, line, "wrong") for line in bad_lines)
     outcome = PartOutcome(
         Counts(records=10, samples=9, bad=len(bad_lines)),
@@ -37,6 +38,11 @@ def test_counts_are_sums_and_lines_go_on_through_the_parts_of_a_file() -> None:
     assert report.nulls == 3
     assert report.series == 15
     assert JobReport.from_json(report.to_json()) == report
+
+
+def test_a_header_counts_as_a_line_of_its_file() -> None:
+    report = job_report([part(0, "a", 3, header_lines=1), part(1, "a", 1, header_lines=1), part(2, "b", 4)])
+    assert [(one.uri, one.record.line) for one in report.bad_lines] == [("a", 4), ("a", 12), ("b", 4)]
 
 
 def test_behind_a_part_that_is_not_done_lines_are_unknown() -> None:

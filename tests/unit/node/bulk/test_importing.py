@@ -79,7 +79,7 @@ def test_a_preview_shows_samples_and_what_is_bad(plan: ImportPlan) -> None:
         ('{__name__="cpu", host="a"}', NOW, 1.5),
         ('{__name__="cpu", host="c"}', NOW + 1, 3.0),
     ]
-    assert [one.record.line for one in shown.bad_lines] == [2]
+    assert [one.record.line for one in shown.bad_lines] == [3], "the header is a line of the file"
     assert len(preview(plan, 1).samples) == 1
     assert shown.blocks()
 
