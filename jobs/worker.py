@@ -16,7 +16,7 @@ from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.held_parts import HeldParts
 from strandline.jobs.ordering import parts_to_take
-from strandline.jobs.rate import NO_THROTTLE, Throttle
+from strandline.jobs.rate import NO_THROTTLE, JobRates, Throttle
 from strandline.jobs.running import InProcessRunner, JobKind, LeasedPart, PartEnd, PartRunner, PartStopped, RunningPart
 from strandline.jobs.transitions import ENDED, is_announced, is_going, takes_parts
 from strandline.recovery.leasing import is_same_lease
@@ -42,18 +42,21 @@ class BulkWorker:
         *,
         runner: PartRunner | None = None,
         throttle: Throttle = NO_THROTTLE,
+        rate: float | None = None,
         stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[BulkPart, AttemptCounts], None] = lambda _part, _counts: None,
     ) -> None:
         """`name` is that of this process, by which others tell whether it lives. Without a runner parts are run in this
-        process. `throttle` holds back the samples of all parts together. `stop` says whether the worker is to give up
-        what it does; `on_progress` hears of each chunk, perhaps in another thread.
+        process. `throttle` holds back the samples of all parts together. `rate` bounds the samples a second that this
+        worker lands of a job, beside the job's own rate. `stop` says whether the worker is to give up what it does;
+        `on_progress` hears of each chunk, perhaps in another thread.
         """
         self._board, self._kinds, self._clock, self._name = board, kinds, clock, name
         self._rules = rules or WorkerRules()
         self._attendant = JobAttendant(board, kinds, clock, self._rules)
         self._runner = runner or InProcessRunner(kinds, clock)
         self._throttle, self._stop, self._on_progress = throttle, stop, on_progress
+        self._rates = JobRates(name, clock, rate)
         self._pauses: dict[str, Pause] = {}
         self._held = HeldParts(board)
         self._looked = clock.monotonic()
@@ -120,6 +123,7 @@ class BulkWorker:
 
     def _attend(self, job: BulkJob) -> BulkJob:
         attended, parts = self._attendant.attend(job, self._held.counts_of)
+        self._rates.see(attended, parts)
         if takes_parts(attended):
             self._stopped.pop(job.job, None)
             self._candidates[job.job] = attended, parts_to_take(attended, parts)
@@ -148,6 +152,9 @@ class BulkWorker:
 
     def _leased(self, job: BulkJob, part: BulkPart) -> LeasedPart:
         def report(counts: AttemptCounts) -> None:
+            if counts.fresh.sent:
+                # What failed before has passed: the next failure is waited for from the shortest pause on.
+                self._pauses.pop(job.job, None)
             self._held.note(part, counts)
             self._on_progress(part, counts)
 
@@ -166,9 +173,13 @@ class BulkWorker:
             # Behind the lease: who has the job paused or cancelled looks for leases after that is wanted.
             require_going(self._board.job(job.job))
 
+        def wait_s(samples: int) -> float:
+            # The rate comes last: what it lets through counts there, though another limit holds it back.
+            return self._throttle.wait_s(samples) or self._rates.wait_s(job.job, samples)
+
         begun = job.created_at if part.epoch > 1 else None
         remaining = partial(self._held.remaining_s, part)
-        return LeasedPart(job, part, begun, remaining, report, check, confirm, self._throttle.wait_s)
+        return LeasedPart(job, part, begun, remaining, report, check, confirm, wait_s)
 
     def _is_time_to_look(self) -> bool:
         return self._clock.monotonic() - self._looked >= self._rules.look_s

@@ -1,5 +1,6 @@
-"""`python -m strandline.node.kernel_compiling`: compile the kernels that a node calls in its first minutes. Set-up runs
-it, so that neither the first start nor the first query of a new installation waits for the compiler.
+"""`python -m strandline.node.kernel_compiling`: compile the kernels that a node calls in its first minutes, and those
+of an import of CSV files. Set-up runs it, so that the first start, query and import of a new installation don't wait
+for the compiler.
 """
 
 import multiprocessing
@@ -8,6 +9,7 @@ import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from strandline.jobs.importing import rehearsal as imports
 from strandline.node.http.api.kernel_loading import load_kernels
 from strandline.node.shard.rehearsal import rehearse
 
@@ -17,10 +19,15 @@ def _of_a_shard() -> None:
         rehearse(Path(folder) / "shard")
 
 
+def _of_an_import() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        imports.rehearse(Path(folder))
+
+
 def main() -> int:
-    """Compile those of a shard and those of the front at the same time."""
+    """Compile those of a shard, of the front and of an import, two at the same time."""
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
-        for compiled in [processes.submit(_of_a_shard), processes.submit(load_kernels)]:
+        for compiled in [processes.submit(one) for one in (_of_a_shard, load_kernels, _of_an_import)]:
             compiled.result()
     return 0
 

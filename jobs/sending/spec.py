@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from strandline.jobs.control_sample import ControlSample
+from strandline.jobs.rate import RATE
 from strandline.time_range import TimeRange
 
 HASHES = 1 << 128
@@ -51,6 +52,8 @@ class SendSpec:
     def from_json(cls, text: str) -> "SendSpec":
         """What `to_json` wrote."""
         value: dict[str, Any] = orjson.loads(text)
+        # For the job's workers, see `strandline.jobs.rate`.
+        value.pop(RATE, None)
         zones = value["zones"]
         rule = None
         if zones is not None:

@@ -2,14 +2,14 @@
 
 What counts is the CPU time of this process, from the plan to the manifest of the day, Cassandra's client included. The
 peer, VictoriaMetrics, gets the same samples and exports them as JSON lines, which is what its export API writes; of it
-the CPU time of its own process counts.
+the CPU time of its own process counts. The Spark data source may read them, too.
 """
 
 import http.client
 import os
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -42,10 +42,11 @@ from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.exporting import export_job
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.output import Block, Table
-from strandline.node.settings.clients import cassandra_connection
+from strandline.node.settings.clients import cassandra_connection, librdkafka_options
 from strandline.node.settings.load import load_settings
 from strandline.node.settings.sections import Settings
 from strandline.node.settings.writing import write_settings
+from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.stack import Stack, StackOptions
 from strandline.node.stack.stack import kafka_and_cassandra
 from strandline.node.steps import Steps
@@ -58,6 +59,7 @@ from strandline.store.rows import DatasetShape, ShardId
 _DATASET, _GROUPS = "bench", 16
 _DAY = HOURS_A_DAY * HOUR
 _SELECTOR = "cpu_usage"
+_ONE_SERIES = f'{_SELECTOR}{{host="host-0-0"}}'
 
 
 class NotExported(Fatal):
@@ -81,13 +83,15 @@ class ExportLoad:
 
 @dataclass(frozen=True, slots=True)
 class ExportFigures:
-    """One exporter. `cpu_seconds` is None where its process is not known, `peak_bytes` where it is not measured."""
+    """One exporter. `cpu_seconds` is None where its process is not known, `bytes` where nothing is written, and
+    `peak_bytes` where that is not measured.
+    """
 
     exporter: str
     samples: int
     seconds: float
     cpu_seconds: float | None
-    bytes: int
+    bytes: int | None
     peak_bytes: int | None
 
 
@@ -112,7 +116,7 @@ class ExportBenchReport:
                 f"{one.samples:,}",
                 f"{one.samples / one.cpu_seconds:,.0f}" if one.cpu_seconds else "",
                 f"{one.samples / one.seconds:,.0f}",
-                f"{one.bytes / one.samples:.1f}",
+                f"{one.bytes / one.samples:.1f}" if one.bytes is not None else "",
                 f"{one.peak_bytes / MIB:,.0f} MiB" if one.peak_bytes is not None else "",
             )
             for one in self.figures
@@ -123,47 +127,70 @@ class ExportBenchReport:
 
 
 class ExportBench:
-    """One run, with a Cassandra of its own in a folder of its own."""
+    """One run, with a Cassandra of its own in a folder of its own; with `on_spark` also with a Kafka, since the Spark
+    data source looks at the topic, and with a session.
+    """
 
-    def __init__(self, load: ExportLoad, folder: Path, steps: Steps, peer_url: str | None = None) -> None:
+    def __init__(
+        self, load: ExportLoad, folder: Path, steps: Steps, peer_url: str | None = None, *, on_spark: bool = False
+    ) -> None:
         self._load, self._folder, self._steps, self._peer_url = load, folder, steps, peer_url
+        self._on_spark = on_spark
         self._clock = SystemClock()
         self._start = (self._clock.now_ms() // _DAY - 2) * _DAY
 
     def run(self) -> ExportBenchReport:
-        """Start Cassandra and measure."""
+        """Start the servers and measure."""
         options = StackOptions(state_dir=self._folder / "stack", optimise=True)
-        with self._steps.step("Starting Cassandra"):
-            stack = Stack.start(options, build=lambda *parts: kafka_and_cassandra(*parts)[1:])
+        first = 0 if self._on_spark else 1
+        with self._steps.step("Starting Kafka and Cassandra" if self._on_spark else "Starting Cassandra"):
+            stack = Stack.start(options, build=lambda *parts: kafka_and_cassandra(*parts)[first:])
         with stack:
-            path = write_settings(
-                self._folder / "export.toml",
-                {
-                    "cassandra": {
-                        "contact_points": [f"{stack.cassandra_host}:{stack.cassandra_port}"],
-                        "keyspace_copies": 1,
-                    },
-                    "dataset": {"name": _DATASET, "kafka_retention": "1h"},
-                },
-            )
+            path = write_settings(self._folder / "export.toml", self._sections(stack))
             settings = load_settings(path, {})
             connection = cassandra_connection(settings.cassandra)
             copies = {settings.cassandra.local_datacenter: 1}
             with closing(open_cassandra_store(connection, self._clock, copies=copies)) as store:
-                return self.run_on(store, settings)
+                return self.run_on(store, settings, path)
 
-    def run_on(self, store: Store, settings: Settings) -> ExportBenchReport:
-        """Measure with a store in which there is no such dataset."""
+    def run_on(self, store: Store, settings: Settings, path: Path | None = None) -> ExportBenchReport:
+        """Measure with a store in which there is no such dataset. Spark needs the file that the settings are from."""
         with self._steps.step("Storing samples"):
             self._fill(store, settings.dataset.name)
         with self._steps.step("Exporting one series first"):
             # Kernels are loaded, and the client knows its servers.
-            self._export(store, settings, f'{_SELECTOR}{{host="host-0-0"}}')
+            self._export(store, settings, _ONE_SERIES)
         with self._steps.step("Exporting") as step:
             ours = self._export(store, settings, _SELECTOR)
             step.note = f"{ours.samples / (ours.cpu_seconds or 1):,.0f} samples a CPU-second"
+        spark = (self._spark(settings, path),) if self._on_spark and path is not None else ()
         peer, remark = self._peer()
-        return ExportBenchReport(self._load, Machine.this(), (ours, *peer), remark)
+        return ExportBenchReport(self._load, Machine.this(), (ours, *spark, *peer), remark)
+
+    def _sections(self, stack: Stack) -> dict[str, dict[str, object]]:
+        return {
+            "cassandra": {
+                "contact_points": [f"{stack.cassandra_host}:{stack.cassandra_port}"],
+                "keyspace_copies": 1,
+            },
+            "dataset": {"name": _DATASET, "kafka_retention": "1h"},
+            **({"kafka": {"bootstrap_servers": [stack.kafka_bootstrap]}} if self._on_spark else {}),
+        }
+
+    def _spark(self, settings: Settings, path: Path) -> ExportFigures:
+        # Spark's modules take a second, and the other benches don't need them.
+        from strandline.node.bench.spark_read_bench import source_session, spark_read  # noqa: PLC0415
+
+        kafka, partitions = librdkafka_options(settings.kafka), self._load.shards
+        create_topic(kafka, settings.dataset.topic_name, partitions=partitions, replication=1, retention_ms=None)
+        with ExitStack() as opened:
+            with self._steps.step("Starting Spark, and reading one series"):
+                session = opened.enter_context(source_session(settings))
+                spark_read(session, path, _ONE_SERIES, self._start, self._start + _DAY)
+            with self._steps.step("Reading by Spark") as step:
+                read = spark_read(session, path, _SELECTOR, self._start, self._start + _DAY)
+                step.note = f"{read.samples / read.cpu_seconds:,.0f} samples a CPU-second"
+        return ExportFigures("spark.read", read.samples, read.seconds, read.cpu_seconds, None, None)
 
     def _fill(self, store: Store, dataset: str) -> None:
         load = self._load

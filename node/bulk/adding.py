@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from strandline.clock import Clock
 from strandline.jobs.board import BulkBoard
+from strandline.jobs.rate import with_rate
 from strandline.node.settings.sections import Settings
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
@@ -30,8 +31,12 @@ class PlannedJob:
     compares_sources: bool = True
 
 
-def add_job(settings: Settings, board: BulkBoard, planned: PlannedJob, clock: Clock) -> BulkJob:
-    """Put a plan into the store; the job that workers may take from now on."""
+def add_job(
+    settings: Settings, board: BulkBoard, planned: PlannedJob, clock: Clock, rate: float | None = None
+) -> BulkJob:
+    """Put a plan into the store; the job that workers may take from now on. All of them together land at most `rate`
+    samples or messages of it a second.
+    """
     now = clock.now_ms()
     dataset, expiry = settings.dataset.name, settings.jobs.expiry.milliseconds
     name = f"{datetime.fromtimestamp(now / 1000, UTC):%Y%m%dT%H%M%SZ}-{os.urandom(3).hex()}"
@@ -40,7 +45,7 @@ def add_job(settings: Settings, board: BulkBoard, planned: PlannedJob, clock: Cl
         dataset,
         name,
         planned.kind,
-        planned.spec,
+        planned.spec if rate is None else with_rate(planned.spec, rate),
         planned.plan_hash,
         len(planned.sources),
         life,

@@ -91,12 +91,12 @@ def work_on(
     step: Step,
     clock: Clock,
     *,
-    rate: float | None,
     stop: threading.Event,
+    rate: float | None = None,
     runner: PartRunner | None = None,
 ) -> JobStatus:
     """Work on a job until nothing of it can be done now; how it stands then. Without a runner its parts are run in this
-    process.
+    process. `rate` bounds this worker, beside the job's own rate.
     """
     at_once = 1 if runner is None else runner.width()
     progress = Progress(JobStatus.of(job, board.parts(job)), step, clock, at_once)

@@ -3,34 +3,70 @@
 A shard's lag is for how long records may have waited in Kafka that it has not read. The node reports it. Offsets that
 consumer groups commit would not do: those of `strandline-<dataset>` follow the checkpoints, which move with each flush,
 so records that were read long ago count as unread for up to a flush interval.
+
+The lag alone comes too late where a job lands faster than a shard reads, new series for example: when it passes the
+limit, so much lies before the shard already that it goes on rising. So it also counts how long the shard will take for
+what it has not read, by the speed at which it has read since it was behind.
 """
 
 import threading
-from typing import Protocol
+from collections import deque
+from typing import Final, Protocol
 
 import structlog
 
 from strandline.clock import Clock
 from strandline.errors import StrandlineError
+from strandline.node.client.answers import ShardLag
 
 _LOG = structlog.get_logger(__name__)
 # A shard reports its lag twice a second.
 _LOOK_EVERY_S = 1.0
 # A node that does not answer is asked less often.
 _RETRY_S = 15.0
+# By what was read in less time than this little is said about a speed.
+_LEAST_S, _WINDOW_S = 2.0, 20.0
+FULL: Final = 1 / 3
+"""Nothing lands while a shard would take more than this share of the limit for what it has not read. The rest is for
+what lands until that is known: a shard asks the brokers every five seconds where the log ends.
+"""
 
 
 class ShardLags(Protocol):
     """Asks a node."""
 
-    def shard_lags_s(self) -> list[float]:
-        """The lags of its shards that are known, in seconds."""
+    def shard_lags(self) -> list[ShardLag]:
+        """The lags of its shards."""
         ...
 
 
+class ReadingSpeed:
+    """How fast a shard reads while it is behind."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+        self._unread = self._end = 0
+
+    def left_s(self, lag: ShardLag, now: float) -> float:
+        """How long the shard will take for what it has not read; 0 if that is not known."""
+        if not lag.unread or lag.position is None or (self._seen and lag.position < self._seen[-1][1]):
+            self._seen.clear()
+            self._unread = 0
+            return 0.0
+        if lag.unread != self._unread:
+            # Counted when the shard asked the brokers last. It has read on since then.
+            self._unread, self._end = lag.unread, lag.position + lag.unread
+        self._seen.append((now, lag.position))
+        while now - self._seen[0][0] > _WINDOW_S:
+            self._seen.popleft()
+        began, first = self._seen[0]
+        read, left = lag.position - first, max(0, self._end - lag.position)
+        return left * (now - began) / read if read and now - began >= _LEAST_S else 0.0
+
+
 class LagLimit:
-    """The `Throttle` that lets nothing land while a shard's lag is above a limit. Where no node answers nobody reads,
-    and nothing is held back; a warning says so if a node is expected there, or was there before.
+    """The `Throttle` that lets nothing land while a shard's lag is above a limit, or will be. Where no node answers
+    nobody reads, and nothing is held back; a warning says so if a node is expected there, or was there before.
     """
 
     def __init__(self, node: ShardLags, most_s: float, clock: Clock, *, is_expected: bool = True) -> None:
@@ -39,6 +75,7 @@ class LagLimit:
         self._lock = threading.Lock()
         self._look_at = clock.monotonic()
         self._is_behind, self._is_warned = False, False
+        self._speeds: dict[int, ReadingSpeed] = {}
 
     def wait_s(self, samples: int) -> float:  # noqa: ARG002 - a limit for any number
         with self._lock:
@@ -47,18 +84,23 @@ class LagLimit:
             return _LOOK_EVERY_S if self._is_behind else 0.0
 
     def _look(self) -> None:
-        pause = _LOOK_EVERY_S
+        pause, lag, left, now = _LOOK_EVERY_S, 0.0, 0.0, self._clock.monotonic()
         try:
-            lag = max(self._node.shard_lags_s(), default=0.0)
+            lags = self._node.shard_lags()
         except StrandlineError as error:
-            lag, pause = 0.0, _RETRY_S
+            pause = _RETRY_S
             if self._is_expected and not self._is_warned:
                 _LOG.warning("no node tells the shards' lag: nothing waits for them", error=str(error))
                 self._is_warned = True
         else:
             self._is_expected, self._is_warned = True, False
-        is_behind = lag > self._most_s
+            lag = max((one.lag_s or 0.0 for one in lags), default=0.0)
+            left = max(
+                (self._speeds.setdefault(one.shard, ReadingSpeed()).left_s(one, now) for one in lags), default=0.0
+            )
+        is_behind = lag > self._most_s or left > FULL * self._most_s
         if is_behind != self._is_behind:
-            _LOG.info("jobs wait for the shards" if is_behind else "jobs go on", lag_s=lag, max_lag_s=self._most_s)
+            said = "jobs wait for the shards" if is_behind else "jobs go on"
+            _LOG.info(said, lag_s=lag, left_s=left, max_lag_s=self._most_s)
         self._is_behind = is_behind
         self._look_at = self._clock.monotonic() + pause

@@ -8,6 +8,7 @@ from typing import Any
 
 from strandline.errors import ExitCode, Fatal
 from strandline.jobs.board import BulkBoard
+from strandline.jobs.rate import RATE
 from strandline.jobs.transitions import ENDED
 from strandline.node.bulk.adding import PlannedJob
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
@@ -58,4 +59,4 @@ def find_open(
 
 
 def _lasting(spec: dict[str, Any], planned: PlannedJob) -> dict[str, Any]:
-    return {name: value for name, value in spec.items() if name not in planned.of_the_moment}
+    return {name: value for name, value in spec.items() if name != RATE and name not in planned.of_the_moment}

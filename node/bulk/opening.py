@@ -14,7 +14,7 @@ from strandline.jobs.exporting.opener import ExportOpener
 from strandline.jobs.importing.import_kind import IMPORT
 from strandline.jobs.importing.opener import ImportOpener
 from strandline.jobs.landing.kafka_group import KafkaGroups
-from strandline.jobs.rate import RateLimit, Throttle, Throttles
+from strandline.jobs.rate import Throttle, Throttles
 from strandline.jobs.running import KindOpener, PartRunner
 from strandline.jobs.sending.send_kind import SEND
 from strandline.jobs.worker import BulkWorker
@@ -86,7 +86,9 @@ def worker(
     stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[BulkPart, AttemptCounts], None] = lambda _part, _counts: None,
 ) -> BulkWorker:
-    """A worker, which lands at most `rate` samples a second. It runs parts in this process unless it has a runner."""
+    """A worker, which lands at most `rate` samples a second, however fast its jobs may land. It runs parts in this
+    process unless it has a runner.
+    """
     kinds = {name: opener(clock) for name, opener in kind_openers(settings).items()}
     rules = WorkerRules(BreakerRules(settings.jobs.error_rate, settings.jobs.error_minimum))
     name = Processes().this_worker()
@@ -97,8 +99,6 @@ def worker(
         throttles += [
             LagLimit(node.client(_NODE_S), most, clock, is_expected=is_expected) for node in nodes_of(settings)
         ]
-    if rate is not None:
-        throttles.append(RateLimit(rate, clock))
     return BulkWorker(
         board,
         kinds,
@@ -107,6 +107,7 @@ def worker(
         rules,
         runner=runner,
         throttle=Throttles(throttles),
+        rate=rate,
         stop=stop,
         on_progress=on_progress,
     )

@@ -12,6 +12,7 @@ from strandline.jobs.bad_records import printable
 from strandline.jobs.counts import Counts
 from strandline.jobs.outcome import SamplesByTime
 from strandline.jobs.part_counts import landed_of, progress_of
+from strandline.jobs.rate import rate_of
 from strandline.jobs.report import BadLine, job_report
 from strandline.jobs.transitions import expires_at
 from strandline.node.output import Block, Table
@@ -100,7 +101,7 @@ class JobSummary:
 @dataclass(frozen=True, slots=True)
 class JobStatus(JobSummary):
     """A job, and what its parts have done so far. `series` counts a series once for each chunk of a part that is done:
-    there are at most so many.
+    there are at most so many. `rate` is how much of its unit all workers together may land a second; None for no limit.
     """
 
     times: SamplesByTime
@@ -109,6 +110,7 @@ class JobStatus(JobSummary):
     nulls: int
     failed_parts: tuple[FailedPart, ...]
     series: int = 0
+    rate: float | None = None
 
     @classmethod
     def of(cls, job: BulkJob, parts: Sequence[BulkPart]) -> "JobStatus":
@@ -124,6 +126,7 @@ class JobStatus(JobSummary):
                 FailedPart(part.part, part.failures, part.reason) for part in parts if part.state is JobState.FAILED
             ),
             series=done.series,
+            rate=rate_of(job),
         )
 
     def blocks(self) -> list[Block]:
@@ -132,6 +135,8 @@ class JobStatus(JobSummary):
         found: list[Block] = [f"Job {self.job} ({self.kind}) is {state}{f': {self.reason}' if self.reason else ''}"]
         if self.expires_at is not None:
             found.append(f"It will be cancelled at {moment(self.expires_at)} unless it is resumed.")
+        if self.rate is not None:
+            found.append(f"Its workers land at most {self.rate:,.10g} {self.unit} a second together.")
         counts = self.counts
         words = _WORDS.get(self.kind, _LANDING)
         found.append(

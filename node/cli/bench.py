@@ -309,8 +309,10 @@ def import_(
     help=help_with(
         "Measure exports: a day of stored samples from a real Cassandra, which is started for it in a temporary "
         "folder, into Parquet files. What counts is the CPU time of the worker's process, which is this one. "
-        "VictoriaMetrics gets the same samples, if it is installed, and exports them, too.",
+        "VictoriaMetrics gets the same samples, if it is installed, and exports them, too. With --spark they are also "
+        "read by the Spark data source, in a local session; then the CPU time of all of Spark's processes counts.",
         "strandline bench export --samples 10000000",
+        "strandline bench export --samples 10000000 --spark",
         "strandline bench export --samples 1000000 --labels 10 --peer-url http://127.0.0.1:8428",
     ),
 )
@@ -318,15 +320,16 @@ def import_(
 @click.option("--series", type=click.IntRange(min=4), default=4_000, show_default=True, help="How many series.")
 @click.option("--labels", type=click.IntRange(2, 30), default=3, show_default=True, help="How many labels each has.")
 @click.option("--peer-url", metavar="URL", help="Where a peer is that has no data. [default: start VictoriaMetrics]")
+@click.option("--spark", is_flag=True, help="Measure a read by the Spark data source, too.")
 @pass_context
-def export(context: Context, *, samples: int, series: int, labels: int, peer_url: str | None) -> None:
+def export(context: Context, *, samples: int, series: int, labels: int, peer_url: str | None, spark: bool) -> None:
     """Measure exports."""
     load = ExportLoad(samples, min(series, samples // 24), labels)
     with (
         tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder,
         context.output.steps(f"Measuring exports of {samples:,} samples of {load.series:,} series") as steps,
     ):
-        report = ExportBench(load, Path(folder), steps, peer_url).run()
+        report = ExportBench(load, Path(folder), steps, peer_url, on_spark=spark).run()
     context.output.result(report)
 
 

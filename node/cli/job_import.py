@@ -53,7 +53,10 @@ from strandline.node.cli.options import Command, help_with, on_option
 @click.option("--preview", "shown", metavar="N", type=click.IntRange(1, 1_000), help="Show the first N samples only.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show files, parts and an estimate. Writes nothing.")
 @click.option(
-    "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Land at most N samples a second."
+    "--rate",
+    metavar="N",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Land at most N samples a second, over all workers of the job together.",
 )
 @click.option(
     "--ordered",

@@ -8,6 +8,7 @@ import click
 
 from strandline.errors import ExitCode
 from strandline.jobs.board import BulkBoard
+from strandline.jobs.rate import changed_rate
 from strandline.node.bulk.adding import PlannedJob, add_job
 from strandline.node.bulk.foreground import interrupts, runner_for, work_on
 from strandline.node.bulk.open_jobs import open_job
@@ -26,22 +27,18 @@ def run_planned(
     context: Context, planned: PlannedJob, title: str, *, on: Where, rate: float | None = None, is_new: bool = False
 ) -> ExitCode:
     """Add a job, or go on with one that is the same unless another one is to be planned; work on it in the foreground,
-    and show how it stands then.
+    and show how it stands then. All of its workers together land at most `rate` samples a second.
     """
     where = placed(on, planned.kind, planned.sources)
-    return run_job(
-        context, lambda board: added_or_open(context, board, planned, is_new=is_new), title, where, on=on, rate=rate
-    )
+
+    def choose(board: BulkBoard) -> BulkJob:
+        return added_or_open(context, board, planned, rate=rate, is_new=is_new)
+
+    return run_job(context, choose, title, where, on=on)
 
 
 def run_job(
-    context: Context,
-    choose: Callable[[BulkBoard], BulkJob],
-    title: str,
-    where: Where,
-    *,
-    on: Where,
-    rate: float | None = None,
+    context: Context, choose: Callable[[BulkBoard], BulkJob], title: str, where: Where, *, on: Where
 ) -> ExitCode:
     """Work on a job in the foreground, and show how it stands then. It is chosen once Spark runs, if it is to."""
     settings, clock = context.settings(), context.clock
@@ -53,7 +50,7 @@ def run_job(
     ):
         job = choose(board)
         with steps.step(f"Job {job.job}") as step:
-            status = work_on(settings, board, job, step, clock, rate=rate, stop=stop, runner=runner)
+            status = work_on(settings, board, job, step, clock, stop=stop, runner=runner)
     context.output.result(status)
     if stop.is_set() and status.state is BulkJobState.RUNNING:
         context.output.note(f"Interrupted. `strandline job work {job.job}` goes on, and so does the same command.")
@@ -61,13 +58,17 @@ def run_job(
     return status.exit_code
 
 
-def added_or_open(context: Context, board: BulkBoard, planned: PlannedJob, *, is_new: bool) -> BulkJob:
-    """A job that is the same and still to be done; else the plan, added to the store. Raises `JobIdle`."""
+def added_or_open(
+    context: Context, board: BulkBoard, planned: PlannedJob, *, rate: float | None, is_new: bool
+) -> BulkJob:
+    """A job that is the same and still to be done; else the plan, added to the store. It has this rate from now on, if
+    one is given. Raises `JobIdle`.
+    """
     job = None if is_new else open_job(board, planned)
-    if job is not None:
-        tell_open(context, job)
-        return job
-    return add_job(context.settings(), board, planned, context.clock)
+    if job is None:
+        return add_job(context.settings(), board, planned, context.clock, rate)
+    tell_open(context, job)
+    return job if rate is None else board.change(job, lambda one: changed_rate(one, rate))
 
 
 def tell_open(context: Context, job: BulkJob) -> None:

@@ -61,7 +61,10 @@ from strandline.store.bulk_jobs import BulkJobState
 @click.option("--local-time", metavar="HH:MM", help="When messages are due, in each series' own time zone.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show the plan only. Writes nothing.")
 @click.option(
-    "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Send at most N messages a second."
+    "--rate",
+    metavar="N",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Send at most N messages a second, over all workers of a job together.",
 )
 @new_option
 @on_option
@@ -110,10 +113,10 @@ def command(
         runner_for(placed(Where(on), SEND, ()), settings, steps, clock) as runner,
         interrupts() as stop,
     ):
-        jobs = [added_or_open(context, board, one.job(), is_new=is_new) for one in plan.jobs]
+        jobs = [added_or_open(context, board, one.job(), rate=rate, is_new=is_new) for one in plan.jobs]
         for job in jobs:
             with steps.step(f"Job {job.job}") as step:
-                done.append(work_on(settings, board, job, step, clock, rate=rate, stop=stop, runner=runner))
+                done.append(work_on(settings, board, job, step, clock, stop=stop, runner=runner))
     context.output.result(done[0] if len(done) == 1 else JobList(settings.dataset.name, tuple(done)))
     if any(one.state is BulkJobState.PLANNED for one in done):
         context.output.note("Jobs that are not due yet need a worker when they are: `strandline job work --wait`.")

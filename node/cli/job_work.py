@@ -31,7 +31,10 @@ from strandline.store.bulk_jobs import BulkJob
 )
 @click.argument("job", required=False)
 @click.option(
-    "--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Land at most N samples a second."
+    "--rate",
+    metavar="N",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Land at most N samples a second by this worker, however fast the job may land.",
 )
 @click.option("--wait", is_flag=True, help="Also wait for jobs that are due later (`job send --local-time`).")
 @on_option

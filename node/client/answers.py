@@ -122,12 +122,37 @@ def samples(envelope: Envelope, limit: int) -> Answered[Sampled]:
             raise _malformed("a vector, a matrix, a scalar or a string")
 
 
-def shard_lags_s(envelope: Envelope) -> list[float]:
-    """The lags of a node's shards, in seconds, where they are known."""
+@dataclass(frozen=True, slots=True)
+class ShardLag:
+    """For how long records may have waited that a shard has not read, how many offsets these are, and where it reads;
+    each is None while it is unknown.
+    """
+
+    shard: int
+    lag_s: float | None
+    unread: int | None = None
+    position: int | None = None
+
+
+def shard_lags(envelope: Envelope) -> list[ShardLag]:
+    """The lags of a node's shards."""
     match envelope.data:
         case {"shards": [*shards]}:
-            lags = [shard.get("lag_s") if isinstance(shard, dict) else None for shard in shards]
-            return [float(lag) for lag in lags if isinstance(lag, int | float)]
+            return [_shard_lag(shard) for shard in shards]
+        case _:
+            raise _malformed("shards")
+
+
+def _shard_lag(shard: object) -> ShardLag:
+    match shard:
+        case {"shard": int(number), **fields}:
+            lag, unread, position = (fields.get(name) for name in ("lag_s", "lag", "position"))
+            return ShardLag(
+                number,
+                float(lag) if isinstance(lag, int | float) else None,
+                unread if isinstance(unread, int) else None,
+                position if isinstance(position, int) else None,
+            )
         case _:
             raise _malformed("shards")
 

@@ -117,11 +117,9 @@ class NodeClient:
         except QuestionWrong as error:
             raise QueryWrong(error.message, query) from error
 
-    def shard_lags_s(self) -> list[float]:
-        """For how many seconds records may have waited that a shard has not read: of each of the node's shards of which
-        that is known.
-        """
-        return answers.shard_lags_s(self._ask("/api/v1/strandline/shards", []))
+    def shard_lags(self) -> list[answers.ShardLag]:
+        """How far each of the node's shards is behind."""
+        return answers.shard_lags(self._ask("/api/v1/strandline/shards", []))
 
     def _ask(self, path: str, parameters: list[tuple[str, str]], *, form: bool = True) -> Envelope:
         return opened(self._reply(path, urlencode(parameters), form=form))

@@ -28,14 +28,27 @@ _SAMPLES = {"import": 2_000_000, "send": 24_000}
 @click.option(
     "--spark/--no-spark", default=None, help="Whether one of the workers runs on Spark. [default: for imports]"
 )
+@click.option("--each-once", is_flag=True, help="Kill one process of each kind instead, as the system test does.")
 @click.option("--limit", default=1_800.0, show_default=True, help="After so many seconds the soak has failed.")
-def main(*, kind: str, kills: int, samples: int | None, seed: int | None, spark: bool | None, limit: float) -> None:
+def main(
+    *,
+    kind: str,
+    kills: int,
+    samples: int | None,
+    seed: int | None,
+    spark: bool | None,
+    each_once: bool,
+    limit: float,
+) -> None:
     """Import a file, or send series, on a real stack while its processes are killed at random."""
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     samples = _SAMPLES[kind] if samples is None else samples
-    options = SoakOptions(seed, kills, samples, limit, spark=kind == "import" if spark is None else spark, kind=kind)
+    on_spark = kind == "import" if spark is None else spark
+    options = SoakOptions(seed, kills, samples, limit, spark=on_spark, kind=kind, is_each_once=each_once)
     console = Console(highlight=False)
-    console.print(f"seed {seed}: {kills} kills during the {kind} of {samples:,} rows")
+    console.print(
+        f"seed {seed}: {'one kill of each kind' if each_once else f'{kills} kills'} in {kind} of {samples:,} rows"
+    )
     with tempfile.TemporaryDirectory(prefix="strandline-soak-") as folder:
         console.print("starting Kafka and Cassandra")
         try:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,6 +21,7 @@ from soak_jobs.source import METRIC, write_source
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import Fatal
 from strandline.jobs.board import BulkBoard
+from strandline.jobs.rate import changed_rate
 from strandline.jobs.transitions import ENDED
 from strandline.node.bulk.opening import opened_board
 from strandline.node.bulk.reports import JobStatus
@@ -33,9 +35,10 @@ from support.committed_topic import CommittedTopic
 
 _PARTITIONS = 2
 _SERIES = 2_000
-# In which the job would end by itself, for each kill: so slow that it does not end before the last one.
+# In how many seconds for each kill the job would end by itself.
 _S_A_KILL = 8.0
 _S_A_KILL_ON_SPARK = 16.0
+_IN_PROCESS = ("--on", "process")
 # What the Python processes of executors are started as.
 _ON_EXECUTORS = "strandline.spark.worker_daemon"
 _START_S = 240.0
@@ -49,7 +52,8 @@ class SoakStuck(Fatal):
 class SoakOptions:
     """`samples` is how many rows the file has; a send makes a message of each. `longest_pause_s` bounds the time
     between two kills, `limit_s` the whole soak, the servers' start apart. With `spark` one of the two workers runs
-    parts on Spark.
+    parts on Spark. `s_a_kill` is in how many seconds for each kill the job would end by itself. With `is_each_once`
+    each kind of process is killed once, in the order in which they come up, and `kills` does not count.
     """
 
     seed: int
@@ -59,6 +63,9 @@ class SoakOptions:
     longest_pause_s: float = 4.0
     spark: bool = False
     kind: str = "import"
+    s_a_kill: float = 0.0
+    chunk_bytes: str = "128k"
+    is_each_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,11 +114,9 @@ class Soak:
             opened.callback(load.end)
             soaked = self._soaked(node, gateway)
             self._began = self._clock.monotonic()
-            length_s = (_S_A_KILL_ON_SPARK if self._options.spark else _S_A_KILL) * self._options.kills
-            rate = str(soaked.records / length_s / 2)
-            on = ["--on", "spark" if self._options.spark else "process"]
+            rate = ("--rate", str(soaked.records / self._length_s()))
             arguments = soaked.arguments(self._folder)
-            first = self._kept(opened, "worker-0", "job", *arguments, "--rate", rate, *on)
+            first = self._kept(opened, "worker-0", "job", *arguments, *rate, *_IN_PROCESS)
 
             def planned() -> list[BulkJob]:
                 return [job for job in board.jobs() if job.kind == soaked.kind]
@@ -119,14 +124,16 @@ class Soak:
             self._await("the job is planned", lambda: bool(planned()), _START_S, ())
             (job,) = planned()
             # One that is killed is followed by another that joins the job.
-            first.next_start(self._starting("worker-0", "job", "work", job.job, "--rate", rate, *on))
-            second = self._kept(opened, "worker-1", "job", "work", job.job, "--rate", rate)
+            first.next_start(self._starting("worker-0", "job", "work", job.job, *_IN_PROCESS))
+            on = ("--on", "spark") if self._options.spark else _IN_PROCESS
+            second = self._kept(opened, "worker-1", "job", "work", job.job, *on)
             workers, others = (first, second), (node, gateway)
             victims = self._victims(board, job, workers, node, gateway)
             kills = self._kill(board, job, soaked.topic, victims, (*workers, *others))
-            for number, worker in enumerate(workers):
-                worker.replace(self._starting(f"worker-{number}", "job", "work", job.job))
-            self._await("the job ends", lambda: board.job(job.job).state in ENDED, self._left(), (*workers, *others))
+            first.command.end()
+            board.change(board.job(job.job), lambda one: changed_rate(one, None))
+            second.replace(self._starting("worker-1", "job", "work", job.job, *_IN_PROCESS))
+            self._await("the job ends", lambda: board.job(job.job).state in ENDED, self._left(), (second, *others))
             self._await("the node is ready", lambda: is_answered(self._node, "/-/ready"), _START_S, others)
             load.end()
             job = board.job(job.job)
@@ -157,46 +164,53 @@ class Soak:
     def _victims(
         self, board: BulkBoard, job: BulkJob, workers: Sequence[Kept], node: Kept, gateway: Kept
     ) -> list[Victim]:
-        """What may be killed. A worker only while it has a part; node and gateway at any moment, that of their start
-        included; a driver once it has executors.
+        """What may be killed, in the order in which it comes up. A worker only while it has a part; node and gateway at
+        any moment, that of their start included; a driver once it has executors.
         """
-        in_process = workers[1:] if self._options.spark else workers
+        in_process = workers[:1] if self._options.spark else workers
 
         def executors() -> list[int]:
-            return below(running(workers[:1]), _ON_EXECUTORS)
+            return below(running(workers[1:]), _ON_EXECUTORS)
 
         on_spark = [
             Victim("Python process of an executor", 3, executors),
-            Victim("driver", 1, lambda: running(workers[:1]) if executors() else []),
+            Victim("driver", 1, lambda: running(workers[1:]) if executors() else []),
         ]
         return [
-            *(on_spark if self._options.spark else []),
             Victim("worker", 5, lambda: working(in_process, board.parts(job))),
-            Victim("node", 3, lambda: running([node])),
             Victim("gateway", 2, lambda: running([gateway])),
+            Victim("node", 3, lambda: running([node])),
+            *(on_spark if self._options.spark else []),
         ]
+
+    def _length_s(self) -> float:
+        """In which the job would end by itself: so slow that it does not end before the last kill."""
+        options = self._options
+        return options.kills * (options.s_a_kill or (_S_A_KILL_ON_SPARK if options.spark else _S_A_KILL))
 
     def _kill(
         self, board: BulkBoard, job: BulkJob, topic: CommittedTopic, victims: Sequence[Victim], kept: Sequence[Kept]
     ) -> Counter[str]:
-        killed = Counter[str]()
-        order = self._order(victims)
-        while killed.total() < self._options.kills:
-            victim = next(order)
+        killed, choose = Counter[str](), self._random.choice
+        order = victims if self._options.is_each_once else list(islice(self._order(victims), self._options.kills))
+
+        def is_over() -> bool:
+            return board.job(job.job).state in ENDED
+
+        for victim in order:
             self._wait_for_a_moment(topic, kept)
-            for one in kept:
-                one.restart_if_ended()
-            self._await(f"a {victim.name} can be killed", lambda one=victim: bool(one.pids()), self._left(), kept)
-            if board.job(job.job).state in ENDED:
+            self._await(
+                f"a {victim.name} is killed", lambda one=victim: one.kill_one(choose) or is_over(), self._left(), kept
+            )
+            if is_over():
                 raise SoakStuck(f"the job ended after {killed.total()} kills", remedy="Give it more samples")
-            if victim.kill_one(self._random.choice):
-                killed[victim.name] += 1
-                status = JobStatus.of(job, board.parts(job))
-                self._tell(
-                    f"{self._clock.monotonic() - self._began:6.1f} s  kill {killed.total()} of {self._options.kills}: "
-                    f"{victim.name}; {status.parts_done} of {status.parts} parts done, {topic.ends():,} records "
-                    "in the topic"
-                )
+            killed[victim.name] += 1
+            status = JobStatus.of(job, board.parts(job))
+            at_s = self._clock.monotonic() - self._began
+            self._tell(
+                f"{at_s:6.1f} s  {killed.total()} of {len(order)} killed, a {victim.name}: "
+                f"{status.parts_done} of {status.parts} parts done, {topic.ends():,} records in the topic"
+            )
         return killed
 
     def _order(self, victims: Sequence[Victim]) -> Iterator[Victim]:
@@ -278,5 +292,10 @@ class Soak:
                 "keyspace_copies": 1,
             },
             # Many small transactions, and parts that may lose all of the workers that are killed.
-            "jobs": {"part_bytes": "1m", "chunk_bytes": "128k", "part_series": 100, "failures_allowed": 100},
+            "jobs": {
+                "part_bytes": "1m",
+                "chunk_bytes": self._options.chunk_bytes,
+                "part_series": 100,
+                "failures_allowed": 100,
+            },
         }

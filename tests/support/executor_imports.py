@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from strandline.clock import Clock, SystemClock
+from strandline.digest import digest
 from strandline.jobs.attending import WorkerRules
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.importing.import_kind import IMPORT, ImportKind
@@ -25,8 +26,9 @@ from strandline.jobs.worker import BulkWorker
 from strandline.node.stack.ports import LOOPBACK
 from strandline.spark.part_listener import PartListener
 from strandline.spark.part_runner import SparkLauncher, SparkPartRunner
-from strandline.store.bulk_jobs import BulkJob, BulkPart
+from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.sqlite import open_sqlite_store
+from strandline.wire.record_headers import CHUNK_HEADER, JOB_HEADER, PART_HEADER
 from support.gateway_topics import TopicOfAGateway
 from support.part_logs import HookedTransactions, committed_records, samples_by_chunk
 
@@ -34,7 +36,9 @@ CLOCK = SystemClock()
 MAPPING = {"metric": "cpu", "value": "value", "time": {"column": "time", "unit": "ms"}, "labels": ["host"]}
 # Eight parts of some five chunks each.
 OPTIONS = ImportOptions(Format.CSV, MAPPING, part_bytes=60_000, chunk_bytes=12_000, max_record=200)
-ROWS = 20_000
+ROWS, BAD_EVERY = 20_000, 1_000
+# Fixed, so that every process that runs tests imports the same file.
+FIRST_MS = 1_790_000_000_000
 LIFE = 10 * 86_400_000
 GRANT_S = 2.0
 
@@ -74,13 +78,23 @@ class DeadlyImports:
             signal.pause()
 
 
+@dataclass(frozen=True, order=True)
+class LandedRecord:
+    """A record of a chunk that readers see. Its digest is that of its bytes."""
+
+    partition: int
+    digest: int
+
+
 class Imports:
     """A file, jobs that import it, and the topic that they import it into."""
 
     def __init__(self, bootstrap: str, board: BulkBoard, folder: Path) -> None:
         self.topic, self.board, self.folder = TopicOfAGateway(bootstrap, 2), board, folder
-        now = CLOCK.now_ms()
-        lines = [f"{now + row},host-{row % 50},{'?' if row % 1_000 == 999 else row}" for row in range(ROWS)]
+        lines = [
+            f"{FIRST_MS + row},host-{row % 50},{'?' if row % BAD_EVERY == BAD_EVERY - 1 else row}"
+            for row in range(ROWS)
+        ]
         (folder / "data.csv").write_text("\n".join(["time,host,value", *lines]))
         self.opener = ImportOpener(self.topic.client, self.topic.name)
 
@@ -102,10 +116,29 @@ class Imports:
         parts = self.board.parts(self.board.job(name))
         return [replace(part, job="", worker="", renewals=0) for part in parts]
 
-    def landed(self, name: str) -> dict[tuple[int, int], int]:
-        """The samples of each part and chunk of a job that readers see."""
+    def landed(self, name: str) -> dict[tuple[int, int], list[LandedRecord]]:
+        """The records of each part and chunk of a job that readers see."""
+        found: dict[tuple[int, int], list[LandedRecord]] = {}
+        for partition, value, headers in committed_records(self.topic):
+            if headers[JOB_HEADER] == name.encode():
+                chunk = int(headers[PART_HEADER]), int(headers[CHUNK_HEADER])
+                found.setdefault(chunk, []).append(LandedRecord(partition, digest(value)))
+        return {chunk: sorted(records) for chunk, records in sorted(found.items())}
+
+    def samples(self, name: str) -> dict[tuple[int, int], int]:
+        """How many samples of each part and chunk of a job readers see."""
         found = samples_by_chunk(committed_records(self.topic))
         return {(part, chunk): samples for (job, part, chunk), samples in sorted(found.items()) if job == name}
+
+    def check_same(self, name: str, other: str) -> None:
+        """Two jobs that are done have left the same parts, counts, reports, and records in the topic."""
+        one, two = self.board.job(name), self.board.job(other)
+        assert (one.state, one.reason) == (two.state, two.reason) == (BulkJobState.DONE, "")
+        assert one.report == two.report
+        assert self.rows(name) == self.rows(other)
+        assert self.landed(name) == self.landed(other)
+        assert self.samples(name) == self.samples(other)
+        assert sum(self.samples(name).values()) == ROWS - ROWS // BAD_EVERY
 
 
 @contextmanager

@@ -11,8 +11,10 @@ from strandline.jobs.bad_records import MAX_EXAMPLES
 from strandline.jobs.counts import Counts
 from strandline.jobs.importing.planning import ImportOptions
 from strandline.jobs.importing.spec import Format
+from strandline.jobs.rate import changed_rate
 from strandline.jobs.report import JobReport
 from strandline.jobs.transitions import reopened, resume, want
+from strandline.kafka.errors import LogUnreachable
 from strandline.node.bulk.changing import resume_job
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
@@ -63,6 +65,43 @@ def test_undisturbed(tmp_path: Path) -> None:
     assert world.work()
     check_done(world)
     assert max(chunk for (_, _, chunk), _ in world.records()) >= 2
+
+
+def test_a_worker_that_joins_after_a_crash_keeps_to_the_rate_of_the_job(tmp_path: Path) -> None:
+    world = JobWorld(tmp_path)
+    world.planned(text(), OPTIONS)
+    world.board.change(world.board.job("job"), lambda one: changed_rate(one, 2.0))
+    fault = Fault(Harm.CRASH_AFTER, 40)
+    assert not world.work(fault)
+    landed, began = len(world.samples()), world.clock.monotonic()
+    assert world.work()
+    check_done(world)
+    left = len(world.samples()) - landed
+    # A burst of a second, and the chunk that comes last.
+    assert left > 15
+    assert world.clock.monotonic() - began >= (left - 2 - 3) / 2.0
+
+
+@pytest.mark.parametrize(("fails", "least_s", "most_s"), [(lambda n: n % 2 == 0, 0, 30), (lambda n: n <= 6, 63, 120)])
+def test_a_failure_is_tried_again_soon_if_something_has_landed_since_the_one_before(
+    tmp_path: Path, fails: Callable[[int], bool], least_s: float, most_s: float
+) -> None:
+    world, asked, failed = JobWorld(tmp_path), 0, 0
+
+    def pace(_samples: int, _check: Callable[[], None]) -> None:
+        nonlocal asked, failed
+        asked += 1
+        if fails(asked):
+            failed += 1
+            raise LogUnreachable("the brokers do not answer")
+
+    # One part of many chunks: one that is done has passed, too.
+    world.planned(text(), replace(OPTIONS, part_bytes=10_000))
+    began = world.clock.monotonic()
+    world.worker(pace=pace).run_until_done()
+    check_done(world)
+    assert failed >= 6
+    assert least_s <= world.clock.monotonic() - began <= most_s
 
 
 @pytest.mark.parametrize("width", [1, 3])

@@ -1,20 +1,20 @@
-"""`strandline job import` on a real Kafka and a real Cassandra: workers are killed, and each sample lands once.
+"""`strandline job import` on a real stack: processes of each kind are killed, and each sample lands once.
 
 Samples are counted in the topic by job, part and chunk: reading them back from a node would hide doubles, since equal
 samples fall together.
 """
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from secrets import randbelow
 from typing import Any
 
 import numpy as np
 import pytest
+from soak_jobs.soak import Soak, SoakOptions
 
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import ExitCode
@@ -27,7 +27,6 @@ pytestmark = pytest.mark.system
 CLOCK = SystemClock()
 ROWS, SERIES = 200_000, 500
 BAD_EVERY = 1_000
-KILLS = 5
 MAPPING = """
 metric = "cpu_usage"
 value = "usage"
@@ -38,10 +37,9 @@ labels = ["host"]
 
 @pytest.fixture(scope="module")
 def deployment(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    # Parts of a megabyte, of which the file has some six; leases of workers that were killed are taken back at once.
     folder = tmp_path_factory.mktemp("imports")
-    # A part may lose all of the workers that are killed.
-    chosen = {"part_bytes": "1m", "failures_allowed": KILLS}
+    # Of such parts the file has some six.
+    chosen = {"part_bytes": "1m"}
     return Deployment(stack, folder, partitions=2, keyspace="imports", topic=BROKERS_TIMES, jobs=chosen)
 
 
@@ -79,40 +77,27 @@ def jobs(deployment: Deployment) -> list[dict[str, Any]]:
     return list(listed["jobs"])
 
 
-def expected(source: Sequence[str]) -> list[tuple[int, float]]:
-    rows = [line.split(",") for line in Path(source[0]).read_text().splitlines()[1:]]
-    return sorted((int(at), float(value)) for at, _, value in rows if value != "?")
-
-
-def wait_for_more(topic: CommittedTopic, process: "subprocess.Popen[bytes]") -> None:
-    """Until more records are in the topic, be it in a transaction that is open, or the process has ended."""
-    before = topic.ends()
-    wait_until(lambda: topic.ends() > before or process.poll() is not None, timeout=60, clock=CLOCK, poll=0.01)
-
-
-def test_workers_that_are_killed_lose_and_double_nothing(deployment: Deployment, source: Sequence[str]) -> None:
-    topic = topic_of(deployment)
-    # So slow that each worker is killed in the middle of its work. The first one is a driver of Spark, whose executors
-    # live on for a moment; the others run parts themselves.
-    process = started(deployment, "import", *source, "--rate", "40000", "--on", "spark")
-    for _ in range(KILLS):
-        wait_for_more(topic, process)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        (job,) = jobs(deployment)
-        process = started(deployment, "work", job["job"], "--rate", "40000")
-    assert process.wait(240) == ExitCode.OK
-    code, status = deployment.command("job", "status", job["job"])
-    assert (code, status["state"]) == (ExitCode.OK, "done")
-    bad = ROWS // BAD_EVERY
-    assert (status["parts_done"], status["parts"] >= 3) == (status["parts"], True)
-    counts = status["counts"]
-    assert (counts["records"], counts["samples"], counts["bad"]) == (ROWS, ROWS - bad, bad)
-    assert topic.samples_of(job["job"]).sorted() == expected(source)
-    assert status["bad_lines"][0]["record"]["line"] == 1 + BAD_EVERY
-    # Whoever works on now finds nothing to do.
-    assert deployment.command("job", "work")[1]["jobs"] == []
-    assert topic.samples_of(job["job"]).sorted() == expected(source)
+def test_an_import_survives_the_kill_of_a_worker_a_gateway_a_node_an_executor_and_a_driver(
+    stack: Stack, tmp_path: Path
+) -> None:
+    options = SoakOptions(
+        randbelow(1_000_000),
+        kills=5,
+        samples=ROWS,
+        limit_s=300,
+        longest_pause_s=0.5,
+        spark=True,
+        s_a_kill=60,
+        chunk_bytes="64k",
+        is_each_once=True,
+    )
+    told: list[str] = [f"seed {options.seed}"]
+    report = Soak(stack, tmp_path, options, told.append).run()
+    assert report.is_good, (told, report)
+    assert set(report.kills.values()) == {1}
+    assert len(report.kills) == 5
+    assert (report.count.in_topic, report.parts >= 5) == (ROWS - ROWS // BAD_EVERY, True)
+    assert report.load_acknowledged
 
 
 def test_a_job_is_paused_resumed_cancelled_and_deleted(deployment: Deployment, source: Sequence[str]) -> None:

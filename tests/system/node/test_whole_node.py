@@ -5,16 +5,21 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from soak_jobs.load import LightLoad
 
 from strandline.clock import SystemClock
 from strandline.node.demo.programs import Program
 from strandline.node.stack import Stack
+from strandline.wire.record_headers import JOB_HEADER
+from support.committed_topic import CommittedTopic
 from support.prometheus import Asked, prometheus
 from support.service import Service, eventually, service
 
@@ -24,6 +29,8 @@ ADMIN_TOKEN = "an-admin-token-of-a-test"
 SCRAPES = 25
 JOBS = "/api/v1/jobs"
 SHARDS = "/api/v1/strandline/shards"
+
+MAPPING = 'metric = "imported"\nvalue = "value"\ntime = {column = "time", unit = "ms"}\n'
 
 # What Prometheus users ask: functions over ranges, aggregations, joins, histograms, sets, sub-queries, offsets.
 EXPRESSIONS = (
@@ -59,7 +66,12 @@ def running(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     token = folder / "admin-token"
     token.write_text(ADMIN_TOKEN + "\n", encoding="utf-8")
     token.chmod(0o600)
-    with service(stack, folder, http={"admin_token_file": str(token)}, jobs={"part_bytes": "1m"}) as made:
+    with service(
+        stack,
+        folder,
+        http={"admin_token_file": str(token)},
+        jobs={"part_bytes": "1m", "chunk_bytes": "64k", "max_lag": "2s"},
+    ) as made:
         yield made
 
 
@@ -197,8 +209,7 @@ def test_admin_verbs_need_the_admin_token(running: Service) -> None:
 
 def test_an_operator_pauses_resumes_and_cancels_an_import_over_http(running: Service, tmp_path: Path) -> None:
     now = SystemClock().now_ms()
-    mapping = 'metric = "imported"\nvalue = "value"\ntime = {column = "time", unit = "ms"}\n'
-    (tmp_path / "mapping.toml").write_text(mapping, encoding="utf-8")
+    (tmp_path / "mapping.toml").write_text(MAPPING, encoding="utf-8")
     lines = (f"{now - row},{row}\n" for row in range(150_000))
     (tmp_path / "data.csv").write_text("time,value\n" + "".join(lines), encoding="utf-8")
     arguments = ["job", "import", str(tmp_path / "data.csv"), "--format", "csv", "--rate", "500"]
@@ -233,6 +244,64 @@ def test_an_operator_pauses_resumes_and_cancels_an_import_over_http(running: Ser
     status, answer = change("cancel")
     assert (status, answer["job"]["wanted"]) == (202, "cancelled")
     assert "strandline job cancel" in answer["note"]
+
+
+def of_imports(topic: CommittedTopic) -> int:
+    """How many records of imports there are, behind open transactions, too."""
+    places = [TopicPartition(topic.name, number, 0) for number in range(topic.partitions())]
+    options = {"group.id": "reads", "enable.auto.commit": False, "enable.partition.eof": True}
+    found, at_end = 0, set[int]()
+    with closing(Consumer({**topic.client, **options, "isolation.level": "read_uncommitted"})) as consumer:
+        consumer.assign(places)
+        while len(at_end) < len(places):
+            message = consumer.poll(60)
+            assert message is not None
+            if message.error() is None:
+                found += JOB_HEADER in dict(message.headers() or ())
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                at_end.add(message.partition())
+    return found
+
+
+def test_an_import_waits_while_a_shard_is_behind_and_live_writes_go_on(
+    running: Service, stack: Stack, tmp_path: Path
+) -> None:
+    rows, now = 200_000, SystemClock().now_ms()
+    (tmp_path / "mapping.toml").write_text(MAPPING.replace("imported", "imported_behind"), encoding="utf-8")
+    lines = (f"{now - row},{row}\n" for row in range(rows))
+    (tmp_path / "data.csv").write_text("time,value\n" + "".join(lines), encoding="utf-8")
+    name = running.node.data(SHARDS)["dataset"]
+    topic = CommittedTopic({"bootstrap.servers": stack.kafka_bootstrap, "log_level": 0}, name, 2)
+    before = of_imports(topic)
+    load = LightLoad(running.gateway.address, SystemClock())
+    foreign = Producer({**topic.client, "transactional.id": f"{name}-foreign", "transaction.timeout.ms": 600_000})
+    foreign.init_transactions(60)
+    foreign.begin_transaction()
+    foreign.produce(name, value=b"of a foreign producer", partition=0)
+    assert foreign.flush(60) == 0
+    arguments = ["job", "import", str(tmp_path / "data.csv"), "--format", "csv", "--rate", "20000"]
+    settings = ["--mapping", str(tmp_path / "mapping.toml"), "--config", str(running.settings)]
+    worker = Program([*arguments, *settings], tmp_path / "import.log", environ=running.environ)
+    try:
+        eventually(lambda: "jobs wait for the shards" in worker.log_text(), "the worker waits for the shards")
+        landed, acknowledged = of_imports(topic) - before, len(load.acknowledged)
+        eventually(lambda: len(load.acknowledged) > acknowledged + 400, "live samples are acknowledged")
+        lags = [shard["lag_s"] for shard in running.node.data(SHARDS)["shards"]]
+        assert max(lag or 0.0 for lag in lags) > 2
+        assert worker.exit_code is None
+        assert of_imports(topic) - before == landed
+        foreign.abort_transaction(60)
+        eventually(lambda: worker.exit_code is not None, "the import ends")
+        assert worker.exit_code == 0, worker.log_text()[-2000:]
+    finally:
+        worker.end()
+        load.end()
+    assert of_imports(topic) - before > landed
+    job = running.node.data(JOBS)["jobs"][-1]
+    assert (job["state"], job["landed"]) == ("done", rows)
+    assert topic.samples_of(job["job"]).sorted() == sorted((now - row, float(row)) for row in range(rows))
+    assert set(load.acknowledged) <= set(topic.samples_of(None).values.tolist())
 
 
 def test_a_shard_that_is_killed_is_told_of_in_answers_and_comes_back(compared: Compared, running: Service) -> None:

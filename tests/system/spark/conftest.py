@@ -1,4 +1,4 @@
-"""What replays on Spark read and where they write: made once for all tests here."""
+"""What replays and imports on Spark read and where they write: made once for all tests here."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,6 +14,7 @@ from strandline.node.stack import Stack
 from strandline.spark.replay import KafkaTopic
 from strandline.store.cassandra.store import open_cassandra_store
 from support.cassandra_store import COPIES, connection_to
+from support.executor_imports import Imports, imports_into
 from support.replayed_topic import LATE_RECORDS, MINUTE, SCRAPES, SERIES, START, TOPIC, Log, Places, produce, read_log
 from support.replays import POISON
 
@@ -74,3 +75,14 @@ def places(stack: Stack) -> Iterator[Places]:
         topic = KafkaTopic(stack.kafka_bootstrap, TOPIC, {})
         # It stands still, so that two runs write the same dates.
         yield Places(connection, store, topic, sampler, ManualClock(SystemClock().now_ms()))
+
+
+@pytest.fixture(scope="session")
+def imports(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imports]:
+    """A file that a worker without Spark has imported, as the job `in-process`. The file is the same for every process
+    that runs tests, so imports on a local Spark and on a cluster are compared with each other by this one.
+    """
+    with imports_into(stack.kafka_bootstrap, tmp_path_factory.mktemp("imports")) as opened:
+        job = opened.planned("in-process")
+        opened.worker().run_until_done(job.job)
+        yield opened

@@ -18,6 +18,7 @@ from strandline.clock import SystemClock
 from strandline.errors import ExitCode
 from strandline.jobs.exporting.day_manifest import Choice, DayManifest
 from strandline.jobs.exporting.planning import ExportOptions
+from strandline.node.bench.spark_read_bench import spark_read
 from strandline.node.bulk.exporting import HoursNotReady, planned_export
 from strandline.node.offsets.deployment import opened
 from strandline.node.settings.load import load_settings
@@ -136,6 +137,17 @@ def test_the_data_source_reads_what_was_stored_when_it_was_made(
     stored.write(0, FIRST + HOURS + 1, [({"__name__": "cpu", "host": "late"}, start + 1, 1.0)])
     late = source(spark, deployment, match='cpu{host="late"}', **times)
     assert frame.union(late).count() == len(expected) + 1
+
+
+def test_the_bench_reads_every_sample_and_takes_the_time(
+    spark: SparkSession, deployment: Deployment, stored: StoredSamples
+) -> None:
+    start, end = FIRST * HOUR, END
+    expected = stored.expected(start, end, __name__="memory")
+    read = spark_read(spark, deployment.settings, "memory", start, end, task_samples="2000")
+    assert (read.samples, read.total) == (len(expected), pytest.approx(sum(value for _, _, value in expected)))
+    assert read.cpu_seconds > 0
+    assert read.seconds > 0
 
 
 def test_a_data_frame_is_appended_and_each_sample_lands_once(

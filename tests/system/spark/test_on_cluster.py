@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from strandline import class_archives
 from strandline.jobs.transitions import want
-from strandline.node.stack import Stack
 from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.node.tether import tethered
 from strandline.setup.installation import Installation
@@ -24,7 +23,7 @@ from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
 from strandline.spark.session import spark_session
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
-from support.executor_imports import DeadlyImports, Imports, executors_of, imports_into
+from support.executor_imports import DeadlyImports, Imports, executors_of
 from support.replay_openers import DeadlyOpener
 from support.replayed_topic import Log, Places, ancestors, by_twin, jobs_of, stored_in
 from support.stack import PATIENCE, eventually
@@ -148,25 +147,14 @@ def test_the_tasks_of_a_killed_executor_are_run_by_others(
     assert stored_in(places.store, jobs) == stored_in(by_twin(log, places, jobs)[0], jobs)
 
 
-@pytest.fixture(scope="module")
-def imports(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imports]:
-    with imports_into(stack.kafka_bootstrap, tmp_path_factory.mktemp("imports")) as opened:
-        job = opened.planned("in-process")
-        opened.worker().run_until_done(job.job)
-        yield opened
-
-
-def test_an_import_on_executors_leaves_the_same_rows_report_and_samples_as_in_process(
+def test_an_import_on_a_cluster_leaves_the_same_parts_report_and_records_as_in_process(
     spark: SparkSession, imports: Imports
 ) -> None:
     job = imports.planned("cluster")
     with executors_of(spark.sparkContext, imports.opener) as runner:
         imports.worker(runner).run_until_done(job.job)
-    done, alone = imports.board.job("cluster"), imports.board.job("in-process")
-    assert (done.state, done.reason, done.parts > 2 * EXECUTORS) == (BulkJobState.DONE, "", True)
-    assert done.report == alone.report
-    assert imports.rows("cluster") == imports.rows("in-process")
-    assert imports.landed("cluster") == imports.landed("in-process")
+    assert job.parts > 2 * EXECUTORS
+    imports.check_same("cluster", "in-process")
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
@@ -216,4 +204,4 @@ def test_a_cancellation_holds_within_seconds_though_a_task_hangs_and_nothing_lan
     # Spark ends the process that hangs. What it left open was aborted when its part was fenced.
     assert eventually(lambda: not spark.sparkContext.statusTracker().getActiveJobsIds())
     assert imports.landed(job.job) == landed
-    assert sum(landed.values()) < sum(imports.landed("in-process").values())
+    assert sum(imports.samples(job.job).values()) < sum(imports.samples("in-process").values())

@@ -1,5 +1,5 @@
-"""A local Spark between a real Kafka and a real Cassandra: its Kafka source, our kernels in its workers, and replays
-beside the twin in memory. They stand in one file so that one JVM does for all.
+"""A local Spark between a real Kafka and a real Cassandra: its Kafka source, our kernels in its workers, replays beside
+the twin in memory, and an import beside one without Spark. They stand in one file so that one JVM does for all.
 """
 
 import os
@@ -35,6 +35,7 @@ from strandline.store.jobs import Job
 from strandline.wire.decode import Limits
 from strandline.wire.snappy import decompress
 from support.capture import captured_bodies
+from support.executor_imports import Imports, executors_of
 from support.kafka_part import make_topic
 from support.remote_write import WriteRequest
 from support.replay_openers import DeadlyOpener
@@ -171,6 +172,15 @@ def test_what_hears_of_progress_may_end_the_run(
         places.runner(spark, DeadlyOpener(CassandraOpener(places.connection), marker)).run(jobs, lose)
     assert read_result(places.store, jobs[0]) is None
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+
+
+def test_an_import_on_a_local_spark_leaves_the_same_parts_report_and_records_as_in_process(
+    spark: SparkSession, imports: Imports
+) -> None:
+    job = imports.planned("local")
+    with executors_of(spark.sparkContext, imports.opener) as runner:
+        imports.worker(runner).run_until_done(job.job)
+    imports.check_same("local", "in-process")
 
 
 def test_each_unit_is_written_by_a_task_of_its_own(spark: SparkSession) -> None:

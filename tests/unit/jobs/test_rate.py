@@ -1,9 +1,26 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.clock import ManualClock
-from strandline.jobs.rate import NO_THROTTLE, RateLimit, Throttle, Throttles, TokenBucket
+from strandline.jobs.control_sample import ControlSample
+from strandline.jobs.rate import (
+    NO_THROTTLE,
+    JobRates,
+    RateLimit,
+    Throttle,
+    Throttles,
+    TokenBucket,
+    changed_rate,
+    rate_of,
+    share_of,
+)
+from strandline.jobs.sending.spec import SendSpec
+from strandline.store.bulk_jobs import BulkJob, BulkPart
+from strandline.store.jobs import JobState
+from strandline.time_range import ALL_TIMES
 
 pytestmark = pytest.mark.unit
 
@@ -83,6 +100,69 @@ def test_samples_that_are_held_back_by_one_limit_use_up_none_of_those_behind_it(
     gate.wait = 0.0
     assert both.wait_s(5_000) == 0
     assert both.wait_s(5_000) == pytest.approx(4)
+
+
+def test_a_limit_whose_rate_is_changed_still_waits_for_what_was_sent_beyond_the_former_rate() -> None:
+    clock = ManualClock()
+    limit = RateLimit(1_000, clock)
+    assert limit.wait_s(6_000) == 0
+    limit.change(500)
+    assert limit.wait_s(1) == pytest.approx(10)
+    limit.change(5_000)
+    assert limit.wait_s(1) == pytest.approx(1)
+    clock.sleep(100)
+    limit.change(10)
+    # What was saved up is cut to the burst of the lower rate.
+    assert limit.wait_s(20) == 0
+    assert limit.wait_s(1) == pytest.approx(1)
+
+
+JOB = BulkJob("metrics", "job", "import", '{"ordered":false}', "hash", 4, 1, 0)
+
+
+def leased(*workers: str) -> list[BulkPart]:
+    """Parts that these have, and two that no worker has: one was given up by another worker."""
+    parts = [BulkPart("metrics", "job", number, "", 1) for number in range(len(workers) + 2)]
+    taken = [replace(part, state=JobState.LEASED, worker=name) for part, name in zip(parts, workers, strict=False)]
+    return [*taken, parts[-2], replace(parts[-1], worker="gone")]
+
+
+def test_a_job_has_the_rate_that_it_was_given_last() -> None:
+    assert rate_of(JOB) is None
+    with_rate = changed_rate(JOB, 500.0)
+    assert (rate_of(with_rate), with_rate.version) == (500.0, 1)
+    assert changed_rate(with_rate, 500.0) == with_rate
+    without = changed_rate(with_rate, None)
+    assert (rate_of(without), without.version, without.spec) == (None, 2, JOB.spec)
+
+
+def test_the_spec_of_a_send_is_read_whether_its_job_has_a_rate_or_not() -> None:
+    spec = SendSpec("up", "alerts", ALL_TIMES, {"value": "{host}"}, ControlSample(0.0))
+    job = replace(JOB, kind="send", spec=spec.to_json())
+    assert SendSpec.from_json(changed_rate(job, 5.0).spec) == SendSpec.from_json(job.spec)
+
+
+def test_workers_that_have_parts_share_the_rate_equally() -> None:
+    assert share_of(600, leased(), "a") == 600
+    assert share_of(600, leased("a", "a"), "a") == 600
+    assert share_of(600, leased("a", "b", "b"), "a") == 300
+    # One that has no part yet counts as well.
+    assert share_of(600, leased("a", "b"), "c") == 200
+
+
+def test_a_worker_lands_at_its_share_of_the_job_s_rate_or_at_its_own() -> None:
+    job, clock = changed_rate(JOB, 1_000.0), ManualClock()
+    rates, slow = JobRates("a", clock), JobRates("b", clock, 100.0)
+    for one in (rates, slow):
+        one.see(job, leased("a", "b"))
+        assert one.wait_s("job", 3_000) == 0
+    assert (rates.wait_s("job", 1), slow.wait_s("job", 1)) == (pytest.approx(5), pytest.approx(29))
+    assert rates.wait_s("another job", 10**9) == 0
+    rates.see(job, leased("a"))
+    assert rates.wait_s("job", 1) == pytest.approx(2.5)
+    rates.see(changed_rate(job, None), leased("a"))
+    slow.see(changed_rate(job, None), leased("a"))
+    assert (rates.wait_s("job", 10**9), slow.wait_s("job", 1)) == (0, pytest.approx(29))
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (1, -1), (float("nan"), 1)])

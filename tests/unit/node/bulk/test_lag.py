@@ -1,10 +1,13 @@
+import math
+
 import pytest
 from structlog.testing import capture_logs
 
 from strandline.clock import ManualClock
-from strandline.node.bulk.lag import LagLimit
+from strandline.node.bulk.lag import LagLimit, ReadingSpeed
 from strandline.node.bulk.opening import expects_lags
 from strandline.node.client.addresses import parse_url
+from strandline.node.client.answers import ShardLag
 from strandline.node.client.errors import NodeUnreachable
 from strandline.node.client.node_client import NodeClient
 from strandline.node.settings import Settings
@@ -17,11 +20,11 @@ class Node:
     def __init__(self, *lags: float) -> None:
         self.lags, self.is_there, self.asked = list(lags), True, 0
 
-    def shard_lags_s(self) -> list[float]:
+    def shard_lags(self) -> list[ShardLag]:
         self.asked += 1
         if not self.is_there:
             raise NodeUnreachable("no node answers")
-        return self.lags
+        return [ShardLag(shard, lag) for shard, lag in enumerate(self.lags)]
 
 
 def test_nothing_lands_while_a_shard_is_further_behind_than_allowed() -> None:
@@ -83,6 +86,62 @@ def test_a_worker_on_a_machine_without_a_node_says_nothing_about_it() -> None:
     assert warnings_of(limit, clock, 3) == 1
 
 
+class SlowShard:
+    """Reads records at a steady speed, and looks every five seconds for what there is."""
+
+    def __init__(self, clock: ManualClock, speed: float) -> None:
+        self._clock, self._speed, self._at = clock, speed, clock.monotonic()
+        self.landed: list[float] = []
+        """When each record has landed."""
+        self.read, self._end, self._unread, self._looked = 0.0, 0, 0, -math.inf
+
+    def lag_s(self) -> float:
+        """For how long the oldest record has waited that is not read."""
+        now = self._clock.monotonic()
+        self.read = min(len(self.landed), self.read + (now - self._at) * self._speed)
+        self._at = now
+        return now - self.landed[int(self.read)] if self.read < len(self.landed) else 0.0
+
+    def shard_lags(self) -> list[ShardLag]:
+        lag, now = self.lag_s(), self._clock.monotonic()
+        if now - self._looked >= 5:
+            self._end, self._looked = len(self.landed), now
+            self._unread = self._end - int(self.read)
+        return [ShardLag(0, lag if self.read < self._end else 0.0, self._unread, int(self.read))]
+
+
+@pytest.mark.parametrize("times", [0.5, 1.5, 4])
+def test_the_lag_stays_under_the_limit_however_fast_a_job_could_land(times: float) -> None:
+    clock, speed = ManualClock(), 20
+    shard = SlowShard(clock, speed)
+    limit, lags, waited = LagLimit(shard, 30, clock), list[float](), 0.0
+    while clock.monotonic() < 400:
+        while (wait := limit.wait_s(1)) > 0:
+            # A little at a time, to see every lag.
+            clock.sleep(min(wait, 0.25))
+            waited += min(wait, 0.25)
+            lags.append(shard.lag_s())
+        clock.sleep(1 / (speed * times))
+        shard.landed.append(clock.monotonic())
+        lags.append(shard.lag_s())
+    assert max(lags) < 30
+    # The shard is kept busy, and a job that lands slower than it reads never waits.
+    assert (waited > 0) == (times > 1)
+    assert shard.read > 0.95 * 400 * min(speed, speed * times)
+
+
+def test_a_shard_that_starts_again_or_has_read_everything_is_measured_anew() -> None:
+    speed = ReadingSpeed()
+    # 100 were unread when it asked the brokers, 10 and 20 fewer since then.
+    assert [speed.left_s(ShardLag(0, 1.0, 100, 10 * at), at) for at in (0, 1, 2)] == [0, 0, 8]
+    assert speed.left_s(ShardLag(0, 1.0, 99, 30), 3) == pytest.approx(9.9)
+    assert speed.left_s(ShardLag(0, 1.0, 100, 10), 6) == 0
+    assert speed.left_s(ShardLag(0, 1.0, 100, 10), 10) == 0
+    assert speed.left_s(ShardLag(0, 1.0, 100, 120), 31) == 0
+    assert speed.left_s(ShardLag(0, 0.0, 0, 120), 40) == 0
+    assert speed.left_s(ShardLag(0, None), 41) == 0
+
+
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
@@ -99,6 +158,11 @@ def test_lags_are_expected_where_a_setting_says_that_there_is_a_node(settings: S
 
 def test_a_node_is_asked_for_the_lags_of_its_shards() -> None:
     with fake_node() as node:
-        shards = [{"shard": 0, "lag_s": 2.5}, {"shard": 1, "lag_s": None}, {"shard": 2, "lag_s": 0}]
+        shards = [
+            {"shard": 0, "lag_s": 2.5, "lag": 7, "position": 100},
+            {"shard": 1, "lag_s": None},
+            {"shard": 2, "lag_s": 0},
+        ]
         node.data("/api/v1/strandline/shards", {"shards": shards})
-        assert NodeClient(parse_url(node.url)).shard_lags_s() == [2.5, 0.0]
+        expected = [ShardLag(0, 2.5, 7, 100), ShardLag(1, None), ShardLag(2, 0.0)]
+        assert NodeClient(parse_url(node.url)).shard_lags() == expected

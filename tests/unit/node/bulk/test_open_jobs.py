@@ -14,6 +14,7 @@ from strandline.jobs.exporting.planning import ExportOptions
 from strandline.jobs.exporting.spec import ExportSpec
 from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
+from strandline.jobs.rate import rate_of
 from strandline.jobs.sending.spec import SendSpec
 from strandline.jobs.transitions import begin, want
 from strandline.node.bulk.adding import PlannedJob, add_job
@@ -72,6 +73,14 @@ def test_an_import_that_is_asked_for_again_goes_on(board: BulkBoard, clock: Manu
         found = open_job(board, again)
         assert found is not None
         assert found.job == job.job
+
+
+def test_an_import_is_the_same_at_any_rate(board: BulkBoard, clock: ManualClock, file: Path) -> None:
+    job = add_job(SETTINGS, board, planned(file, clock), clock, 500.0)
+    assert rate_of(board.job(job.job)) == 500.0
+    found = open_job(board, planned(file, clock))
+    assert found is not None
+    assert found.job == job.job
 
 
 @pytest.mark.parametrize("state", ENDED)

@@ -1,0 +1,37 @@
+"""Calls every kernel of an import of CSV files once, so that they are compiled: set-up does so. The first import of a
+new installation would otherwise compile for half a minute before its first chunk, and for minutes on a busy machine.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from strandline.jobs.importing.part_sources import chunks_of
+from strandline.jobs.importing.planning import ImportOptions, plan_import
+from strandline.jobs.importing.spec import Format
+from strandline.jobs.landing.packing import pack
+from strandline.recovery.periods import HOUR
+from strandline.time_range import ALL_TIMES
+
+_MAPPING: Final = {
+    "metric": "rehearsed",
+    "value": "value",
+    "time": {"column": "time", "unit": "ms"},
+    "labels": ["host"],
+}
+_ROWS: Final = 40
+
+
+def rehearse(folder: Path) -> None:
+    """Read a small file that is written into this folder, divide it into chunks, and pack them."""
+    path = folder / "rehearsed.csv"
+    rows = [f'{HOUR * row},"host-{row % 3}",{"?" if row % 7 == 6 else row}' for row in range(_ROWS)]
+    path.write_text("\n".join(["time,host,value", *rows]), encoding="ascii")
+    # So small that the samples of a chunk are divided again.
+    options = ImportOptions(Format.CSV, _MAPPING, part_bytes=400, chunk_bytes=200, max_record=100, packed_bytes=300)
+    plan = plan_import([str(path)], options)
+    for part in plan.parts:
+        with chunks_of(part, plan.spec) as chunks:
+            for chunk in chunks:
+                for offset, block in chunk.blocks:
+                    pack(block, 2, ALL_TIMES, offset=offset)
+    path.unlink()
