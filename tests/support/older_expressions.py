@@ -40,7 +40,8 @@ WORDS = Vocabulary(
 )
 _COUNTERS = ("requests_total", "errors_total", "latency_bucket")
 _STALE = float(np.uint64(0x7FF0000000000002).view(np.float64))
-_ODD = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, 5e-324)
+# No subnormal number: of those Go has wrong logarithms.
+_ODD = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, 3e-308)
 _NUMBERS = ("0", "1", "2", "-1", "10", "1e3", "0x1F", "Inf", "-Inf", "NaN")
 # Numbers of series are whole, so that a mean of them is one of few.
 _EXACT_FUNCTIONS = frozenset(
@@ -73,6 +74,7 @@ _FUNCTIONS = tuple(
     if function.returns is ValueType.VECTOR and not function.is_experimental and function.name not in _UNKNOWN_FUNCTIONS
 )
 _COMPARISONS = ("==", "!=", ">", "<", ">=", "<=")
+_SHARED = ("job", "instance", "job, instance")
 _EXACT_AGGREGATORS = ("sum", "min", "max", "count", "group")
 _OTHER_AGGREGATORS = ("avg", "stddev", "stdvar")
 
@@ -107,6 +109,32 @@ class OlderExpressions(ExpressionGenerator):
         self._exact = before or exact
         yield
         self._exact = before
+
+    def _selector(self) -> str:
+        if self.random.random() < 0.2:
+            return super(OlderExpressions, self)._selector()
+        matchers = ("", "", "", "job='a'", "job=~'a|b'", "instance!='2'", "instance=~'1|2'", "job='b',instance=~'.+'")
+        chosen = self.random.choice(matchers)
+        return self.random.choice(self.words.metrics) + (f"{{{chosen}}}" if chosen else "")
+
+    def _joined(self) -> str:
+        """Series that have something in common."""
+        sides = []
+        for _ in range(2):
+            selector = self._modified(self._selector())
+            aggregated = f"{self.random.choice(_EXACT_AGGREGATORS)} by ({self.random.choice(_SHARED)}) ({selector})"
+            sides.append(
+                self.random.choice((selector, selector, aggregated, f"last_over_time({self._selector()}[5m])"))
+            )
+        on = self.random.choice(
+            ("", *(f"on ({labels}) " for labels in _SHARED), "ignoring (le) ", "ignoring (le, version) ")
+        )
+        operator = self.random.choice((*_COMPARISONS, "+", "-", "*", "%", "and", "or", "unless"))
+        if on and operator not in ("and", "or", "unless"):
+            on += self.random.choice(("", "group_left () ", "group_right () ", "group_left (version) "))
+            is_single = operator in _COMPARISONS and "group" not in on
+            operator += " bool" if is_single else self._bool(operator)
+        return f"{sides[0]} {operator} {on}{sides[1]}"
 
     def _call(self, depth: int) -> str:
         if self.random.random() < 0.2 and not self._exact:
@@ -168,7 +196,9 @@ class OlderExpressions(ExpressionGenerator):
             return self.vector(depth)
 
     def _binary(self, depth: int) -> str:
-        kind = self.random.randrange(4)
+        kind = self.random.randrange(6)
+        if kind > 3:
+            return f"({self._joined()})"
         if kind == 0:
             return self._with_number(depth)
         if kind == 1:
