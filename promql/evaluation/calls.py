@@ -85,6 +85,9 @@ def _sort(node: Call, arguments: Arguments) -> Told:
     vector = as_vector(arguments[0])
     if node.grid.count > 1:
         return vector, Annotations((annotations.sort_in_range_query(node.span),))
+    if not node.grid.count:
+        # A subquery whose range has none of its steps.
+        return vector, NONE
     rows = sorted_rows(vector.values[:, 0], is_descending=node.function == "sort_desc")
     return Vector(take_keys(vector.keys, rows), vector.values[rows]), NONE
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.unit
 MINUTE = 60_000
 START = 1_700_000_040_000
 NOW = QueryTimes.instant(START)
-EXPRESSIONS = 600
+EXPRESSIONS = 300
 
 
 def pushed(text: str) -> list[str]:
