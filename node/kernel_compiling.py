@@ -9,7 +9,7 @@ import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from strandline.jobs.importing import rehearsal as imports
+from strandline.jobs.importing.warm_up import warm_up as warm_up_import
 from strandline.node.http.api.kernel_loading import load_kernels
 from strandline.node.shard.rehearsal import rehearse
 
@@ -21,7 +21,7 @@ def _of_a_shard() -> None:
 
 def _of_an_import() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        imports.rehearse(Path(folder))
+        warm_up_import(Path(folder))
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
-"""Calls every kernel of an import of CSV files once, so that they are compiled: set-up does so. The first import of a
-new installation would otherwise compile for half a minute before its first chunk, and for minutes on a busy machine.
+"""Calls every kernel of a CSV import once, so that it is compiled. Set-up does this: otherwise the first import of a new
+installation would compile for half a minute before its first chunk, and for minutes on a busy machine.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from strandline.recovery.periods import HOUR
 from strandline.time_range import ALL_TIMES
 
 _MAPPING: Final = {
-    "metric": "rehearsed",
+    "metric": "warm_up",
     "value": "value",
     "time": {"column": "time", "unit": "ms"},
     "labels": ["host"],
@@ -21,9 +21,9 @@ _MAPPING: Final = {
 _ROWS: Final = 40
 
 
-def rehearse(folder: Path) -> None:
-    """Read a small file that is written into this folder, divide it into chunks, and pack them."""
-    path = folder / "rehearsed.csv"
+def warm_up(folder: Path) -> None:
+    """Write a small file into this folder, read it, divide it into chunks, and pack them."""
+    path = folder / "warm-up.csv"
     rows = [f'{HOUR * row},"host-{row % 3}",{"?" if row % 7 == 6 else row}' for row in range(_ROWS)]
     path.write_text("\n".join(["time,host,value", *rows]), encoding="ascii")
     # So small that the samples of a chunk are divided again.

@@ -1,4 +1,4 @@
-"""After a rehearsal an import of CSV files calls no kernel that is not at hand: its first chunk waits for none."""
+"""After a warm-up an import of CSV files calls no kernel that is not at hand: its first chunk waits for none."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.jobs.importing.rehearsal import rehearse
+from strandline.jobs.importing.warm_up import warm_up
 
 pytestmark = pytest.mark.unit
 
@@ -19,7 +19,7 @@ import gc, json, sys
 from pathlib import Path
 from numba.core.dispatcher import Dispatcher
 from strandline.jobs.importing.planning import ImportOptions
-from strandline.jobs.importing.rehearsal import rehearse
+from strandline.jobs.importing.warm_up import warm_up
 from strandline.jobs.importing.spec import Format
 from support.job_worlds import JobWorld
 
@@ -29,8 +29,8 @@ def at_hand():
 
 folder = Path(sys.argv[1])
 imported = at_hand()
-rehearse(folder)
-rehearsed = at_hand()
+warm_up(folder)
+warmed_up = at_hand()
 world = JobWorld(folder)
 mapping = {
     "metric": {"column": "name"},
@@ -47,20 +47,20 @@ options = ImportOptions(Format.CSV, mapping, part_bytes=4_000, chunk_bytes=1_000
 world.planned("\\n".join(lines).encode(), options)
 assert world.work()
 assert world.board.job("job").state == "done"
-print(json.dumps([sorted(rehearsed - imported), sorted(at_hand() - rehearsed)]))
+print(json.dumps([sorted(warmed_up - imported), sorted(at_hand() - warmed_up)]))
 """
 
 
-def test_an_import_finds_all_its_kernels_after_a_rehearsal(tmp_path: Path) -> None:
+def test_an_import_finds_all_its_kernels_after_a_warm_up(tmp_path: Path) -> None:
     command = [sys.executable, "-c", IMPORT, str(tmp_path)]
     environ = {**os.environ, "PYTHONPATH": str(SUPPORT)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
-    by_rehearsal, by_import = json.loads(done.stdout.splitlines()[-1])
+    by_warm_up, by_import = json.loads(done.stdout.splitlines()[-1])
     assert by_import == []
-    assert len(by_rehearsal) > 5, "without it, the import would have found none of these"
+    assert len(by_warm_up) > 5, "without it, the import would have found none of these"
 
 
 def test_it_leaves_nothing(tmp_path: Path) -> None:
-    rehearse(tmp_path)
+    warm_up(tmp_path)
     assert list(tmp_path.iterdir()) == []
