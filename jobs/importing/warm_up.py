@@ -1,5 +1,5 @@
-"""Calls every kernel of a CSV import once, so that it is compiled. Set-up does this: otherwise the first import of a new
-installation would compile for half a minute before its first chunk, and for minutes on a busy machine.
+"""Calls every kernel of a CSV import once, so that it is compiled. Set-up does this: otherwise the first import of a
+new installation would compile for half a minute before its first chunk, and for minutes on a busy machine.
 """
 
 from pathlib import Path
