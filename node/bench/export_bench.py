@@ -263,7 +263,7 @@ class ExportBench:
                     _ask(server, "POST", "/api/v1/import", body)
             _ask(server, "GET", "/internal/force_flush")
             if server.pid is not None:
-                wait_until_quiet([server], self._clock)
+                wait_until_quiet(server.pids, self._clock)
         with self._steps.step(f"Exporting from {server.name}"):
             first = self._start // 1000
             path = f"/api/v1/export?match[]={quote(_SELECTOR)}&start={first}&end={first + _DAY // 1000}"

@@ -75,7 +75,7 @@ def send_file(peer: Server, file: SentFile, samples: int, clock: Clock) -> PeerI
 def _wait(peer: Server, clock: Clock) -> None:
     """Until it is quiet. Of one that others have started, it is not known what it does."""
     if peer.pid is not None:
-        wait_until_quiet([peer], clock)
+        wait_until_quiet(peer.pids, clock)
 
 
 def _post(peer: Server, file: SentFile) -> None:

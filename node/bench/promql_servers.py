@@ -26,6 +26,11 @@ class MeasuredServer:
         """As reports call it."""
         return self.server.name
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes whose CPU time counts, as far as they are known."""
+        return (*self.server.pids, *self.helpers)
+
     def cpu_seconds(self) -> float | None:
         """What all of them have used so far; None if it is not known which processes those are."""
         own = self.server.cpu_seconds()

@@ -112,7 +112,7 @@ class QueryBench:
         """Measure servers that have the data."""
         options, both = self._options, [node] + ([peer] if peer is not None else [])
         with self._steps.step("Waiting until nothing is merged any more") as step:
-            quiet = wait_until_quiet(both, self._clock)
+            quiet = wait_until_quiet([pid for one in both for pid in one.pids], self._clock)
             step.note = "" if quiet else "in vain"
         asked = Asked(options.series, self._time_s - _HOUR_S, self._time_s + _HOUR_S)
         figures = []

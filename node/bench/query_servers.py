@@ -41,6 +41,11 @@ class Server:
     port: int
     pid: int | None = None
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Its process, if it is known."""
+        return () if self.pid is None else (self.pid,)
+
     def connect(self) -> TimedConnection:
         """A connection of its own."""
         return TimedConnection(self.host, self.port)
@@ -112,9 +117,10 @@ def peer_program() -> str | None:
     return shutil.which(PEER_PROGRAM)
 
 
-def wait_until_quiet(servers: Sequence[Server], clock: Clock) -> bool:
-    """Until servers have done what they do after data came in, merging, say; whether that came to an end."""
-    pids = [server.pid for server in servers if server.pid is not None]
+def wait_until_quiet(pids: Sequence[int], clock: Clock) -> bool:
+    """Until servers' processes have done what they do after data came in, such as merging and compiling; whether that
+    came to an end.
+    """
     before, at, looks = sum(map(cpu_seconds, pids)), clock.monotonic(), 0
 
     def is_quiet() -> bool:

@@ -99,11 +99,12 @@ class ShardAnswers:
             able = answering(self._running)
         except QueryUnavailable:
             able = None
-        # Whoever asks first has the index refreshed.
-        if able is None or self._known is not able.shard or able.warnings:
+        if able is None or able.warnings:
             lookups.shut()
             page.publish(None, NO_KEYS)
             return
+        # Before anyone asks: the JVM compiles look-ups for some seconds, and the first query would share the cores.
+        self._reader_of(able)
         index = able.shard.index
         lookups.open(able.lucene, index.columns)
         if self._running.status.phase is not Phase.ACTIVE:
@@ -162,7 +163,7 @@ class ShardAnswers:
         return store_trouble(number_of(self._running), health.figures(), timeout_s) if health is not None else None
 
     def _reader_of(self, able: Answering) -> ShardReader:
-        """The reader of a shard, made when it is first asked."""
+        """The reader of a shard, made when it is active or first asked."""
         with self._lock:
             if self._reader is None or self._known is not able.shard:
                 # Its index was loaded, perhaps from the store, and nothing need have come since that searches would

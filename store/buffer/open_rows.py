@@ -6,6 +6,7 @@ import numpy as np
 
 from strandline.arrays import F64s, I64s, U32s
 from strandline.arrays import Rows as Places
+from strandline.store.buffer.few import places_of, places_of_few
 from strandline.store.buffer.kernels.rows import append_rows, one_sample_each
 
 BYTES_A_ROW = 20
@@ -25,16 +26,14 @@ class RowBounds:
         self._least, self._greatest = np.empty(chunks, dtype=np.uint32), np.empty(chunks, dtype=np.uint32)
         self._noted = 0
 
-    def rows_near(self, series: U32s, number: int) -> list[tuple[int, int]]:
-        """Between which rows of the column a series may be, in order."""
+    def rows_of(self, series: U32s, number: np.uint32) -> Places:
+        """The rows of a column that have a series, in order."""
         noted, chunks = self._noted, len(series) // ROWS_A_CHUNK
         if noted < chunks:
             new = series[noted * ROWS_A_CHUNK : chunks * ROWS_A_CHUNK].reshape(-1, ROWS_A_CHUNK)
             self._least[noted:chunks], self._greatest[noted:chunks] = new.min(axis=1), new.max(axis=1)
             self._noted = max(chunks, self._noted)
-        may_be = (self._least[:chunks] <= number) & (number <= self._greatest[:chunks])
-        near = [(at * ROWS_A_CHUNK, (at + 1) * ROWS_A_CHUNK) for at in np.flatnonzero(may_be).tolist()]
-        return [*near, (chunks * ROWS_A_CHUNK, len(series))]
+        return places_of(series, number, self._least[:chunks], self._greatest[:chunks], ROWS_A_CHUNK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +50,12 @@ class Rows:
 
     def of_few(self, numbers: U32s) -> "Rows":
         """The rows of a few series."""
-        at = np.sort(np.concatenate([_NONE, *(self._rows_of(number) for number in numbers)]))
+        if self.bounds is None:
+            at = places_of_few(self.series, numbers)
+        else:
+            each = [self.bounds.rows_of(self.series, number) for number in numbers]
+            at = each[0] if len(each) == 1 else np.sort(np.concatenate([_NONE, *each]))
         return replace(self, series=self.series[at], time=self.time[at], value=self.value[at])
-
-    def _rows_of(self, number: np.uint32) -> Places:
-        near = [(0, len(self))] if self.bounds is None else self.bounds.rows_near(self.series, int(number))
-        return np.concatenate([first + np.flatnonzero(self.series[first:behind] == number) for first, behind in near])
 
 
 @dataclass(frozen=True, slots=True)

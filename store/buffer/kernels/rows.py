@@ -4,6 +4,8 @@ import numpy as np
 from numba import njit
 
 REFUSED = np.uint32(0xFFFF_FFFF)
+# Values are searched in blocks of this many; most have no match.
+BLOCK = 256
 
 
 @njit(cache=True, nogil=True)
@@ -48,13 +50,37 @@ def append_rows(series, first_sample, time, bits, row, sample, defined, to_serie
 
 
 @njit(cache=True, nogil=True)
-def find_value(column, value, places):
-    """The places at which a column has a value; how many there are. `places` is as long as the column."""
+def _has(block, value):
+    """Whether a value is there. Looks at all of them, whatever it finds: without a way out several are compared at a
+    time.
+    """
+    has = False
+    for place in range(len(block)):
+        has |= block[place] == value
+    return has
+
+
+@njit(cache=True, nogil=True)
+def find_value(column, value, least, greatest, chunk, places):
+    """The places at which a column has a value; how many there are. `places` is as long as the column.
+
+    `least` and `greatest` are bounds of the values in the first chunks, of `chunk` values each: a chunk that can't have
+    the value is skipped. Whatever lies behind these chunks is searched.
+    """
     found = 0
-    for place in range(len(column)):
-        if column[place] == value:
-            places[found] = place
-            found += 1
+    for number in range(len(least) + 1):
+        start, end = number * chunk, len(column)
+        if number < len(least):
+            if value < least[number] or greatest[number] < value:
+                continue
+            end = start + chunk
+        for at in range(start, end, BLOCK):
+            block = column[at : min(at + BLOCK, end)]
+            if _has(block, value):
+                for place in range(len(block)):
+                    if block[place] == value:
+                        places[found] = at + place
+                        found += 1
     return found
 
 

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from strandline.arrays import U32s
+from strandline.store.buffer.few import places_of_few
+from strandline.store.buffer.kernels.rows import BLOCK
 from strandline.store.buffer.open_rows import ROWS_A_CHUNK, Arriving, OpenRows, Rows
 
 SERIES = 3 * ROWS_A_CHUNK // 2
@@ -57,3 +59,13 @@ def test_rows_that_the_writer_has_read_are_filled_anew() -> None:
     feed(rows, then, 0, len(then))
     assert places(rows.look(), [1]) == []
     assert places(rows.look(), [2]) == list(range(len(then)))
+
+
+@pytest.mark.parametrize("length", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 3])
+def test_a_few_values_are_found_wherever_in_a_column_they_are(length: int) -> None:
+    column = np.random.default_rng(length).integers(0, 1 << 63, length).astype(np.uint64)
+    assert places_of_few(column, column[:0]).tolist() == []
+    for asked in ([0], [length - 1], [0, length // 2, length - 1], range(length)):
+        values = column[[place for place in asked if 0 <= place < length]]
+        expected = np.flatnonzero(np.isin(column, values)).tolist()
+        assert places_of_few(column, np.append(values, np.uint64(1 << 63))).tolist() == expected

@@ -112,6 +112,22 @@ def test_buckets_are_cumulative_and_counters_never_fall() -> None:
     assert len({label["job"] for target in range(2 * JOBS) for label in map(dict, labels_of(target))}) == JOBS
 
 
+def test_measuring_waits_for_all_processes_whose_cpu_time_counts(
+    bench: PromqlBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited_for: list[int] = []
+
+    def wait(pids: list[int], _: object) -> bool:
+        waited_for.extend(pids)
+        return True
+
+    monkeypatch.setattr(promql_bench, "wait_until_quiet", wait)
+    node = MeasuredServer(Server("node", "127.0.0.1", 1, pid=10), helpers=(11,))
+    peers = [MeasuredServer(Server(str(pid), "127.0.0.1", 1, pid=pid)) for pid in (12, None)]
+    assert bench._quiet([node, *peers]) == ()
+    assert waited_for == [10, 11, 12]
+
+
 def test_all_queries_parse_and_steps_are_whole_seconds() -> None:
     for query in QUERIES:
         parse(query.expression)

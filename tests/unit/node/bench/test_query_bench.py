@@ -198,11 +198,11 @@ def test_servers_are_quiet_when_they_have_used_hardly_any_cpu_for_a_while(monkey
     told = [0.0, 1.0, *[2.5] * looks, 3.0, *[3.0 + 0.01 * look for look in range(1, looks + 1)], 9.9]
     clock, spent = ManualClock(), iter(told)
     monkeypatch.setattr(query_servers, "cpu_seconds", lambda _: next(spent))
-    assert wait_until_quiet([Server("it", "127.0.0.1", 1, pid=1)], clock)
+    assert wait_until_quiet([1], clock)
     assert next(spent) == 9.9, "one merge came after a pause that was too short"
 
 
 def test_servers_that_never_rest_are_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     monkeypatch.setattr(query_servers, "cpu_seconds", lambda _: clock.monotonic())
-    assert not wait_until_quiet([Server("it", "127.0.0.1", 1, pid=1)], clock)
+    assert not wait_until_quiet([1], clock)

@@ -54,20 +54,17 @@ def published(answers: ShardAnswers, tmp_path: Path) -> Iterator[Published]:
         yield Published(answers, page, gate, tmp_path / "look")
 
 
-def make_known(world: LuceneWorld, answers: ShardAnswers) -> None:
-    """Two series that somebody has asked for over the link."""
+def produce_few(world: LuceneWorld) -> None:
+    """Two series."""
     world.produce(("few", "a", START, 1.0), ("few", "b", START, 1.0))
     world.read_all()
-    answers.answer(ASK_FEW, give())
 
 
-def test_few_series_are_told_beside_the_link_by_a_shard_that_is_known_and_whole(
-    world: LuceneWorld, answers: ShardAnswers, published: Published
+def test_few_series_are_told_beside_the_link_by_a_whole_shard_before_anything_was_asked_over_it(
+    world: LuceneWorld, published: Published
 ) -> None:
-    world.produce(("few", "a", START, 1.0), ("few", "b", START, 1.0))
-    world.read_all()
-    assert published.few() is None, "whoever asks first lets the index be refreshed"
-    answers.answer(ASK_FEW, give())
+    """The JVM compiles look-ups when it may answer them: before the first query rather than beside it."""
+    produce_few(world)
     assert published.few() == FOUND
     assert published.few(within=(START - 2, START - 1)) is None, "they were not there then"
     world.status.lag = None
@@ -78,28 +75,25 @@ def test_few_series_are_told_beside_the_link_by_a_shard_that_is_known_and_whole(
     assert published.few() is None
 
 
-def test_what_comes_later_is_found_beside_the_link_as_well(
-    world: LuceneWorld, answers: ShardAnswers, published: Published
-) -> None:
+def test_what_comes_later_is_found_beside_the_link_as_well(world: LuceneWorld, published: Published) -> None:
     """Columns move when there are more of them than there is room for."""
-    make_known(world, answers)
+    produce_few(world)
     assert published.few() == FOUND
     world.produce(*[("many", str(number), START, 1.0) for number in range(3000)], ("few", "c", START, 1.0))
     world.read_all()
     assert published.few() == Found(["__name__", "name"], [3, 3])
 
 
-def test_a_shard_that_was_started_again_is_asked_over_the_link_first(
-    world: LuceneWorld, answers: ShardAnswers, published: Published
-) -> None:
-    make_known(world, answers)
+def test_a_shard_that_was_started_again_answers_from_its_new_index(world: LuceneWorld, published: Published) -> None:
+    produce_few(world)
     assert published.few() == FOUND
     world.crash()
     world.start()
     world.read_all()
-    assert published.few() is None
-    answers.answer(ASK_FEW, give())
     assert published.few() == FOUND
+    world.produce(("few", "c", START, 1.0))
+    world.read_all()
+    assert published.few() == Found(["__name__", "name"], [3, 3])
 
 
 def test_without_a_place_for_a_socket_all_is_answered_over_the_link(
@@ -121,13 +115,11 @@ def version(folder: Path, published: Published) -> tuple[int, ...] | None:
     return told.numbers if told is not None else None
 
 
-def test_lists_are_published_by_a_shard_that_is_known_and_whole_until_there_are_others(
-    world: LuceneWorld, answers: ShardAnswers, published: Published, tmp_path: Path
+def test_lists_are_published_by_a_whole_shard_until_there_are_others(
+    world: LuceneWorld, published: Published, tmp_path: Path
 ) -> None:
     world.produce(("few", "a", START, 1.0))
     world.read_all()
-    assert version(tmp_path, published) is None, "whoever asks first lets the index be refreshed"
-    answers.answer(ASK_FEW, give())
     first = version(tmp_path, published)
     assert first is not None
     world.produce(("few", "a", START + 1, 1.0))
@@ -146,13 +138,11 @@ def test_lists_are_published_by_a_shard_that_is_known_and_whole_until_there_are_
 
 
 def test_lists_of_a_shard_that_was_started_again_are_other_lists(
-    world: LuceneWorld, answers: ShardAnswers, published: Published, tmp_path: Path
+    world: LuceneWorld, published: Published, tmp_path: Path
 ) -> None:
-    make_known(world, answers)
+    produce_few(world)
     before = version(tmp_path, published)
     world.crash()
     world.start()
     world.read_all()
-    assert version(tmp_path, published) is None
-    answers.answer(ASK_FEW, give())
     assert version(tmp_path, published) not in (None, before)
