@@ -21,7 +21,7 @@ from strandline.node.bench.machine import Machine
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.promql_answers import check_agreement, check_count, series_in
 from strandline.node.bench.promql_fleet import PromqlScrapes
-from strandline.node.bench.promql_load import LoadOptions, LoadTarget, PromqlLoad
+from strandline.node.bench.promql_load import KafkaPartition, LoadOptions, LoadTarget, PromqlLoad
 from strandline.node.bench.promql_queries import ALIGNED_S, QUERIES, AskedRange, PromqlQuery, ranges, scaling_queries
 from strandline.node.bench.promql_report import Cost, PromqlReport, QueryCost
 from strandline.node.bench.promql_servers import (
@@ -140,7 +140,9 @@ class PromqlBench:
     def _under_load(self, stack: Stack, topic: str, node: Server) -> LoadReport | None:
         if self._options.load is None or self._taken is None:
             return None
-        target = LoadTarget(stack.kafka_bootstrap, topic, node, self._records_written, self._read_speed)
+        target = LoadTarget(
+            KafkaPartition(stack.kafka_bootstrap, topic, self._clock), node, self._records_written, self._read_speed
+        )
         return PromqlLoad(self._options.load, target, self._taken, self._folder, self._clock).run(self._steps)
 
     def measured(

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from confluent_kafka import Producer
 
@@ -32,6 +33,7 @@ from strandline.node.bench.promql_fleet import PromqlScrapes
 from strandline.node.bench.promql_queries import QUERIES, AskedRange, PromqlQuery
 from strandline.node.bench.promql_servers import MemoryPeak
 from strandline.node.bench.query_servers import Server
+from strandline.node.bench.replay_bench import NotProduced
 from strandline.node.bench.timed_connection import NotAnswered, TimedAnswer, TimedConnection
 from strandline.node.steps import Step, Steps
 
@@ -54,12 +56,50 @@ class LoadOptions:
     seconds: float = 60.0
 
 
+class Log(Protocol):
+    """The partition that a shard reads."""
+
+    def write(self, body: bytes) -> None:
+        """Append a record, now or soon."""
+        ...
+
+    def flush(self) -> None:
+        """Return when all of them are there. Raises `NotProduced`."""
+        ...
+
+
+class KafkaPartition:
+    """Partition 0 of a topic."""
+
+    def __init__(self, bootstrap_servers: str, topic: str, clock: Clock) -> None:
+        self._producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all", "linger.ms": 5})
+        self._topic, self._clock = topic, clock
+        self._refused = list[object]()
+
+    def write(self, body: bytes) -> None:
+        while True:
+            try:
+                now = self._clock.now_ms()
+                self._producer.produce(self._topic, value=body, partition=0, timestamp=now, on_delivery=self._delivered)
+                self._producer.poll(0)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+
+    def flush(self) -> None:
+        if self._producer.flush(_READ_WITHIN_S) or self._refused:
+            raise NotProduced(f"Kafka did not take all records: {self._refused[:1] or 'no answer in time'}")
+
+    def _delivered(self, error: object, _message: object) -> None:
+        if error is not None:
+            self._refused.append(error)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadTarget:
     """Where records go, where clients ask, how many records the partition has, and how fast the shard read those."""
 
-    bootstrap_servers: str
-    topic: str
+    log: Log
     node: Server
     first_offset: int
     read_speed: float
@@ -87,14 +127,8 @@ class PromqlLoad:
         peak = MemoryPeak(self._target.node)
         with steps.step(f"{self._options.clients} clients") as step, closing(self._target.node.connect()) as link:
             self._began = self._clock.monotonic()
-            self._run_beside(link, step)
-        with steps.step("Waiting until all is read"), closing(self._target.node.connect()) as link:
-            written = len(self._written_at)
-            last = self._written_at[-1]
-            is_read = wait_until(
-                lambda: self._look(link).read >= written, timeout=_READ_WITHIN_S, clock=self._clock, poll=0.1
-            )
-            read_all_s = max(0.0, self._seconds() - last) if is_read else None
+            read_all_s = self._run_beside(link, step)
+        written = len(self._written_at)
         return LoadReport(
             clients=self._options.clients,
             seconds=self._options.seconds,
@@ -110,7 +144,8 @@ class PromqlLoad:
             memory=memory_of(peak.idle, peak.rises()),
         )
 
-    def _run_beside(self, link: TimedConnection, step: Step) -> None:
+    def _run_beside(self, link: TimedConnection, step: Step) -> float | None:
+        """How long after the last record all of them were read; None if they were not in time."""
         writer = threading.Thread(target=self._noting_failure, daemon=True)
         clients = [threading.Thread(target=self._ask, args=(one,), daemon=True) for one in range(self._options.clients)]
         for thread in (writer, *clients):
@@ -120,12 +155,25 @@ class PromqlLoad:
                 self._looks.append(self._look(link))
                 step.note = f"{now:.0f} s, {len(self._asked):,} queries"
                 self._clock.sleep(max(0.0, _LOOK_S - (self._seconds() - now)))
+            self._is_over.set()
+            writer.join(_JOIN_S)
+            # Queries that are under way go on meanwhile.
+            read_all_s = self._time_to_read_all(link)
         finally:
             self._is_over.set()
             for thread in (writer, *clients):
                 thread.join(_JOIN_S)
         if self._failures:
             raise self._failures[0]
+        return read_all_s
+
+    def _time_to_read_all(self, link: TimedConnection) -> float | None:
+        written = len(self._written_at)
+        if not wait_until(
+            lambda: self._look(link).read >= written, timeout=_READ_WITHIN_S, clock=self._clock, poll=0.1
+        ):
+            return None
+        return max(0.0, self._seconds() - self._written_at[-1]) if written else 0.0
 
     def _bodies(self, step: Step) -> Iterator[bytes]:
         """Scrapes at such a distance that they make up the speed."""
@@ -142,7 +190,7 @@ class PromqlLoad:
             self._failures.append(error)
 
     def _write(self) -> None:
-        producer = Producer({"bootstrap.servers": self._target.bootstrap_servers, "acks": "all", "linger.ms": 5})
+        log = self._target.log
         a_second = self._records.count / self._options.seconds
         for body in self._records:
             while records_due(self._seconds(), a_second, self._records.count) <= len(self._written_at):
@@ -150,18 +198,9 @@ class PromqlLoad:
                     break
             if self._is_over.is_set():
                 break
-            self._produce(producer, body)
+            log.write(body)
             self._written_at.append(self._seconds())
-        producer.flush(_READ_WITHIN_S)
-
-    def _produce(self, producer: Producer, body: bytes) -> None:
-        while True:
-            try:
-                producer.produce(self._target.topic, value=body, partition=0, timestamp=self._clock.now_ms())
-                producer.poll(0)
-                return
-            except BufferError:
-                producer.poll(0.1)
+        log.flush()
 
     def _ask(self, number: int) -> None:
         """One client: each begins with another query."""

@@ -25,6 +25,7 @@ from strandline.node.query.queries import Cancellation
 from strandline.node.query.result_cache import ResultCache
 from strandline.node.query.sampling import SampleCount, Wanted, wanted_series
 from strandline.node.query.sampling_limits import check_samples, check_series
+from strandline.node.query.turns import Turns
 from strandline.node.shard.reader import ShardReader
 from strandline.promql.evaluation.fragment_rows import fragment_rows
 from strandline.promql.evaluation.partials import (
@@ -38,6 +39,7 @@ from strandline.promql.evaluation.partials import (
 from strandline.promql.plan.fragments import Fragment, Grouping
 from strandline.promql.values import F64Matrix, Samples
 from strandline.promql.windows import canonical_nans
+from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesRun
 from strandline.time_range import TimeRange
 
@@ -58,6 +60,8 @@ class ShardView:
     reader: ShardReader
     groups: GroupNumbers
     results: ResultCache
+    turns: Turns
+    """Of blocks that are read and evaluated, over all questions."""
 
 
 def evaluate_fragment(
@@ -167,11 +171,19 @@ class _Evaluation:
         most = max(1, min(_BLOCK_SAMPLES, ask.max_samples))
         for block in self.pinned.blocks(self._wanted.series, most, times):
             self._cancellation.check()
-            heard = SampleCount(ask.max_samples, self._cancellation)
-            run = self.pinned.read(block, times, heard, with_values=looks_at_values(fragment))
-            check_samples(run.samples, ask.max_samples)
-            self.samples += run.samples
-            yield self._wanted.of(run), self._rows_of(fragment, run)
+            with self._view.turns.taken(self._cancellation.check):
+                rows = self._block(fragment, block, times)
+            # The samples are let go of: while others have their turns only rows are held.
+            yield rows
+
+    def _block(self, fragment: Fragment, block: WantedSeries, times: TimeRange) -> tuple[U32s, F64Matrix]:
+        """The rows of a block of series, with their part ids."""
+        ask = self._ask
+        heard = SampleCount(ask.max_samples, self._cancellation)
+        run = self.pinned.read(block, times, heard, with_values=looks_at_values(fragment))
+        check_samples(run.samples, ask.max_samples)
+        self.samples += run.samples
+        return self._wanted.of(run), self._rows_of(fragment, run)
 
     def _rows_of(self, fragment: Fragment, run: SeriesRun) -> F64Matrix:
         """The rows of a block, part by part."""

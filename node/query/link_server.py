@@ -26,6 +26,7 @@ from strandline.node.query.frames import FrameDamaged, Message
 from strandline.node.query.link_socket import LinkBroken, receive, send, wait_for_ever
 from strandline.node.query.messages import answer_message, ask_of, error_message
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryUnavailable
+from strandline.node.thread_priority import give_way
 
 _LOG = structlog.get_logger(__name__)
 REPORT = "report"
@@ -163,6 +164,7 @@ class LinkServer:
             if message.kind == REPORT:
                 return Message(REPORT, {}, (np.frombuffer(self._service.report(), dtype=np.uint8),))
             ask, seconds = ask_of(message)
+            give_way()
             return answer_message(self._service.answer(ask, _AskedOver(self._clock, seconds, connection)))
         except StrandlineError as error:
             return error_message(error)

@@ -1,5 +1,6 @@
 """Answers of one shard, from what its process has: index, bitmaps, buffers, and the store behind them."""
 
+import os
 import threading
 from dataclasses import replace
 
@@ -44,6 +45,7 @@ from strandline.node.query.result_cache import DEFAULT_BYTES, ResultCache
 from strandline.node.query.sampling import estimated_samples, read_samples
 from strandline.node.query.series_hashes import series_hashes
 from strandline.node.query.store_trouble import store_trouble
+from strandline.node.query.turns import Turns
 from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase
@@ -68,6 +70,8 @@ class ShardAnswers:
         self._reader: ShardReader | None = None
         self._known: Shard | None = None
         self._groups = GroupNumbers()
+        # More at once would be no faster, and hold more samples in memory. Two, so that one may wait for the store.
+        self._turns = Turns(max(2, len(os.sched_getaffinity(0))))
         self.results = ResultCache(result_cache)
 
     def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
@@ -140,7 +144,9 @@ class ShardAnswers:
                 columns = able.shard.index.columns
                 return read_samples(catalogue, columns, reader, ask, cancellation, warnings=able.warnings)
             case EvaluateAsk():
-                view = ShardView(number_of(self._running), catalogue, index.columns, reader, self._groups, self.results)
+                view = ShardView(
+                    number_of(self._running), catalogue, index.columns, reader, self._groups, self.results, self._turns
+                )
                 return evaluate_fragment(view, ask, cancellation, able.warnings)
             case SeriesHashesAsk():
                 return series_hashes(catalogue, index.columns, ask, able.warnings)

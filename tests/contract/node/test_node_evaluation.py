@@ -3,12 +3,15 @@ wherever the samples are, and in whichever partition a series came.
 """
 
 import random
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from strandline.node.query import fragment_answers
+from strandline.clock import wait_until
+from strandline.node.query import fragment_answers, shard_answers
+from strandline.node.query.answers import Answer
 from strandline.node.query.asks import EvaluateAsk
 from strandline.node.query.queries import (
     Cancellation,
@@ -17,6 +20,7 @@ from strandline.node.query.queries import (
     TooManySamples,
     TooManySeries,
 )
+from strandline.node.query.turns import Turns
 from strandline.promql.engine import prepare
 from strandline.promql.errors import EvaluationError
 from strandline.promql.evaluation.fragment_rows import fragment_rows
@@ -24,7 +28,7 @@ from strandline.promql.local import LocalEngine
 from strandline.promql.plan.fragments import Fragment
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.values import F64Matrix, Samples
-from support.links import CLOCK
+from support.links import CLOCK, WAIT_S
 from support.node_evaluation import asked, in_one_place, same, series_of
 from support.query_worlds import NodeWorld, node_world
 from support.shard_world import HOUR, MINUTE
@@ -138,6 +142,46 @@ def test_a_query_that_is_not_wanted_ends_within_a_block(monkeypatch: pytest.Monk
         with pytest.raises(QueryCancelled):
             node.services[0].answer(EvaluateAsk(fragment, 1, 1000, 1000), cancelled)
         assert evaluated == [4, 4, 4]
+
+
+def test_however_many_ask_at_once_few_blocks_are_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    turns, askers = Turns(2), 5
+    monkeypatch.setattr(shard_answers, "Turns", lambda _: turns)
+    with node_world(tmp_path, shards=1, linked=False) as node:
+        (world,) = node.worlds
+        now = world.clock.now_ms()
+        world.produce(*(("m0", f"s{number}", now, 1.0) for number in range(50)))
+        world.settle()
+        (fragment,) = prepare("rate(m0[5m])", QueryTimes.instant(now)).fragments
+        lock, inside, most, evaluated, answered = threading.Lock(), 0, 0, list[int](), list[Answer]()
+
+        def all_have_asked() -> bool:
+            return bool(evaluated) or inside + turns.waiting == askers
+
+        def rows(fragment: Fragment, samples: Samples) -> F64Matrix:
+            nonlocal inside, most
+            with lock:
+                inside += 1
+                most = max(most, inside)
+            # The first ones go on when all others wait, or have been let in as well.
+            assert wait_until(all_have_asked, timeout=WAIT_S, clock=CLOCK)
+            with lock:
+                inside -= 1
+                evaluated.append(len(samples.first_sample) - 1)
+            return fragment_rows(fragment, samples)
+
+        def ask() -> None:
+            answered.append(node.services[0].answer(EvaluateAsk(fragment, 1, 1000, 1000), Cancellation(CLOCK, WAIT_S)))
+
+        monkeypatch.setattr(fragment_answers, "fragment_rows", rows)
+        threads = [threading.Thread(target=ask) for _ in range(askers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(WAIT_S)
+        assert len(answered) == askers
+        assert evaluated == askers * [50]
+        assert most == 2
 
 
 def test_equal_label_sets_are_an_error_wherever_they_lie(node: NodeWorld) -> None:

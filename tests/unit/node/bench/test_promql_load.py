@@ -1,9 +1,19 @@
 """What is made of the notes of a load: speeds, lags, latencies and refusals; and a load without real servers."""
 
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
+from itertools import pairwise
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from strandline.clock import SystemClock
 from strandline.node.bench.load_figures import (
     Asked,
     Lag,
@@ -21,15 +31,18 @@ from strandline.node.bench.load_figures import (
 )
 from strandline.node.bench.load_records import PreparedRecords
 from strandline.node.bench.promql_fleet import PromqlScrapes
-from strandline.node.bench.promql_load import noted
+from strandline.node.bench.promql_load import LoadOptions, LoadTarget, PromqlLoad, noted
 from strandline.node.bench.promql_queries import QUERIES
+from strandline.node.bench.query_servers import Server
 from strandline.node.bench.scrapes import INTERVAL_MS
 from strandline.node.bench.timed_connection import TimedAnswer
+from strandline.node.steps import LineSteps
 from strandline.wire.decode import Limits, decode_batch
 
 pytestmark = pytest.mark.unit
 
 BEGIN = 1_790_000_040_000
+FIRST_OFFSET = 500
 LIMIT = "the query took longer than 30 s. Ask for less; or raise query.timeout"
 FULL = "answers that clients have not taken yet fill the 1,024 bytes of query.answer_memory"
 
@@ -159,3 +172,86 @@ def test_an_error_is_noted_with_its_text_and_an_answer_with_its_warnings() -> No
     assert noted(query, TimedAnswer(5.0, 502, b"<html>")).error == "<html>"
     assert not noted(query, TimedAnswer(5.0, 200, b'"result":[]}}')).has_warnings
     assert noted(query, TimedAnswer(5.0, 200, b'...]},"warnings":["shard 0 is behind"]}')).has_warnings
+
+
+class Node(ThreadingHTTPServer):
+    """Answers queries, the third of each kind with an error, and reads what is written to its log at once."""
+
+    daemon_threads = True
+
+    def __init__(self, error: str) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.error, self.asked, self.records = error, Counter[str](), list[bytes]()
+
+    def write(self, body: bytes) -> None:
+        self.records.append(body)
+
+    def flush(self) -> None:
+        """All is there."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Node
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        asked = parse_qs(urlsplit(self.path).query)
+        if not asked:
+            position, samples = FIRST_OFFSET + len(self.server.records), 50 * len(self.server.records)
+            figures = (("position_offset", position), ("ingested_samples_total", samples))
+            self._answer(200, "".join(f'strandline_{name}{{shard="0"}} {value}\n' for name, value in figures).encode())
+            return
+        assert asked["timeout"] == ["30s"]
+        query = asked["query"][0]
+        self.server.asked[query] += 1
+        if self.server.asked[query] == 3:
+            self._answer(503, json.dumps({"status": "error", "error": self.server.error}).encode())
+        else:
+            self._answer(200, b'{"status":"success","data":{"resultType":"matrix","result":[]}}')
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is logged."""
+
+
+@contextmanager
+def node(error: str) -> Iterator[Node]:
+    with Node(error) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("error", [LIMIT, "the shard is gone"])
+def test_clients_ask_all_queries_in_turn_while_records_are_written(tmp_path: Path, error: str) -> None:
+    scrapes = PromqlScrapes(50, BEGIN)
+    list(scrapes.next())
+    with node(error) as server:
+        asked = Server("node", "127.0.0.1", server.server_address[1])
+        target = LoadTarget(server, asked, FIRST_OFFSET, read_speed=40.0 * scrapes.series)
+        load = PromqlLoad(LoadOptions(3, 1.0), target, scrapes, tmp_path, SystemClock())
+        found = load.run(LineSteps("load", StringIO(), SystemClock()))
+    # Half of what was read, as one record a scrape.
+    assert found.written_speed == 20.0 * scrapes.series
+    times = [decode_batch([body], Limits()).time for body in server.records]
+    assert 0 < len(times) <= 20
+    assert all((later - earlier == 50).all() for earlier, later in pairwise(times))
+    assert set(server.asked) == {query.expression for query in QUERIES}
+    assert found.answers == server.asked.total() - len(QUERIES)
+    assert [(one.status, one.error, one.count) for one in found.refusals] == [(503, error, len(QUERIES))]
+    assert found.read_all_s is not None
+    if error == LIMIT:
+        found.check()
+    else:
+        with pytest.raises(LoadFailed, match="12 x 503 the shard is gone"):
+            found.check()

@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strandline.node.query.answers import TermsAnswer
+from strandline.node.query.answers import Answer, TermsAnswer
+from strandline.node.query.asks import Ask
 from strandline.node.query.frames import PREFIX, Message, encode_joined
 from strandline.node.query.link_server import LinkServer, LinkUnusable
 from strandline.node.query.link_socket import receive, wait_for_ever
 from strandline.node.query.messages import answer_of
-from strandline.node.query.queries import QueryCancelled, QueryUnavailable
+from strandline.node.query.queries import Cancellation, QueryCancelled, QueryUnavailable
 from strandline.node.shard.report import ShardReport
 from strandline.node.shard.status import Phase
 from support.links import ASK, CLOCK, QUESTION, WAIT_S, Service, send_in_pieces
@@ -54,6 +55,31 @@ def test_a_report_comes_while_questions_are_worked_on(service: Service, path: Pa
         report = ShardReport.from_json(received(other).columns[0].tobytes())
         assert (report.status.phase, report.status.fraction) == (Phase.REPLAYING, 0.5)
         assert report.process.pid == os.getpid()
+
+
+@pytest.mark.usefixtures("server")
+def test_a_thread_that_answers_questions_gives_way_and_one_that_reports_does_not(service: Service, path: Path) -> None:
+    def urgency() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    found = dict[str, int]()
+    plain = service.answers
+
+    def answers(ask: Ask, cancellation: Cancellation) -> Answer:
+        found["answering"] = urgency()
+        return plain(ask, cancellation)
+
+    service.answers = answers
+    with connected(path) as asking, connected(path) as supervisor:
+        asking.sendall(QUESTION)
+        assert answer_of(received(asking)).warnings
+        supervisor.sendall(REPORT)
+        assert received(supervisor).kind == "report"
+        numbers = {thread.native_id: thread for thread in answering_threads() if thread.native_id is not None}
+        given = sorted(os.getpriority(os.PRIO_PROCESS, number) for number in numbers)
+    # Under `nice` there may be nothing less urgent left.
+    assert found["answering"] == min(19, urgency() + 10)
+    assert given == [urgency(), found["answering"]]
 
 
 @pytest.mark.usefixtures("server")

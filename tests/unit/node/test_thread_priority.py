@@ -1,0 +1,37 @@
+"""Which threads give way, and that only those do."""
+
+import os
+import threading
+
+import pytest
+
+from strandline.node.thread_priority import give_way
+
+pytestmark = pytest.mark.unit
+
+
+def priority() -> int:
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+def test_only_the_thread_that_gives_way_and_those_that_it_starts_are_less_urgent() -> None:
+    before, found = priority(), dict[str, int]()
+
+    def child() -> None:
+        found["child"] = priority()
+
+    def work() -> None:
+        give_way()
+        found["once"] = priority()
+        give_way()
+        found["twice"] = priority()
+        started = threading.Thread(target=child)
+        started.start()
+        started.join()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found["once"] == min(19, before + 10)
+    assert found["twice"] == found["child"] == found["once"]
+    assert priority() == before
