@@ -11,12 +11,12 @@ from pathlib import Path
 
 from strandline.jobs.importing.warm_up import warm_up as warm_up_import
 from strandline.node.http.api.kernel_loading import load_kernels
-from strandline.node.shard.rehearsal import rehearse
+from strandline.node.shard.warm_up import warm_up
 
 
 def _of_a_shard() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        rehearse(Path(folder) / "shard")
+        warm_up(Path(folder) / "shard")
 
 
 def _of_an_import() -> None:

@@ -32,7 +32,7 @@ from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
 from strandline.node.bench.shard_process import ShardProcess
 from strandline.node.own_command import Status
 from strandline.node.replay.openers import store_opener
-from strandline.node.replay.spark_worker import replay_settings, worker_place
+from strandline.node.replay.spark_worker import replay_settings, worker_context
 from strandline.node.settings.clients import java_kafka_options, spark_properties
 from strandline.node.settings.load import load_settings
 from strandline.node.settings.writing import write_settings
@@ -316,7 +316,7 @@ class RecoveryBench:
         settings, installed = load_settings(deployment.settings("spark"), {}), Installation.load()
         servers, topic = ",".join(settings.kafka.bootstrap_servers), deployment.name
         with (
-            worker_place(settings, {}, self._clock) as place,
+            worker_context(settings, {}, self._clock) as place,
             closing(sampler_of(servers, topic)) as sampler,
             spark_session(
                 "strandline bench recovery",

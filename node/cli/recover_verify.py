@@ -24,7 +24,7 @@ from strandline.node.shard.assembling import open_store
 from strandline.node.shard.configuring import shard_options
 from strandline.node.shard.folder_lock import FolderInUse, locked
 from strandline.node.shard.options import ShardOptions
-from strandline.node.shard.ownership import agree_on_shape
+from strandline.node.shard.ownership import ensure_dataset
 from strandline.node.steps import Step
 from strandline.node.supervisor.partitions import count_partitions
 from strandline.recovery.verification.findings import Counts, Finding, Note, Remark, counted
@@ -138,7 +138,7 @@ def command(context: Context, *, shards: tuple[int, ...], no_samples: bool) -> E
             raise NothingToVerify(
                 f"the store has no dataset {name!r}", remedy="Check dataset.name, and that this is the right store"
             )
-        agree_on_shape(store, _wanted_shape(settings, shape, data_folder))
+        ensure_dataset(store, _wanted_shape(settings, shape, data_folder))
         partitions, uncounted = (None, "") if shards else _counted_partitions(settings)
         chosen = _chosen(store, shape, shards, partitions)
         start_vm(settings.shard.java_heap.bytes >> 20)

@@ -14,7 +14,7 @@ from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.output import Block
 from strandline.node.query.link_server import LinkServer
-from strandline.node.replay.spark_worker import work, worker_place
+from strandline.node.replay.spark_worker import work, worker_context
 from strandline.node.shard.folder_lock import FolderInUse
 from strandline.node.supervisor.liveness import Stage
 from strandline.node.supervisor.process_reports import ProcessReports
@@ -90,7 +90,7 @@ def command(context: Context, *, socket: Path | None) -> ExitCode:
         with ExitStack() as opened:
             if socket is not None:
                 opened.enter_context(LinkServer(socket, reports, context.clock))
-            place = opened.enter_context(worker_place(settings, context.environ, context.clock))
+            place = opened.enter_context(worker_context(settings, context.environ, context.clock))
             # A Spark session takes seconds and a gigabyte.
             if place.has_jobs():
                 work(place, is_stopping, tally.heard)

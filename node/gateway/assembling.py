@@ -15,7 +15,7 @@ from strandline.node.gateway.topic import KafkaTopicLook, TopicNeeds, TopicWatch
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.node.settings.units import Duration
-from strandline.node.shard.kafka_topics import AS_BROKERS_SAY, create_topic
+from strandline.node.shard.kafka_topics import BROKER_DEFAULT, create_topic
 
 _LOG = structlog.get_logger(__name__)
 
@@ -75,7 +75,7 @@ def make_topic(settings: Settings, partitions: int) -> bool:
         librdkafka_options(settings.kafka),
         name,
         partitions=partitions,
-        replication=AS_BROKERS_SAY,
+        replication=BROKER_DEFAULT,
         retention_ms=retention.milliseconds,
     )
     if made:

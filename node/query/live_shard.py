@@ -11,7 +11,7 @@ from typing import Protocol
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.node.query.answers import LACKS_LATER_ONLY
 from strandline.node.query.queries import QueryUnavailable
-from strandline.node.shard.documents_home import LuceneHome
+from strandline.node.shard.index_storage import LuceneStorage
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.read_horizon import Horizon
 from strandline.node.shard.shard import Shard
@@ -64,8 +64,8 @@ def answering(live: LiveShard, within: TimeRange | None = None) -> Answering:
     status = live.status
     phase = status.phase
     shard = live.shard
-    home = shard.parts.home if shard is not None else None
-    lucene = home.index if isinstance(home, LuceneHome) else None
+    storage = shard.parts.index_storage if shard is not None else None
+    lucene = storage.index if isinstance(storage, LuceneStorage) else None
     if shard is None or lucene is None or phase not in _ANSWERING:
         raise QueryUnavailable(f"{phase_in_words(status, number_of(live))}: it can't answer", remedy=_remedy(phase))
     return Answering(shard, lucene, warnings_of(shard, status, phase, within))

@@ -20,7 +20,7 @@ from strandline.node.shard.status import Status
 from strandline.recovery.offset_policy import Accepted
 
 _LOG = structlog.get_logger(__name__)
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 class CatchingUpFailed(Fatal):
@@ -52,13 +52,13 @@ class Task:
     accepted: Accepted
 
 
-class _Requests:
+class _WorkerRequests:
     """A `ReplayService` for many threads: it only remembers that a worker is wanted."""
 
     def __init__(self) -> None:
         self.wanted = threading.Event()
 
-    def keep_working(self) -> None:
+    def ensure_worker(self) -> None:
         self.wanted.set()
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class CatchingUp:
     ) -> None:
         self._settings, self._environ, self._clock, self._worker = settings, environ, clock, worker
         self._at_once = at_once
-        self._requests = _Requests()
+        self._requests = _WorkerRequests()
         self._running: dict[int, RunningShard] = {}
         self._stopping = threading.Event()
 
@@ -88,17 +88,17 @@ class CatchingUp:
         running = self._running.get(shard)
         return running.status if running is not None else None
 
-    def run(self, tasks: Sequence[Task], watching: Callable[[], None]) -> list[CaughtUp]:
-        """Catch up all of them. One that fails holds back no other. `watching` is called several times a second."""
+    def run(self, tasks: Sequence[Task], on_poll: Callable[[], None]) -> list[CaughtUp]:
+        """Catch up all of them. One that fails holds back no other. `on_poll` is called several times a second."""
         with ThreadPoolExecutor(self._at_once, thread_name_prefix="shard") as pool:
             outcomes: list[Future[CaughtUp]] = [pool.submit(self._catch_up, task) for task in tasks]
             try:
                 while not all(outcome.done() for outcome in outcomes):
-                    watching()
+                    on_poll()
                     if self._requests.wanted.is_set():
                         self._requests.wanted.clear()
-                        self._worker.keep_working()
-                    self._clock.sleep(_LOOK_S)
+                        self._worker.ensure_worker()
+                    self._clock.sleep(_POLL_S)
             except BaseException:
                 # Leaving the block waits for all of them.
                 self.stop()

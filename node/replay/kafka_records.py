@@ -11,7 +11,7 @@ from strandline.store.jobs import Job
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
 
-_POLL_S, _POLLS = 2.0, 15
+_READ_TIMEOUT_S, _READ_ATTEMPTS = 2.0, 15
 OpenLog = Callable[[int], PartitionLog]
 
 
@@ -84,8 +84,8 @@ def _first_record(log: PartitionLog, offset: int, end: int) -> tuple[bytes, int]
     or if it does not come in time: a sample less does no harm.
     """
     log.seek(offset)
-    for _ in range(_POLLS):
-        found = log.poll(1, _POLL_S)
+    for _ in range(_READ_ATTEMPTS):
+        found = log.poll(1, _READ_TIMEOUT_S)
         if len(found):
             return (found.values[0], int(found.offsets[0]) + 1) if found.offsets[0] < end else None
         if found.position >= end:

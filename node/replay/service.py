@@ -19,10 +19,10 @@ from strandline.node.tether import tethered
 
 _LOG = structlog.get_logger(__name__)
 # A worker that ended though there are jobs is started again, first after so long, then after twice as long ...
-_LEAST_PAUSE_S, _MOST_PAUSE_S = 2.0, 60.0
-_MOST_FAILURES = 10
-_QUIET_PAUSE_S = 10.0
-_END_S = 15.0
+_MIN_PAUSE_S, _MAX_PAUSE_S = 2.0, 60.0
+_MAX_FAILURES = 10
+_IDLE_PAUSE_S = 10.0
+_STOP_TIMEOUT_S = 15.0
 
 
 class NodeWorker:
@@ -30,7 +30,7 @@ class NodeWorker:
     keeps one worker for all shards.
     """
 
-    def keep_working(self) -> None:
+    def ensure_worker(self) -> None:
         """Nothing to do: see above."""
 
     def close(self) -> None:
@@ -46,20 +46,22 @@ class WorkerProcess:
     which lives as long as the worker should: it is killed with it, whatever ends this process.
     """
 
-    def __init__(self, config: Path | None, place: Path, clock: Clock, *, command: Sequence[str] | None = None) -> None:
-        """`place` is the folder that the one worker of a node holds. `command` is another program in the worker's
+    def __init__(
+        self, config: Path | None, folder: Path, clock: Clock, *, command: Sequence[str] | None = None
+    ) -> None:
+        """`folder` is the folder that the one worker of a node holds. `command` is another program in the worker's
         place, for tests.
         """
         self._command = list(command) if command is not None else _worker_command(config)
-        self._place, self._clock = place, clock
+        self._folder, self._clock = folder, clock
         self._process: subprocess.Popen[bytes] | None = None
         # What the worker prints, in memory: a disk may be full. It is no part of our own result.
-        self._printed = os.memfd_create("strandline-worker", os.MFD_CLOEXEC)
-        weakref.finalize(self, os.close, self._printed)
+        self._stdout = os.memfd_create("strandline-worker", os.MFD_CLOEXEC)
+        weakref.finalize(self, os.close, self._stdout)
         # Ends in a row with an error that stays, and with one that may pass.
-        self._failures = self._passing = 0
+        self._failures = self._retryable_failures = 0
         self._full_disk = ""
-        self._found_nothing = False
+        self._was_idle = False
         self._not_before = float("-inf")
 
     @property
@@ -67,7 +69,7 @@ class WorkerProcess:
         """The worker's process id, while one runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    def keep_working(self) -> None:
+    def ensure_worker(self) -> None:
         """As the protocol says. Raises `WorkerFails` if one after the other ends with an error, unless that is one that
         passes by itself: then it is waited out, as in a node.
         """
@@ -75,28 +77,28 @@ class WorkerProcess:
             return
         now = self._clock.monotonic()
         if self._process is not None:
-            self._found_nothing = self._process.returncode == 0
+            self._was_idle = self._process.returncode == 0
             self._not_before = now + self._pause_after(self._process.returncode, self._exit_reason())
             self._process = None
-        if now >= self._not_before and not self._waits_for_room():
+        if now >= self._not_before and not self._is_disk_full():
             # A worker that only finds another one at work costs two seconds of CPU time.
-            if self._found_nothing and self._is_held():
-                self._not_before = now + _QUIET_PAUSE_S
+            if self._was_idle and self._is_folder_locked():
+                self._not_before = now + _IDLE_PAUSE_S
                 return
-            os.ftruncate(self._printed, 0)
-            os.lseek(self._printed, 0, os.SEEK_SET)
-            self._process = subprocess.Popen(tethered(self._command), stdin=subprocess.DEVNULL, stdout=self._printed)
+            os.ftruncate(self._stdout, 0)
+            os.lseek(self._stdout, 0, os.SEEK_SET)
+            self._process = subprocess.Popen(tethered(self._command), stdin=subprocess.DEVNULL, stdout=self._stdout)
 
     def _pause_after(self, code: int, reason: ExitReason) -> float:
         if code == 0:
             # It found nothing to do, or another worker of this node at work.
-            self._failures = self._passing = 0
-            return _QUIET_PAUSE_S
+            self._failures = self._retryable_failures = 0
+            return _IDLE_PAUSE_S
         if reason.retryable:
-            self._passing += 1
+            self._retryable_failures += 1
         else:
             self._failures += 1
-        if self._failures > _MOST_FAILURES:
+        if self._failures > _MAX_FAILURES:
             raise WorkerFails(
                 f"the worker of the replay has ended {self._failures} times in a row, at last with exit code {code}"
                 + (f": {reason.message}" if reason.message else ""),
@@ -104,24 +106,24 @@ class WorkerProcess:
                 " without it",
             )
         self._full_disk = reason.full_disk
-        pause = min(_MOST_PAUSE_S, _LEAST_PAUSE_S * 2.0 ** min(self._failures + self._passing - 1, 60))
+        pause = min(_MAX_PAUSE_S, _MIN_PAUSE_S * 2.0 ** min(self._failures + self._retryable_failures - 1, 60))
         said = {"said": reason.message, "remedy": reason.remedy} if reason.message else {}
         _LOG.warning("the replay's worker has ended", exit_code=code, again_in_s=pause, **said)
         return pause
 
     def _exit_reason(self) -> ExitReason:
-        return exit_reason(os.pread(self._printed, MAX_STDOUT_BYTES, 0), "")
+        return exit_reason(os.pread(self._stdout, MAX_STDOUT_BYTES, 0), "")
 
-    def _waits_for_room(self) -> bool:
+    def _is_disk_full(self) -> bool:
         """Whether the disk that ended the worker before is still full: another one would end in the same way."""
         if self._full_disk and not lacks_room(Path(self._full_disk)):
             _LOG.info("there is room on the disk again", path=self._full_disk)
             self._full_disk = ""
         return bool(self._full_disk)
 
-    def _is_held(self) -> bool:
+    def _is_folder_locked(self) -> bool:
         try:
-            return is_locked(self._place)
+            return is_locked(self._folder)
         except (OSError, DiskFull):
             # A folder that can't be used is for the worker to report.
             return False
@@ -132,7 +134,7 @@ class WorkerProcess:
             return
         process.terminate()
         try:
-            process.wait(_END_S)
+            process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

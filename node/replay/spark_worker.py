@@ -33,7 +33,7 @@ _RENEWALS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerPlace:
+class WorkerContext:
     """What a worker works with: the settings, the folder of the node, the store, and what Kafka says of the topic."""
 
     settings: Settings
@@ -53,19 +53,19 @@ class WorkerPlace:
 
 
 @contextmanager
-def worker_place(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Iterator[WorkerPlace]:
-    """The place of the one worker of this node. Raises `FolderInUse` if another one is at work."""
+def worker_context(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Iterator[WorkerContext]:
+    """The context of the one worker of this node. Raises `FolderInUse` if another one is at work."""
     folder = settings.shard.data_folder(environ)
     facts = check_topic(
         librdkafka_options(settings.kafka), settings.dataset.topic_name, settings.dataset.flush_interval.milliseconds
     )
     with locked(worker_folder(settings, environ)), closing(open_store(settings, folder, clock)) as store:
-        yield WorkerPlace(settings, folder, store, facts, clock)
+        yield WorkerContext(settings, folder, store, facts, clock)
 
 
-def work(place: WorkerPlace, stop: Callable[[], bool], on_progress: Callable[[WaveProgress], None]) -> None:
+def work(context: WorkerContext, stop: Callable[[], bool], on_progress: Callable[[WaveProgress], None]) -> None:
     """Do jobs until none has been left for a while, or until told to stop. Starts a Spark session for it."""
-    settings, installed = place.settings, Installation.load()
+    settings, installed = context.settings, Installation.load()
     properties = spark_properties(settings.spark)
     with (
         closing(_sampler(settings)) as sampler,
@@ -78,16 +78,16 @@ def work(place: WorkerPlace, stop: Callable[[], bool], on_progress: Callable[[Wa
     ):
         kafka = settings.kafka
         topic = KafkaTopic(",".join(kafka.bootstrap_servers), settings.dataset.topic_name, java_kafka_options(kafka))
-        places = ReplayPlaces(topic, sampler, place.store, store_opener(settings, place.folder))
-        runner = SparkRunner(session, places, replay_settings(place), place.clock)
+        places = ReplayPlaces(topic, sampler, context.store, store_opener(settings, context.folder))
+        runner = SparkRunner(session, places, replay_settings(context), context.clock)
         processes = Processes()
         worker = ReplayWorker(
-            place.store,
-            place.shards,
-            CheckedRunner(runner, place.store, sampler),
-            place.clock,
+            context.store,
+            context.shards,
+            CheckedRunner(runner, context.store, sampler),
+            context.clock,
             processes.this_worker(),
-            urgency=urgency(place),
+            urgency=urgency(context),
             options=WorkerOptions(settings.replay.wave_records, lease_policy(settings)),
             is_gone=processes.is_gone,
             on_progress=on_progress,
@@ -95,22 +95,22 @@ def work(place: WorkerPlace, stop: Callable[[], bool], on_progress: Callable[[Wa
         worker.run_until_done(stop, settings.replay.worker_idle.seconds)
 
 
-def replay_settings(place: WorkerPlace) -> ReplayInputSettings:
+def replay_settings(context: WorkerContext) -> ReplayInputSettings:
     """What holds for jobs that carry no settings: the same as for a shard of these settings."""
     options = shard_options(
-        place.settings,
+        context.settings,
         shard=0,
-        partitions=place.facts.partitions,
-        topic_retention_ms=place.facts.retention_ms,
-        data_folder=place.folder,
+        partitions=context.facts.partitions,
+        topic_retention_ms=context.facts.retention_ms,
+        data_folder=context.folder,
     )
     return options.replay_settings
 
 
-def urgency(place: WorkerPlace) -> Urgency:
+def urgency(context: WorkerContext) -> Urgency:
     """How soon Kafka deletes what jobs read."""
-    dataset = place.settings.dataset
-    return Urgency(Cutting(dataset.flush_interval.milliseconds, dataset.grace.milliseconds), place.facts.retention_ms)
+    dataset = context.settings.dataset
+    return Urgency(Cutting(dataset.flush_interval.milliseconds, dataset.grace.milliseconds), context.facts.retention_ms)
 
 
 def lease_policy(settings: Settings) -> LeasePolicy:

@@ -17,15 +17,15 @@ from strandline.index.vm import start_vm
 from strandline.node.settings.clients import cassandra_connection, librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.configuring import shard_folder, shard_options
-from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.folder_lock import locked
+from strandline.node.shard.index_storage import LuceneStorage
 from strandline.node.shard.kafka_dead_letters import KafkaDeadLetters
 from strandline.node.shard.kafka_log import KafkaLog
-from strandline.node.shard.kafka_topics import AS_BROKERS_SAY, check_topic, create_dead_topic
+from strandline.node.shard.kafka_topics import BROKER_DEFAULT, check_topic, create_dead_topic
 from strandline.node.shard.parts import ShardParts, StoreProgress
-from strandline.node.shard.rehearsal import Rehearsal
 from strandline.node.shard.replaying import ReplayService
 from strandline.node.shard.store_health import StoreHealth, watched
+from strandline.node.shard.warm_up import WarmUp
 from strandline.recovery.present import Present
 from strandline.store.cassandra.retries import Patience
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
@@ -53,7 +53,7 @@ def assembled(
     data_folder = own.data_folder(environment)
     folder = shard_folder(data_folder, dataset.name, shard)
     start_vm(own.java_heap.bytes >> 20)
-    home = LuceneHome(
+    index_storage = LuceneStorage(
         ShardId(dataset.name, shard),
         folder / "index",
         dataset.retention.milliseconds,
@@ -61,8 +61,8 @@ def assembled(
         own.index_refresh.seconds,
         clock,
     )
-    with locked(folder), closing(home), Rehearsal(folder / "rehearsal") as rehearsal:
-        home.prepare()
+    with locked(folder), closing(index_storage), WarmUp(folder / "warm-up") as warm_up:
+        index_storage.prepare()
         facts = check_topic(kafka, dataset.topic_name, dataset.flush_interval.milliseconds)
         options = shard_options(
             settings,
@@ -75,9 +75,9 @@ def assembled(
         options = replace(options, owner_name=owner_name, topic_warning=facts.warning)
         if facts.warning:
             _LOG.warning("the topic puts records at risk", shard=str(options.shard), reason=facts.warning)
-        create_dead_topic(kafka, dataset.topic_name, replication=AS_BROKERS_SAY, retention_ms=facts.retention_ms)
+        create_dead_topic(kafka, dataset.topic_name, replication=BROKER_DEFAULT, retention_ms=facts.retention_ms)
         with closing(open_store(settings, data_folder, clock)) as store:
-            rehearsal.wait()
+            warm_up.wait()
             log = KafkaLog(kafka, dataset=dataset.name, topic=dataset.topic_name, partition=shard)
             dead_letters, health = KafkaDeadLetters(kafka, dataset.topic_name), StoreHealth(store_name(settings), clock)
             progress, used = store_progress(settings, store), watched(store, health)
@@ -86,7 +86,7 @@ def assembled(
                 options,
                 log,
                 used,
-                home,
+                index_storage,
                 dead_letters,
                 clock,
                 present,

@@ -5,7 +5,7 @@ times, or where the log ended once it is overdue. `recovery/cutting.py` has the 
 from collections import deque
 from collections.abc import Sequence
 
-from strandline.node.shard.ends_watch import EndsWatch, LogLook
+from strandline.node.shard.ends_watch import EndsSnapshot, EndsWatch
 from strandline.node.shard.log import LogUnreachable, Records, TopicUnfit
 from strandline.node.shard.log_times import log_times
 from strandline.node.shard.parts import ShardParts
@@ -65,13 +65,13 @@ class BucketEnds:
             return False
         return self._pinned is None or not self._cutting.ends_at(bucket, self._pinned)
 
-    def pin(self, bucket: int, look: LogLook, position: int) -> bool:
+    def pin(self, bucket: int, snapshot: EndsSnapshot, position: int) -> bool:
         """Let an overdue bucket end where the log ended when the brokers were asked; whether it does now."""
         # A log that ends before the position is another one than was read: nothing follows from it.
-        if not self.lacks_end(bucket, look.present) or look.ends.high < look.position:
+        if not self.lacks_end(bucket, snapshot.present) or snapshot.ends.high < snapshot.position:
             return False
         # What was read while the answer was on its way is in the bucket already.
-        self._pinned = PinnedEnd(max(look.ends.high, position), look.present)
+        self._pinned = PinnedEnd(max(snapshot.ends.high, position), snapshot.present)
         return True
 
     def _plan(self, known: CutRow, read_to: int, fetched_to: int) -> bool:

@@ -62,7 +62,7 @@ class ClosedBucket:
         return self.cut.bucket
 
     @property
-    def has_nothing_to_write(self) -> bool:
+    def has_only_rows_to_commit(self) -> bool:
         """Whether its segments are all in the store, or there are none: then only rows are left to commit."""
         return not isinstance(self.samples, FrozenBuffer) or self.samples.status().samples == 0
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from strandline.clock import Clock
 from strandline.errors import StrandlineError
-from strandline.node.shard.log import EndsQuestion, LogEnds, PartitionLog
+from strandline.node.shard.log import EndsRequest, LogEnds, PartitionLog
 from strandline.recovery.present import Present
 
 
 @dataclass(frozen=True, slots=True)
-class LogLook:
+class EndsSnapshot:
     """The ends of a log, with the present, the monotonic time and the reader's position as they were *before* the
     brokers were asked: whatever had reached the log by then lies below its ends.
     """
@@ -22,7 +22,7 @@ class LogLook:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    question: EndsQuestion
+    question: EndsRequest
     present: int
     at: float
     position: int
@@ -34,7 +34,7 @@ class EndsWatch:
     def __init__(self, log: PartitionLog, present: Present, clock: Clock) -> None:
         self._log, self._present, self._clock = log, present, clock
         self._asked: _Asked | None = None
-        self._asked_at = float("-inf")
+        self._sent_at = float("-inf")
         self._answered_at = float("-inf")
 
     @property
@@ -49,13 +49,13 @@ class EndsWatch:
     def ask(self, position: int, pause: float) -> None:
         """Ask the brokers, unless they owe an answer or were asked within the last `pause` seconds."""
         now = self._clock.monotonic()
-        if self._asked is None and now - self._asked_at >= pause:
+        if self._asked is None and now - self._sent_at >= pause:
             # Before it is sent: a present that is read later would count records that the answer knows nothing of.
             present = self._present.now_ms()
-            self._asked_at = now
+            self._sent_at = now
             self._asked = _Asked(self._log.ask_ends(), present, now, position)
 
-    def take(self) -> LogLook | None:
+    def take(self) -> EndsSnapshot | None:
         """The answer, once; None while there is none. Raises `LogUnreachable`; `ask` then sends another request."""
         asked = self._asked
         if asked is None:
@@ -68,4 +68,4 @@ class EndsWatch:
         if ends is None:
             return None
         self._asked, self._answered_at = None, self._clock.monotonic()
-        return LogLook(ends, asked.present, asked.at, asked.position)
+        return EndsSnapshot(ends, asked.present, asked.at, asked.position)

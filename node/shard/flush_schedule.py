@@ -12,29 +12,29 @@ from dataclasses import dataclass, field
 @dataclass(slots=True)
 class _Queue:
     """The buckets that wait for one group, oldest first, each with the time at which it is due. All of them are due
-    since `hurries_since`, if the queue is in a hurry.
+    since `due_since`, if the queue is in a make_due.
     """
 
     due: deque[tuple[int, int]] = field(default_factory=deque)
-    hurries_since: int | None = None
+    due_since: int | None = None
     failures: int = 0
-    not_before: int = 0
+    retry_at: int = 0
 
     def next_due(self) -> int:
         due = self.due[0][1]
-        return due if self.hurries_since is None else min(due, self.hurries_since)
+        return due if self.due_since is None else min(due, self.due_since)
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long a failed piece of work waits: `least`, doubling with each failure up to `most`, in milliseconds."""
+    """How long a failed piece of work waits: `minimum`, doubling with each failure up to `maximum`, in milliseconds."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
     def after(self, failures: int) -> int:
         """The wait behind so many failures in a row."""
-        return min(self.most, self.least << min(failures - 1, 30))
+        return min(self.maximum, self.minimum << min(failures - 1, 30))
 
 
 class FlushSchedule:
@@ -46,30 +46,30 @@ class FlushSchedule:
         self._first_group = first_group
         self._backoff = backoff
         self._queues = [_Queue() for _ in range(groups)]
-        self._left: dict[int, int] = {}
+        self._waiting_groups: dict[int, int] = {}
 
     def add(self, bucket: int, groups: frozenset[int], now: int, *, urgent: bool) -> None:
         """Let groups of a bucket wait their turn; all at once if it is urgent or if others wait already, since then
         the store has fallen behind.
         """
-        self._left[bucket] = len(groups)
+        self._waiting_groups[bucket] = len(groups)
         for group in groups:
             queue = self._queues[group]
-            if (urgent or queue.due) and queue.hurries_since is None:
-                queue.hurries_since = now
-            turn = (group - self._first_group) % self._groups
-            queue.due.append((bucket, now + self._spread_over * turn // self._groups))
+            if (urgent or queue.due) and queue.due_since is None:
+                queue.due_since = now
+            slot = (group - self._first_group) % self._groups
+            queue.due.append((bucket, now + self._spread_over * slot // self._groups))
 
-    def hurry(self, now: int) -> None:
+    def make_due(self, now: int) -> None:
         """Let everything be due now, but for what has failed and waits for that."""
         for queue in self._queues:
-            if queue.due and queue.hurries_since is None:
-                queue.hurries_since = now
+            if queue.due and queue.due_since is None:
+                queue.due_since = now
 
     def next_due(self, below: int | None = None) -> tuple[int, int, int] | None:
         """When, which bucket and which group comes next, of all buckets or those below one; None if nothing waits."""
         waiting = [
-            (max(queue.next_due(), queue.not_before), queue.due[0][0], group)
+            (max(queue.next_due(), queue.retry_at), queue.due[0][0], group)
             for group, queue in enumerate(self._queues)
             if queue.due and (below is None or queue.due[0][0] < below)
         ]
@@ -80,29 +80,29 @@ class FlushSchedule:
         return [
             group
             for group, queue in enumerate(self._queues)
-            if queue.due and queue.due[0][0] == bucket and max(queue.next_due(), queue.not_before) <= now
+            if queue.due and queue.due[0][0] == bucket and max(queue.next_due(), queue.retry_at) <= now
         ]
 
     def done(self, group: int) -> None:
         """The group's oldest bucket is stored."""
         queue = self._queues[group]
         bucket, _ = queue.due.popleft()
-        self._left[bucket] -= 1
-        queue.failures = queue.not_before = 0
+        self._waiting_groups[bucket] -= 1
+        queue.failures = queue.retry_at = 0
         if not queue.due:
-            queue.hurries_since = None
+            queue.due_since = None
 
     def failed(self, group: int, now: int) -> int:
         """The group's oldest bucket could not be stored now; how long it waits."""
         queue = self._queues[group]
         queue.failures += 1
         wait = self._backoff.after(queue.failures)
-        queue.not_before = now + wait
+        queue.retry_at = now + wait
         return wait
 
     def is_stored(self, bucket: int) -> bool:
         """Whether no group of a bucket waits any more; from then on it is forgotten."""
-        if self._left.get(bucket, 0) > 0:
+        if self._waiting_groups.get(bucket, 0) > 0:
             return False
-        self._left.pop(bucket, None)
+        self._waiting_groups.pop(bucket, None)
         return True

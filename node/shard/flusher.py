@@ -34,8 +34,8 @@ from strandline.store.group_write import GroupWrite, StoredGroup, encode_group
 from strandline.store.rows import IndexBucketOf, IndexBucketRows, Lifetime, ManifestWrite, Ownership, SegmentsOf
 
 HEARTBEAT_MS = 10_000
-_CUTS_A_COMMIT = 500
-_ROWS_A_COMMIT = 64
+_CUTS_PER_COMMIT = 500
+_ROWS_PER_COMMIT = 64
 _LOG = structlog.get_logger(__name__)
 
 
@@ -69,16 +69,16 @@ class Flusher:
         stages: Stages,
         *,
         encode_index: Callable[[FrozenBucket], EncodedBucket],
-        beats: int = 0,
+        heartbeats: int = 0,
     ) -> None:
-        """`encode_index` gives a frozen bucket's rows; `beats` heartbeats were written before."""
+        """`encode_index` gives a frozen bucket's rows; `heartbeats` heartbeats were written before."""
         options = parts.options
         self._store, self._ownership, self._options = parts.store, ownership, options
         self._view, self._counters, self._stages, self._clock = view, counters, stages, parts.clock
-        self._encode_index, self._home, self._present = encode_index, parts.home, parts.present
+        self._encode_index, self._index_storage, self._present = encode_index, parts.index_storage, parts.present
         self._designated = designated_group(options.shard, options.groups)
         timing = options.flush
-        self._backoff = Backoff(timing.retry_least, timing.retry_most)
+        self._backoff = Backoff(timing.retry_min, timing.retry_max)
         self._schedule = FlushSchedule(
             options.groups,
             int(options.policy.flush_interval * timing.spread),
@@ -87,22 +87,22 @@ class Flusher:
             self._backoff,
         )
         self._lock = threading.Lock()
-        self._hurried = threading.Event()
-        self._arrived: deque[ClosedBucket] = deque()
+        self._flush_requested = threading.Event()
+        self._added: deque[ClosedBucket] = deque()
         self._closed: dict[int, ClosedBucket] = {}
         self._snapshot: CutSnapshot | None = None
         self._uncommitted_cuts: deque[ClosedBucket] = deque()
         self._cut_failures = 0
-        self._cut_not_before = 0
+        self._cut_retry_at = 0
         self._written: dict[tuple[int, int], GroupWrite] = {}
         self._stored: deque[StoredIndexBucket] = deque()
         self._attempts = 0
-        self._seen_at, self._beats = self._ticks(), beats
+        self._heartbeat_at, self._heartbeats = self._monotonic_ms(), heartbeats
 
     def add(self, closed: ClosedBucket) -> None:
         """Hand a closed bucket over, in the order of buckets. Any thread may."""
         with self._lock:
-            self._arrived.append(closed)
+            self._added.append(closed)
             self._closed[closed.bucket] = closed
 
     def offer_copy(self, snapshot: CutSnapshot) -> None:
@@ -114,9 +114,9 @@ class Flusher:
         with self._lock:
             self._snapshot = snapshot
 
-    def hurry(self) -> None:
+    def flush_now(self) -> None:
         """Let everything that waits be due now, but for what has failed. Any thread may."""
-        self._hurried.set()
+        self._flush_requested.set()
 
     def closed_buckets(self) -> list[ClosedBucket]:
         """Those of which something is not stored yet, oldest first. Any thread may ask."""
@@ -132,32 +132,32 @@ class Flusher:
 
     def step(self) -> float:
         """Do one piece of work that is due; seconds until the next one is. Raises `Fenced` and what else is final."""
-        now = self._ticks()
+        now = self._monotonic_ms()
         self._accept(now)
-        if self._hurried.is_set():
-            self._hurried.clear()
-            self._schedule.hurry(now)
-        if now - self._seen_at >= HEARTBEAT_MS:
-            self._touch(now)
-        if self._uncommitted_cuts and now >= self._cut_not_before:
+        if self._flush_requested.is_set():
+            self._flush_requested.clear()
+            self._schedule.make_due(now)
+        if now - self._heartbeat_at >= HEARTBEAT_MS:
+            self._write_heartbeat(now)
+        if self._uncommitted_cuts and now >= self._cut_retry_at:
             self._commit_cut(now)
             return 0.0
         # Until its cut is committed nothing of a bucket is stored.
-        uncut = self._uncommitted_cuts[0].bucket if self._uncommitted_cuts else None
-        upcoming = self._schedule.next_due(below=uncut)
+        first_uncommitted = self._uncommitted_cuts[0].bucket if self._uncommitted_cuts else None
+        upcoming = self._schedule.next_due(below=first_uncommitted)
         if upcoming is not None and upcoming[0] <= now:
             self._store_groups(self._closed[upcoming[1]], upcoming[2], now)
             return 0.0
-        due = [self._seen_at + HEARTBEAT_MS]
-        due += [self._cut_not_before] if self._uncommitted_cuts else []
+        due = [self._heartbeat_at + HEARTBEAT_MS]
+        due += [self._cut_retry_at] if self._uncommitted_cuts else []
         due += [upcoming[0]] if upcoming is not None else []
         return max(0.0, (min(due) - now) / 1000)
 
     def leave(self) -> None:
         """Say that the owner has left; what is not stored will be read again."""
-        self._store.touch(self._ownership, None, self._beats)
+        self._store.touch(self._ownership, None, self._heartbeats)
 
-    def _ticks(self) -> int:
+    def _monotonic_ms(self) -> int:
         return int(self._clock.monotonic() * 1000)
 
     def _bucket_time(self, bucket: int, present: int) -> int:
@@ -165,30 +165,30 @@ class Flusher:
         return max(present, (bucket + 1) * self._options.policy.flush_interval)
 
     def _row_expiry(self, bucket: int, present: int) -> int:
-        return self._view.row_expiry(self._bucket_time(bucket, present) + self._options.row_life)
+        return self._view.row_expiry(self._bucket_time(bucket, present) + self._options.row_lifetime)
 
     def _accept(self, now: int) -> None:
         with self._lock:
-            arrived = list(self._arrived)
-            self._arrived.clear()
-        for closed in arrived:
+            added = list(self._added)
+            self._added.clear()
+        for closed in added:
             if not closed.cut_committed:
                 self._uncommitted_cuts.append(closed)
             self._schedule.add(closed.bucket, closed.groups, now, urgent=closed.urgent)
             self._drop_if_stored(closed)
 
-    def _touch(self, now: int) -> None:
-        self._seen_at = now
-        self._beats += 1
+    def _write_heartbeat(self, now: int) -> None:
+        self._heartbeat_at = now
+        self._heartbeats += 1
         try:
             self._present.ask_store()
-            self._store.touch(self._ownership, self._clock.now_ms(), self._beats)
+            self._store.touch(self._ownership, self._clock.now_ms(), self._heartbeats)
         except Retryable as error:
             self._counters.store_retries += 1
             _LOG.warning("heartbeat write failed", shard=str(self._options.shard), error=str(error))
 
     def _commit_cut(self, now: int) -> None:
-        waiting = next(batches(self._uncommitted_cuts, lambda one: row_bytes(one.cut), most_rows=_CUTS_A_COMMIT))
+        waiting = next(batches(self._uncommitted_cuts, lambda one: row_bytes(one.cut), most_rows=_CUTS_PER_COMMIT))
         # As of now, and not of when they were made: no row may expire before an older one.
         present = self._present.now_ms()
         expires = self._row_expiry(waiting[-1].bucket, present)
@@ -199,10 +199,10 @@ class Flusher:
         except Retryable as error:
             self._cut_failures += 1
             wait = self._backoff.after(self._cut_failures)
-            self._cut_not_before = now + wait
-            self._say_retry(f"the cut of bucket {write.cuts[0].bucket}", error, wait)
+            self._cut_retry_at = now + wait
+            self._log_retry(f"the cut of bucket {write.cuts[0].bucket}", error, wait)
             return
-        self._cut_failures = self._cut_not_before = 0
+        self._cut_failures = self._cut_retry_at = 0
         for _ in waiting:
             self._uncommitted_cuts.popleft()
         self._view.committed(write)
@@ -210,9 +210,9 @@ class Flusher:
     def _store_groups(self, closed: ClosedBucket, first: int, now: int) -> None:
         """Store a group that is due; with it the bucket's others that are, where all there is to do are their rows."""
         due = [first]
-        if closed.has_nothing_to_write:
+        if closed.has_only_rows_to_commit:
             others = [group for group in self._schedule.due_of(closed.bucket, now) if group != first]
-            due += others[: _ROWS_A_COMMIT - 1]
+            due += others[: _ROWS_PER_COMMIT - 1]
         stored: list[_StoredSegments] = []
         # One reading makes a row: with two, a clock that is set back in between lets the row expire before its data.
         present = self._present.now_ms()
@@ -224,7 +224,7 @@ class Flusher:
         # The group that names the index bucket goes by itself: what fails with that must hold back no other.
         named = [one for one in stored if one.group.group == self._designated and closed.index is not None]
         unnamed = [one for one in stored if one not in named]
-        for some in (*batches(unnamed, lambda one: row_bytes(one.group), most_rows=_ROWS_A_COMMIT), named):
+        for some in (*batches(unnamed, lambda one: row_bytes(one.group), most_rows=_ROWS_PER_COMMIT), named):
             if some:
                 self._commit_or_fail(closed, some, now, present)
         self._drop_if_stored(closed)
@@ -244,7 +244,7 @@ class Flusher:
             closed.release(group)
 
     def _fail(self, closed: ClosedBucket, group: int, error: Retryable, now: int) -> None:
-        self._say_retry(f"group {group} of bucket {closed.bucket}", error, self._schedule.failed(group, now))
+        self._log_retry(f"group {group} of bucket {closed.bucket}", error, self._schedule.failed(group, now))
 
     def _store_segments(self, closed: ClosedBucket, group: int, present: int) -> _StoredSegments:
         """Have a group's segments in the store: those of a replay are."""
@@ -323,7 +323,7 @@ class Flusher:
                 return
             self._snapshot = None
         try:
-            self._home.save(self._view.topic_id, snapshot, attempt)
+            self._index_storage.save(self._view.topic_id, snapshot, attempt)
         except (StrandlineError, OSError) as error:
             _LOG.warning("the local copy could not be saved", shard=str(self._options.shard), error=str(error))
 
@@ -343,6 +343,6 @@ class Flusher:
             with self._lock:
                 self._closed.pop(closed.bucket, None)
 
-    def _say_retry(self, what: str, error: Retryable, wait: int) -> None:
+    def _log_retry(self, what: str, error: Retryable, wait: int) -> None:
         self._counters.store_retries += 1
         _LOG.warning("not stored yet", what=what, shard=str(self._options.shard), again_in_ms=wait, error=str(error))

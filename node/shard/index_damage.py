@@ -34,7 +34,7 @@ class IndexBucketLost(Fatal):
     exit_code = ExitCode.DATA_LOST
 
 
-class ReadAgain(Exception):  # noqa: N818 - no failure: the start goes on from an earlier bucket
+class RereadNeeded(Exception):  # noqa: N818 - no failure: the start goes on from an earlier bucket
     """A start has to begin again from a bucket whose index is damaged."""
 
     def __init__(self, bucket: int) -> None:
@@ -44,7 +44,7 @@ class ReadAgain(Exception):  # noqa: N818 - no failure: the start goes on from a
 
 @dataclass(slots=True)
 class IndexRepair:
-    """Decides what to do about damaged index buckets of one shard, and does it. `heard` is called while that takes
+    """Decides what to do about damaged index buckets of one shard, and does it. `on_progress` is called while that takes
     long. `copy` is the local copy that is loaded beside the buckets: the keys in it are not lost.
     """
 
@@ -52,12 +52,12 @@ class IndexRepair:
     ownership: Ownership
     view: ManifestView
     accepted: Accepted
-    heard: Callable[[], None]
+    on_progress: Callable[[], None]
     copy: CutSnapshot | None = None
     _loss: IndexLoss | None = None
 
     def read(self, row: GroupRow, index: IndexBucketRows, data: Sequence[bytes]) -> StoredBucket:
-        """The bucket that a row names. Raises `ReadAgain` if Kafka has what it takes to write a damaged one again, and
+        """The bucket that a row names. Raises `RereadNeeded` if Kafka has what it takes to write a damaged one again, and
         `IndexBucketLost` if a person has to decide.
         """
         try:
@@ -69,12 +69,12 @@ class IndexRepair:
                 _LOG.warning("a superseded index bucket is damaged", shard=self._shard, error=str(error))
                 return salvaged.bucket
             if self._is_in_log(row.bucket):
-                raise ReadAgain(row.bucket) from error
+                raise RereadNeeded(row.bucket) from error
             if self._loss is None:
                 self._loss = self._counted_loss(row.bucket)
             if not self.accepted.index_loss:
                 raise self._lost(salvaged, error, self._loss) from error
-            self._store_again(row, salvaged)
+            self._store_salvaged(row, salvaged)
             return salvaged.bucket
 
     def rewind_to(self, bucket: int) -> None:
@@ -116,7 +116,7 @@ class IndexRepair:
             for row in index_rows(rows, designated, now=0)
             if row.bucket == newest or (row.data_expires > now and (row.bucket > copied or row.superseded))
         ]
-        loss = LossSurvey(self.parts.store, options.shard, self.heard).of(named, rows.groups, known)
+        loss = LossSurvey(self.parts.store, options.shard, self.on_progress).of(named, rows.groups, known)
         _LOG.warning(
             "index buckets are damaged that Kafka can't restore",
             shard=self._shard,
@@ -139,7 +139,7 @@ class IndexRepair:
             remedy="Restore the table index_buckets from a backup, or start the shard with --accept-index-loss",
         )
 
-    def _store_again(self, row: GroupRow, salvaged: Salvaged) -> None:
+    def _store_salvaged(self, row: GroupRow, salvaged: Salvaged) -> None:
         options, present = self.parts.options, self.parts.present.now_ms()
         attempt = salvage_attempt(attempt_prefix(self.ownership), row.bucket)
         # It lives as long as the row says, as counted by the present.

@@ -17,24 +17,24 @@ from strandline.store.protocol import Store
 from strandline.store.rows import GroupRow, IndexBucketOf, SegmentsOf, ShardId
 from strandline.store.segment_codec import SegmentDamaged, decode_directory
 
-MOST_SEGMENTS = 20_000
+MAX_SEGMENTS = 20_000
 """Of so many segments, 1.3 GB, the directories are looked at; always of those of one bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexLoss:
-    """The damaged buckets, newest first, and what has no key in the segments of the first `looked_at` of them. Of those
+    """The damaged buckets, newest first, and what has no key in the segments of the first `scanned` of them. Of those
     segments `unread` can't be read either.
     """
 
     buckets: tuple[int, ...]
-    looked_at: int
+    scanned: int
     unnamed: Unnamed
     unread: int
 
     def __str__(self) -> str:
         many = len(self.buckets) > 1
-        where = "its segments" if not many else f"the segments of the newest {self.looked_at:,} of them"
+        where = "its segments" if not many else f"the segments of the newest {self.scanned:,} of them"
         if self.unnamed.series:
             what = (
                 f"In {where} {self.unnamed} have no key in what can be read of the index: they are not found until a"
@@ -49,38 +49,38 @@ class IndexLoss:
 
 @dataclass(slots=True)
 class LossSurvey:
-    """Reads a shard's store for what damaged index buckets have taken along. `heard` is called all along: it may raise
+    """Reads a shard's store for what damaged index buckets have taken along. `on_progress` is called all along: it may raise
     to end this.
     """
 
     store: Store
     shard: ShardId
-    heard: Callable[[], None]
+    on_progress: Callable[[], None]
 
     def of(self, index_rows: Sequence[GroupRow], group_rows: Sequence[GroupRow], known: KeyTable) -> IndexLoss:
         """`index_rows` name the index buckets that should be there, newest first, `group_rows` segments. `known` has
         the keys that are known from elsewhere, and gets those of the buckets.
         """
-        damaged = [row.bucket for row in index_rows if not self._take(row, known) and not row.superseded]
+        damaged = [row.bucket for row in index_rows if not self._load_keys(row, known) and not row.superseded]
         rows_of: dict[int, list[GroupRow]] = {bucket: [] for bucket in damaged}
         for row in group_rows:
             if row.bucket in rows_of and not row.superseded:
                 rows_of[row.bucket].append(row)
-        unnamed, unread, looked_at, budget = UnnamedSeries(known.find), 0, 0, MOST_SEGMENTS
+        unnamed, unread, scanned, budget = UnnamedSeries(known.find), 0, 0, MAX_SEGMENTS
         for rows in rows_of.values():
             budget -= sum(row.segments for row in rows)
-            if looked_at and budget < 0:
+            if scanned and budget < 0:
                 break
-            looked_at += 1
-            unread += sum(self._look(row, unnamed) for row in rows)
-        return IndexLoss(tuple(damaged), looked_at, unnamed.counted(), unread)
+            scanned += 1
+            unread += sum(self._scan_segments(row, unnamed) for row in rows)
+        return IndexLoss(tuple(damaged), scanned, unnamed.counted(), unread)
 
-    def _take(self, row: GroupRow, known: KeyTable) -> bool:
+    def _load_keys(self, row: GroupRow, known: KeyTable) -> bool:
         """Take in the keys of an index bucket; whether it is whole."""
         if row.index is None:
             return True
         data = tuple(self.store.index_bucket(IndexBucketOf(self.shard, row.bucket, row.index.attempt)))
-        self.heard()
+        self.on_progress()
         try:
             stored, is_whole = decode_bucket(row.bucket, data, row.index.rows, row.index.checksum), True
         except BucketDamaged:
@@ -89,11 +89,11 @@ class LossSurvey:
             known.assign(low, high, next_row=len(known), most=MISSING)
         return is_whole
 
-    def _look(self, row: GroupRow, unnamed: UnnamedSeries) -> int:
+    def _scan_segments(self, row: GroupRow, unnamed: UnnamedSeries) -> int:
         """Take in the series of a row's segments; how many of those can't be read."""
         unread = 0
         for segment in self.store.segments(SegmentsOf(self.shard, row.bucket, row.group, row.attempt)):
-            self.heard()
+            self.on_progress()
             try:
                 directory = decode_directory(segment.data, named=segment.first.hex())
             except SegmentDamaged:

@@ -21,7 +21,7 @@ from strandline.store.buffer.write_buffer import WriteBuffer
 from strandline.wire.columns import Columns
 from strandline.wire.decode import Decoder, pieces_within
 
-MOST_UNPACKED = 32 << 20
+MAX_UNPACKED = 32 << 20
 """A piece of a batch has at most so many unpacked bytes, or is one record."""
 
 
@@ -58,9 +58,9 @@ class Ingest:
 
     def take(self, records: Records) -> None:
         """Take records of the bucket, in the order of their offsets. However large they are, little more is unpacked at
-        a time than `MOST_UNPACKED`.
+        a time than `MAX_UNPACKED`.
         """
-        for first, behind in pieces_within(records.values, MOST_UNPACKED, self._parts.options.record_limits):
+        for first, behind in pieces_within(records.values, MAX_UNPACKED, self._parts.options.record_limits):
             self._take(records.part(first, behind))
 
     def _take(self, records: Records) -> None:

@@ -32,10 +32,10 @@ from strandline.node.shard.log import LogEnds, LogUnreachable, TopicUnfit
 
 _DEFAULT_TIMEOUT_MS = 30_000
 _SLACK_S = 0.5
-_LAST_COMMIT_S = 1.0
+_COMMIT_WAIT_S = 1.0
 # For a look at who leads the partition, right after a broker has answered.
-_LEADER_S = 1.0
-_NONE = -1
+_METADATA_TIMEOUT_S = 1.0
+_NO_OFFSET = -1
 """Kafka's answer if no record has such a time."""
 
 # Any, because those that make its values have no annotations.
@@ -74,7 +74,7 @@ class KafkaAdmin:
         self.topic = topic
         self._timeout = int(options.get("socket.timeout.ms", _DEFAULT_TIMEOUT_MS)) / 1000
         # The library keeps the time itself, and its error says more; but nothing here may wait for ever.
-        self._patience = self._timeout + _SLACK_S
+        self._answer_timeout = self._timeout + _SLACK_S
         self._commit: Future[ConsumerGroupTopicPartitions] | None = None
         self._client = made(AdminClient, options)
 
@@ -88,8 +88,8 @@ class KafkaAdmin:
 
     def identity_in(self, answer: "Future[Any]") -> TopicIdentity:
         """The answer, waiting for it if need be."""
-        with self._explained(f"topic {self.topic} can't be looked up"):
-            description = answer.result(self._patience)
+        with self._translated_errors(f"topic {self.topic} can't be looked up"):
+            description = answer.result(self._answer_timeout)
         # The library writes the id with + and /, Kafka's own tools and logs with - and _.
         topic_id = str(description.topic_id).translate(str.maketrans("+/", "-_"))
         return TopicIdentity(self.topic, topic_id, len(description.partitions))
@@ -97,9 +97,9 @@ class KafkaAdmin:
     def settings(self) -> Mapping[str, str]:
         """Every setting of the topic, those that it inherits included."""
         resource = ConfigResource(ResourceType.TOPIC, self.topic)
-        with self._explained(f"the settings of topic {self.topic} can't be read"):
+        with self._translated_errors(f"the settings of topic {self.topic} can't be read"):
             entries = self._client.describe_configs([resource], request_timeout=self._timeout)[resource].result(
-                self._patience
+                self._answer_timeout
             )
         return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
@@ -111,9 +111,9 @@ class KafkaAdmin:
         """The offset behind the last record that such a reader may see."""
         return self._offset(partition, _SPEC.latest(), isolation)
 
-    def ask_ends(self, partition: int, clock: Clock) -> "AskedEnds":
+    def ask_ends(self, partition: int, clock: Clock) -> "PendingEnds":
         """Ask for all three ends without waiting."""
-        return AskedEnds(
+        return PendingEnds(
             self,
             partition,
             # A broker answers the requests of one connection in their order, so the offsets rise.
@@ -123,22 +123,26 @@ class KafkaAdmin:
                 self._ask_offset(partition, _SPEC.latest(), IsolationLevel.READ_UNCOMMITTED),
             ),
             clock,
-            clock.monotonic() + self._patience,
+            clock.monotonic() + self._answer_timeout,
         )
 
     def at(self, partition: int, time: int) -> int | None:
         """The first stable offset with this time or a later one."""
         # Kafka takes a time below zero for a name: -1 is the end, -2 the start.
-        offset = self._offset(partition, _SPEC.for_timestamp(max(0, time)), IsolationLevel.READ_COMMITTED, least=_NONE)
-        return offset if offset != _NONE else None
+        offset = self._offset(
+            partition, _SPEC.for_timestamp(max(0, time)), IsolationLevel.READ_COMMITTED, min_offset=_NO_OFFSET
+        )
+        return offset if offset != _NO_OFFSET else None
 
     def create(self, partitions: int, replication: int, settings: Mapping[str, str]) -> bool:
         """Make the topic; False if there is one by that name."""
         new = NewTopic(self.topic, num_partitions=partitions, replication_factor=replication, config=dict(settings))
         answer = self._client.create_topics([new], request_timeout=self._timeout)[self.topic]
-        with self._explained(f"topic {self.topic} can't be made ({partitions} partitions, {replication} replicas)"):
+        with self._translated_errors(
+            f"topic {self.topic} can't be made ({partitions} partitions, {replication} replicas)"
+        ):
             try:
-                answer.result(self._patience)
+                answer.result(self._answer_timeout)
             except KafkaException as failure:
                 if error_of(failure).code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
@@ -158,7 +162,7 @@ class KafkaAdmin:
     def close(self) -> None:
         """Let go of the connection; questions that are under way are never answered. May be called twice."""
         # Of a client that is ended while it commits, one thread in some thousand cases never ends, and nor does this.
-        wait([self._commit] if self._commit is not None else (), _LAST_COMMIT_S)
+        wait([self._commit] if self._commit is not None else (), _COMMIT_WAIT_S)
         self._client.__exit__(None, None, None)
 
     def __del__(self) -> None:
@@ -172,48 +176,48 @@ class KafkaAdmin:
 
     def offset_in(self, answer: "Future[Any]", partition: int) -> int:
         """The offset in an answer that has come. Whatever is wrong with it, the same request may be answered later."""
-        what = _unread(partition, self.topic)
-        with self._explained(what):
+        what = _offsets_unreadable(partition, self.topic)
+        with self._translated_errors(what):
             try:
                 offset = int(answer.result(0).offset)
             except KafkaException as failure:
                 code = error_of(failure).code()
                 if code in STALE_LEADER:
-                    # See `_told_offset`. Whether the next request finds a leader is for the next request to say.
+                    # See `_offset_by_fresh_leader`. Whether the next request finds a leader is for the next request to say.
                     with suppress(KafkaException):
-                        self._client.list_topics(self.topic, timeout=min(self._timeout, _LEADER_S))
+                        self._client.list_topics(self.topic, timeout=min(self._timeout, _METADATA_TIMEOUT_S))
                 if code == NO_LEADER or code in NO_SUCH_TOPIC:
                     raise LogUnreachable(
                         f"{what}: no broker leads it", remedy="Check that its replicas run"
                     ) from failure
                 raise
-        return _answered(offset, what)
+        return _checked_offset(offset, what)
 
-    def _offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel, *, least: int = 0) -> int:
-        what = _unread(partition, self.topic)
-        with self._explained(what):
+    def _offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel, *, min_offset: int = 0) -> int:
+        what = _offsets_unreadable(partition, self.topic)
+        with self._translated_errors(what):
             try:
-                offset = self._told_offset(partition, wanted, isolation)
+                offset = self._offset_by_fresh_leader(partition, wanted, isolation)
             except KafkaException as failure:
                 if error_of(failure).code() != NO_LEADER:
                     raise
                 self.identity().require(partition)
                 raise LogUnreachable(f"{what}: no broker leads it", remedy="Check that its replicas run") from failure
-        return _answered(offset, what, least)
+        return _checked_offset(offset, what, min_offset)
 
-    def _told_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
+    def _offset_by_fresh_leader(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
         try:
-            return self._asked_offset(partition, wanted, isolation)
+            return self._request_offset(partition, wanted, isolation)
         except KafkaException as failure:
             if error_of(failure).code() not in STALE_LEADER:
                 raise
         # For offsets the library uses its cached metadata, which it refreshes every five minutes. Neither an epoch that
         # is over nor a partition without a leader makes it refresh them earlier. This does.
         self._client.list_topics(self.topic, timeout=self._timeout)
-        return self._asked_offset(partition, wanted, isolation)
+        return self._request_offset(partition, wanted, isolation)
 
-    def _asked_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
-        return int(self._ask_offset(partition, wanted, isolation).result(self._patience).offset)
+    def _request_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
+        return int(self._ask_offset(partition, wanted, isolation).result(self._answer_timeout).offset)
 
     def _ask_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> "Future[Any]":
         place = TopicPartition(self.topic, partition)
@@ -222,7 +226,7 @@ class KafkaAdmin:
         ]
 
     @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def _translated_errors(self, what: str) -> Iterator[None]:
         try:
             yield
         except KafkaException as failure:
@@ -233,8 +237,8 @@ class KafkaAdmin:
             ) from failure
 
 
-class AskedEnds:
-    """The `EndsQuestion` of a partition."""
+class PendingEnds:
+    """The `EndsRequest` of a partition."""
 
     def __init__(
         self,
@@ -263,17 +267,17 @@ class AskedEnds:
     def _require_time(self) -> None:
         if self._clock.monotonic() >= self._deadline:
             raise LogUnreachable(
-                f"{_unread(self._partition, self._admin.topic)}: the brokers have not answered",
+                f"{_offsets_unreadable(self._partition, self._admin.topic)}: the brokers have not answered",
                 remedy="Check that they run",
             )
 
 
-def _unread(partition: int, topic: str) -> str:
+def _offsets_unreadable(partition: int, topic: str) -> str:
     return f"the offsets of partition {partition} of topic {topic} can't be read"
 
 
-def _answered(offset: int, what: str, least: int = 0) -> int:
-    if offset < least:
+def _checked_offset(offset: int, what: str, min_offset: int = 0) -> int:
+    if offset < min_offset:
         # For a broker that hangs past the time-out the library gives no error, but an answer with offset -1001.
         raise LogUnreachable(f"{what}: no broker has answered", remedy="Check that the brokers run")
     return offset

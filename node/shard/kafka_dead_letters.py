@@ -65,22 +65,22 @@ class KafkaDeadLetters:
         with self._lock:
             self._sent += 1
         # First what was delivered: that makes room.
-        self._take_in()
+        self._serve_deliveries()
         try:
             self._producer.produce(
                 self._dead,
                 value=value,
                 headers=[(name, text.encode()) for name, text in headers.items()],
-                on_delivery=lambda error, _: self._done(place, error),
+                on_delivery=lambda error, _: self._on_delivery(place, error),
             )
         except BufferError:
-            self._lose(place, "too many are waiting already")
+            self._count_lost(place, "too many are waiting already")
         except KafkaException as failure:
-            self._lose(place, error_of(failure).str())
+            self._count_lost(place, error_of(failure).str())
 
     def counts(self) -> DeadLetterCounts:
         """The counts as of now."""
-        self._take_in()
+        self._serve_deliveries()
         with self._lock:
             return DeadLetterCounts(self._sent, self._delivered, self._lost)
 
@@ -89,13 +89,13 @@ class KafkaDeadLetters:
 
     def close(self, timeout: float) -> None:
         if self._flush(timeout):
-            # `_done` is then called for each that is left, which counts it.
+            # `_on_delivery` is then called for each that is left, which counts it.
             self._producer.purge()
             self._flush(_PURGE_S)
 
-    def _take_in(self) -> None:
+    def _serve_deliveries(self) -> None:
         # An error that is final for the client, such as a missing right, is raised here once instead of being reported
-        # to `error_cb`. The letters that wait are then reported to `_done`, and later ones are refused by `produce`.
+        # to `error_cb`. The letters that wait are then reported to `_on_delivery`, and later ones are refused by `produce`.
         with suppress(KafkaException):
             self._producer.poll(0)
 
@@ -105,14 +105,14 @@ class KafkaDeadLetters:
             return int(self._producer.flush(timeout))
         return len(self._producer)
 
-    def _done(self, place: _Place, error: KafkaError | None) -> None:
+    def _on_delivery(self, place: _Place, error: KafkaError | None) -> None:
         if error is not None:
-            self._lose(place, error.str())
+            self._count_lost(place, error.str())
             return
         with self._lock:
             self._delivered += 1
 
-    def _lose(self, place: _Place, why: str) -> None:
+    def _count_lost(self, place: _Place, why: str) -> None:
         with self._lock:
             self._lost += 1
         _LOG.warning(

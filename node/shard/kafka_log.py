@@ -30,9 +30,9 @@ from confluent_kafka import (
 
 from strandline.clock import SystemClock, wait_until
 from strandline.kafka.clients import ClientOptions, made
-from strandline.node.shard.kafka_admin import AskedEnds, KafkaAdmin
+from strandline.node.shard.kafka_admin import KafkaAdmin, PendingEnds
 from strandline.node.shard.kafka_errors import DAMAGED, END_REACHED, GROUP_REFUSED, OUT_OF_RANGE, LogDamaged, meaning
-from strandline.node.shard.kafka_watch import EVERY_S, GONE_AFTER_S, TopicWatch
+from strandline.node.shard.kafka_watch import ASK_INTERVAL_S, GONE_AFTER_S, TopicWatch
 from strandline.node.shard.log import NO_TIME, LogEnds, LogUnreachable, OffsetGone, Records, TopicUnfit
 from strandline.wire.record_headers import are_times_checked
 
@@ -60,7 +60,7 @@ _TUNING: ClientOptions = {
 }
 
 # The thread that reads waits for it, so it is short.
-_WHY_GONE_S = 3.0
+_DIAGNOSIS_TIMEOUT_S = 3.0
 
 _OWN: ClientOptions = {
     "isolation.level": "read_committed",
@@ -86,7 +86,7 @@ class KafkaLog:
         dataset: str,
         topic: str,
         partition: int,
-        watch_every: float = EVERY_S,
+        watch_every: float = ASK_INTERVAL_S,
         gone_after: float = GONE_AFTER_S,
     ) -> None:
         """`options` are those of `librdkafka_options`. Raises `KafkaFailed` if the library won't have them."""
@@ -96,9 +96,9 @@ class KafkaLog:
         self._admin = KafkaAdmin(options, topic)
         self._watch = TopicWatch(self._admin, partition, self._clock, watch_every, gone_after)
         own = {**_OWN, "group.id": self._group, "client.id": f"{self._group}-{partition}"}
-        self._consumer = made(Consumer, {**_TUNING, **options, **own, "error_cb": self._watch.heard})
+        self._consumer = made(Consumer, {**_TUNING, **options, **own, "error_cb": self._watch.report_error})
         self._position: int | None = None
-        self._astray = False
+        self._needs_seek = False
         """Whether the consumer has to be sent to the position before it may be asked for anything."""
         self._failure: KafkaError | None = None
         """What came behind records that had to be returned first."""
@@ -118,7 +118,7 @@ class KafkaLog:
         high = self._admin.end(self._partition, IsolationLevel.READ_UNCOMMITTED)
         return LogEnds(start, last_stable, high)
 
-    def ask_ends(self) -> AskedEnds:
+    def ask_ends(self) -> PendingEnds:
         return self._admin.ask_ends(self._partition, self._clock)
 
     def offset_at(self, time: int) -> int | None:
@@ -126,35 +126,35 @@ class KafkaLog:
 
     def seek(self, offset: int) -> None:
         self._position, self._failure = offset, None
-        self._astray = True
+        self._needs_seek = True
 
     def poll(self, most: int, timeout: float) -> Records:
         if self._closed or self._position is None:
             raise RuntimeError("the log is closed" if self._closed else "seek comes before the first poll")
         self._admin.serve()
-        self._watch.look()
+        self._watch.check()
         self._raise_failure()
-        if self._watch.must_fetch_anew():
-            self._astray = True
-        if self._astray:
+        if self._watch.must_restart_fetch():
+            self._needs_seek = True
+        if self._needs_seek:
             # Not the consumer's own seek: that fails right after an assignment, and where a partition has stopped for
             # an error.
             self._consumer.assign([TopicPartition(self._topic, self._partition, self._position)])
-            self._astray = False
+            self._needs_seek = False
         deadline = self._clock.monotonic() + timeout
         while True:
             left = max(0.0, deadline - self._clock.monotonic())
-            if taken := self._taken(self._fetched(most, left)):
+            if taken := self._records_of(self._fetched(most, left)):
                 return _records(taken, self._position)
             self._raise_failure()
             if self._clock.monotonic() >= deadline:
                 break
-        self._watch.require_alive()
+        self._watch.require_reachable()
         return Records.none(self._position)
 
     def mirror(self, offset: int) -> None:
-        told = partial(_log_if_refused, self._group)
-        self._admin.ask_commit(self._group, self._partition, offset).add_done_callback(told)
+        log_refusal = partial(_log_if_refused, self._group)
+        self._admin.ask_commit(self._group, self._partition, offset).add_done_callback(log_refusal)
 
     def close(self) -> None:
         if not self._closed:
@@ -171,7 +171,7 @@ class KafkaLog:
             return ()
         return [first, *self._consumer.consume(most - 1, 0)] if most > 1 else [first]
 
-    def _taken(self, messages: Sequence[Message]) -> Sequence[Message]:
+    def _records_of(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The records among them, up to the first failure; the position moves behind them."""
         records: list[Message] = []
         for message in messages:
@@ -180,16 +180,16 @@ class KafkaLog:
                 records.append(message)
                 self._position = _offset(message) + 1
             elif error.code() == END_REACHED:
-                self._watch.alive()
+                self._watch.received()
                 self._position = _offset(message)
             elif error.code() == GROUP_REFUSED:
-                self._watch.heard(error)
+                self._watch.report_error(error)
             else:
                 # Whatever follows is fetched again, once somebody has heard of this.
-                self._failure, self._astray = error, True
+                self._failure, self._needs_seek = error, True
                 break
         if records:
-            self._watch.alive()
+            self._watch.received()
         return records
 
     def _raise_failure(self) -> None:
@@ -198,16 +198,16 @@ class KafkaLog:
             return
         where = f"partition {self._partition} of topic {self._topic}"
         if error.code() in OUT_OF_RANGE:
-            raise self._why_gone(where, error)
+            raise self._out_of_range(where, error)
         if error.code() in DAMAGED:
             raise LogDamaged(
                 f"{where} can't be read at offset {self._position}: {error.str()}",
                 remedy="The broker's disk or network damages data: let another replica lead the partition",
             )
         cause = meaning(error, f"{where} can't be read at offset {self._position}", self._topic)
-        raise self._watch.missed(cause) if isinstance(cause, TopicUnfit) else cause
+        raise self._watch.not_found(cause) if isinstance(cause, TopicUnfit) else cause
 
-    def _why_gone(self, where: str, error: KafkaError) -> OffsetGone:
+    def _out_of_range(self, where: str, error: KafkaError) -> OffsetGone:
         """The error for a position that the log does not have. Raises `TopicUnfit` if the topic was made again, and
         `LogUnreachable` if the brokers don't answer soon: the next poll meets the same error.
         """
@@ -219,7 +219,7 @@ class KafkaLog:
             found = found or ends.answer()
             return found is not None and identity.done()
 
-        if not wait_until(is_answered, timeout=_WHY_GONE_S, clock=self._clock, poll=0.005) or found is None:
+        if not wait_until(is_answered, timeout=_DIAGNOSIS_TIMEOUT_S, clock=self._clock, poll=0.005) or found is None:
             raise LogUnreachable(
                 f"{where} can't be read at offset {self._position}, and the brokers don't say where it begins and ends",
                 remedy="Check that they run",
@@ -227,7 +227,7 @@ class KafkaLog:
         try:
             topic = self._admin.identity_in(identity)
         except TopicUnfit as unfit:
-            raise self._watch.missed(unfit) from unfit
+            raise self._watch.not_found(unfit) from unfit
         # A topic that was made again is the likeliest cause, and says more than two offsets.
         self._watch.compare(topic)
         return _gone(where, self._position or 0, found, error)

@@ -16,16 +16,16 @@ _TYPE = "message.timestamp.type"
 _AFTER = "message.timestamp.after.max.ms"
 _DIFFERENCE = "message.timestamp.difference.max.ms"
 """What `_AFTER` was called before Kafka 3.6; both are there up to Kafka 3.9, and `_AFTER` counts if it was set."""
-_CLEANUP, _RETENTION, _LARGEST = "cleanup.policy", "retention.ms", "max.message.bytes"
+_CLEANUP, _RETENTION, _MAX_BYTES = "cleanup.policy", "retention.ms", "max.message.bytes"
 _UNCLEAN = "unclean.leader.election.enable"
 _NO_LIMIT = 2**63 - 1
 
 # Headers, and what a batch has around its records.
-_AROUND_A_DEAD_LETTER = 64 << 10
+_DEAD_LETTER_OVERHEAD = 64 << 10
 _VISIBLE_WITHIN_S = 30.0
 
 
-AS_BROKERS_SAY = -1
+BROKER_DEFAULT = -1
 """As many replicas as the brokers' own settings say."""
 
 
@@ -53,7 +53,7 @@ class TopicRules:
         if "compact" in _policies(settings):
             raise TopicUnfit(
                 f"topic {topic} has {_CLEANUP} {settings[_CLEANUP]}: records would go missing before they are read",
-                remedy=_altered(topic, f"{_CLEANUP}=delete"),
+                remedy=_alter_command(topic, f"{_CLEANUP}=delete"),
             )
         if settings.get(_TYPE) == "LogAppendTime":
             return
@@ -65,8 +65,8 @@ class TopicRules:
                 f"topic {topic} has {_TYPE} CreateTime and lets producers' times be {shown} ahead, which is more than "
                 f"the flush interval, {self.flush_interval_ms} ms: one record from the future would close every "
                 "bucket up to its date",
-                remedy=f"Let brokers set the times: {_altered(topic, f'{_TYPE}=LogAppendTime')}; or limit producers': "
-                f"{_altered(topic, f'{name}={self.flush_interval_ms}')}",
+                remedy=f"Let brokers set the times: {_alter_command(topic, f'{_TYPE}=LogAppendTime')}; or limit producers': "
+                f"{_alter_command(topic, f'{name}={self.flush_interval_ms}')}",
             )
 
 
@@ -96,7 +96,7 @@ def create_topic(
     """Make a topic whose record times are the brokers' own, and return once it can be looked up; False, with nothing
     changed, if there is one by that name. `retention_ms` None is for ever.
     """
-    settings = {_TYPE: "LogAppendTime", **_kept(retention_ms, replication)}
+    settings = {_TYPE: "LogAppendTime", **_retention_settings(retention_ms, replication)}
     with closing(KafkaAdmin(options, topic)) as admin:
         return _create(admin, partitions, replication, settings, clock or SystemClock())
 
@@ -109,8 +109,8 @@ def create_dead_topic(
     It takes whatever the topic itself takes, with the headers that are added.
     """
     with closing(KafkaAdmin(options, topic)) as admin:
-        largest = int(admin.settings()[_LARGEST]) + _AROUND_A_DEAD_LETTER
-    settings = {_LARGEST: str(min(largest, 2**31 - 1)), **_kept(retention_ms, replication)}
+        largest = int(admin.settings()[_MAX_BYTES]) + _DEAD_LETTER_OVERHEAD
+    settings = {_MAX_BYTES: str(min(largest, 2**31 - 1)), **_retention_settings(retention_ms, replication)}
     with closing(KafkaAdmin(options, dead_topic(topic))) as admin:
         return _create(admin, 1, replication, settings, clock or SystemClock())
 
@@ -123,7 +123,7 @@ def unclean_election_warning(topic: str, settings: Mapping[str, str]) -> str:
         return ""
     return (
         f"topic {topic} has {_UNCLEAN}=true: after a failure of its brokers acknowledged records may be gone, and "
-        f"others have their offsets, which can't always be noticed. {_altered(topic, f'{_UNCLEAN}=false')}"
+        f"others have their offsets, which can't always be noticed. {_alter_command(topic, f'{_UNCLEAN}=false')}"
     )
 
 
@@ -142,12 +142,12 @@ def _create(admin: KafkaAdmin, partitions: int, replication: int, settings: Mapp
     if not admin.create(partitions, replication, settings):
         return False
     # The controller has made it; the brokers hear of it one by one.
-    if not wait_until(lambda: _known(admin), timeout=_VISIBLE_WITHIN_S, clock=clock):
+    if not wait_until(lambda: _is_visible(admin), timeout=_VISIBLE_WITHIN_S, clock=clock):
         raise LogUnreachable(f"topic {admin.topic} was made, but can't be looked up after {_VISIBLE_WITHIN_S:.0f} s")
     return True
 
 
-def _known(admin: KafkaAdmin) -> bool:
+def _is_visible(admin: KafkaAdmin) -> bool:
     try:
         admin.identity()
     except TopicUnfit:
@@ -155,9 +155,9 @@ def _known(admin: KafkaAdmin) -> bool:
     return True
 
 
-def _kept(retention_ms: int | None, replication: int) -> dict[str, str]:
+def _retention_settings(retention_ms: int | None, replication: int) -> dict[str, str]:
     settings = {_CLEANUP: "delete", _RETENTION: str(-1 if retention_ms is None else retention_ms)}
-    if replication == AS_BROKERS_SAY:
+    if replication == BROKER_DEFAULT:
         return settings
     # What is acknowledged outlives the loss of one broker wherever there are three replicas.
     return settings | {"min.insync.replicas": str((replication + 1) // 2)}
@@ -176,5 +176,5 @@ def _furthest_ahead(settings: Mapping[str, str]) -> int:
     return after if after != _NO_LIMIT else int(settings.get(_DIFFERENCE, _NO_LIMIT))
 
 
-def _altered(topic: str, setting: str) -> str:
+def _alter_command(topic: str, setting: str) -> str:
     return f"`kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {setting}`"

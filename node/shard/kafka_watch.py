@@ -28,17 +28,17 @@ from strandline.node.shard.kafka_admin import TopicIdentity
 from strandline.node.shard.kafka_errors import GROUP_REFUSED, meaning
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
-EVERY_S = 5.0
+ASK_INTERVAL_S = 5.0
 GONE_AFTER_S = 60.0
-_SOON_S = 1.0
+_OUTAGE_ASK_INTERVAL_S = 1.0
 # How long a reader that has begun to fetch anew is left alone. Each time twice as long as before: over a slow network
 # one answer may take minutes.
-_LEAST_FETCH_S, _MOST_FETCH_S = 5.0, 300.0
+_MIN_FETCH_PAUSE_S, _MAX_FETCH_PAUSE_S = 5.0, 300.0
 
 _LOG = logging.getLogger(__name__)
 
 
-class AsksIdentity(Protocol):
+class IdentitySource(Protocol):
     """The part of `KafkaAdmin` that is needed here."""
 
     topic: str
@@ -49,14 +49,14 @@ class AsksIdentity(Protocol):
 
 
 class TopicWatch:
-    """Used by the thread that reads, which calls `look` each time. Nothing here waits."""
+    """Used by the thread that reads, which calls `check` each time. Nothing here waits."""
 
     def __init__(
         self,
-        admin: AsksIdentity,
+        admin: IdentitySource,
         partition: int,
         clock: Clock,
-        every: float = EVERY_S,
+        every: float = ASK_INTERVAL_S,
         gone_after: float = GONE_AFTER_S,
     ) -> None:
         """The brokers are asked every so many seconds. A topic or partition that they have not known for `gone_after`
@@ -68,16 +68,16 @@ class TopicWatch:
         self._asked: Future[Any] | None = None
         self._ask_at = clock.monotonic() + every
         self._missing_since: float | None = None
-        self._trouble: StrandlineError | None = None
+        self._outage: StrandlineError | None = None
         self._is_answering = False
-        self._fetch_anew_at, self._fetch_pause = clock.monotonic(), _LEAST_FETCH_S
+        self._restart_fetch_at, self._fetch_pause = clock.monotonic(), _MIN_FETCH_PAUSE_S
         self._errors = BrokerErrors(admin.topic, clock)
 
     def expect(self, topic_id: str) -> None:
         """From now on the topic is the one with this id. An answer that is under way may still be about another."""
         self._topic_id, self._asked = topic_id, None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Take in an answer that has come, ask again when it is time. Raises `TopicUnfit` if the topic is another one,
         or is gone for good, or the partition is.
         """
@@ -89,39 +89,39 @@ class TopicWatch:
         if self._asked is None and now >= self._ask_at:
             self._asked = self._admin.ask_identity()
 
-    def alive(self) -> None:
+    def received(self) -> None:
         """A broker has sent something of the partition."""
         self._missing_since = None
-        if self._trouble is not None:
+        if self._outage is not None:
             _LOG.info("topic %s: the brokers answer again", self._admin.topic)
-            self._trouble, self._is_answering = None, False
-            self._fetch_anew_at, self._fetch_pause = self._clock.monotonic(), _LEAST_FETCH_S
+            self._outage, self._is_answering = None, False
+            self._restart_fetch_at, self._fetch_pause = self._clock.monotonic(), _MIN_FETCH_PAUSE_S
 
-    def must_fetch_anew(self) -> bool:
+    def must_restart_fetch(self) -> bool:
         """Whether the reader has to begin fetching at its position anew: the brokers were away and answer again, but
         have sent nothing of the partition since. Asked again, it says no for a while.
         """
         now = self._clock.monotonic()
-        if not self._is_answering or now < self._fetch_anew_at:
+        if not self._is_answering or now < self._restart_fetch_at:
             return False
-        self._fetch_anew_at = now + self._fetch_pause
-        self._fetch_pause = min(2 * self._fetch_pause, _MOST_FETCH_S)
+        self._restart_fetch_at = now + self._fetch_pause
+        self._fetch_pause = min(2 * self._fetch_pause, _MAX_FETCH_PAUSE_S)
         return True
 
-    def heard(self, error: KafkaError) -> None:
+    def report_error(self, error: KafkaError) -> None:
         """The library tells of an error that belongs to no request. It goes on trying by itself."""
-        told = meaning(error, f"topic {self._admin.topic} can't be read", self._admin.topic)
-        if error.code() == ALL_DOWN or (isinstance(told, KafkaRefused) and error.code() != GROUP_REFUSED):
+        outage = meaning(error, f"topic {self._admin.topic} can't be read", self._admin.topic)
+        if error.code() == ALL_DOWN or (isinstance(outage, KafkaRefused) and error.code() != GROUP_REFUSED):
             self._missing_since = None
-            self._troubled(told)
+            self._set_outage(outage)
         self._errors.heard(error)
 
-    def require_alive(self) -> None:
+    def require_reachable(self) -> None:
         """Raise what keeps the brokers from sending anything, as far as it is known."""
-        if self._trouble is not None:
-            raise _afresh(self._trouble)
+        if self._outage is not None:
+            raise _without_traceback(self._outage)
 
-    def missed(self, error: TopicUnfit) -> LogUnreachable:
+    def not_found(self, error: TopicUnfit) -> LogUnreachable:
         """A broker does not know the topic or the partition: what that means for now. Raises the error itself once the
         brokers have known nothing of it for long enough.
         """
@@ -136,7 +136,7 @@ class TopicWatch:
             f"{missing_s:.0f} s",
             remedy=f"After {self._gone_after:.0f} s it counts as deleted",
         )
-        self._troubled(unknown)
+        self._set_outage(unknown)
         return unknown
 
     def compare(self, identity: TopicIdentity) -> None:
@@ -153,32 +153,32 @@ class TopicWatch:
         try:
             identity = self._admin.identity_in(answer)
         except TopicUnfit as error:
-            self.missed(error)
+            self.not_found(error)
             return
         except (Retryable, Fatal) as error:
             self._missing_since = None
-            self._troubled(error)
+            self._set_outage(error)
             return
         self.compare(identity)
         try:
             identity.require(self._partition)
         except TopicUnfit as error:
-            self.missed(error)
+            self.not_found(error)
         else:
             self._missing_since = None
-            self._is_answering = self._trouble is not None
+            self._is_answering = self._outage is not None
 
-    def _troubled(self, error: StrandlineError) -> None:
+    def _set_outage(self, error: StrandlineError) -> None:
         self._is_answering = False
         # A refusal says more than the silence of all brokers that follows it.
-        if not isinstance(self._trouble, Fatal):
-            self._trouble = _afresh(error)
+        if not isinstance(self._outage, Fatal):
+            self._outage = _without_traceback(error)
         self._ask_soon()
 
     def _ask_soon(self) -> None:
-        self._ask_at = min(self._ask_at, self._clock.monotonic() + _SOON_S)
+        self._ask_at = min(self._ask_at, self._clock.monotonic() + _OUTAGE_ASK_INTERVAL_S)
 
 
-def _afresh(error: StrandlineError) -> StrandlineError:
+def _without_traceback(error: StrandlineError) -> StrandlineError:
     """The same without its trace, which would hold on to everything that was in use when it was raised."""
     return type(error)(error.message, remedy=error.remedy)

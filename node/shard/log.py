@@ -20,7 +20,7 @@ __all__ = [
     "NO_TIME",
     "DeadLetterCounts",
     "DeadLetters",
-    "EndsQuestion",
+    "EndsRequest",
     "LogEnds",
     "LogUnreachable",
     "OffsetGone",
@@ -77,7 +77,7 @@ class Records:
         return cls(_NO_TIMES, _NO_TIMES, _NO_TIMES, _NONE_CHECKED, (), position)
 
 
-class EndsQuestion(Protocol):
+class EndsRequest(Protocol):
     """A request for the ends of a log that was sent to the brokers."""
 
     def answer(self) -> LogEnds | None:
@@ -98,7 +98,7 @@ class PartitionLog(Protocol):
         """Where the log begins and ends now, asked of the brokers. Raises `LogUnreachable`."""
         ...
 
-    def ask_ends(self) -> EndsQuestion:
+    def ask_ends(self) -> EndsRequest:
         """The same without waiting: the request is sent now, so the answer covers whatever reached the log before. A
         topic or partition that the brokers don't know counts as unreachable here: `poll` finds out whether it is gone.
         """

@@ -10,7 +10,7 @@ from strandline.digest import digest
 from strandline.node.shard.log import LogEnds, LogUnreachable, PartitionLog, Records
 from strandline.store.rows import CutRow, RecordMark
 
-_WAIT_S, _WAITS = 5.0, 12
+_READ_TIMEOUT_S, _READ_ATTEMPTS = 5.0, 12
 _63_BITS = (1 << 63) - 1
 
 
@@ -28,14 +28,14 @@ def find_refilled(log: PartitionLog, cuts: Sequence[CutRow], ends: LogEnds) -> i
     if not marks or not ends.start <= marks[-1].offset < ends.last_stable:
         return None
     log.seek(marks[-1].offset)
-    for _ in range(_WAITS):
-        records = log.poll(1, _WAIT_S)
+    for _ in range(_READ_ATTEMPTS):
+        records = log.poll(1, _READ_TIMEOUT_S)
         if len(records):
             return None if _is_same(mark_of_last(records.part(0, 1)), marks[-1]) else marks[-1].offset
         if records.position > marks[-1].offset:
             return marks[-1].offset
     raise LogUnreachable(
-        f"offset {marks[-1].offset} is in the log and could not be read in {_WAITS * _WAIT_S:.0f} s",
+        f"offset {marks[-1].offset} is in the log and could not be read in {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
         remedy="Check that the brokers are healthy",
     )
 

@@ -7,8 +7,8 @@ from strandline.node.shard.log import LogUnreachable, PartitionLog
 from strandline.node.shard.status import Status
 from strandline.recovery.cut_planning import LogTimes
 
-_RECORDS_AT_ONCE = 10_000
-_WAIT_S, _WAITS = 5.0, 12
+_RECORDS_PER_POLL = 10_000
+_READ_TIMEOUT_S, _READ_ATTEMPTS = 5.0, 12
 
 
 def log_times(log: PartitionLog, status: Status | None = None) -> LogTimes:
@@ -16,13 +16,13 @@ def log_times(log: PartitionLog, status: Status | None = None) -> LogTimes:
 
     def read(start: int, end: int) -> Iterator[tuple[I64s, I64s]]:
         log.seek(start)
-        position, waits = start, 0
+        position, attempts = start, 0
         while position < end:
-            records = log.poll(_RECORDS_AT_ONCE, _WAIT_S)
-            waits = waits + 1 if records.position == position else 0
-            if waits == _WAITS:
+            records = log.poll(_RECORDS_PER_POLL, _READ_TIMEOUT_S)
+            attempts = attempts + 1 if records.position == position else 0
+            if attempts == _READ_ATTEMPTS:
                 raise LogUnreachable(
-                    f"offset {position} is in the log and could not be read in {_WAITS * _WAIT_S:.0f} s",
+                    f"offset {position} is in the log and could not be read in {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
                     remedy="Check that the brokers are healthy",
                 )
             position = records.position

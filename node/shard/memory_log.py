@@ -83,8 +83,8 @@ class MemoryTransaction:
         self._entries = []
 
 
-class MemoryEndsQuestion:
-    """An `EndsQuestion`. Its answer is as of the moment when it was asked, and is there at once unless the brokers
+class MemoryEndsRequest:
+    """An `EndsRequest`. Its answer is as of the moment when it was asked, and is there at once unless the brokers
     hang.
     """
 
@@ -130,7 +130,7 @@ class MemoryLog:
         """Let the log begin at this offset, as retention does. It never moves back."""
         self._partition.start = max(self._partition.start, min(offset, len(self._partition.entries)))
 
-    def make_again(self) -> None:
+    def recreate(self) -> None:
         """Delete the topic and make one of the same name."""
         self._partition = _Partition()
         self._times_made += 1
@@ -161,8 +161,8 @@ class MemoryLog:
         self._require_answers()
         return self._partition.ends()
 
-    def ask_ends(self) -> MemoryEndsQuestion:
-        return MemoryEndsQuestion(self, self._partition.ends())
+    def ask_ends(self) -> MemoryEndsRequest:
+        return MemoryEndsRequest(self, self._partition.ends())
 
     def offset_at(self, time: int) -> int | None:
         ends = self.ends()

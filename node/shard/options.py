@@ -18,12 +18,12 @@ KEY_HASH = "xxh3-128"
 class FlushTiming:
     """When what is closed is stored: spread over this much of the flush interval, group by group.
 
-    A group that failed is tried again after `retry_least`, doubling up to `retry_most`.
+    A group that failed is tried again after `retry_min`, doubling up to `retry_max`.
     """
 
     spread: float
-    retry_least: int = 1_000
-    retry_most: int = 10_000
+    retry_min: int = 1_000
+    retry_max: int = 10_000
 
 
 class ReplayMode(StrEnum):
@@ -102,6 +102,6 @@ class ShardOptions:
         )
 
     @property
-    def row_life(self) -> int:
+    def row_lifetime(self) -> int:
         """How long a manifest row lives."""
         return self.policy.retention + max(self.history, self.policy.margin)

@@ -17,10 +17,10 @@ from strandline.recovery.worker_identity import KnownProcesses, Processes, Worke
 from strandline.store.protocol import Store
 from strandline.store.rows import DatasetShape, Ownership, ShardId, ShardState
 
-OWNER_TERM_S = 60.0
+OWNER_TIMEOUT_S = 60.0
 """An owner whose counter stood still for so long is gone."""
-_LOOK_EVERY_S = 1.0
-_TRIES = 5
+_POLL_S = 1.0
+_ATTEMPTS = 5
 
 
 class StillOwned(Fatal):
@@ -38,7 +38,7 @@ class AnotherShape(Fatal):
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Observation:
     """The state of a shard as it was at some moment between `asked` and `answered`, by the monotonic clock."""
 
     asked: float
@@ -46,7 +46,7 @@ class _Look:
     state: ShardState
 
 
-def _quietly(_reason: str) -> None:
+def _ignore(_reason: str) -> None:
     """Wait without a word."""
 
 
@@ -58,24 +58,24 @@ def take_shard(
     processes: KnownProcesses | None = None,
     *,
     by_force: bool = False,
-    waiting: Callable[[str], None] = _quietly,
+    on_wait: Callable[[str], None] = _ignore,
 ) -> Ownership:
     """Become the owner of a shard; whoever was is fenced from now on. Raises `StillOwned` if that one lives, unless it
-    is to be taken `by_force`. `waiting` is called every second while the owner is watched, with what there is to say,
+    is to be taken `by_force`. `on_wait` is called every second while the owner is watched, with what there is to say,
     and may raise.
     """
     known = processes if processes is not None else Processes()
-    for _ in range(_TRIES):
-        look = _look_at(store, shard, clock)
-        if not by_force and look is not None:
-            look = _wait_until_gone(store, shard, look, clock=clock, processes=known, waiting=waiting)
-        state = look.state if look is not None else None
+    for _ in range(_ATTEMPTS):
+        observed = _observe(store, shard, clock)
+        if not by_force and observed is not None:
+            observed = _wait_until_gone(store, shard, observed, clock=clock, processes=known, on_wait=on_wait)
+        state = observed.state if observed is not None else None
         # Random at its end, so that a read after a take that timed out can't mistake another's for ours.
         owner = f"{known.this_worker()}/{secrets.token_hex(16)}"
         ownership = store.take(shard, owner, state, now=clock.now_ms(), topic_id=topic_id)
         if ownership is not None:
             return ownership
-    raise TakeFailed(f"shard {shard} was taken by others {_TRIES} times in a row", remedy="See who else starts it")
+    raise TakeFailed(f"shard {shard} was taken by others {_ATTEMPTS} times in a row", remedy="See who else starts it")
 
 
 def describe_owner(state: ShardState) -> str:
@@ -93,7 +93,7 @@ def attempt_prefix(ownership: Ownership) -> str:
     return f"{ownership.owner.rpartition('/')[2]}.{ownership.epoch}"
 
 
-def agree_on_shape(store: Store, wanted: DatasetShape) -> DatasetShape:
+def ensure_dataset(store: Store, wanted: DatasetShape) -> DatasetShape:
     """Make the dataset, or find it with the same flush interval, number of groups and key hash."""
     stored = store.create_dataset(wanted)
     for name, setting in (
@@ -111,52 +111,52 @@ def agree_on_shape(store: Store, wanted: DatasetShape) -> DatasetShape:
     return stored
 
 
-def _look_at(store: Store, shard: ShardId, clock: Clock) -> _Look | None:
+def _observe(store: Store, shard: ShardId, clock: Clock) -> _Observation | None:
     asked = clock.monotonic()
     state = store.state(shard)
-    return _Look(asked, clock.monotonic(), state) if state is not None else None
+    return _Observation(asked, clock.monotonic(), state) if state is not None else None
 
 
 def _wait_until_gone(
     store: Store,
     shard: ShardId,
-    first: _Look,
+    first: _Observation,
     *,
     clock: Clock,
     processes: KnownProcesses,
-    waiting: Callable[[str], None],
-) -> _Look:
-    """The first look that finds the owner gone. Raises `StillOwned` as soon as it is known to live."""
-    since = before = look = first
-    while not _is_known_to_be_gone(look.state, processes):
-        if _shows_life(before, look) or processes.is_alive(_process(look.state)):
+    on_wait: Callable[[str], None],
+) -> _Observation:
+    """The first observed that finds the owner gone. Raises `StillOwned` as soon as it is known to live."""
+    since = before = observed = first
+    while not _is_known_to_be_gone(observed.state, processes):
+        if _is_alive(before, observed) or processes.is_alive(_process(observed.state)):
             raise StillOwned(
-                f"shard {shard} has a live owner: {describe_owner(look.state)}",
+                f"shard {shard} has a live owner: {describe_owner(observed.state)}",
                 remedy="Stop that process first, or use --take to take the shard from it",
             )
-        if _sign(since.state) != _sign(look.state):
-            since = look
-        if _shows_end(since, look):
+        if _heartbeat(since.state) != _heartbeat(observed.state):
+            since = observed
+        if _has_expired(since, observed):
             break
-        left = OWNER_TERM_S - (clock.monotonic() - since.answered)
-        waiting(f"watching for {left:.0f} s more whether the owner is gone: {describe_owner(look.state)}")
-        clock.sleep(_LOOK_EVERY_S)
-        before, look = look, _look_at(store, shard, clock) or look
-    return look
+        remaining_s = OWNER_TIMEOUT_S - (clock.monotonic() - since.answered)
+        on_wait(f"watching for {remaining_s:.0f} s more whether the owner is gone: {describe_owner(observed.state)}")
+        clock.sleep(_POLL_S)
+        before, observed = observed, _observe(store, shard, clock) or observed
+    return observed
 
 
-def _shows_life(before: _Look, now: _Look) -> bool:
+def _is_alive(before: _Observation, now: _Observation) -> bool:
     """Whether an owner has written between two looks, and less than a term ago. Between looks that are further apart,
     since this process stood still, an owner may have come and gone again.
     """
-    return _sign(before.state) != _sign(now.state) and now.answered - before.asked < OWNER_TERM_S
+    return _heartbeat(before.state) != _heartbeat(now.state) and now.answered - before.asked < OWNER_TIMEOUT_S
 
 
-def _shows_end(since: _Look, now: _Look) -> bool:
-    """Whether an owner has written nothing for a term, by two looks with the same sign. What a look shows may be as old
+def _has_expired(since: _Observation, now: _Observation) -> bool:
+    """Whether an owner has written nothing for a term, by two looks with the same sign. What a observed shows may be as old
     as its question: this process may have stood still before it came to use the answer.
     """
-    return now.asked - since.answered >= OWNER_TERM_S
+    return now.asked - since.answered >= OWNER_TIMEOUT_S
 
 
 def _is_known_to_be_gone(state: ShardState, processes: KnownProcesses) -> bool:
@@ -170,6 +170,6 @@ def _process(state: ShardState) -> str:
     return state.owner.rpartition("/")[0]
 
 
-def _sign(state: ShardState) -> tuple[int, str, int, int | None]:
+def _heartbeat(state: ShardState) -> tuple[int, str, int, int | None]:
     # An owner of the version before does not count its heartbeats, but each has another time.
     return state.epoch, state.owner, state.beats, state.seen_at

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from strandline.clock import Clock
-from strandline.node.shard.documents_home import DocumentsHome
+from strandline.node.shard.index_storage import IndexStorage
 from strandline.node.shard.log import DeadLetters, PartitionLog
 from strandline.node.shard.options import ShardOptions
 from strandline.node.shard.replaying import ReplayService
@@ -39,7 +39,7 @@ class ShardParts:
     options: ShardOptions
     log: PartitionLog
     store: Store
-    home: DocumentsHome
+    index_storage: IndexStorage
     dead_letters: DeadLetters
     clock: Clock
     present: Present

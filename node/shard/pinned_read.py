@@ -26,16 +26,16 @@ from strandline.store.series_run import SeriesRun
 from strandline.time_range import TimeRange
 
 # Is called with the number of samples of each piece, from several threads; what it raises ends the reading.
-Heard = Callable[[int], None]
+OnSamples = Callable[[int], None]
 # So many rows of one query are asked for at a time, before it is the turn of others.
-_ROWS_IN_TURN = 16
+_ROWS_PER_ROUND = 16
 # So many of them the thread that asks has asked for at a time, if it reads them itself.
 _ROWS_AHEAD = 4
 # Up to so many series, over all rows, are decoded by the thread that asks: handing them over would take longer.
-_FEW_SERIES = 64
+_INLINE_SERIES = 64
 
 
-def go_on(_samples: int) -> None:
+def ignore_samples(_samples: int) -> None:
     """Goes on whatever was found."""
 
 
@@ -57,13 +57,13 @@ class _RowRead:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Request:
     """What a query wants, and what ends it."""
 
     times: TimeRange
-    heard: Heard
+    on_samples: OnSamples
     with_values: bool
-    given_up: threading.Event
+    cancelled: threading.Event
 
 
 class PinnedRead:
@@ -87,21 +87,26 @@ class PinnedRead:
         self._rows = shard.view.overlapping(times.first, times.last, self._settled)
 
     def read(
-        self, wanted: WantedSeries, times: TimeRange | None = None, heard: Heard = go_on, *, with_values: bool = True
+        self,
+        wanted: WantedSeries,
+        times: TimeRange | None = None,
+        on_samples: OnSamples = ignore_samples,
+        *,
+        with_values: bool = True,
     ) -> SeriesRun:
         """The samples of some series in the pinned times, or in a part of them. The later bucket wins where two have a
         sample at one time. Without values only staleness markers are what they are, other values are any others.
 
-        `heard` is called with every piece, in which a sample may be that another piece has, too. Raises what it raises,
+        `on_samples` is called with every piece, in which a sample may be that another piece has, too. Raises what it raises,
         and `SegmentDamaged` or `SpillDamaged` rather than leave something out.
         """
         times = self.times if times is None else times
         if times.first < self.times.first or times.last > self.times.last:
             raise ValueError(f"{times} is not within {self.times}, which was pinned")
-        runs = self._stored(wanted, _Asked(times, heard, with_values, threading.Event()))
+        runs = self._stored(wanted, _Request(times, on_samples, with_values, threading.Event()))
         for one in self._buffered:
             run = one.view.read(wanted, times)
-            heard(run.samples)
+            on_samples(run.samples)
             runs.append((one.bucket, run))
         return merge_runs([run for _, run in sorted(runs, key=lambda pair: pair[0])])
 
@@ -149,44 +154,46 @@ class PinnedRead:
             each += one.view.samples_per_series(times)
         return each
 
-    def _stored(self, wanted: WantedSeries, asked: _Asked) -> list[tuple[int, SeriesRun]]:
+    def _stored(self, wanted: WantedSeries, request: _Request) -> list[tuple[int, SeriesRun]]:
         """What is stored of each row in whose group there is something wanted, with its bucket, in order."""
         groups = self._shard.parts.options.groups
         of_group = wanted.by_group(groups)
         work = [_RowRead(row, of_group[row.group]) for row in self._rows if row.group in of_group]
         found: list[tuple[int, SeriesRun]] = []
-        is_small = sum(len(one.wanted) for one in work) <= _FEW_SERIES
+        is_small = sum(len(one.wanted) for one in work) <= _INLINE_SERIES
         threads = self._threads() if len(work) > 1 and not is_small else None
         # Not all at once: another query of the shard would wait behind them.
-        for first in range(0, len(work), _ROWS_IN_TURN):
-            part = work[first : first + _ROWS_IN_TURN]
-            runs = self._read_here(part, asked) if threads is None else self._read_beside(threads, part, asked)
+        for first in range(0, len(work), _ROWS_PER_ROUND):
+            part = work[first : first + _ROWS_PER_ROUND]
+            runs = (
+                self._read_inline(part, request) if threads is None else self._read_in_threads(threads, part, request)
+            )
             found += [(one.row.bucket, run) for one, of_row in zip(part, runs, strict=True) for run in of_row]
         return found
 
-    def _read_here(self, work: Sequence[_RowRead], asked: _Asked) -> list[list[SeriesRun]]:
+    def _read_inline(self, work: Sequence[_RowRead], request: _Request) -> list[list[SeriesRun]]:
         """Some rows are asked for before the first is waited for."""
-        asked.heard(0)
+        request.on_samples(0)
         found: list[list[SeriesRun]] = []
         coming = deque(self._segments(one) for one in work[:_ROWS_AHEAD])
         for place, one in enumerate(work):
-            found.append(list(self._selected(one, coming.popleft(), asked)))
+            found.append(list(self._selected(one, coming.popleft(), request)))
             coming.extend(self._segments(later) for later in work[place + _ROWS_AHEAD :][:1])
         return found
 
-    def _read_beside(
-        self, threads: ThreadPoolExecutor, work: Sequence[_RowRead], asked: _Asked
+    def _read_in_threads(
+        self, threads: ThreadPoolExecutor, work: Sequence[_RowRead], request: _Request
     ) -> list[list[SeriesRun]]:
         def read(one: _RowRead) -> list[SeriesRun]:
             # What ended the reading of another row ends that of this one before it begins.
-            asked.heard(0)
-            return list(self._selected(one, self._segments(one), asked))
+            request.on_samples(0)
+            return list(self._selected(one, self._segments(one), request))
 
         futures = [threads.submit(read, one) for one in work]
         try:
             return [future.result() for future in futures]
         except BaseException:
-            asked.given_up.set()
+            request.cancelled.set()
             for future in futures:
                 future.cancel()
             raise
@@ -195,12 +202,12 @@ class PinnedRead:
         first, last = read.wanted.key(0).to_bytes(), read.wanted.key(-1).to_bytes()
         return self._cache.segments(self._shard.parts.store, self._where(read.row), read.row, first, last)
 
-    def _selected(self, read: _RowRead, segments: Iterator[Segment], asked: _Asked) -> Iterator[SeriesRun]:
+    def _selected(self, read: _RowRead, segments: Iterator[Segment], request: _Request) -> Iterator[SeriesRun]:
         for segment in segments:
             named = f"{segment.first.hex()}/{segment.seq} of {self._where(read.row)}"
-            run = select(segment.data, read.wanted, asked.times, named=named, with_values=asked.with_values)
-            asked.heard(run.samples)
-            if asked.given_up.is_set():
+            run = select(segment.data, read.wanted, request.times, named=named, with_values=request.with_values)
+            request.on_samples(run.samples)
+            if request.cancelled.is_set():
                 return
             yield run
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from math import inf
 
 from strandline.clock import Clock
-from strandline.node.shard.ends_watch import LogLook
+from strandline.node.shard.ends_watch import EndsSnapshot
 
 # Beyond this number the horizon becomes coarser.
-_MAX_LOOKS = 256
+_MAX_SNAPSHOTS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +44,21 @@ class ReadHorizon:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._ahead: deque[LogLook] = deque()
-        self._reached: LogLook | None = None
+        self._ahead: deque[EndsSnapshot] = deque()
+        self._reached: EndsSnapshot | None = None
         self._transaction: OpenTransaction | None = None
 
-    def looked(self, look: LogLook, position: int) -> None:
+    def add(self, snapshot: EndsSnapshot, position: int) -> None:
         """The brokers have answered, and reading stands at this position."""
-        ends, before = look.ends, self._transaction
+        ends, before = snapshot.ends, self._transaction
         if ends.high > ends.last_stable:
             is_same = before is not None and before.offset == ends.last_stable
-            since = before.since if before is not None and is_same else look.present
+            since = before.since if before is not None and is_same else snapshot.present
             self._transaction = OpenTransaction(ends.last_stable, ends.high - ends.last_stable, since)
         else:
             self._transaction = None
-        self._ahead.append(look)
-        if len(self._ahead) > _MAX_LOOKS:
+        self._ahead.append(snapshot)
+        if len(self._ahead) > _MAX_SNAPSHOTS:
             # The one that is missed least. Without it the horizon moves later, and never too far.
             times = [one.asked for one in self._ahead]
             gaps = [after - before for before, after in zip(times, times[2:], strict=False)]

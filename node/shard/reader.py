@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
-from strandline.node.shard.pinned_read import Heard, PinnedRead, go_on
+from strandline.node.shard.pinned_read import OnSamples, PinnedRead, ignore_samples
 from strandline.node.shard.shard import Shard
 from strandline.store.merging import merge_runs
 from strandline.store.selecting import WantedSeries
@@ -13,7 +13,7 @@ from strandline.store.series_run import SeriesRun
 from strandline.time_range import TimeRange
 
 # So many rows of the manifest are read at a time: most of the time of one is waiting for the store.
-_ROWS_AT_ONCE = 4
+_READ_THREADS = 4
 
 
 class ShardReader:
@@ -43,15 +43,20 @@ class ShardReader:
         return PinnedRead(self._shard, self._identity, times, self._pool, self._shard.segment_cache)
 
     def read(
-        self, wanted: WantedSeries, times: TimeRange, heard: Heard = go_on, *, with_values: bool = True
+        self,
+        wanted: WantedSeries,
+        times: TimeRange,
+        on_samples: OnSamples = ignore_samples,
+        *,
+        with_values: bool = True,
     ) -> SeriesRun:
         """The samples of some series in a range of times, as `PinnedRead.read` gives them."""
-        return self.pinned(times).read(wanted, heard=heard, with_values=with_values)
+        return self.pinned(times).read(wanted, on_samples=on_samples, with_values=with_values)
 
     def _pool(self) -> ThreadPoolExecutor | None:
         with self._lock:
             if self._threads is None and not self._is_closed:
-                self._threads = ThreadPoolExecutor(_ROWS_AT_ONCE, thread_name_prefix="segments")
+                self._threads = ThreadPoolExecutor(_READ_THREADS, thread_name_prefix="segments")
             return self._threads
 
 

@@ -30,7 +30,7 @@ from strandline.store.jobs import JobState
 from strandline.store.rows import ManifestWrite, Ownership
 
 _LOG = structlog.get_logger(__name__)
-_CUTS_A_COMMIT = 500
+_CUTS_PER_COMMIT = 500
 
 
 class JobsInMotion(Retryable):
@@ -70,7 +70,7 @@ def plan_replay(
     if parts.replays is None:
         raise ValueError("nobody replays")
     if any(bucket.job is not None for bucket in buckets):
-        parts.replays.keep_working()
+        parts.replays.ensure_worker()
     store, margin = parts.store, parts.options.policy.margin
     replay = Replay(
         store,
@@ -78,7 +78,7 @@ def plan_replay(
         buckets,
         parts.replays,
         parts.clock,
-        job_life=margin,
+        job_lifetime=margin,
         failures_allowed=parts.options.replay.failures_allowed,
     )
     return plan.behind(done), replay
@@ -109,9 +109,9 @@ def _commit_cuts(
     times = log_times(parts.log, status)
     planned = planned_cuts(newest, pinned.ends, pinned.present, times, cutting, read_to=lost_to)
     present = parts.present.now_ms()
-    expires = view.row_expiry(present + options.row_life)
+    expires = view.row_expiry(present + options.row_lifetime)
     rows = (cut.row(expires, lost_to) for cut in planned)
-    for some in batches(rows, row_bytes, most_rows=_CUTS_A_COMMIT):
+    for some in batches(rows, row_bytes, most_rows=_CUTS_PER_COMMIT):
         write = ManifestWrite(cuts=tuple(some), present=present)
         parts.store.commit(ownership, write)
         view.committed(write)

@@ -23,13 +23,13 @@ from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, ShardId
 
 _LOG = structlog.get_logger(__name__)
-_LOOK_AGAIN_S = 0.5
+_POLL_INTERVAL_S = 0.5
 
 
 class ReplayService(Protocol):
     """Sees to it that somebody works on jobs."""
 
-    def keep_working(self) -> None:
+    def ensure_worker(self) -> None:
         """There are jobs: start a worker if none runs. Called again and again, and never waits."""
         ...
 
@@ -74,19 +74,19 @@ class Replay:
         service: ReplayService,
         clock: Clock,
         *,
-        job_life: int,
+        job_lifetime: int,
         failures_allowed: int,
     ) -> None:
-        """`job_life` is how many milliseconds a job that has to be made anew lives, and `failures_allowed` how often
+        """`job_lifetime` is how many milliseconds a job that has to be made anew lives, and `failures_allowed` how often
         one may fail and be tried again.
         """
         self._store, self._shard, self._service, self._clock = store, shard, service, clock
-        self._job_life, self._policy = job_life, LeasePolicy(failures_allowed=failures_allowed)
+        self._job_life, self._lease_policy = job_lifetime, LeasePolicy(failures_allowed=failures_allowed)
         self._left = deque(buckets)
         self._jobs: dict[int, Job] = {}
         # How many jobs are in which state, as of the last look. Replaced whole, so that any thread may read it.
         self.job_states: Mapping[JobState, int] = {}
-        self._looked = float("-inf")
+        self._polled_at = float("-inf")
         self._all_records = max(1, sum(one.records for one in buckets))
 
     @property
@@ -109,29 +109,29 @@ class Replay:
         bucket = self._left[0]
         if bucket.job is None:
             return DoneBucket(bucket)
-        self._look()
+        self._poll_jobs()
         job = self._jobs.get(bucket.cut.bucket)
         if job is None:
-            self._make_again(bucket.job)
+            self._recreate(bucket.job)
         elif job.state is JobState.DONE and serves(job, bucket.job):
             try:
                 result = read_result(self._store, job)
             except ResultDamaged as error:
-                self.put_back(job, str(error))
+                self.retry_job(job, str(error))
                 return None
             if result is not None:
                 return DoneBucket(bucket, job, result)
-            self.put_back(job, "its result is gone")
+            self.retry_job(job, "its result is gone")
         # One that serves something else is another owner's: ours has ended, as the next write will tell.
         return None
 
-    def put_back(self, job: Job, why: str) -> None:
+    def retry_job(self, job: Job, reason: str) -> None:
         """What a job left can't be used: it is done again, under another attempt, unless that was so too often."""
-        _LOG.warning("a job is done again", shard=str(self._shard), bucket=job.bucket, why=why)
-        self._store.replace_job(job, counted(job, why, self._policy))
-        self._looked = float("-inf")
+        _LOG.warning("a job is done again", shard=str(self._shard), bucket=job.bucket, reason=reason)
+        self._store.replace_job(job, counted(job, reason, self._lease_policy))
+        self._polled_at = float("-inf")
 
-    def _make_again(self, job: Job) -> None:
+    def _recreate(self, job: Job) -> None:
         """It expired, or somebody took it away: what it did is not known any more. As one of another plan, since its
         old attempts may be there; its time is still a bound for when the new ones write.
         """
@@ -149,29 +149,29 @@ class Replay:
                 renewals=0,
             )
         )
-        self._looked = float("-inf")
+        self._polled_at = float("-inf")
 
     def advance(self) -> None:
         """The next bucket is closed: go on to the one behind it."""
         self._left.popleft()
 
-    def settled(self, job: Job) -> None:
+    def remove(self, job: Job) -> None:
         """Every row of a job's bucket is committed: the job goes. If that fails the next owner drops it."""
         self._store.remove_job(job)
 
-    def _look(self) -> None:
+    def _poll_jobs(self) -> None:
         """Read the jobs, not more often than needed; have somebody work on them."""
         now = self._clock.monotonic()
-        if now - self._looked < _LOOK_AGAIN_S:
+        if now - self._polled_at < _POLL_INTERVAL_S:
             return
-        self._looked = now
+        self._polled_at = now
         self._jobs = {job.bucket: job for job in self._store.jobs(self._shard)}
         self.job_states = Counter(job.state for job in self._jobs.values())
         failed = next((job for job in self._jobs.values() if job.state is JobState.FAILED), None)
         if failed is not None:
             raise PlanStopped(failed)
         if any(job.state is not JobState.DONE for job in self._jobs.values()):
-            self._service.keep_working()
+            self._service.ensure_worker()
 
     def _state(self, bucket: ReplayBucket) -> JobState:
         job = self._jobs.get(bucket.cut.bucket)

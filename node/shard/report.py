@@ -207,8 +207,8 @@ def report_of(running: "RunningShard") -> ShardReport:
         index=IndexFigures(
             live_keys=shard.index.columns.live,
             next_part_id=shard.index.next_part_id,
-            refresh_lag=parts.home.refresh_lag(),
-            disk_bytes=parts.home.disk_bytes(),
+            refresh_lag=parts.index_storage.refresh_lag(),
+            disk_bytes=parts.index_storage.disk_bytes(),
         ),
         segment_cache=shard.segment_cache.figures(),
         limits=limits,

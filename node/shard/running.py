@@ -23,12 +23,12 @@ from strandline.store.protocol import Fenced
 
 _LOG = structlog.get_logger(__name__)
 # The storing thread looks for work at least this often.
-_LOOK_S = 0.2
+_IDLE_WAIT_S = 0.2
 # How long a stop waits for the storing thread and for the store.
-_STOP_S = 10.0
+_STOP_TIMEOUT_S = 10.0
 # How long a shard that must end goes on storing what only it has, and how often it looks meanwhile.
-_LAST_WORK_S = 60.0
-_LAST_STEP_S = 0.05
+_DRAIN_TIMEOUT_S = 60.0
+_DRAIN_INTERVAL_S = 0.05
 
 
 class ShardFenced(Fatal):
@@ -37,7 +37,7 @@ class ShardFenced(Fatal):
     exit_code = ExitCode.FENCED
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nobody wants to know."""
 
 
@@ -49,9 +49,9 @@ class RunningShard:
         self.status = Status()
         self.shard: Shard | None = None
         self._parts, self._accepted, self._take, self._reads_tail = parts, accepted, take, reads_tail
-        self._stopping, self._last_work = threading.Event(), threading.Event()
+        self._stopping, self._draining = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
-        self.after_step: Callable[[], None] = _nothing
+        self.after_step: Callable[[], None] = _do_nothing
         """Called by the shard's threads after each step of reading, and when a phase has ended the shard."""
         self._storing = StoringWatch(parts.store_progress, parts.clock)
 
@@ -79,20 +79,20 @@ class RunningShard:
         except StartStopped as error:
             self.status.reason = str(error)
         except Fenced as error:
-            self._end(Phase.FENCED, str(error))
+            self._end_in(Phase.FENCED, str(error))
             raise ShardFenced(
                 f"shard {self._parts.options.shard} belongs to another owner now: {error.message}",
                 remedy="It goes on there. Don't start it here again unless that node is gone",
             ) from error
         except BaseException as error:
-            self._end(Phase.FAILED, str(error))
+            self._end_in(Phase.FAILED, str(error))
             raise
         finally:
             self._parts.dead_letters.close(timeout=5)
             self._parts.log.close()
-        self._end(Phase.STOPPED, self.status.reason)
+        self._end_in(Phase.STOPPED, self.status.reason)
 
-    def _end(self, phase: Phase, reason: str) -> None:
+    def _end_in(self, phase: Phase, reason: str) -> None:
         """From now on nothing is answered."""
         self.status.phase, self.status.reason = phase, reason
         self.after_step()
@@ -108,7 +108,7 @@ class RunningShard:
             shard.close_at_position()
             # There is something to warn of from now on, and the next step takes a while.
             self.after_step()
-            self._last_work.set()
+            self._draining.set()
             self._step_until_stored(shard, storing)
             raise
         finally:
@@ -125,8 +125,8 @@ class RunningShard:
         as by a kill: what it may still do is what any owner that lost its process may.
         """
         clock, shard_id = self._parts.clock, str(self._parts.options.shard)
-        give_up_at = clock.monotonic() + _STOP_S
-        storing.join(_STOP_S)
+        give_up_at = clock.monotonic() + _STOP_TIMEOUT_S
+        storing.join(_STOP_TIMEOUT_S)
         if storing.is_alive():
             _LOG.warning("the storing thread did not end in time; the shard is left without a word", shard=shard_id)
             return
@@ -154,12 +154,12 @@ class RunningShard:
         end after that.
         """
         clock = self._parts.clock
-        give_up_at = clock.monotonic() + _LAST_WORK_S
+        give_up_at = clock.monotonic() + _DRAIN_TIMEOUT_S
         while storing.is_alive() and clock.monotonic() < give_up_at:
             shard.step()
             self._watch_storing()
             self.after_step()
-            storing.join(_LAST_STEP_S)
+            storing.join(_DRAIN_INTERVAL_S)
 
     def _watch_storing(self) -> None:
         """Report a storing thread that makes no progress: the supervisor ends the process for it."""
@@ -170,7 +170,7 @@ class RunningShard:
 
     def _step_until_stopped(self, shard: Shard) -> None:
         phase = None
-        while not self._stopping.is_set() and (self._reads_tail or not shard.is_whole):
+        while not self._stopping.is_set() and (self._reads_tail or not shard.is_fully_stored):
             shard.step()
             self._watch_storing()
             self.after_step()
@@ -182,25 +182,25 @@ class RunningShard:
         stages, had_closed = shard.stages, False
         try:
             while not self._stopping.is_set():
-                self._storing.turned()
+                self._storing.iterated()
                 has_closed = bool(shard.flusher.closed_buckets())
                 if had_closed and not has_closed:
                     give_back()
                 had_closed = has_closed
-                if self._last_work.is_set() and shard.is_whole:
+                if self._draining.is_set() and shard.is_fully_stored:
                     return
                 wait = shard.flusher.step()
                 if wait > 0:
                     with stages.timing(Stage.MERGE):
                         merged = shard.buffer.maintain()
                     if not merged:
-                        self._stopping.wait(min(wait, _LOOK_S))
+                        self._stopping.wait(min(wait, _IDLE_WAIT_S))
         except BaseException as error:  # noqa: BLE001 - told to the thread that can tell it on
             self._failure = error
             # Before all else: whatever else goes wrong here, reading must not go on without storing.
             self._stopping.set()
             if isinstance(error, Fenced):
                 # At once, though the reading thread may wait for Kafka: a fenced owner answers no more.
-                self._end(Phase.FENCED, str(error))
+                self._end_in(Phase.FENCED, str(error))
             if not isinstance(error, StrandlineError):
                 _LOG.exception("storing has failed", shard=str(self._parts.options.shard))

@@ -14,16 +14,16 @@ from strandline.store.protocol import Store
 from strandline.store.rows import GroupRow, Segment, SegmentsOf
 
 # A row takes at most such a part of the cache: one large read should not push out everything else.
-_LARGEST_PART = 4
+_MAX_ROW_SHARE = 4
 # What a stored sample takes, about, before it is known.
-_BYTES_A_SAMPLE = 2
+_BYTES_PER_SAMPLE = 2
 # How many rows that were read once are remembered.
-_REMEMBERED = 4096
+_MAX_READ_ONCE = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentCacheFigures:
-    """Bytes of the segments that are held, and how many reads of a row found it held or went to the store."""
+    """Bytes of the segments that are cached, and how many reads of a row found it cached or went to the store."""
 
     bytes: int = 0
     hits: int = 0
@@ -31,7 +31,7 @@ class SegmentCacheFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _CachedRow:
     segments: tuple[Segment, ...]
     firsts: tuple[bytes, ...]
     size: int
@@ -46,10 +46,10 @@ class SegmentCache:
     Any thread may ask.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._held: OrderedDict[SegmentsOf, _Held] = OrderedDict()
+        self._rows: OrderedDict[SegmentsOf, _CachedRow] = OrderedDict()
         self._read_once: OrderedDict[SegmentsOf, None] = OrderedDict()
         self._size = self._hits = self._misses = 0
 
@@ -61,37 +61,37 @@ class SegmentCache:
     def segments(self, store: Store, where: SegmentsOf, row: GroupRow, first: bytes, last: bytes) -> Iterator[Segment]:
         """Segments in order that may hold series from `first` to `last`, both included."""
         with self._lock:
-            held = self._held.get(where)
-            if held is not None:
+            cached = self._rows.get(where)
+            if cached is not None:
                 self._hits += 1
-                self._held.move_to_end(where)
+                self._rows.move_to_end(where)
             else:
                 self._misses += 1
-                if not self._is_worth_it(where, row):
+                if not self._should_cache(where, row):
                     return store.segments(where, first=first, last=last)
-        if held is None:
-            held = self._loaded(store, where)
-        return iter(held.between(first, last))
+        if cached is None:
+            cached = self._load(store, where)
+        return iter(cached.between(first, last))
 
-    def _is_worth_it(self, where: SegmentsOf, row: GroupRow) -> bool:
-        if not self._most or _BYTES_A_SAMPLE * row.samples > self._most // _LARGEST_PART:
+    def _should_cache(self, where: SegmentsOf, row: GroupRow) -> bool:
+        if not self._max_bytes or _BYTES_PER_SAMPLE * row.samples > self._max_bytes // _MAX_ROW_SHARE:
             return False
         is_second = where in self._read_once
         self._read_once[where] = None
         self._read_once.move_to_end(where)
-        if len(self._read_once) > _REMEMBERED:
+        if len(self._read_once) > _MAX_READ_ONCE:
             self._read_once.popitem(last=False)
         return is_second
 
-    def _loaded(self, store: Store, where: SegmentsOf) -> _Held:
+    def _load(self, store: Store, where: SegmentsOf) -> _CachedRow:
         segments = tuple(store.segments(where))
         size = sum(len(one.data) for one in segments)
-        held = _Held(segments, tuple(one.first for one in segments), size)
+        cached = _CachedRow(segments, tuple(one.first for one in segments), size)
         with self._lock:
-            if where not in self._held:
-                self._held[where] = held
+            if where not in self._rows:
+                self._rows[where] = cached
                 self._size += size
-            while self._size > self._most:
-                _, dropped = self._held.popitem(last=False)
+            while self._size > self._max_bytes:
+                _, dropped = self._rows.popitem(last=False)
                 self._size -= dropped.size
-        return held
+        return cached

@@ -4,7 +4,7 @@
 `Flusher.step` by another. Nothing here sleeps but the log's poll, so a simulation can drive both by hand.
 
 What was missed is read by the shard itself, bucket by bucket (direct), or by workers elsewhere; then the shard reads
-the tail behind it meanwhile, and `Merge` puts the two together.
+the tail behind it meanwhile, and `ReplayMerge` puts the two together.
 """
 
 from collections.abc import Callable
@@ -14,17 +14,17 @@ import structlog
 
 from strandline.errors import Retryable
 from strandline.node.shard.bucket_ends import BucketEnds
-from strandline.node.shard.checkpoint_telling import CheckpointTelling
+from strandline.node.shard.checkpoint_publishing import CheckpointPublisher
 from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
 from strandline.node.shard.ends_watch import EndsWatch
 from strandline.node.shard.flusher import Flusher
 from strandline.node.shard.ingesting import Ingest, Reading
 from strandline.node.shard.log import LogUnreachable, Records
 from strandline.node.shard.log_identity import mark_of_last
-from strandline.node.shard.merging import Merge, TailBucket
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.read_horizon import ReadHorizon
-from strandline.node.shard.recovered import Recovered, left_on_failure, recover
+from strandline.node.shard.recovering import Recovered, recover, released_on_failure
+from strandline.node.shard.replay_merge import ReplayMerge, TailBucket
 from strandline.node.shard.replaying import Replay
 from strandline.node.shard.segment_cache import SegmentCache
 from strandline.node.shard.series_numbers import LiveNumbers, SamplesOnly, SeriesNumbers, TailNumbers
@@ -40,12 +40,12 @@ from strandline.store.rows import CutRow
 from strandline.wire.decode import Decoder
 
 _LOG = structlog.get_logger(__name__)
-_NOTHING = Accepted()
+_NOTHING_ACCEPTED = Accepted()
 # How often the brokers are asked where the log ends: while something waits for the answer, and otherwise.
-_ASK_AGAIN_S, _ASK_ACTIVE_S = 1.0, 5.0
-_HASTY_POLL_S = 0.02
+_ENDS_INTERVAL_S, _ENDS_INTERVAL_ACTIVE_S = 1.0, 5.0
+_SHORT_POLL_S = 0.02
 # So many closed buckets may wait for the store in a replay before reading waits for it.
-_MOST_WAITING = 8
+_MAX_WAITING_BUCKETS = 8
 
 
 class Shard:
@@ -75,7 +75,7 @@ class Shard:
             status.counters,
             self.stages,
             encode_index=self.index.encode,
-            beats=recovered.beats,
+            heartbeats=recovered.heartbeats,
         )
         self._reading = Reading(status.counters, self.stages, Decoder(options.record_limits))
         self.position = plan.position
@@ -89,7 +89,7 @@ class Shard:
         self._bucket_ends = BucketEnds(parts, status, plan.known_cuts, self._ends, self._no_log)
         self._no_results = ThrottledWarning("the replay's results are out of reach", str(options.shard), parts.clock)
         self._is_copy_due = False
-        self._telling = CheckpointTelling(parts, self.view, status)
+        self._checkpoints = CheckpointPublisher(parts, self.view, status)
         done = self.view.progress()
         self.stored_before = (min(done.stored_up_to) + 1 if done is not None else 0) * options.policy.flush_interval
         """Samples before this time were stored when the shard was started, unless they come late."""
@@ -111,7 +111,7 @@ class Shard:
         status: Status,
         *,
         take: bool = False,
-        accepted: Accepted = _NOTHING,
+        accepted: Accepted = _NOTHING_ACCEPTED,
         stopping: Callable[[], bool] = lambda: False,
         reads_tail: bool = True,
     ) -> "Shard":
@@ -122,7 +122,7 @@ class Shard:
         store or the log from being read, and `StartStopped` once `stopping` says so.
         """
         recovered = recover(parts, status, take=take, accepted=accepted, stopping=stopping)
-        with left_on_failure(parts.store, recovered.ownership):
+        with released_on_failure(parts.store, recovered.ownership):
             return cls(parts, recovered, status, reads_tail=reads_tail)
 
     @property
@@ -136,7 +136,7 @@ class Shard:
         return self._current.buffer
 
     @property
-    def is_whole(self) -> bool:
+    def is_fully_stored(self) -> bool:
         """Whether all that is cut is stored, and none of it is left to read."""
         return not self._bucket_ends.known and self.merge is None and not self.flusher.closed_buckets()
 
@@ -149,31 +149,33 @@ class Shard:
         options = self.parts.options
         self.status.turns += 1
         known, records, lag = self.status.counters.new_keys, Records.none(self.position), None
-        hasty = not self._is_active() and not self.status.lag  # A start where nothing may be left to read.
+        polls_briefly = not self._is_active() and not self.status.lag  # A start where nothing may be left to read.
         if self.merge is not None:
-            self._step_merge(self.merge)
+            self._continue_merge(self.merge)
         reads, waits = self._reads_tail or bool(self._bucket_ends.known), self.waits_for_store()
         if waits or not reads:
-            self.flusher.hurry()
+            self.flusher.flush_now()
             self.parts.clock.sleep(options.poll_timeout_s)
         if reads:
             try:
                 if waits:
-                    self._look_at_log(idle=False)  # It falls behind, and has to say so.
+                    self._check_log_ends(idle=False)  # It falls behind, and has to say so.
                 else:
                     with self.stages.timing(Stage.CONSUME):
-                        patience = _HASTY_POLL_S if hasty else options.poll_timeout_s
-                        records = self.parts.log.poll(options.poll_records, patience)
+                        timeout = _SHORT_POLL_S if polls_briefly else options.poll_timeout_s
+                        records = self.parts.log.poll(options.poll_records, timeout)
                     self._ingest(records)
-                    lag = self._look_at_log(idle=len(records) == 0)
+                    lag = self._check_log_ends(idle=len(records) == 0)
                 self._no_log.is_over()
             except LogUnreachable as error:
                 self.status.counters.log_retries += 1
                 self.status.lag = None
                 self._no_log.about(error)
-        gone = self._settle_stored()
-        self.parts.home.refresh(changed=gone or self.status.counters.new_keys > known, may_merge=self._is_active())
-        self._move_on(lag if len(records) or not hasty or not lag else None)
+        index_stored = self._apply_stored()
+        self.parts.index_storage.refresh(
+            changed=index_stored or self.status.counters.new_keys > known, may_merge=self._is_active()
+        )
+        self._advance_phase(lag if len(records) or not polls_briefly or not lag else None)
         return len(records)
 
     def close_at_position(self) -> None:
@@ -186,7 +188,7 @@ class Shard:
         self._bucket_ends.known.clear()
         self._reads_tail = False
         self.status.enter(Phase.CATCHING_UP, self.parts.clock.now_ms())
-        self.flusher.hurry()
+        self.flusher.flush_now()
 
     def waits_for_store(self) -> bool:
         """Whether closed buckets wait that must be stored before more is read: too many in a replay, which reads faster
@@ -195,7 +197,7 @@ class Shard:
         waiting, tail = self.flusher.closed_buckets(), self.merge.tail if self.merge is not None else ()
         if not waiting and not tail:
             return False
-        if not self._is_active() and max(len(waiting), len(tail)) >= _MOST_WAITING:
+        if not self._is_active() and max(len(waiting), len(tail)) >= _MAX_WAITING_BUCKETS:
             return True
         spilled = sum(closed.spilled_bytes for closed in waiting)
         spilled += sum(one.buffer.status().spilled_bytes for one in tail)
@@ -209,15 +211,15 @@ class Shard:
             _LOG.warning(
                 "the owner could not say that it leaves", shard=str(self.parts.options.shard), error=str(error)
             )
-        self.parts.home.close()
+        self.parts.index_storage.close()
 
-    def _step_merge(self, merge: Merge) -> None:
+    def _continue_merge(self, merge: ReplayMerge) -> None:
         """Close the buckets whose replay is done, and after the last of them let the tail count."""
         opened = self.index.open.bucket
         try:
-            while len(self.flusher.closed_buckets()) < _MOST_WAITING and merge.fold_next() is not None:
+            while len(self.flusher.closed_buckets()) < _MAX_WAITING_BUCKETS and merge.fold_next() is not None:
                 pass
-            merge.settle()
+            merge.remove_stored_jobs()
             self._no_results.is_over()
         except Retryable as error:
             self.status.counters.store_retries += 1
@@ -225,10 +227,10 @@ class Shard:
         self._is_copy_due = self._is_copy_due or self.index.open.bucket > opened
         if merge.replay.is_over:
             self._join_tail(merge)
-        if merge.is_settled:
+        if merge.is_finished:
             self.merge = None
 
-    def _join_tail(self, merge: Merge) -> None:
+    def _join_tail(self, merge: ReplayMerge) -> None:
         """Let the tail count, in its order: the buckets that were closed meanwhile, and then the open one."""
         for waiting in merge.take_tail():
             waiting.numbers.join(self.index)
@@ -273,29 +275,29 @@ class Shard:
             self._is_copy_due = False
             self.flusher.offer_copy(self.index.snapshot())
 
-    def _look_at_log(self, *, idle: bool) -> int | None:
+    def _check_log_ends(self, *, idle: bool) -> int | None:
         """Ask the brokers where the log ends, now and then, and more often where something depends on it: the lag, and
         whether a bucket is overdue that no record has closed. The lag, if they have just answered.
         """
         overdue = self._bucket_ends.lacks_end(self.bucket, self.parts.present.now_ms())
-        matters = overdue or not self._is_active()
-        self._ends.ask(self.position, _ASK_ACTIVE_S if not matters else 0.0 if idle else _ASK_AGAIN_S)
-        look = self._ends.take()
-        if look is None:
+        is_needed = overdue or not self._is_active()
+        self._ends.ask(self.position, _ENDS_INTERVAL_ACTIVE_S if not is_needed else 0.0 if idle else _ENDS_INTERVAL_S)
+        snapshot = self._ends.take()
+        if snapshot is None:
             if self._ends.waiting_s > self.parts.options.warn_behind_s:
                 self.status.lag = None  # The last one is too old to mean anything.
             return None
-        ends = look.ends
+        ends = snapshot.ends
         self.status.lag = max(0, ends.last_stable - self.position)
-        self.horizon.looked(look, self.position)
-        if self._bucket_ends.pin(self.bucket, look, self.position):
+        self.horizon.add(snapshot, self.position)
+        if self._bucket_ends.pin(self.bucket, snapshot, self.position):
             self._ingest(Records.none(self.position))
-        is_recent = self.parts.clock.monotonic() - look.asked <= _ASK_ACTIVE_S
+        is_recent = self.parts.clock.monotonic() - snapshot.asked <= _ENDS_INTERVAL_ACTIVE_S
         return self.status.lag if is_recent else None
 
-    def _merge_with(self, replay: Replay) -> Merge:
+    def _merge_with(self, replay: Replay) -> ReplayMerge:
         memory, counters = self.memory, self.status.counters
-        return Merge(self.parts, replay, self.index, flusher=self.flusher, memory=memory, counters=counters)
+        return ReplayMerge(self.parts, replay, self.index, flusher=self.flusher, memory=memory, counters=counters)
 
     def _is_merging(self) -> bool:
         """Whether replayed buckets are still to be closed."""
@@ -363,16 +365,16 @@ class Shard:
         # Below the index's checkpoint the stored buckets are the truth about keys.
         return SamplesOnly()
 
-    def _settle_stored(self) -> bool:
+    def _apply_stored(self) -> bool:
         """Let the index know which of its buckets are stored; whether there were some."""
         taken = self.flusher.take_stored()
         for stored in taken:
             self.index.stored(stored.bucket, stored.expires)
             self.view.expire(self.parts.present.settled_ms())
-        self._telling.tell()
+        self._checkpoints.publish()
         return bool(taken)
 
-    def _move_on(self, lag: int | None) -> None:
+    def _advance_phase(self, lag: int | None) -> None:
         """Go on towards ACTIVE: all that was planned is stored, and what is left to read is little."""
         status = self.status
         if self._is_active():
@@ -388,5 +390,5 @@ class Shard:
         unstored = any(closed.bucket <= self._plan.required for closed in self.flusher.closed_buckets())
         # By a lag of just now: an old one says nothing.
         if self._reads_tail and lag is not None and lag <= self.parts.options.active_lag and not unstored:
-            self.parts.home.show_all()  # Those keys, too, that it has only just got.
+            self.parts.index_storage.refresh_now()  # Those keys, too, that it has only just got.
             status.enter(Phase.ACTIVE, self.parts.clock.now_ms())

@@ -38,8 +38,8 @@ from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite, Ownership
 
 _LOG = structlog.get_logger(__name__)
-_SAY_ALIVE_S = 10.0
-_PEEK_S, _PEEKS = 5.0, 12
+_HEARTBEAT_S = 10.0
+_READ_TIMEOUT_S, _READ_ATTEMPTS = 5.0, 12
 _EXPIRED_IN_A_ROW = 3
 
 
@@ -120,14 +120,14 @@ def settle_offsets(
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class AcquireProgress:
     """Shows what a start waits for before it owns the shard."""
 
     parts: ShardParts
     status: Status
     stopping: Callable[[], bool]
 
-    def heard(self, reason: str) -> None:
+    def report(self, reason: str) -> None:
         """It still waits, for this. Raises `StartStopped` if the start is not wanted any more."""
         self.status.reason = reason
         self.status.turns += 1
@@ -136,39 +136,39 @@ class Waiting:
 
 
 @dataclass(slots=True)
-class Loading:
+class LoadProgress:
     """Hears how much of an index is loaded, and says meanwhile that the owner lives."""
 
     parts: ShardParts
     ownership: Ownership
     status: Status
     stopping: Callable[[], bool]
-    beats: int = 0
-    _seen: float = 0.0
+    heartbeats: int = 0
+    _heartbeat_at: float = 0.0
 
     def __post_init__(self) -> None:
-        self._seen = self.parts.clock.monotonic()
+        self._heartbeat_at = self.parts.clock.monotonic()
 
-    def heard(self, fraction: float) -> None:
+    def report(self, fraction: float) -> None:
         """So much is done. Raises `StartStopped` if the rest is not wanted."""
         self.status.fraction = fraction
-        self.still()
+        self.keep_alive()
 
-    def still(self) -> None:
-        """It goes on, at something that does not count. Raises as `heard` does."""
+    def keep_alive(self) -> None:
+        """It goes on, at something that does not count. Raises as `on_progress` does."""
         self.status.turns += 1
         if self.stopping():
             raise StartStopped(f"the start of {self.parts.options.shard} was stopped")
-        if self.parts.clock.monotonic() - self._seen >= _SAY_ALIVE_S:
-            self._seen = self.parts.clock.monotonic()
-            self.beats += 1
+        if self.parts.clock.monotonic() - self._heartbeat_at >= _HEARTBEAT_S:
+            self._heartbeat_at = self.parts.clock.monotonic()
+            self.heartbeats += 1
             try:
-                self.parts.store.touch(self.ownership, self.parts.clock.now_ms(), self.beats)
+                self.parts.store.touch(self.ownership, self.parts.clock.now_ms(), self.heartbeats)
             except Retryable as error:
                 _LOG.warning("heartbeat write failed", error=str(error))
 
 
-def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading, repair: IndexRepair) -> ShardIndex:
+def load_shard_index(parts: ShardParts, view: ManifestView, loading: LoadProgress, repair: IndexRepair) -> ShardIndex:
     """The index as of its checkpoint, from the local copy and newer buckets, or from all of them. Raises what `repair`
     raises about a damaged one.
     """
@@ -179,7 +179,7 @@ def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading, re
     done = view.progress()
     if done is None:
         raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
-    opened = parts.home.open(view.topic_id, rows)
+    opened = parts.index_storage.open(view.topic_id, rows)
     repair.copy = opened.copy
     copied = opened.copy.bucket if opened.copy is not None else None
     wanted = [row for row in rows if not row.superseded and (copied is None or row.bucket > copied)]
@@ -201,7 +201,7 @@ def load_shard_index(parts: ShardParts, view: ManifestView, loading: Loading, re
 
 
 def _stored_buckets(
-    parts: ShardParts, rows: Sequence[GroupRow], loading: Loading, repair: IndexRepair
+    parts: ShardParts, rows: Sequence[GroupRow], loading: LoadProgress, repair: IndexRepair
 ) -> Iterator[StoredBucket]:
     """The buckets that the rows name, newest first.
 
@@ -218,7 +218,7 @@ def _stored_buckets(
             else:
                 expired = 0
                 yield repair.read(row, row.index, data)
-        loading.heard((done + 1) / len(rows))
+        loading.report((done + 1) / len(rows))
 
 
 def _checkpoint(parts: ShardParts, done: Progress, ends: LogEnds) -> int:
@@ -241,7 +241,7 @@ def _write_of(
 ) -> ManifestWrite | None:
     """What has to be in the manifest before the first record is read."""
     done = view.progress()
-    first = _first_time(parts, ends, decision.offset) if isinstance(decision, Begin | Reset) else None
+    first = _time_of_first_record(parts, ends, decision.offset) if isinstance(decision, Begin | Reset) else None
     present = parts.present.now_ms()
     match decision:
         case GoOn():
@@ -262,12 +262,12 @@ def _write_of(
             if cuts and behind > cuts[-1].end:
                 # The open bucket, closed where the loss ends: so that the loss is on record at once, and not with the
                 # next cut. What is left of the bucket's time falls into the next one, as late samples do.
-                expires = view.row_expiry(present + parts.options.row_life)
+                expires = view.row_expiry(present + parts.options.row_lifetime)
                 rows.append(CutRow(cuts[-1].bucket + 1, cuts[-1].end, behind, expires, lost_to=behind))
             return ManifestWrite(cuts=tuple(rows), present=present)
 
 
-def _first_time(parts: ShardParts, ends: LogEnds, offset: int) -> int | None:
+def _time_of_first_record(parts: ShardParts, ends: LogEnds, offset: int) -> int | None:
     """The time of the first record from the offset on; None if there is none. The present gets to know it: without the
     brokers' clock a node's or a store's that is years behind would have buckets begin years ago.
     """
@@ -280,7 +280,7 @@ def _first_time(parts: ShardParts, ends: LogEnds, offset: int) -> int | None:
 def _first_cut(parts: ShardParts, view: ManifestView, offset: int, present: int, first: int | None) -> CutRow:
     """The row for the bucket before that of the record at the offset, or before that of now if there is none."""
     options = parts.options
-    expires = view.row_expiry(present + options.row_life)
+    expires = view.row_expiry(present + options.row_lifetime)
     # Whichever is less: the brokers' clock may have been ahead, and the buckets up to its time would be skipped.
     time = present if first is None else min(present, first)
     bucket = Cutting(options.policy.flush_interval, options.grace).bucket_of(time) - 1
@@ -290,14 +290,14 @@ def _first_cut(parts: ShardParts, view: ManifestView, offset: int, present: int,
 def _time_of_first(log: PartitionLog, offset: int, behind: int) -> int | None:
     """The time of the first record in a range; None if it has none, or all in it were taken back."""
     log.seek(offset)
-    for _ in range(_PEEKS):
-        records = log.poll(1, _PEEK_S)
+    for _ in range(_READ_ATTEMPTS):
+        records = log.poll(1, _READ_TIMEOUT_S)
         if len(records):
             return int(records.times[0]) if records.times[0] != NO_TIME else None
         if records.position >= behind:
             return None
     raise LogUnreachable(
-        f"offset {offset} is in the log and could not be read in {_PEEKS * _PEEK_S:.0f} s",
+        f"offset {offset} is in the log and could not be read in {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
         remedy="Check that the brokers are healthy",
     )
 

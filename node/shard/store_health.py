@@ -64,7 +64,7 @@ class StoreHealth:
         self._unanswered_since: float | None = None
 
     @contextmanager
-    def asking(self) -> Iterator[StoreCall]:
+    def call(self) -> Iterator[StoreCall]:
         """Around a call. A `Retryable` is no answer; any other error is one."""
         with self._lock:
             self._pending += 1
@@ -117,21 +117,21 @@ class _WatchedStore:
         method = getattr(self._store, name)
 
         def call(*arguments: Any, **options: Any) -> Any:
-            with self._health.asking() as asked:
+            with self._health.call() as watched_call:
                 result = method(*arguments, **options)
                 if isinstance(result, Iterator):
                     # The first row is the first answer.
-                    asked.outcome = Outcome.OPEN
-            return self._pulled(result) if isinstance(result, Iterator) else result
+                    watched_call.outcome = Outcome.OPEN
+            return self._watched_rows(result) if isinstance(result, Iterator) else result
 
         setattr(self, name, call)
         return call
 
-    def _pulled(self, rows: Iterator[Item]) -> Iterator[Item]:
+    def _watched_rows(self, rows: Iterator[Item]) -> Iterator[Item]:
         """Rows that the store is asked for one after the other."""
         ended = object()
         while True:
-            with self._health.asking():
+            with self._health.call():
                 row = next(rows, ended)
             if row is ended:
                 return

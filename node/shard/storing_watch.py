@@ -12,23 +12,23 @@ from strandline.node.shard.parts import StoreProgress
 
 @dataclass(slots=True)
 class StoringWatch:
-    """One storing thread, looked at by one other thread. `turned` is called by the storing thread alone."""
+    """One storing thread, looked at by one other thread. `iterated` is called by the storing thread alone."""
 
     progress: StoreProgress
     clock: Clock
-    _turns: int = 0
-    _mark: tuple[int, int] | None = None
+    _iterations: int = 0
+    _last_progress: tuple[int, int] | None = None
     _since: float = 0.0
 
-    def turned(self) -> None:
+    def iterated(self) -> None:
         """The thread has done a piece of work, or found that none is due."""
-        self._turns += 1
+        self._iterations += 1
 
     def stuck_s(self) -> float:
         """For how many seconds the thread has made no progress, beyond what calls to the store may take; 0 if it
         has.
         """
-        now, mark = self.clock.monotonic(), (self._turns, self.progress.answers())
-        if mark != self._mark:
-            self._mark, self._since = mark, now
+        now, progress = self.clock.monotonic(), (self._iterations, self.progress.answers())
+        if progress != self._last_progress:
+            self._last_progress, self._since = progress, now
         return max(0.0, now - self._since - self.progress.silence_s)

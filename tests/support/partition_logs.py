@@ -6,7 +6,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 
 from strandline.clock import ManualClock
 from strandline.node.shard.kafka_log import KafkaLog
-from strandline.node.shard.log import EndsQuestion, LogEnds, PartitionLog, Records
+from strandline.node.shard.log import EndsRequest, LogEnds, PartitionLog, Records
 from strandline.node.shard.memory_log import MemoryLog
 from support.real_kafka import TIMEOUT, TopicOfATest, eventually, nobody
 
@@ -33,7 +33,7 @@ class Partition(Protocol):
 
     def delete_before(self, offset: int) -> None: ...
 
-    def make_again(self) -> None: ...
+    def recreate(self) -> None: ...
 
     def mirrored(self, offset: int) -> bool:
         """Whether this offset is mirrored, by and by."""
@@ -48,7 +48,7 @@ class MemoryPartition:
     def __init__(self) -> None:
         self.log = MemoryLog(ManualClock())
         self.append, self.begin = self.log.append, self.log.begin
-        self.delete_before, self.make_again = self.log.delete_before, self.log.make_again
+        self.delete_before, self.recreate = self.log.delete_before, self.log.recreate
 
     def mirrored(self, offset: int) -> bool:
         return self.log.mirrored == offset
@@ -66,7 +66,7 @@ class KafkaPartition:
         self._client = {"bootstrap.servers": bootstrap}
         self._topic = TopicOfATest(self._client)
         self.append, self.begin = self._topic.append, self._topic.begin
-        self.delete_before, self.make_again = self._topic.delete_before, self._topic.make_again
+        self.delete_before, self.recreate = self._topic.delete_before, self._topic.recreate
         self.log = self._reader(self._client)
         self._away: KafkaLog | None = None
 
@@ -107,7 +107,7 @@ def read_on(log: PartitionLog, *, most: int = 100) -> list[Records]:
     raise AssertionError(f"the position is still {records.position}, and should be {target}")
 
 
-def answered(question: EndsQuestion) -> LogEnds:
+def answered(question: EndsRequest) -> LogEnds:
     """The answer, once it has come."""
     eventually(lambda: question.answer() is not None)
     ends = question.answer()

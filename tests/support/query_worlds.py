@@ -36,7 +36,7 @@ from strandline.node.query.queries import Cancellation, EvaluationLimits, QueryS
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.query.shard_link import ShardLink
 from strandline.node.query.shard_queries import ShardClient, ShardQueries
-from strandline.node.shard.documents_home import DictHome, LuceneHome
+from strandline.node.shard.index_storage import LuceneStorage, MemoryStorage
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.shard import Shard
@@ -59,11 +59,11 @@ class LuceneWorld(World):
         start_vm()
         super().__init__(folder, **changes)
         options = self.options
-        self.home = LuceneHome(options.shard, folder / "index", options.policy.retention, 1, 0.0, self.clock)
+        self.home = LuceneStorage(options.shard, folder / "index", options.policy.retention, 1, 0.0, self.clock)
 
-    def parts(self, home: DictHome | None = None) -> ShardParts:
+    def parts(self, home: MemoryStorage | None = None) -> ShardParts:
         made = super().parts(home)
-        return replace(made, home=self.home)
+        return replace(made, index_storage=self.home)
 
     def crash(self) -> None:
         super().crash()

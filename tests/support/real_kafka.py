@@ -82,7 +82,7 @@ class TopicOfATest:
         # A moment later the broker knows it, too.
         eventually(self._known)
 
-    def make_again(self) -> None:
+    def recreate(self) -> None:
         self.admin.delete_topics([self.name])[self.name].result(TIMEOUT)
         self.make()
         # The old one remembers the old topic.

@@ -17,7 +17,7 @@ from strandline.index.documents import decode_part_key
 from strandline.index.part_columns import LIVE
 from strandline.index.policy import BucketPolicy
 from strandline.index.sample_limits import SampleLimits
-from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.index_storage import MemoryStorage
 from strandline.node.shard.memory_log import MemoryDeadLetters, MemoryLog
 from strandline.node.shard.options import FlushTiming, ReplayMode, ReplayOptions, ShardOptions
 from strandline.node.shard.parts import ShardParts
@@ -153,7 +153,7 @@ class TwinReplays:
         self.wanted = 0
         self._world = world
 
-    def keep_working(self) -> None:
+    def ensure_worker(self) -> None:
         self.wanted += 1
 
     def close(self) -> None:
@@ -265,13 +265,13 @@ class World:
 
     # What the shard does.
 
-    def parts(self, home: DictHome | None = None) -> ShardParts:
+    def parts(self, home: MemoryStorage | None = None) -> ShardParts:
         """What a shard works with here."""
         return ShardParts(
             self.options,
             self.log,
             self.store,
-            home or DictHome(),
+            home or MemoryStorage(),
             self.dead_letters,
             self.clock,
             Present(self.clock, lambda: self.store_clock.now_ms() if self.store_clock is not None else None),

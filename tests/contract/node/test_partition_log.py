@@ -342,7 +342,7 @@ class TestTheTopic:
 
     def test_one_that_was_made_again_has_another_id(self, partition: Partition, log: PartitionLog) -> None:
         before = log.topic_id()
-        partition.make_again()
+        partition.recreate()
         assert log.topic_id() != before
 
     def test_one_that_was_made_again_is_not_read_on_in(self, partition: Partition, log: PartitionLog) -> None:
@@ -351,7 +351,7 @@ class TestTheTopic:
         log.topic_id()
         log.seek(0)
         assert offsets(read_on(log)) == [0, 1]
-        partition.make_again()
+        partition.recreate()
         fill(partition, 5)
         with pytest.raises(TopicUnfit, match="made again"):
             poll_on(log)
@@ -363,7 +363,7 @@ class TestTheTopic:
         log.topic_id()
         log.seek(3)
         log.poll(10, 0.2)
-        partition.make_again()
+        partition.recreate()
         partition.append(b"new", NOON)
         log.topic_id()
         log.seek(0)

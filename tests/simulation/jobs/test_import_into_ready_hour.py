@@ -63,7 +63,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 def of_first_hour(world: World) -> Readiness:
     options, now = world.options, world.clock.now_ms()
     cutting = Cutting(options.policy.flush_interval, options.grace)
-    stored = StoredDataset("metrics", cutting, options.groups, [world.manifest()], now - options.row_life, now)
+    stored = StoredDataset("metrics", cutting, options.groups, [world.manifest()], now - options.row_lifetime, now)
     return readiness(stored, Period(FIRST))
 
 

@@ -39,7 +39,7 @@ FIRST = START // HOUR
 def stored(*partitions: World) -> StoredDataset:
     """Worlds as the partitions of one dataset: each has a store of its own, and all have the same times."""
     one = partitions[0]
-    known_since = one.clock.now_ms() - one.options.row_life
+    known_since = one.clock.now_ms() - one.options.row_lifetime
     manifests = [each.sqlite.manifest(each.options.shard) for each in partitions]
     return StoredDataset("metrics", cutting_of(one), one.options.groups, manifests, known_since, one.clock.now_ms())
 
@@ -242,7 +242,7 @@ def test_an_hour_in_which_a_topic_was_made_again_is_ready_once_the_rest_of_it_is
     produce_everywhere(world, "old")
     world.read_all()
     world.crash()
-    world.log.make_again()
+    world.log.recreate()
     del world.produced[:]
     produce_everywhere(world, "new")
     world.start(accepted=Accepted(another_topic=True))
@@ -260,7 +260,7 @@ def test_a_topic_that_was_made_again_leaves_a_loss_and_its_hours_go_on(world: Wo
     produce_everywhere(world, "read, and not stored")
     world.read_all()
     world.crash()
-    world.log.make_again()
+    world.log.recreate()
     world.pass_time(3 * HOUR)
     world.start(accepted=Accepted(another_topic=True))
     world.pass_hours(2)

@@ -316,7 +316,7 @@ def test_a_tool_that_catches_up_reads_no_tail(world: World) -> None:
             world.pass_time(1_000)
             world.running.step()
             world.running.flusher.step()
-        assert world.running.is_whole
+        assert world.running.is_fully_stored
         assert not world.is_active()
         assert world.status.counters.records == (2 if mode is ReplayMode.SPARK else 0)
         world.running.close()

@@ -231,7 +231,7 @@ def test_a_tail_whose_log_is_gone_is_stored_once_the_replay_is_merged(world: Wor
     produce_everywhere(world, "tail")
     world.settle()
     world.work()
-    world.log.make_again()
+    world.log.recreate()
     with pytest.raises(TopicUnfit):
         world.running.step()
     world.running.close_at_position()
@@ -239,7 +239,7 @@ def test_a_tail_whose_log_is_gone_is_stored_once_the_replay_is_merged(world: Wor
         world.pass_time(1_000)
         world.running.step()
         world.running.flusher.step()
-    assert world.running.is_whole
+    assert world.running.is_fully_stored
     assert sum(row.samples for row in world.manifest().groups) == sum(len(one.samples) for one in world.produced)
     cuts = sorted(world.manifest().cuts, key=lambda one: one.bucket)
     assert [one.closed_early for one in cuts] == [False] * (len(cuts) - 1) + [True], "its hour is not ready yet"

@@ -32,7 +32,7 @@ def finish(world: World) -> None:
         world.work()
         world.pass_time(60_000)
         world.settle()
-        if world.is_active() and world.running.is_whole:
+        if world.is_active() and world.running.is_fully_stored:
             return
     raise AssertionError(f"the shard is still {world.status.phase}")
 
@@ -142,7 +142,7 @@ def test_a_store_restored_beside_a_new_topic_keeps_what_it_holds_once_that_is_ac
     before = world.found()
     lived(world, 1)
     world.crash()
-    world.log.make_again()
+    world.log.recreate()
     world.produced.clear()
     with closing(restored(world, world.options.folder / "restored", backup)) as again:
         with pytest.raises(AnotherLog, match="is another topic"):

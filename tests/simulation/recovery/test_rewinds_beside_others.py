@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from strandline.index.vm import start_vm
-from strandline.node.shard.documents_home import LuceneHome
+from strandline.node.shard.index_storage import LuceneStorage
 from strandline.node.shard.options import ReplayMode
 from strandline.node.shard.ownership import StillOwned
 from strandline.node.shard.shard import Shard
@@ -68,9 +68,9 @@ def test_a_node_that_starts_in_the_middle_of_a_rewind_ends_it(world: World) -> N
     assert world.is_active()
 
 
-def started_with_lucene(world: World) -> LuceneHome:
+def started_with_lucene(world: World) -> LuceneStorage:
     options = world.options
-    home = LuceneHome(options.shard, options.folder / "index", options.policy.retention, 16, 1.0, world.clock)
+    home = LuceneStorage(options.shard, options.folder / "index", options.policy.retention, 16, 1.0, world.clock)
     world.status = Status()
     world.shard = Shard.start(world.parts(home), world.status)  # type: ignore[arg-type]  # a home is a home
     return home

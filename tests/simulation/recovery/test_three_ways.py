@@ -82,7 +82,7 @@ class ThreeWays(RuleBasedStateMachine):
                 pass
             self.pass_time(10_000)
             world.settle()
-            if world.is_active() and world.running.is_whole:
+            if world.is_active() and world.running.is_fully_stored:
                 return
         raise AssertionError(f"the shard is still {world.status.phase}")
 

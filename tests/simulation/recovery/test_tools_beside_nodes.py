@@ -36,7 +36,7 @@ def catch_up(world: World, tool: Shard) -> None:
         world.pass_time(1_000)
         tool.step()
         tool.flusher.step()
-        if tool.is_whole:
+        if tool.is_fully_stored:
             return
     pytest.fail("the tool does not come to its end")
 

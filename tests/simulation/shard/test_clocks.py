@@ -216,9 +216,9 @@ def test_what_is_stored_by_a_clock_that_is_hours_behind_lives_as_long_as_it_shou
     for row in rows.groups:
         end = (row.bucket + 1) * options.policy.flush_interval
         assert row.data_expires >= end + options.policy.time_to_live
-        assert row.expires >= end + options.row_life
+        assert row.expires >= end + options.row_lifetime
     for cut in rows.cuts:
-        assert cut.expires >= (cut.bucket + 1) * options.policy.flush_interval + options.row_life or cut.reset
+        assert cut.expires >= (cut.bucket + 1) * options.policy.flush_interval + options.row_lifetime or cut.reset
 
 
 def test_each_heartbeat_raises_a_counter_also_while_the_clock_stands_still(jumping: World) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from strandline.node.shard.log import LogEnds, OffsetGone, Records, TopicUnfit
-from strandline.node.shard.memory_log import MemoryEndsQuestion
+from strandline.node.shard.memory_log import MemoryEndsRequest
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase
@@ -43,7 +43,7 @@ def test_a_log_that_ends_before_the_position_is_no_reason_to_cut(world: World, m
     cuts = world.manifest().cuts
     world.pass_time(HOUR)
     # The new topic, between two answers of the watch.
-    monkeypatch.setattr(MemoryEndsQuestion, "answer", lambda _: LogEnds(0, 0, 0))
+    monkeypatch.setattr(MemoryEndsRequest, "answer", lambda _: LogEnds(0, 0, 0))
     monkeypatch.setattr(world.log, "poll", lambda *_: Records.none(2))  # The library has nothing to tell yet.
     world.running.step()
     while world.running.flusher.step() == 0:
@@ -83,7 +83,7 @@ def test_what_was_read_is_stored_though_the_log_has_lost_it(
             with one_at_a_time:
                 produce_everywhere(world, "3")
                 if what == "made again":
-                    world.log.make_again()
+                    world.log.recreate()
                 else:
                     world.log.delete_before(3)
 

@@ -153,7 +153,7 @@ def test_what_is_raised_while_a_block_is_read_ends_it(
     with closing(ShardReader(of_all_kinds.running)) as reader:
         pinned = reader.pinned(ALL_TIMES)
         with pytest.raises(EnoughError):
-            pinned.read(wanted, heard=enough)
+            pinned.read(wanted, on_samples=enough)
         monkeypatch.setattr("strandline.node.shard.pinned_read.select", damaged)
         with pytest.raises(SegmentDamaged):
             pinned.read(wanted)

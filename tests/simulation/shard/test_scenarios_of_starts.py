@@ -198,7 +198,7 @@ def test_32_a_topic_that_was_made_again_is_read_once_a_person_accepts_it(world: 
     world.pass_hours(2)
     old = world.found()
     world.crash()
-    world.log.make_again()
+    world.log.recreate()
     del world.produced[:]
     produce_everywhere(world, "new")
     with pytest.raises(AnotherLog, match="is another topic"):

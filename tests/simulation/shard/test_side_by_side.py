@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.index_storage import MemoryStorage
 from strandline.node.shard.log import Records
 from strandline.node.shard.ownership import take_shard
 from strandline.node.shard.shard import Shard
@@ -52,7 +52,7 @@ def test_a_bucket_may_be_closed_in_a_replay_while_its_pages_are_merged(
     assert buffer.maintain() is False
 
 
-class CountingHome(DictHome):
+class CountingHome(MemoryStorage):
     def __init__(self) -> None:
         self.refreshed = 0
         self.may_merge = False
@@ -62,7 +62,7 @@ class CountingHome(DictHome):
         self.may_merge = may_merge
 
 
-def started_with(world: World, home: DictHome) -> Shard:
+def started_with(world: World, home: MemoryStorage) -> Shard:
     parts = world.parts(home)
     world.status = Status()
     world.shard = Shard.start(parts, world.status, accepted=Accepted())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strandline.node.http.health import health_routes
-from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.index_storage import MemoryStorage
 from strandline.node.shard.options import FlushTiming
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.report import report_of
@@ -58,7 +58,7 @@ class Watched(World):
 
     health: StoreHealth
 
-    def parts(self, home: DictHome | None = None) -> ShardParts:
+    def parts(self, home: MemoryStorage | None = None) -> ShardParts:
         parts = super().parts(home)
         return replace(parts, store=watched(parts.store, self.health), store_health=self.health)
 

@@ -230,7 +230,7 @@ def test_43_no_more_segments_are_looked_at_than_a_start_has_time_for(
     for bucket in (first + 1, first + 2, first + 3):
         damage(world, bucket, "all missing")
     # Those of one bucket: a segment a group.
-    monkeypatch.setattr(index_loss, "MOST_SEGMENTS", 2 * world.options.groups - 1)
+    monkeypatch.setattr(index_loss, "MAX_SEGMENTS", 2 * world.options.groups - 1)
     with pytest.raises(IndexBucketLost, match="the segments of the newest 1 of them 12 series with 12 samples"):
         world.start()
 
@@ -271,7 +271,7 @@ def test_42_a_shard_whose_manifest_has_expired_is_no_first_start(make_world: Cal
     world = make_world()
     lived(world)
     # Longer than all rows live: the store has deleted them.
-    world.pass_time(world.options.row_life + 10 * HOUR)
+    world.pass_time(world.options.row_lifetime + 10 * HOUR)
     for name in "ab":
         produce_everywhere(world, name)
     world.log.delete_before(8)

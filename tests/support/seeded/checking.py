@@ -52,7 +52,12 @@ def check_hours(simulation: Simulation, host: str) -> None:
     present.ask_store()
     now, manifest = present.now_ms(), store.manifest(SHARD)
     stored = StoredDataset(
-        SHARD.dataset, Cutting(POLICY.flush_interval, GRACE), options.groups, [manifest], now - options.row_life, now
+        SHARD.dataset,
+        Cutting(POLICY.flush_interval, GRACE),
+        options.groups,
+        [manifest],
+        now - options.row_lifetime,
+        now,
     )
     # Also of hours to come: a clock that is ahead may take them for past.
     true_hour = simulation.time.now_ms // HOUR

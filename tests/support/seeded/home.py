@@ -6,7 +6,7 @@ import numpy as np
 
 from strandline.index.cut_snapshot import CutSnapshot, decode_snapshot, encode_snapshot
 from strandline.index.key_documents import DictDocuments
-from strandline.node.shard.documents_home import OpenedDocuments
+from strandline.node.shard.index_storage import OpenedDocuments
 from strandline.store.rows import GroupRow
 
 
@@ -49,7 +49,7 @@ class LocalCopy:
 
 
 class CopyHome:
-    """A `DocumentsHome` over the copy of its host."""
+    """A `IndexStorage` over the copy of its host."""
 
     def __init__(self, copy: LocalCopy) -> None:
         self._copy, self._documents = copy, _Documents()
@@ -64,7 +64,7 @@ class CopyHome:
     def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
         """Searches see everything at once."""
 
-    def show_all(self) -> None:
+    def refresh_now(self) -> None:
         """Searches see everything at once."""
 
     def refresh_lag(self) -> float:

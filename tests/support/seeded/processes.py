@@ -46,7 +46,7 @@ class ShardProcess:
 class NoReplayService:
     """A `ReplayService` whose workers are the simulation's own."""
 
-    def keep_working(self) -> None:
+    def ensure_worker(self) -> None:
         """They are at work anyway."""
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from strandline.errors import Retryable
 from strandline.node.shard.log import OffsetGone
 from strandline.node.shard.memory_log import MemoryDeadLetters, MemoryLog
 from strandline.node.shard.options import ReplayMode, ReplayOptions
-from strandline.node.shard.ownership import OWNER_TERM_S, StillOwned
+from strandline.node.shard.ownership import OWNER_TIMEOUT_S, StillOwned
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase
@@ -229,7 +229,7 @@ class Simulation:
         if not self.is_store_away and any(one.status.phase is Phase.REPLAYING for one in self.live):
             self.work(self.random.randint(1, 5))
         for one in list(self.live):
-            if not one.reads_tail and not one.is_busy and one.shard is not None and one.shard.is_whole:
+            if not one.reads_tail and not one.is_busy and one.shard is not None and one.shard.is_fully_stored:
                 self.stop(one)
 
     def turn(self, one: ShardProcess, *, most_reads: int = 40, most_stores: int = 60) -> None:
@@ -395,7 +395,7 @@ class Simulation:
     def _had_owner_lately(self) -> bool:
         """Whether the owner lives, or died so short a time ago that nobody on another host can know."""
         died = self._died.get(self._owner())
-        return died is None or self.time.now_ms - died < OWNER_TERM_S * 1000
+        return died is None or self.time.now_ms - died < OWNER_TIMEOUT_S * 1000
 
     def _is_owner(self, one: ShardProcess) -> bool:
         return self._owner() == one.process.this_worker()

@@ -15,7 +15,7 @@ from strandline.node.cli.exit_codes import EXIT_CODES
 from strandline.node.offsets.deployment import NoSuchDataset, opened
 from strandline.node.settings import Settings, load
 from strandline.node.settings.shard_sections import ShardSettings, StoreSettings
-from strandline.node.shard.ownership import OWNER_TERM_S, take_shard
+from strandline.node.shard.ownership import OWNER_TIMEOUT_S, take_shard
 from strandline.recovery.offset_policy import Accepted
 from support.offsets_commands import Commands, MemoryTopic, commands_over
 from support.shard_world import (
@@ -154,7 +154,7 @@ def test_show_tells_of_what_kafka_has_deleted_and_what_was_accepted(world: World
 
 
 def test_show_compares_no_offsets_of_two_topics(world: World, commands: Commands) -> None:
-    world.log.make_again()
+    world.log.recreate()
     (shard,) = commands.json("offsets", "show")[1]["shards"]
     assert (shard["is_another_topic"], shard["lag"], shard["checkpoints"]["lowest"]) == (True, None, 3)
     assert "was read from another topic, topic-1" in commands.text("offsets", "show")[1]
@@ -309,7 +309,7 @@ def test_a_rewind_takes_a_shard_whose_owner_was_silent_for_a_term(world: World, 
     take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, elsewhere, by_force=True)
     before = world.clock.monotonic()
     assert commands.text("offsets", "rewind", "0", "--to-offset", "1", "--yes")[0] == ExitCode.OK
-    assert world.clock.monotonic() - before >= OWNER_TERM_S
+    assert world.clock.monotonic() - before >= OWNER_TIMEOUT_S
 
 
 def test_a_rewind_that_can_not_be_takes_the_shard_from_nobody(world: World, commands: Commands) -> None:

@@ -17,8 +17,8 @@ from strandline.node.cli import recover_verify as module
 from strandline.node.cli.exit_codes import EXIT_CODES
 from strandline.node.settings import Settings, load
 from strandline.node.settings.writing import write_settings
-from strandline.node.shard.documents_home import LuceneHome
 from strandline.node.shard.folder_lock import locked
+from strandline.node.shard.index_storage import LuceneStorage
 from strandline.node.shard.log import LogUnreachable
 from strandline.node.shard.shard import Shard
 from strandline.store.protocol import StoreUnavailable
@@ -41,7 +41,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with closing(World(folder)) as world:
         options = world.options
         copy = folder / "shards" / "metrics" / "0" / "index"
-        home = LuceneHome(options.shard, copy, options.policy.retention, 16, 1.0, world.clock)
+        home = LuceneStorage(options.shard, copy, options.policy.retention, 16, 1.0, world.clock)
         world.shard = Shard.start(world.parts(home), world.status)  # type: ignore[arg-type]  # the real one
         for _ in range(3):
             produce_everywhere(world)

@@ -153,7 +153,7 @@ def test_records_that_kafka_deleted_before_they_were_stored_are_named(world: Wor
 
 def test_a_topic_that_was_made_again_is_named(world: World) -> None:
     crashed_behind(world, 1)
-    world.log.make_again()
+    world.log.recreate()
     with pytest.raises(AnotherLog):
         found(world)
 

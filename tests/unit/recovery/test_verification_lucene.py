@@ -17,7 +17,7 @@ from strandline.index.local_copy import CopyIdentity, open_copy, save_copy, save
 from strandline.index.new_keys import key_hashes
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.vm import start_vm
-from strandline.node.shard.documents_home import LuceneHome
+from strandline.node.shard.index_storage import LuceneStorage
 from strandline.node.shard.shard import Shard
 from strandline.recovery.checkpoints import LEAVING_MS
 from strandline.recovery.verification import shard as engine
@@ -103,7 +103,7 @@ def with_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("world")
     with closing(World(folder)) as world:
         options = world.options
-        home = LuceneHome(options.shard, folder / "index", options.policy.retention, 16, 1.0, world.clock)
+        home = LuceneStorage(options.shard, folder / "index", options.policy.retention, 16, 1.0, world.clock)
         world.shard = Shard.start(world.parts(home), world.status)  # type: ignore[arg-type]  # the real one
         for name in ("returns", *["always"] * 7, "returns"):
             produce_everywhere(world, name)

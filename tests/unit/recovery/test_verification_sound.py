@@ -168,7 +168,7 @@ def test_a_topic_that_was_made_again_leaves_both_sides_of_the_reset_sound(world:
     world.store.before = group_fails(other_group(world))
     live(world, 1, "stuck for ever")
     world.crash()
-    world.log.make_again()
+    world.log.recreate()
     produce_everywhere(world, "new")
     world.start(accepted=Accepted(another_topic=True))
     live(world, 2, "new")

@@ -140,7 +140,7 @@ def test_a_question_is_given_up_between_segments(
     stored: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Rows that hold a few series are asked for together.
-    monkeypatch.setattr("strandline.node.shard.pinned_read._ROWS_IN_TURN", 2)
+    monkeypatch.setattr("strandline.node.shard.pinned_read._ROWS_PER_ROUND", 2)
     given = give()
     calls = at_first_segment(stored, given.cancel)
     with pytest.raises(QueryCancelled):

@@ -100,7 +100,7 @@ def test_a_log_that_has_lost_a_jobs_first_record_is_not_read(world: World) -> No
 
 def test_another_topic_of_the_same_name_is_not_read(world: World) -> None:
     ran = Ran()
-    world.log.make_again()
+    world.log.recreate()
     for _ in range(9):
         world.log.append(b"", 0)
     with pytest.raises(AnotherLog, match="another topic"):

@@ -52,16 +52,16 @@ def test_nothing_runs_before_somebody_asks(lasting: WorkerProcess) -> None:
 
 
 def test_asking_again_and_again_starts_one_worker(lasting: WorkerProcess) -> None:
-    lasting.keep_working()
+    lasting.ensure_worker()
     first = lasting.pid
     assert first is not None
     for _ in range(3):
-        lasting.keep_working()
+        lasting.ensure_worker()
     assert lasting.pid == first
 
 
 def test_a_worker_ends_with_its_service(lasting: WorkerProcess) -> None:
-    lasting.keep_working()
+    lasting.ensure_worker()
     pid = lasting.pid
     assert pid is not None
     lasting.close()
@@ -72,25 +72,25 @@ def test_a_worker_ends_with_its_service(lasting: WorkerProcess) -> None:
 def test_a_worker_that_found_nothing_to_do_is_asked_again_after_a_while(clock: ManualClock, tmp_path: Path) -> None:
     with closing(WorkerProcess(None, tmp_path, clock, command=python(""))) as service:
         for _ in range(30):
-            service.keep_working()
+            service.ensure_worker()
             ended(service)
-            service.keep_working()
+            service.ensure_worker()
             assert service.pid is None, "not at once"
             clock.sleep(10)
 
 
 def test_while_another_worker_is_at_work_none_is_started_to_find_that_out(clock: ManualClock, tmp_path: Path) -> None:
     with closing(WorkerProcess(None, tmp_path, clock, command=python(""))) as service:
-        service.keep_working()
+        service.ensure_worker()
         ended(service)
-        service.keep_working()
+        service.ensure_worker()
         with locked(tmp_path):
             for _ in range(5):
                 clock.sleep(10)
-                service.keep_working()
+                service.ensure_worker()
                 assert not was_started(service)
         clock.sleep(10)
-        service.keep_working()
+        service.ensure_worker()
         assert was_started(service)
 
 
@@ -102,13 +102,13 @@ def test_a_worker_that_fails_is_tried_again_later_and_later_and_then_no_more(
 
     def fails() -> None:
         while True:
-            service.keep_working()
+            service.ensure_worker()
             ended(service)
-            service.keep_working()
+            service.ensure_worker()
             began = clock.monotonic()
             while service.pid is None and not was_started(service):
                 clock.sleep(1)
-                service.keep_working()
+                service.ensure_worker()
             pauses.append(clock.monotonic() - began)
 
     with pytest.raises(WorkerFails, match="exit code 3"):
@@ -126,10 +126,10 @@ def failing(tmp_path: Path, error: StrandlineError) -> Sequence[str]:
 
 def ends(service: WorkerProcess, clock: ManualClock) -> None:
     """Have the next worker started, and end."""
-    service.keep_working()
+    service.ensure_worker()
     assert was_started(service)
     ended(service)
-    service.keep_working()
+    service.ensure_worker()
     assert not was_started(service)
     clock.sleep(60)
 
@@ -144,7 +144,7 @@ def test_a_worker_that_finds_a_disk_full_is_started_again_once_there_is_room(
         ends(service, clock)
         for _ in range(100):
             clock.sleep(60)
-            service.keep_working()
+            service.ensure_worker()
             assert not was_started(service), "there is no room yet"
         full.clear()
         ends(service, clock)
@@ -174,8 +174,8 @@ def test_the_reason_of_a_worker_that_is_given_up_is_its_own(clock: ManualClock, 
 def test_a_shard_in_a_node_leaves_the_worker_to_the_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_module.subprocess, "Popen", None)
     with closing(NodeWorker()) as service:
-        service.keep_working()
-        service.keep_working()
+        service.ensure_worker()
+        service.ensure_worker()
 
 
 def was_started(service: WorkerProcess) -> bool:

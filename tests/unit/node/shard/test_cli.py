@@ -20,7 +20,7 @@ from strandline.node.cli.main import main
 from strandline.node.replay.service import WorkerProcess
 from strandline.node.settings import load
 from strandline.node.settings.sections import Settings
-from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.index_storage import MemoryStorage
 from strandline.node.shard.ownership import take_shard
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.replaying import ReplayService
@@ -46,7 +46,7 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     structlog.reset_defaults()
 
 
-class SignalledHome(DictHome):
+class SignalledHome(MemoryStorage):
     """Sends this process a signal as soon as the shard reads; without one nothing happens."""
 
     number: signal.Signals | None = None
@@ -146,7 +146,7 @@ def test_a_settings_file_that_is_not_there_starts_nothing(
 def test_a_signal_ends_a_shard_and_all_is_well(
     world: World, parts: Assembled, number: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parts.home.number = number
+    parts.index_storage.number = number
     assert main(["shard", "7"]) == ExitCode.OK
     ((settings, shard),) = parts.asked
     assert shard == 7
@@ -159,7 +159,7 @@ def test_a_signal_ends_a_shard_and_all_is_well(
 
 def test_the_status_file_tells_how_the_shard_ended(world: World, parts: Assembled, tmp_path: Path) -> None:
     produce_everywhere(world)
-    parts.home.number = signal.SIGTERM
+    parts.index_storage.number = signal.SIGTERM
     path = tmp_path / "status.json"
     assert main(["shard", "0", "--status-file", str(path)]) == ExitCode.OK
     told = json.loads(path.read_text(encoding="utf-8"))
@@ -206,7 +206,7 @@ def lose_records(world: World) -> None:
 def make_topic_again(world: World) -> None:
     world.start()
     world.crash()
-    world.log.make_again()
+    world.log.recreate()
 
 
 @pytest.mark.parametrize(
@@ -220,16 +220,16 @@ def test_what_a_person_has_to_accept_is_refused_until_it_is(
     befall: Callable[[World], None], code: ExitCode, option: list[str], world: World, parts: Assembled
 ) -> None:
     befall(world)
-    parts.home.number = signal.SIGTERM
+    parts.index_storage.number = signal.SIGTERM
     assert main(["shard", "0"]) == code
-    assert parts.home.number is not None, "it has not come to reading"
+    assert parts.index_storage.number is not None, "it has not come to reading"
     assert main(["shard", "0", *option]) == ExitCode.OK
-    assert parts.home.number is None
+    assert parts.index_storage.number is None
 
 
 @pytest.mark.usefixtures("parts")
 def test_one_acceptance_does_not_stand_for_the_other(world: World) -> None:
     lose_records(world)
     assert main(["shard", "0", "--accept-new-topic"]) == ExitCode.DATA_LOST
-    world.log.make_again()
+    world.log.recreate()
     assert main(["shard", "0", "--accept-loss", "1"]) == ExitCode.FAILED

@@ -146,7 +146,7 @@ def test_a_shard_is_told_the_defaults() -> None:
     made = options(Settings())
     assert made.shard == ShardId("metrics", 3)
     assert made.shape == DatasetShape("metrics", HOUR, 16, "xxh3-128", 8)
-    assert made.row_life == 37 * DAY
+    assert made.row_lifetime == 37 * DAY
     assert (made.grace, made.history) == (30 * SECOND, 30 * DAY)
     assert made.first_start == FirstStart(StartAt.EARLIEST)
     assert made.record_limits == Limits()

@@ -13,7 +13,7 @@ from strandline.index.merging_at_rest import FEW, LOOK_S, MANY
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.shard_index import ShardIndex
 from strandline.index.vm import start_vm
-from strandline.node.shard.documents_home import DISK_LOOK_S, DictHome, LuceneHome
+from strandline.node.shard.index_storage import DISK_USAGE_INTERVAL_S, LuceneStorage, MemoryStorage
 from strandline.wire.encoding import Series
 from support.lookup_keys import add_keys
 from support.manifest_rows import SHARD
@@ -31,14 +31,14 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def home(tmp_path: Path, clock: ManualClock) -> Iterator[LuceneHome]:
+def home(tmp_path: Path, clock: ManualClock) -> Iterator[LuceneStorage]:
     """One that is not open yet."""
     start_vm()
-    with closing(LuceneHome(SHARD, tmp_path / "index", POLICY.retention, 16, BOUND_S, clock)) as made:
+    with closing(LuceneStorage(SHARD, tmp_path / "index", POLICY.retention, 16, BOUND_S, clock)) as made:
         yield made
 
 
-def test_the_lag_is_that_of_the_oldest_change_that_searches_do_not_see(home: LuceneHome, clock: ManualClock) -> None:
+def test_the_lag_is_that_of_the_oldest_change_that_searches_do_not_see(home: LuceneStorage, clock: ManualClock) -> None:
     assert home.refresh_lag() == 0.0, "before it is open"
     home.open("topic-1", [])
     assert home.refresh_lag() == 0.0
@@ -51,7 +51,7 @@ def test_the_lag_is_that_of_the_oldest_change_that_searches_do_not_see(home: Luc
     assert home.refresh_lag() == 0.0
 
 
-def test_the_disk_is_that_of_lucenes_files_some_seconds_ago(home: LuceneHome, clock: ManualClock) -> None:
+def test_the_disk_is_that_of_lucenes_files_some_seconds_ago(home: LuceneStorage, clock: ManualClock) -> None:
     assert home.disk_bytes() == 0, "there is no folder yet"
     opened = home.open("topic-1", [])
     index = ShardIndex(POLICY, opened.documents, open_bucket=FIRST, next_part_id=0, series_limit=1_000)
@@ -61,14 +61,14 @@ def test_the_disk_is_that_of_lucenes_files_some_seconds_ago(home: LuceneHome, cl
     index.cut()
     home.save("topic-1", index.snapshot(), "attempt")
     files = [file.stat().st_size for file in lucene_folder(home.folder).iterdir()]
-    clock.sleep(DISK_LOOK_S - 0.1)
+    clock.sleep(DISK_USAGE_INTERVAL_S - 0.1)
     assert home.disk_bytes() == 0, "to look at each of a hundred files, twice a second, would be most of a report"
     clock.sleep(0.1)
     assert home.disk_bytes() == sum(files) > 1_000
 
 
 @pytest.fixture
-def in_segments(home: LuceneHome) -> PartKeyIndex:
+def in_segments(home: LuceneStorage) -> PartKeyIndex:
     """The index of a home, in some more segments than are left as they are."""
     home.open("topic-1", [])
     assert home.index is not None
@@ -78,7 +78,7 @@ def in_segments(home: LuceneHome) -> PartKeyIndex:
     return home.index
 
 
-def test_documents_at_rest_are_merged(home: LuceneHome, clock: ManualClock, in_segments: PartKeyIndex) -> None:
+def test_documents_at_rest_are_merged(home: LuceneStorage, clock: ManualClock, in_segments: PartKeyIndex) -> None:
     def are_merged() -> bool:
         clock.sleep(LOOK_S)
         home.refresh(changed=False, may_merge=True)
@@ -93,7 +93,7 @@ def test_documents_at_rest_are_merged(home: LuceneHome, clock: ManualClock, in_s
 
 
 def test_documents_are_not_merged_where_that_might_fill_the_disk(
-    home: LuceneHome, clock: ManualClock, in_segments: PartKeyIndex, monkeypatch: pytest.MonkeyPatch
+    home: LuceneStorage, clock: ManualClock, in_segments: PartKeyIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 2 * home.disk_bytes()))
     for _ in range(3):
@@ -105,4 +105,4 @@ def test_documents_are_not_merged_where_that_might_fill_the_disk(
 
 
 def test_documents_in_memory_have_neither() -> None:
-    assert (DictHome().refresh_lag(), DictHome().disk_bytes()) == (0.0, 0)
+    assert (MemoryStorage().refresh_lag(), MemoryStorage().disk_bytes()) == (0.0, 0)

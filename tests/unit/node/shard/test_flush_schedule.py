@@ -135,7 +135,7 @@ def test_in_a_hurry_all_is_due_in_the_order_of_buckets_but_for_what_has_failed()
     flushes.add(7, EVERY, NOW, urgent=False)
     flushes.add(8, frozenset({0, 1}), NOW, urgent=False)
     flushes.failed(1, NOW)
-    flushes.hurry(NOW)
+    flushes.make_due(NOW)
     order = []
     while (upcoming := flushes.next_due()) is not None and upcoming[0] <= NOW:
         order.append(upcoming[1:])

@@ -27,13 +27,13 @@ def test_records_of_one_poll_are_unpacked_within_a_bound_of_bytes_and_all_are_ta
     monkeypatch.setattr(Decoder, "unpack", noted)
     large = encode_request([Series([("__name__", "m"), ("text", "x" * 4_000)], [(START, 1.0)])])
     small = encode_request([Series([("__name__", "m"), ("text", "x")], [(START, 2.0)])])
-    monkeypatch.setattr(ingesting, "MOST_UNPACKED", len(large) + len(small))
+    monkeypatch.setattr(ingesting, "MAX_UNPACKED", len(large) + len(small))
     world.start()
     for body in (large, small, small, large, large, b"no remote write", small):
         world.log.append(compress(body), START)
     world.log.append(b"nothing that can be decoded", START)
     world.read_all()
-    assert all(size <= ingesting.MOST_UNPACKED for _, size in unpacked)
+    assert all(size <= ingesting.MAX_UNPACKED for _, size in unpacked)
     assert sum(count for count, _ in unpacked) == 8
     counters = world.status.counters
     assert (counters.records, counters.samples, counters.dead_letters) == (8, 6, 2)

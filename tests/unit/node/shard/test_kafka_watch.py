@@ -12,7 +12,7 @@ from strandline.errors import StrandlineError
 from strandline.kafka.errors import KafkaRefused
 from strandline.kafka.meaning import no_such_topic
 from strandline.node.shard.kafka_admin import TopicIdentity
-from strandline.node.shard.kafka_watch import EVERY_S, TopicWatch
+from strandline.node.shard.kafka_watch import ASK_INTERVAL_S, TopicWatch
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 pytestmark = pytest.mark.unit
@@ -63,27 +63,27 @@ def watch(brokers: Brokers, clock: ManualClock) -> TopicWatch:
 
 def hear(watch: TopicWatch, brokers: Brokers, clock: ManualClock, answer: TopicIdentity | StrandlineError) -> None:
     """Let the time pass until brokers are asked, and let them answer."""
-    clock.sleep(EVERY_S)
-    watch.look()
+    clock.sleep(ASK_INTERVAL_S)
+    watch.check()
     brokers.answer(answer)
-    watch.look()
+    watch.check()
 
 
 def test_brokers_are_asked_once_in_a_while_and_never_twice_at_the_same_time(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    watch.look()
+    watch.check()
     assert len(brokers.asked) == 0
-    clock.sleep(EVERY_S)
-    watch.look()
-    clock.sleep(10 * EVERY_S)
-    watch.look()
+    clock.sleep(ASK_INTERVAL_S)
+    watch.check()
+    clock.sleep(10 * ASK_INTERVAL_S)
+    watch.check()
     assert len(brokers.asked) == 1
     brokers.answer(SAME)
-    watch.look()
+    watch.check()
     assert len(brokers.asked) == 1
-    clock.sleep(EVERY_S)
-    watch.look()
+    clock.sleep(ASK_INTERVAL_S)
+    watch.check()
     assert len(brokers.asked) == 2
 
 
@@ -103,13 +103,13 @@ def test_another_id_than_the_expected_one_is_an_error(watch: TopicWatch, brokers
 def test_an_answer_to_a_question_from_before_the_expectation_does_not_count(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    clock.sleep(EVERY_S)
-    watch.look()
+    clock.sleep(ASK_INTERVAL_S)
+    watch.check()
     watch.expect("id-2")
     brokers.answer(SAME)
-    watch.look()
+    watch.check()
     brokers.answer(ANOTHER)
-    watch.look()
+    watch.check()
 
 
 def missing_for(
@@ -119,11 +119,11 @@ def missing_for(
     hear(watch, brokers, clock, answer)
     for _ in range(seconds):
         clock.sleep(1)
-        watch.look()
+        watch.check()
         brokers.answer(answer)
-        watch.look()
+        watch.check()
         with pytest.raises(LogUnreachable, match=r"not known partition 3 of topic metrics for \d+ s. After 60 s"):
-            watch.require_alive()
+            watch.require_reachable()
 
 
 def test_two_answers_a_second_apart_that_know_no_topic_end_nothing(
@@ -132,8 +132,8 @@ def test_two_answers_a_second_apart_that_know_no_topic_end_nothing(
     """A broker that has only just started knows none: the open bucket would be closed for good."""
     missing_for(watch, brokers, clock, 1, no_such_topic("metrics"))
     hear(watch, brokers, clock, SAME)
-    watch.alive()
-    watch.require_alive()
+    watch.received()
+    watch.require_reachable()
 
 
 def test_a_topic_is_gone_once_nobody_has_known_it_for_a_minute(
@@ -141,10 +141,10 @@ def test_a_topic_is_gone_once_nobody_has_known_it_for_a_minute(
 ) -> None:
     missing_for(watch, brokers, clock, 59, no_such_topic("metrics"))
     clock.sleep(1)
-    watch.look()
+    watch.check()
     brokers.answer(no_such_topic("metrics"))
     with pytest.raises(TopicUnfit, match="there is no topic metrics"):
-        watch.look()
+        watch.check()
 
 
 @pytest.mark.parametrize("between", [SAME, AWAY, ALL_DOWN, "records"])
@@ -154,14 +154,14 @@ def test_the_minute_begins_anew_with_any_other_sign(
     """That of a broker that knows it, and of brokers that answer nothing at all."""
     missing_for(watch, brokers, clock, 50, no_such_topic("metrics"))
     if isinstance(between, KafkaError):
-        watch.heard(between)
+        watch.report_error(between)
     elif between == "records":
-        watch.alive()
+        watch.received()
     else:
         clock.sleep(1)
-        watch.look()
+        watch.check()
         brokers.answer(between)  # type: ignore[arg-type]
-        watch.look()
+        watch.check()
     missing_for(watch, brokers, clock, 59, no_such_topic("metrics"))
 
 
@@ -179,62 +179,62 @@ def test_brokers_that_are_all_down_are_known_to_be_out_of_reach_until_one_sends_
     watch: TopicWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    watch.heard(ALL_DOWN)
+    watch.report_error(ALL_DOWN)
     for _ in range(2):
         with pytest.raises(LogUnreachable, match="1/1 brokers are down"):
-            watch.require_alive()
-    watch.alive()
-    watch.require_alive()
+            watch.require_reachable()
+    watch.received()
+    watch.require_reachable()
     assert caplog.messages == ["topic metrics: 1/1 brokers are down", "topic metrics: the brokers answer again"]
 
 
 def test_brokers_that_are_away_are_asked_again_soon_and_read_from_anew_once_they_answer(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    watch.heard(ALL_DOWN)
+    watch.report_error(ALL_DOWN)
     clock.sleep(1)
-    watch.look()
+    watch.check()
     brokers.answer(AWAY)
-    watch.look()
+    watch.check()
     with pytest.raises(LogUnreachable, match="no answer"):
-        watch.require_alive()
-    assert not watch.must_fetch_anew()
+        watch.require_reachable()
+    assert not watch.must_restart_fetch()
     clock.sleep(1)
-    watch.look()
+    watch.check()
     brokers.answer(SAME)
-    watch.look()
-    assert watch.must_fetch_anew()
+    watch.check()
+    assert watch.must_restart_fetch()
     with pytest.raises(LogUnreachable, match="no answer"):
-        watch.require_alive()
-    watch.alive()
-    watch.require_alive()
-    assert not watch.must_fetch_anew()
+        watch.require_reachable()
+    watch.received()
+    watch.require_reachable()
+    assert not watch.must_restart_fetch()
 
 
 def test_a_reader_that_hears_nothing_after_an_outage_fetches_anew_after_longer_and_longer_pauses(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     """Over a slow network one answer takes minutes: it must be able to come."""
-    watch.heard(ALL_DOWN)
+    watch.report_error(ALL_DOWN)
     hear(watch, brokers, clock, SAME)
     begun: list[float] = []
     for second in range(1_000):
-        if watch.must_fetch_anew():
+        if watch.must_restart_fetch():
             begun.append(second)
         clock.sleep(1)
     assert begun == [0, 5, 15, 35, 75, 155, 315, 615, 915]
-    watch.alive()
-    watch.heard(ALL_DOWN)
-    assert not watch.must_fetch_anew()
+    watch.received()
+    watch.report_error(ALL_DOWN)
+    assert not watch.must_restart_fetch()
     hear(watch, brokers, clock, SAME)
-    assert watch.must_fetch_anew()
+    assert watch.must_restart_fetch()
 
 
 def test_an_answer_without_an_outage_disturbs_no_reader(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     hear(watch, brokers, clock, SAME)
-    assert not watch.must_fetch_anew()
+    assert not watch.must_restart_fetch()
 
 
 def test_a_question_without_an_answer_tells_that_brokers_are_away(
@@ -242,31 +242,31 @@ def test_a_question_without_an_answer_tells_that_brokers_are_away(
 ) -> None:
     hear(watch, brokers, clock, AWAY)
     with pytest.raises(LogUnreachable):
-        watch.require_alive()
+        watch.require_reachable()
 
 
 def test_one_broker_of_several_may_fail(watch: TopicWatch) -> None:
-    watch.heard(KafkaError(KafkaError._TRANSPORT, "broker 2 has closed the connection"))
-    watch.require_alive()
+    watch.report_error(KafkaError(KafkaError._TRANSPORT, "broker 2 has closed the connection"))
+    watch.require_reachable()
 
 
 def test_a_refused_group_keeps_nobody_from_reading(watch: TopicWatch) -> None:
-    watch.heard(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "no right to the group"))
-    watch.require_alive()
+    watch.report_error(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "no right to the group"))
+    watch.require_reachable()
 
 
 def test_a_refusal_is_not_hidden_by_the_silence_that_follows(watch: TopicWatch) -> None:
-    watch.heard(REFUSED)
-    watch.heard(ALL_DOWN)
+    watch.report_error(REFUSED)
+    watch.report_error(ALL_DOWN)
     with pytest.raises(KafkaRefused, match="wrong password"):
-        watch.require_alive()
+        watch.require_reachable()
 
 
 def test_raising_the_same_trouble_again_gathers_no_traces(watch: TopicWatch) -> None:
-    watch.heard(ALL_DOWN)
+    watch.report_error(ALL_DOWN)
     depths = []
     for _ in range(3):
         with pytest.raises(LogUnreachable) as caught:
-            watch.require_alive()
+            watch.require_reachable()
         depths.append(len(caught.traceback))
     assert depths == depths[:1] * 3

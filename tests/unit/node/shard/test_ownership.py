@@ -9,12 +9,12 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.node.shard.ownership import (
-    OWNER_TERM_S,
+    OWNER_TIMEOUT_S,
     AnotherShape,
     StillOwned,
     TakeFailed,
-    agree_on_shape,
     attempt_prefix,
+    ensure_dataset,
     take_shard,
 )
 from strandline.store.protocol import Fenced
@@ -107,9 +107,9 @@ def test_an_owner_elsewhere_is_watched_for_a_term_whatever_its_clock_shows(
     owner = take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
     store.touch(owner, NOW + wrong_by, 1)
     said: list[str] = []
-    assert take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), waiting=said.append).epoch == 2
-    assert clock.now_ms() - NOW == OWNER_TERM_S * 1000
-    assert len(said) == OWNER_TERM_S
+    assert take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), on_wait=said.append).epoch == 2
+    assert clock.now_ms() - NOW == OWNER_TIMEOUT_S * 1000
+    assert len(said) == OWNER_TIMEOUT_S
     assert "whether the owner is gone: process 7 on a" in said[0]
 
 
@@ -123,7 +123,7 @@ def test_an_owner_elsewhere_that_counts_on_is_left_alone(store: SqliteStore, clo
             store.touch(owner, NOW, 2)
 
     with pytest.raises(StillOwned, match="process 7 on a"):
-        take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), waiting=beat)
+        take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), on_wait=beat)
     assert clock.now_ms() - NOW < 15_000, "it need not be watched any longer than that"
 
 
@@ -137,7 +137,7 @@ def test_an_owner_of_the_version_before_that_does_not_count_is_seen_by_its_times
         store.touch(owner, clock.now_ms() + 1, 0)
 
     with pytest.raises(StillOwned, match="owner 5f0c, seen at"):
-        take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), waiting=beat)
+        take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), on_wait=beat)
 
 
 def test_an_owner_that_leaves_while_it_is_watched_is_followed(store: SqliteStore, clock: ManualClock) -> None:
@@ -146,7 +146,7 @@ def test_an_owner_that_leaves_while_it_is_watched_is_followed(store: SqliteStore
     def leave(_reason: str) -> None:
         store.touch(owner, None, 1)
 
-    assert take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), waiting=leave).epoch == 2
+    assert take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), on_wait=leave).epoch == 2
     assert clock.now_ms() - NOW == 1_000
 
 
@@ -189,7 +189,7 @@ def test_a_live_owner_keeps_its_shard_from_a_start_that_stood_still_with_an_old_
             store.touch(owner, clock.now_ms(), beats)
 
     with pytest.raises(StillOwned, match="process 7 on a"):
-        take_shard(Stalls(), SHARD, "topic-1", clock, Elsewhere("b"), waiting=beat)
+        take_shard(Stalls(), SHARD, "topic-1", clock, Elsewhere("b"), on_wait=beat)
 
 
 def test_an_owner_that_came_while_a_start_stood_still_and_lives_is_left_alone(
@@ -203,7 +203,7 @@ def test_an_owner_that_came_while_a_start_stood_still_and_lives_is_left_alone(
             store.touch(stalling.came, NOW, int(clock.monotonic()))
 
     with pytest.raises(StillOwned, match="process 7 on c"):
-        take_shard(stalling, SHARD, "topic-1", clock, Elsewhere("b"), waiting=beat)
+        take_shard(stalling, SHARD, "topic-1", clock, Elsewhere("b"), on_wait=beat)
 
 
 def test_a_start_that_is_not_wanted_any_more_ends_the_watch(store: SqliteStore, clock: ManualClock) -> None:
@@ -213,7 +213,7 @@ def test_a_start_that_is_not_wanted_any_more_ends_the_watch(store: SqliteStore, 
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), waiting=stop)
+        take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), on_wait=stop)
 
 
 def test_attempts_are_named_by_what_no_other_owner_has(store: SqliteStore, clock: ManualClock) -> None:
@@ -302,19 +302,19 @@ def test_who_loses_every_race_says_so_and_owns_nothing(store: SqliteStore, clock
 def test_who_loses_a_race_does_not_take_the_shard_from_who_won(store: SqliteStore, clock: ManualClock) -> None:
     contested = Contested(store, 1, others_stay=True)
     with pytest.raises(StillOwned, match="other-1"):
-        take_shard(contested, SHARD, "topic-1", clock, waiting=contested.beat)
+        take_shard(contested, SHARD, "topic-1", clock, on_wait=contested.beat)
     assert len(contested.tried) == 1
 
 
 def test_a_dataset_is_made_as_wanted_and_found_again(store: SqliteStore) -> None:
-    assert agree_on_shape(store, SHAPE) == SHAPE
-    assert agree_on_shape(store, SHAPE) == SHAPE
+    assert ensure_dataset(store, SHAPE) == SHAPE
+    assert ensure_dataset(store, SHAPE) == SHAPE
     assert store.dataset("metrics") == SHAPE
 
 
 def test_partitions_may_have_been_added_and_those_that_were_there_first_are_told(store: SqliteStore) -> None:
-    agree_on_shape(store, SHAPE)
-    assert agree_on_shape(store, replace(SHAPE, partitions=12)).partitions == 8
+    ensure_dataset(store, SHAPE)
+    assert ensure_dataset(store, replace(SHAPE, partitions=12)).partitions == 8
 
 
 @pytest.mark.parametrize(
@@ -328,8 +328,8 @@ def test_partitions_may_have_been_added_and_those_that_were_there_first_are_told
 def test_what_was_stored_under_another_shape_is_refused(
     store: SqliteStore, changed: dict[str, object], message: str
 ) -> None:
-    agree_on_shape(store, SHAPE)
+    ensure_dataset(store, SHAPE)
     with pytest.raises(AnotherShape) as caught:
-        agree_on_shape(store, replace(SHAPE, **changed))
+        ensure_dataset(store, replace(SHAPE, **changed))
     assert caught.value.message == f"dataset 'metrics' was made with {message}"
     assert store.dataset("metrics") == SHAPE

@@ -3,7 +3,7 @@
 import pytest
 
 from strandline.clock import ManualClock
-from strandline.node.shard.ends_watch import LogLook
+from strandline.node.shard.ends_watch import EndsSnapshot
 from strandline.node.shard.log import LogEnds
 from strandline.node.shard.read_horizon import OpenTransaction, ReadHorizon
 
@@ -15,22 +15,22 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def look(clock: ManualClock, high: int, last_stable: int | None = None) -> LogLook:
+def snapshot(clock: ManualClock, high: int, last_stable: int | None = None) -> EndsSnapshot:
     stable = high if last_stable is None else last_stable
-    return LogLook(LogEnds(0, stable, high), clock.now_ms(), clock.monotonic(), 0)
+    return EndsSnapshot(LogEnds(0, stable, high), clock.now_ms(), clock.monotonic(), 0)
 
 
 def test_nothing_is_known_before_all_of_one_moment_was_read(clock: ManualClock) -> None:
     horizon = ReadHorizon(clock)
     assert (horizon.now().complete_at, horizon.now().age_s, horizon.now().is_behind) == (0, float("inf"), False)
-    horizon.looked(look(clock, 10), 9)
+    horizon.add(snapshot(clock, 10), 9)
     assert (horizon.now().complete_at, horizon.now().is_behind) == (0, True)
 
 
 def test_a_moment_is_complete_once_its_high_watermark_is_passed(clock: ManualClock) -> None:
     horizon, begun = ReadHorizon(clock), clock.now_ms()
     for high in range(10, 100, 10):
-        horizon.looked(look(clock, high), 0)
+        horizon.add(snapshot(clock, high), 0)
         clock.sleep(5)
     horizon.read_to(35)
     assert (horizon.now().complete_at, horizon.now().age_s) == (begun + 10_000, 35.0)
@@ -43,7 +43,7 @@ def test_an_old_log_that_is_read_slowly_takes_bounded_memory_and_is_never_called
 ) -> None:
     horizon, begun = ReadHorizon(clock), clock.now_ms()
     for second in range(4_000):
-        horizon.looked(look(clock, second + 1), 0)
+        horizon.add(snapshot(clock, second + 1), 0)
         clock.sleep(1)
     assert len(horizon._ahead) <= 256
     horizon.read_to(2_000)
@@ -56,10 +56,10 @@ def test_an_old_log_that_is_read_slowly_takes_bounded_memory_and_is_never_called
 def test_a_transaction_is_the_same_one_while_it_begins_at_the_same_offset(clock: ManualClock) -> None:
     horizon, begun = ReadHorizon(clock), clock.now_ms()
     for high in (12, 15):
-        horizon.looked(look(clock, high, last_stable=10), 10)
+        horizon.add(snapshot(clock, high, last_stable=10), 10)
         clock.sleep(5)
     assert horizon.now().transaction == OpenTransaction(10, 5, begun)
-    horizon.looked(look(clock, 20, last_stable=16), 16)
+    horizon.add(snapshot(clock, 20, last_stable=16), 16)
     assert horizon.now().transaction == OpenTransaction(16, 4, begun + 10_000)
-    horizon.looked(look(clock, 21), 21)
+    horizon.add(snapshot(clock, 21), 21)
     assert horizon.now().transaction is None

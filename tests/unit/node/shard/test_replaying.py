@@ -27,7 +27,7 @@ DONE = replace(WANTED, plan="another plan", state=JobState.DONE, epoch=1)
 
 
 class NobodyWorks:
-    def keep_working(self) -> None:
+    def ensure_worker(self) -> None:
         """There is a worker elsewhere."""
 
     def close(self) -> None:
@@ -50,7 +50,7 @@ def leave(store: Store, job: Job) -> None:
 
 def replay_of(store: Store) -> Replay:
     buckets = [ReplayBucket(CUT, WANTED.groups, WANTED)]
-    return Replay(store, SHARD, buckets, NobodyWorks(), CLOCK, job_life=HOUR, failures_allowed=3)
+    return Replay(store, SHARD, buckets, NobodyWorks(), CLOCK, job_lifetime=HOUR, failures_allowed=3)
 
 
 def test_a_done_job_that_serves_the_plan_is_taken_whosever_plan_it_was_done_for(store: Store) -> None:

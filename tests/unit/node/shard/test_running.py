@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 
 from strandline.errors import ExitCode
 from strandline.node.shard import running
-from strandline.node.shard.documents_home import DictHome
 from strandline.node.shard.flusher import HEARTBEAT_MS
+from strandline.node.shard.index_storage import MemoryStorage
 from strandline.node.shard.log import Records, TopicUnfit
 from strandline.node.shard.options import FlushTiming
 from strandline.node.shard.ownership import take_shard
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.unit
 PATIENCE_S = 60
 
 
-class WatchedHome(DictHome):
+class WatchedHome(MemoryStorage):
     """Tells of each time that records were read, and of its closing."""
 
     def __init__(self) -> None:
@@ -323,7 +323,7 @@ def test_why_storing_failed_is_told_though_leaving_fails_too(world: World, run: 
 
 def test_a_final_error_in_reading_surfaces_and_ends_storing(world: World, run: Run) -> None:
     run.start()
-    world.log.make_again()
+    world.log.recreate()
     error = run.end()
     assert isinstance(error, TopicUnfit)
     assert run.phase is Phase.FAILED
@@ -348,7 +348,7 @@ def test_what_only_the_shard_still_has_is_stored_before_it_ends(world: World) ->
     world.pass_time(HOUR + GRACE)
     run.until(lambda: run.running.status.counters.cuts == 1)
     assert len(world.manifest().groups) < world.options.groups
-    world.log.make_again()
+    world.log.recreate()
     assert isinstance(run.end(), TopicUnfit)
     assert len(world.manifest().groups) == world.options.groups
     world.check_stored_once()
@@ -360,7 +360,7 @@ def test_what_only_the_shard_still_has_is_stored_before_it_ends(world: World) ->
 def test_a_store_that_is_away_does_not_keep_a_shard_that_must_end_for_longer_than_its_last_work_may_take(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "_LAST_WORK_S", 2.0)
+    monkeypatch.setattr(running, "_DRAIN_TIMEOUT_S", 2.0)
     # Each step of the last work takes half a second, as it does in a shard that waits for its store.
     world.options = replace(world.options, poll_timeout_s=0.5)
     run = Run(wait_with_storing(world))
@@ -383,9 +383,9 @@ def test_a_store_that_is_away_does_not_keep_a_shard_that_must_end_for_longer_tha
             begun.append(world.clock.monotonic())
 
     run.running.after_step = tell
-    world.log.make_again()
+    world.log.recreate()
     assert isinstance(run.end(), TopicUnfit)
-    assert world.clock.monotonic() - begun[0] <= running._LAST_WORK_S + 0.5
+    assert world.clock.monotonic() - begun[0] <= running._DRAIN_TIMEOUT_S + 0.5
     assert world.manifest().groups == ()
     check_all_let_go(run)
 
@@ -431,7 +431,7 @@ def test_a_storing_thread_that_hangs_is_reported_and_one_that_waits_for_its_stor
 def test_a_stop_does_not_wait_for_a_store_that_hangs(
     world: World, run: Run, monkeypatch: pytest.MonkeyPatch, in_leaving: bool
 ) -> None:
-    monkeypatch.setattr(running, "_STOP_S", 0.05)
+    monkeypatch.setattr(running, "_STOP_TIMEOUT_S", 0.05)
     hangs, goes_on = threading.Event(), threading.Event()
 
     def hang(call: StoreCall) -> None:

@@ -85,11 +85,11 @@ def test_the_time_runs_from_the_first_call_that_failed_until_one_is_answered(
 
 
 def test_a_call_that_hangs_counts_while_it_hangs(health: StoreHealth, clock: ManualClock) -> None:
-    with health.asking():
+    with health.call():
         clock.sleep(NOT_ANSWERING_S)
         assert not health.figures().is_answering
         # Another call is answered meanwhile: it is that one call that hangs, not the store.
-        with health.asking():
+        with health.call():
             clock.sleep(1)
         assert health.figures().unanswered_s == 0
         clock.sleep(2)
@@ -124,7 +124,7 @@ def test_a_read_that_has_begun_is_no_answer(health: StoreHealth, model: ModelSto
     watched(model, health).index_bucket(where)  # type: ignore[arg-type]
     clock.sleep(100)
     assert health.figures() == StoreFigures("a store"), "nothing was asked for yet"
-    with health.asking():
+    with health.call():
         clock.sleep(40)
         watched(model, health).index_bucket(where)  # type: ignore[arg-type]
         assert health.figures().unanswered_s == 40

@@ -12,7 +12,7 @@ from strandline.store.cassandra.retries import Patience, Retries
 from strandline.store.cassandra.store import CassandraStore
 from support.shard_world import World
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.progress.unit
 
 
 def test_each_turn_and_each_answer_of_the_store_is_progress() -> None:
@@ -23,13 +23,13 @@ def test_each_turn_and_each_answer_of_the_store_is_progress() -> None:
         clock.sleep(50.0)
         assert watch.stuck_s() == 0.0
         if step % 2:
-            watch.turned()
+            watch.iterated()
         else:
             answers[0] += 1
     assert watch.stuck_s() == 0.0
     clock.sleep(57.0)
     assert watch.stuck_s() == 7.0
-    watch.turned()
+    watch.iterated()
     assert watch.stuck_s() == 0.0
 
 

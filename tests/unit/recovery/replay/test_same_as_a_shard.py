@@ -8,7 +8,7 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.index.sample_limits import SampleLimits
-from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.index_storage import MemoryStorage
 from strandline.node.shard.ingesting import Ingest, Reading
 from strandline.node.shard.log import NO_TIME, Records
 from strandline.node.shard.series_numbers import SamplesOnly
@@ -68,7 +68,7 @@ def by_shard(tmp_path: Path) -> tuple[list[GroupWrite], Counters, list[tuple[int
         memory = MemoryBudget(1 << 30, SpillFolder(tmp_path / "spill", 1 << 30))
         buffer = WriteBuffer(BUCKET, GROUPS, memory, seal_rows=64)
         ingest = Ingest(
-            world.parts(DictHome()), buffer, SamplesOnly(), Reading(counters, Stages(), Decoder(RECORD_LIMITS))
+            world.parts(MemoryStorage()), buffer, SamplesOnly(), Reading(counters, Stages(), Decoder(RECORD_LIMITS))
         )
         some = records()
         for first in range(0, len(some), 7):

@@ -16,7 +16,7 @@ from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.queries import everything
 from strandline.index.shard_index import ShardIndex
 from strandline.index.vm import start_vm
-from strandline.node.shard.documents_home import DictHome, LuceneHome, OpenedDocuments
+from strandline.node.shard.index_storage import LuceneStorage, MemoryStorage, OpenedDocuments
 from strandline.store.rows import GroupRow, ShardId
 from strandline.wire.encoding import Series
 from support.manifest_rows import SHARD, row
@@ -32,8 +32,8 @@ LOADED = "the index is loaded from the store"
 REFRESH_S = 5.0
 
 
-def home_in(folder: Path, clock: ManualClock | None = None, retention: int = POLICY.retention) -> LuceneHome:
-    return LuceneHome(SHARD, folder, retention, 16, REFRESH_S, clock or ManualClock())
+def home_in(folder: Path, clock: ManualClock | None = None, retention: int = POLICY.retention) -> LuceneStorage:
+    return LuceneStorage(SHARD, folder, retention, 16, REFRESH_S, clock or ManualClock())
 
 
 def index_row(bucket: int = FIRST, *, superseded: bool = False) -> GroupRow:
@@ -66,19 +66,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=["opened at once", "prepared before"])
-def home(folder: Path, request: pytest.FixtureRequest) -> Iterator[LuceneHome]:
+def home(folder: Path, request: pytest.FixtureRequest) -> Iterator[LuceneStorage]:
     with closing(home_in(folder)) as made:
         if request.param == "prepared before":
             made.prepare()
         yield made
 
 
-def names(home: LuceneHome) -> dict[int, str]:
+def names(home: LuceneStorage) -> dict[int, str]:
     assert home.index is not None
     return documents_of(home.index)
 
 
-def why_loaded(home: LuceneHome, topic_id: str, rows: list[GroupRow]) -> str:
+def why_loaded(home: LuceneStorage, topic_id: str, rows: list[GroupRow]) -> str:
     """Why the copy was not used; nothing of it may be left."""
     with capture_logs() as lines:
         opened = home.open(topic_id, rows)
@@ -89,7 +89,7 @@ def why_loaded(home: LuceneHome, topic_id: str, rows: list[GroupRow]) -> str:
     return str(line["since"])
 
 
-def test_the_copy_that_the_manifest_names_is_used(home: LuceneHome) -> None:
+def test_the_copy_that_the_manifest_names_is_used(home: LuceneStorage) -> None:
     with capture_logs() as lines:
         opened = home.open(TOPIC, [index_row()])
     assert lines == []
@@ -116,7 +116,7 @@ def test_preparing_without_a_copy_does_no_harm(tmp_path: Path) -> None:
         given_up.prepare()
 
 
-def test_the_copy_is_used_though_the_manifest_has_older_and_newer_buckets(home: LuceneHome) -> None:
+def test_the_copy_is_used_though_the_manifest_has_older_and_newer_buckets(home: LuceneStorage) -> None:
     opened = home.open(TOPIC, [index_row(FIRST + 1), index_row(), index_row(FIRST - 1)])
     assert opened.copy is not None
     assert opened.copy.bucket == FIRST
@@ -128,28 +128,28 @@ def test_without_a_copy_all_is_loaded(tmp_path: Path) -> None:
         assert why_loaded(home, TOPIC, [index_row()]).endswith("there is none")
 
 
-def test_a_copy_under_another_attempt_than_the_manifests_is_not_used(home: LuceneHome) -> None:
+def test_a_copy_under_another_attempt_than_the_manifests_is_not_used(home: LuceneStorage) -> None:
     why = why_loaded(home, TOPIC, [under("of-somebody-else")])
     assert "of-somebody-else" in why
 
 
-def test_a_copy_of_another_topic_is_not_used(home: LuceneHome) -> None:
+def test_a_copy_of_another_topic_is_not_used(home: LuceneStorage) -> None:
     assert "topic-2" in why_loaded(home, "topic-2", [index_row()])
 
 
-def test_a_copy_of_a_superseded_bucket_is_not_used(home: LuceneHome) -> None:
+def test_a_copy_of_a_superseded_bucket_is_not_used(home: LuceneStorage) -> None:
     why = why_loaded(home, TOPIC, [index_row(FIRST + 1), index_row(superseded=True)])
     assert f"the manifest has no index bucket {FIRST}" in why
 
 
 @pytest.mark.parametrize("rows", [[], [FIRST - 1], [FIRST + 1, FIRST + 2]])
-def test_a_copy_of_a_bucket_that_the_manifest_does_not_name_is_not_used(home: LuceneHome, rows: list[int]) -> None:
+def test_a_copy_of_a_bucket_that_the_manifest_does_not_name_is_not_used(home: LuceneStorage, rows: list[int]) -> None:
     why = why_loaded(home, TOPIC, [index_row(bucket) for bucket in rows])
     assert f"the manifest has no index bucket {FIRST}" in why
 
 
 @pytest.mark.parametrize("shard", [replace(SHARD, shard=4), replace(SHARD, dataset="other")])
-def test_a_copy_of_another_shard_is_not_used(home: LuceneHome, shard: ShardId) -> None:
+def test_a_copy_of_another_shard_is_not_used(home: LuceneStorage, shard: ShardId) -> None:
     home.shard = shard
     with capture_logs() as lines:
         assert home.open(TOPIC, [index_row()]).copy is None
@@ -176,7 +176,7 @@ def test_a_damaged_copy_is_not_used(folder: Path, which: str, is_prepared: bool)
     assert not path.exists(), "what can't be used is discarded"
 
 
-def test_what_was_discarded_makes_room_for_a_new_copy(home: LuceneHome) -> None:
+def test_what_was_discarded_makes_room_for_a_new_copy(home: LuceneStorage) -> None:
     index = take(home.open("topic-2", [index_row()]), "x")
     index.cut()
     home.save("topic-2", index.snapshot(), "new-attempt")
@@ -189,7 +189,7 @@ def test_what_was_discarded_makes_room_for_a_new_copy(home: LuceneHome) -> None:
     assert names(home) == {0: "x"}
 
 
-def test_opening_again_lets_go_of_what_was_open(home: LuceneHome) -> None:
+def test_opening_again_lets_go_of_what_was_open(home: LuceneStorage) -> None:
     home.open(TOPIC, [index_row()])
     first = home.index
     home.open(TOPIC, [index_row()])
@@ -197,7 +197,7 @@ def test_opening_again_lets_go_of_what_was_open(home: LuceneHome) -> None:
     assert names(home) == KEYS
 
 
-def test_closing_twice_does_nothing_and_the_folder_is_free_then(home: LuceneHome) -> None:
+def test_closing_twice_does_nothing_and_the_folder_is_free_then(home: LuceneStorage) -> None:
     home.open(TOPIC, [index_row()])
     home.close()
     home.close()
@@ -206,7 +206,7 @@ def test_closing_twice_does_nothing_and_the_folder_is_free_then(home: LuceneHome
         assert other.open(TOPIC, [index_row()]).copy is not None
 
 
-def test_nothing_is_saved_of_an_index_that_is_not_open(home: LuceneHome) -> None:
+def test_nothing_is_saved_of_an_index_that_is_not_open(home: LuceneStorage) -> None:
     opened = home.open("topic-2", [])
     index = take(opened, "x")
     index.cut()
@@ -260,7 +260,7 @@ def test_a_refresh_of_what_is_not_open_does_nothing(folder: Path) -> None:
 
 
 def test_the_twin_in_memory_begins_empty_each_time_and_has_no_copy() -> None:
-    home = DictHome()
+    home = MemoryStorage()
     index = take(home.open(TOPIC, [index_row()]), "a")
     index.cut()
     home.save(TOPIC, index.snapshot(), index_row().attempt)

@@ -26,7 +26,7 @@ from strandline.store.jobs import Job
 from strandline.store.rows import CutRow
 
 # So many bytes of dead letters are on their way at a time, for which this is waited, in seconds.
-_LETTERS_AT_ONCE, _LETTERS_S = 8 << 20, 30.0
+_MAX_PENDING_BYTES, _DELIVERY_TIMEOUT_S = 8 << 20, 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class TailBucket:
     numbers: TailNumbers
 
 
-class Merge:
+class ReplayMerge:
     """One replay's merge. The thread that keeps the index calls it."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Merge:
         self._parts, self._index, self._flusher, self._memory = parts, index, flusher, memory
         self._counters = counters
         self._tail: deque[TailBucket] = deque()
-        self._unsettled: dict[int, Job] = {}
+        self._unstored_jobs: dict[int, Job] = {}
         self._faults_sent_of: Job | None = None
 
     @property
@@ -65,7 +65,7 @@ class Merge:
 
     def fold_next(self) -> int | None:
         """Close the next replayed bucket if its job is done: which one it was."""
-        self.settle()
+        self.remove_stored_jobs()
         done = self.replay.next_done()
         if done is None:
             return None
@@ -77,13 +77,13 @@ class Merge:
         except ResultDamaged as error:
             if done.job is None:
                 raise
-            self.replay.put_back(done.job, str(error))
+            self.replay.retry_job(done.job, str(error))
             return None
         samples = self._samples(done)
         self.replay.advance()
         if done.job is not None and done.result is not None:
             self._count(done.result)
-            self._unsettled[cut.bucket] = done.job
+            self._unstored_jobs[cut.bucket] = done.job
         self._flusher.add(ClosedBucket(cut, samples, index, done.bucket.groups, cut_committed=True, urgent=True))
         self._counters.cuts += 1
         return cut.bucket
@@ -98,16 +98,16 @@ class Merge:
             yield self._tail.popleft()
 
     @property
-    def is_settled(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the replay is over, and none of its jobs is left."""
-        return self.replay.is_over and not self._unsettled and not self._tail
+        return self.replay.is_over and not self._unstored_jobs and not self._tail
 
-    def settle(self) -> None:
+    def remove_stored_jobs(self) -> None:
         """Let go of the jobs whose buckets are wholly in the manifest."""
-        if self._unsettled:
+        if self._unstored_jobs:
             unstored = {closed.bucket for closed in self._flusher.closed_buckets()}
-            for bucket in [one for one in self._unsettled if one not in unstored]:
-                self.replay.settled(self._unsettled.pop(bucket))
+            for bucket in [one for one in self._unstored_jobs if one not in unstored]:
+                self.replay.remove(self._unstored_jobs.pop(bucket))
 
     def _samples(self, done: DoneBucket) -> FrozenBuffer | Replayed:
         if done.job is None or done.result is None:
@@ -142,10 +142,10 @@ class Merge:
                 shard=job.shard.shard, offset=fault.offset, time=fault.time, reason=fault.reason, value=fault.value
             )
             waiting += len(fault.value)
-            if waiting >= _LETTERS_AT_ONCE:
-                letters.wait(_LETTERS_S)
+            if waiting >= _MAX_PENDING_BYTES:
+                letters.wait(_DELIVERY_TIMEOUT_S)
                 waiting = 0
-        letters.wait(_LETTERS_S)
+        letters.wait(_DELIVERY_TIMEOUT_S)
         self._counters.dead_letters += done.result.counts.faults
         self._faults_sent_of = job
 

@@ -8,16 +8,16 @@ import structlog
 
 from strandline.errors import Fatal, StrandlineError
 from strandline.index.shard_index import ShardIndex
-from strandline.node.shard.index_damage import IndexRepair, ReadAgain
+from strandline.node.shard.index_damage import IndexRepair, RereadNeeded
 from strandline.node.shard.manifest_view import ManifestView
-from strandline.node.shard.ownership import agree_on_shape, take_shard
+from strandline.node.shard.ownership import ensure_dataset, take_shard
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.replay_planning import plan_replay
 from strandline.node.shard.replaying import Replay
 from strandline.node.shard.starting import (
-    Loading,
+    AcquireProgress,
+    LoadProgress,
     ReadingPlan,
-    Waiting,
     load_shard_index,
     read_manifest,
     settle_offsets,
@@ -33,7 +33,7 @@ _LOG = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """A shard that was taken: its manifest, its index as of the index's checkpoint, and the plan to read on by, behind
-    the replay if there is one. `beats` heartbeats were written so far.
+    the replay if there is one. `heartbeats` heartbeats were written so far.
     """
 
     ownership: Ownership
@@ -41,7 +41,7 @@ class Recovered:
     index: ShardIndex
     plan: ReadingPlan
     replay: Replay | None = None
-    beats: int = 0
+    heartbeats: int = 0
 
 
 def recover(
@@ -50,9 +50,9 @@ def recover(
     """Take a shard and bring back what was known of it. Raises what `Shard.start` does."""
     options = parts.options
     status.enter(Phase.ACQUIRING, parts.clock.now_ms())
-    shape = agree_on_shape(parts.store, options.shape)
+    shape = ensure_dataset(parts.store, options.shape)
     parts.present.ask_store()
-    waiting = Waiting(parts, status, stopping)
+    progress = AcquireProgress(parts, status, stopping)
     ownership = take_shard(
         parts.store,
         options.shard,
@@ -60,29 +60,29 @@ def recover(
         parts.clock,
         parts.processes,
         by_force=take,
-        waiting=waiting.heard,
+        on_wait=progress.report,
     )
     status.reason = ""
-    with left_on_failure(parts.store, ownership):
+    with released_on_failure(parts.store, ownership):
         while True:
             view = read_manifest(parts.store, ownership, options.groups, parts.present.now_ms())
             parts.present.read_manifest(view.newest_written)
             plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
             plan, replay = plan_replay(parts, ownership, view, plan, status)
             status.enter(Phase.RECOVERING_INDEX, parts.clock.now_ms(), 0.0)
-            loading = Loading(parts, ownership, status, stopping)
-            repair = IndexRepair(parts, ownership, view, accepted, loading.still)
+            loading = LoadProgress(parts, ownership, status, stopping)
+            repair = IndexRepair(parts, ownership, view, accepted, loading.keep_alive)
             try:
                 index = load_shard_index(parts, view, loading, repair)
-            except ReadAgain as again:
+            except RereadNeeded as again:
                 # An older bucket each time, so that this comes to an end.
                 repair.rewind_to(again.bucket)
                 continue
-            return Recovered(ownership, view, index, plan, replay, loading.beats)
+            return Recovered(ownership, view, index, plan, replay, loading.heartbeats)
 
 
 @contextmanager
-def left_on_failure(store: Store, ownership: Ownership) -> Iterator[None]:
+def released_on_failure(store: Store, ownership: Ownership) -> Iterator[None]:
     """Leave the shard if what is done inside fails: the next owner need not wait until this one counts as gone. Raises
     `Fenced` in place of what is final if the shard has another owner by then: it was concluded from what that owner may
     have changed since.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import Clock
-from strandline.node.shard.rehearsal import Rehearsal, rehearse
+from strandline.node.shard.warm_up import WarmUp, warm_up
 from strandline.store.protocol import Store
 from strandline.store.sqlite import open_sqlite_store
 from strandline.wire.encoding import encode_request
@@ -24,7 +24,7 @@ import gc, json, sys
 from pathlib import Path
 from numba.core.dispatcher import Dispatcher
 from strandline.clock import Clock
-from strandline.node.shard.rehearsal import rehearse
+from strandline.node.shard.warm_up import warm_up
 from support.query_worlds import LuceneWorld
 
 def at_hand():
@@ -33,7 +33,7 @@ def at_hand():
 
 folder = Path(sys.argv[1])
 imported = at_hand()
-rehearse(folder / "rehearsal")
+warm_up(folder / "rehearsal")
 rehearsed = at_hand()
 world = LuceneWorld(folder, buffer_bytes=1 << 12)
 for _ in range(2):
@@ -62,7 +62,7 @@ def test_it_leaves_nothing_and_takes_away_what_one_that_was_killed_has_left(tmp_
     folder = tmp_path / "rehearsal"
     folder.mkdir()
     (folder / "store.sqlite").write_text("half of one")
-    rehearse(folder)
+    warm_up(folder)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -75,9 +75,9 @@ def test_one_that_fails_is_logged_and_keeps_nobody_from_starting(
     def fails(_series: object) -> bytes:
         raise OSError("no space is left")
 
-    monkeypatch.setattr(f"{rehearse.__module__}.{encode_request.__name__}", fails)
-    monkeypatch.setattr(f"{rehearse.__module__}._AT_HAND", threading.Event())
-    with Rehearsal(tmp_path / "rehearsal") as rehearsal:
+    monkeypatch.setattr(f"{warm_up.__module__}.{encode_request.__name__}", fails)
+    monkeypatch.setattr(f"{warm_up.__module__}._COMPILED", threading.Event())
+    with WarmUp(tmp_path / "rehearsal") as rehearsal:
         rehearsal.wait()
     # Where it is logged to depends on the tests that ran before in this process.
     captured = capsys.readouterr()
@@ -91,18 +91,18 @@ def test_a_process_rehearses_once_and_not_for_a_start_that_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_hand, lived = threading.Event(), list[Path]()
-    monkeypatch.setattr(f"{rehearse.__module__}._AT_HAND", at_hand)
+    monkeypatch.setattr(f"{warm_up.__module__}._COMPILED", at_hand)
     opened = open_sqlite_store
 
     def counted(path: Path, clock: Clock) -> Store:
         lived.append(path)
         return opened(path, clock)
 
-    monkeypatch.setattr(f"{rehearse.__module__}.{open_sqlite_store.__name__}", counted)
-    rehearse(tmp_path / "given up", lambda: True)
+    monkeypatch.setattr(f"{warm_up.__module__}.{open_sqlite_store.__name__}", counted)
+    warm_up(tmp_path / "given up", lambda: True)
     assert not at_hand.is_set()
     for _ in range(2):
-        with Rehearsal(tmp_path / "rehearsal") as rehearsal:
+        with WarmUp(tmp_path / "rehearsal") as rehearsal:
             rehearsal.wait()
     assert at_hand.is_set()
     assert lived == [tmp_path / "given up" / "store.sqlite", tmp_path / "rehearsal" / "store.sqlite"]

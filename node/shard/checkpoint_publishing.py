@@ -7,7 +7,7 @@ from strandline.recovery.cutting import Cutting
 from strandline.recovery.urgency import Urgency
 
 
-class CheckpointTelling:
+class CheckpointPublisher:
     """Tells of one shard's lowest checkpoint whenever it has moved."""
 
     def __init__(self, parts: ShardParts, view: ManifestView, status: Status) -> None:
@@ -16,7 +16,7 @@ class CheckpointTelling:
         self._urgency = Urgency(Cutting(options.policy.flush_interval, options.grace), options.kafka_retention)
         self._mirrored = -1
 
-    def tell(self) -> None:
+    def publish(self) -> None:
         """Say it where it has changed."""
         done = self._view.progress()
         if done is None:

@@ -31,7 +31,7 @@ from strandline.store.rows import GroupRow, ShardId
 
 _LOG = structlog.get_logger(__name__)
 # An index has a hundred files and more, and is asked for their sizes twice a second.
-DISK_LOOK_S = 10.0
+DISK_USAGE_INTERVAL_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class OpenedDocuments:
     copy_table: KeyTable | None = None
 
 
-class DocumentsHome(Protocol):
+class IndexStorage(Protocol):
     """Opens a shard's documents at its start, and saves its local copy."""
 
     def open(self, topic_id: str, index_rows: Sequence[GroupRow]) -> OpenedDocuments:
@@ -64,7 +64,7 @@ class DocumentsHome(Protocol):
         """
         ...
 
-    def show_all(self) -> None:
+    def refresh_now(self) -> None:
         """Let searches see what was added or deleted, now."""
         ...
 
@@ -82,7 +82,7 @@ class DocumentsHome(Protocol):
 
 
 @dataclass(slots=True)
-class LuceneHome:
+class LuceneStorage:
     """A folder with a Lucene index and the columns beside it."""
 
     shard: ShardId
@@ -94,23 +94,23 @@ class LuceneHome:
     index: PartKeyIndex | None = field(default=None)
     _refreshing: BoundedRefresh | None = field(default=None)
     _merging: MergingAtRest | None = field(default=None)
-    _prepared: Future[OpenedCopy] | None = field(default=None)
-    _disk: tuple[float, int] = field(default=(float("-inf"), 0))
+    _opening: Future[OpenedCopy] | None = field(default=None)
+    _disk_usage: tuple[float, int] = field(default=(float("-inf"), 0))
 
     def prepare(self) -> None:
         """Begin to open the local copy, whosever it is, in a thread: a start has much to ask of others meanwhile.
         `open` waits for it. Needs a JVM that runs, and nobody else in the folder.
         """
         threads = ThreadPoolExecutor(1, thread_name_prefix="copy")
-        self._prepared = threads.submit(self._open_saved)
+        self._opening = threads.submit(self._open_saved)
         threads.shutdown(wait=False)
 
     def open(self, topic_id: str, index_rows: Sequence[GroupRow]) -> OpenedDocuments:
-        prepared, self._prepared = self._prepared, None
+        opening, self._opening = self._opening, None
         self.close()
         try:
-            saved = prepared.result() if prepared is not None else self._open_saved()
-            self.index, copy = self._used(saved, topic_id, index_rows)
+            saved = opening.result() if opening is not None else self._open_saved()
+            self.index, copy = self._checked(saved, topic_id, index_rows)
             table: KeyTable | None = saved.table
         except CopyUnusable as error:
             _LOG.info("the index is loaded from the store", shard=str(self.shard), since=error.message)
@@ -136,7 +136,7 @@ class LuceneHome:
         if may_merge and self._merging is not None:
             self._merging.look()
 
-    def show_all(self) -> None:
+    def refresh_now(self) -> None:
         if self._refreshing is not None:
             self._refreshing.refresh_now()
 
@@ -146,8 +146,8 @@ class LuceneHome:
 
     def disk_bytes(self) -> int:
         asked = self.clock.monotonic()
-        looked, sizes = self._disk
-        if asked - looked < DISK_LOOK_S:
+        measured_at, sizes = self._disk_usage
+        if asked - measured_at < DISK_USAGE_INTERVAL_S:
             return sizes
         sizes = 0
         with suppress(FileNotFoundError), os.scandir(lucene_folder(self.folder)) as files:
@@ -155,7 +155,7 @@ class LuceneHome:
                 # Lucene merges meanwhile, and files go.
                 with suppress(FileNotFoundError):
                     sizes += file.stat().st_size
-        self._disk = (asked, sizes)
+        self._disk_usage = (asked, sizes)
         return sizes
 
     def _has_room(self) -> bool:
@@ -163,9 +163,9 @@ class LuceneHome:
         return shutil.disk_usage(self.folder).free > 2 * self.disk_bytes()
 
     def close(self) -> None:
-        prepared, self._prepared = self._prepared, None
-        if prepared is not None and not prepared.cancel() and prepared.exception() is None:
-            prepared.result().close()
+        opening, self._opening = self._opening, None
+        if opening is not None and not opening.cancel() and opening.exception() is None:
+            opening.result().close()
         if self.index is not None:
             self.index.close()
             self.index = self._refreshing = self._merging = None
@@ -173,7 +173,7 @@ class LuceneHome:
     def _open_saved(self) -> OpenedCopy:
         return open_saved(self.folder, ram_buffer_mb=self.ram_buffer_mb)
 
-    def _used(
+    def _checked(
         self, saved: OpenedCopy, topic_id: str, index_rows: Sequence[GroupRow]
     ) -> tuple[PartKeyIndex, CutSnapshot]:
         try:
@@ -194,7 +194,7 @@ class LuceneHome:
         return CopyIdentity(self.shard.dataset, topic_id, self.shard.shard, bucket, attempt)
 
 
-class DictHome:
+class MemoryStorage:
     """The twin in memory, without a local copy: each start loads all from the store."""
 
     def open(self, *_: object) -> OpenedDocuments:
@@ -206,7 +206,7 @@ class DictHome:
     def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
         pass
 
-    def show_all(self) -> None:
+    def refresh_now(self) -> None:
         pass
 
     def refresh_lag(self) -> float:

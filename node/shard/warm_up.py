@@ -21,7 +21,7 @@ from strandline.digest import digest
 from strandline.index.key_table import KeyTable
 from strandline.index.policy import BucketPolicy
 from strandline.index.sample_limits import SampleLimits
-from strandline.node.shard.documents_home import DictHome
+from strandline.node.shard.index_storage import MemoryStorage
 from strandline.node.shard.memory_log import MemoryDeadLetters, MemoryLog
 from strandline.node.shard.options import FlushTiming, ShardOptions
 from strandline.node.shard.parts import ShardParts
@@ -41,20 +41,20 @@ from strandline.wire.snappy import compress
 
 _LOG = structlog.get_logger(__name__)
 # Of this process: some have many shards, one after the other.
-_AT_HAND = threading.Event()
+_COMPILED = threading.Event()
 _HOUR = 3_600_000
 # Within these hours keys end and are purged.
 _POLICY = BucketPolicy(flush_interval=_HOUR, retention=2 * _HOUR, margin=3 * _HOUR, stale_after=_HOUR)
 _HOURS = 5
 
 
-class Rehearsal:
+class WarmUp:
     """One in the background, while a start waits for others."""
 
     def __init__(self, folder: Path) -> None:
         """The folder is made, and removed again."""
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=_rehearse_if_possible, args=(folder, self._is_over), name="rehearsal")
+        self._cancelled = threading.Event()
+        self._thread = threading.Thread(target=_warm_up_or_log, args=(folder, self._cancelled), name="rehearsal")
         self._thread.start()
 
     def wait(self) -> None:
@@ -68,21 +68,21 @@ class Rehearsal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # A start that failed has nobody who would need it.
-        self._is_over.set()
+        self._cancelled.set()
         self.wait()
 
 
-def _rehearse_if_possible(folder: Path, is_over: threading.Event) -> None:
-    if _AT_HAND.is_set():
+def _warm_up_or_log(folder: Path, is_cancelled: threading.Event) -> None:
+    if _COMPILED.is_set():
         return
     try:
-        rehearse(folder, is_over.is_set)
+        warm_up(folder, is_cancelled.is_set)
     except Exception:  # noqa: BLE001 - it is logged
         # What is wrong will be seen again, where it is told what to do about it.
         _LOG.exception("the rehearsal failed, and the shard starts without it")
 
 
-def rehearse(folder: Path, is_over: Callable[[], bool] = lambda: False) -> None:
+def warm_up(folder: Path, is_cancelled: Callable[[], bool] = lambda: False) -> None:
     """Have all the kernels at hand that a shard calls. The folder is made, and removed again."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -90,34 +90,34 @@ def rehearse(folder: Path, is_over: Callable[[], bool] = lambda: False) -> None:
         clock, log = ManualClock(1_000 * _HOUR), MemoryLog()
         with closing(open_sqlite_store(folder / "store.sqlite", clock)) as store:
             present = Present(clock, store.server_time)
-            parts = ShardParts(_options(folder), log, store, DictHome(), MemoryDeadLetters(), clock, present)
+            parts = ShardParts(_options(folder), log, store, MemoryStorage(), MemoryDeadLetters(), clock, present)
             # The second one loads what the first one has stored.
             for _ in range(2):
-                _live(Shard.start(parts, Status()), log, clock, is_over)
-        _read_a_copy()
+                _run_hours(Shard.start(parts, Status()), log, clock, is_cancelled)
+        _read_local_copy()
         promql_kernels.load_kernels()
-        if not is_over():
-            _AT_HAND.set()
+        if not is_cancelled():
+            _COMPILED.set()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _live(shard: Shard, log: MemoryLog, clock: ManualClock, is_over: Callable[[], bool]) -> None:
+def _run_hours(shard: Shard, log: MemoryLog, clock: ManualClock, is_cancelled: Callable[[], bool]) -> None:
     for _ in range(_HOURS):
-        if is_over():
+        if is_cancelled():
             break
         now = clock.now_ms()
         for name in ("of all hours", f"of hour {now}"):
             series = Series([("__name__", "rehearsed"), ("name", name)], [(now, 1.0), (now + 1, 2.0)])
             log.append(compress(encode_request([series])), now)
-            _settle(shard)
+            _drain(shard)
         _read(shard)
         clock.sleep(_HOUR / 1000)
-        _settle(shard)
+        _drain(shard)
     shard.close()
 
 
-def _settle(shard: Shard) -> None:
+def _drain(shard: Shard) -> None:
     """Read to the end of the log, and store what is due."""
     while shard.step() or shard.flusher.step() == 0 or shard.buffer.maintain():
         pass
@@ -130,7 +130,7 @@ def _read(shard: Shard) -> None:
         reader.read(wanted, ALL_TIMES)
 
 
-def _read_a_copy() -> None:
+def _read_local_copy() -> None:
     """What reading the local copy of an index calls, which a home in memory does not have."""
     words = np.ones(1, dtype=np.uint64)
     KeyTable(1).insert(words, words, np.zeros(1, dtype=np.uint32))
