@@ -28,7 +28,7 @@ RECORDS = counter(
 SAMPLES = counter(
     "strandline_bulk_samples_total",
     "Samples that jobs have landed, counted likewise.",
-    "Compare it with strandline_lag_seconds: workers with --rate leave room for live ingestion.",
+    "Compare it with strandline_lag_seconds: jobs with --rate leave room for live ingestion.",
     labels=("kind",),
 )
 BAD_RECORDS = counter(
