@@ -29,7 +29,7 @@ RECORDS = counter(
 SAMPLES = counter(
     "strandline_bulk_samples_total",
     "Samples that jobs have landed, counted like strandline_bulk_records_total.",
-    "Compare with strandline_lag_seconds: workers with --rate leave capacity for live ingestion.",
+    "Compare with strandline_lag_seconds: jobs with --rate leave capacity for live ingestion.",
     labels=("kind",),
 )
 BAD_RECORDS = counter(

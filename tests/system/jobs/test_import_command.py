@@ -108,7 +108,7 @@ def test_a_job_is_paused_resumed_cancelled_and_deleted(deployment: Deployment, s
     assert wait_until(lambda: topic.ends() > before, timeout=60, clock=CLOCK, poll=0.05)
     (name,) = {job["job"] for job in jobs(deployment)} - known
     code, paused = deployment.command("job", "pause", name)
-    assert (code, paused["state"]) == (ExitCode.OK, "paused")
+    assert (code, paused["state"], paused["rate"]) == (ExitCode.OK, "paused", 500)
     process.wait(60)
     landed = topic.samples_of(name).sorted()
     assert 0 < len(landed) < ROWS - ROWS // BAD_EVERY
