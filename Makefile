@@ -1,4 +1,4 @@
-# `make run` and `make test` each do all of the set-up that they need, on a fresh Debian 12 as well.
+# `make run` and `make test` do all the set-up that they need, also on a fresh Debian 12.
 PYTHON ?= /usr/bin/python3
 VENV := .venv/bin
 SETUP = PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m strandline.setup
@@ -7,32 +7,32 @@ SETUP = PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m strandline.setup
 	mutants pictures lock clean
 
 help:
-	@echo 'make run     set up, start the real stack, show a node killed and recovered, serve until Ctrl-C'
-	@echo 'make test    set up, then every check: ruff, mypy, import-linter, all tests (JOBS=1: in one process)'
+	@echo 'make run     set up, start the real stack, demonstrate a recovery, serve until Ctrl-C'
+	@echo 'make test    set up and run every check: ruff, mypy, import-linter, all tests (JOBS=1: in one process)'
 	@echo 'make setup   set up only: packages, jars, PyLucene, .venv'
-	@echo 'make unit    the tests that need no server'
+	@echo 'make unit    tests without servers'
 	@echo 'make simulate  seeded histories of crashes, stalls and wrong clocks (SEEDS=10000 FROM=0)'
 	@echo 'make simulate-jobs  the same for bulk jobs (SEEDS=10000 FROM=0)'
 	@echo 'make soak-jobs   kill processes at random during a job on the real stack (KILLS=30 KIND=import|send)'
-	@echo 'make promql-conformance  ask a real node 5,179 questions, and compare with the answers of Prometheus 3.15'
-	@echo 'make mutants   put deliberate faults into copies of the checkout: each must make a test fail (ONLY=name: one)'
-	@echo 'make pictures  draw the pictures of the status page in docs/ anew'
+	@echo 'make promql-conformance  compare 5,179 queries on a real node with the answers of Prometheus 3.15'
+	@echo 'make mutants   apply deliberate faults to copies of the checkout; each must make a test fail (ONLY=name)'
+	@echo 'make pictures  render the screenshots of the status page in docs/'
 	@echo 'make lint    ruff, mypy and import-linter'
-	@echo 'make format  let ruff put the code into shape'
-	@echo 'make lock    write the Python locks again, after a change of a pin'
-	@echo 'make clean   remove .venv and what tools left in the checkout'
+	@echo 'make format  format the code with ruff'
+	@echo 'make lock    update the Python locks after changing a pin'
+	@echo 'make clean   remove .venv and generated files'
 
 run: setup
 	$(VENV)/strandline demo
 
-# Each process runs one file of tests after the other. Those that take longest come first (tests/file_times.json), so
-# that all processes end at about the same time. Three on two cores: tests with real servers wait for half of their time.
+# Each process runs one test file after the other, slowest first (tests/file_times.json), so that all processes end at
+# about the same time. Three processes on two cores, because tests with real servers wait for half of their time.
 JOBS ?= 3
-# With bytecode even where it is switched off: without, each process compiles every test anew, for ten seconds.
+# Writes bytecode even if the environment disables it: otherwise each process compiles all tests, for ten seconds.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(VENV)/pytest --durations=25 \
 	$(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
-# What the tests have compiled is kept even if one fails (1): the machine code does not depend on that. After an interrupt
-# it would be a part.
+# Kernels compiled by the tests are kept even if a test fails (exit code 1), because they do not depend on that. After an
+# interrupt they would be incomplete.
 test: setup-test lint
 	$(PYTEST); ended=$$?; if [ $$ended -le 1 ]; then $(SETUP) --keep-kernels; fi; exit $$ended
 

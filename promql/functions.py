@@ -79,7 +79,7 @@ _TABLE = (
         "histogram_quantiles",
         (_V, _T, _S, _S),
         _V,
-        "Several quantiles of a histogram, told apart by a label",
+        "Several quantiles of a histogram, with the quantile as a label",
         is_variadic=True,
         is_experimental=True,
     ),

@@ -14,7 +14,7 @@ from strandline.promql.value_types import ValueType
 
 _SUPPORTED = "yes"
 _REFUSED = "refused: experimental in Prometheus 3.15"
-_EMPTY = "nothing found: native histograms are not stored"
+_EMPTY = "always empty: native histograms are not stored"
 _WORDS = {
     ValueType.SCALAR: "scalar",
     ValueType.VECTOR: "vector",
@@ -30,12 +30,12 @@ _AGGREGATIONS: Final = {
     Aggregator.GROUP: ("vector", "1 for each group"),
     Aggregator.STDDEV: ("vector", "Standard deviation of the values"),
     Aggregator.STDVAR: ("vector", "Variance of the values"),
-    Aggregator.TOPK: ("scalar, vector", "The series with the largest values, a number of them"),
-    Aggregator.BOTTOMK: ("scalar, vector", "The series with the smallest values, a number of them"),
-    Aggregator.LIMITK: ("scalar, vector", "Any series, a number of them"),
-    Aggregator.LIMIT_RATIO: ("scalar, vector", "Any series, a share of them"),
+    Aggregator.TOPK: ("scalar, vector", "The k series with the largest values"),
+    Aggregator.BOTTOMK: ("scalar, vector", "The k series with the smallest values"),
+    Aggregator.LIMITK: ("scalar, vector", "Any k series"),
+    Aggregator.LIMIT_RATIO: ("scalar, vector", "A given share of the series"),
     Aggregator.QUANTILE: ("scalar, vector", "Quantile of the values"),
-    Aggregator.COUNT_VALUES: ("string, vector", "How often each value is there, by a label with the value"),
+    Aggregator.COUNT_VALUES: ("string, vector", "Number of occurrences of each value, with the value as a label"),
 }
 
 
@@ -47,7 +47,7 @@ def reference() -> str:
 def _lines() -> Iterator[str]:
     yield "### Aggregations"
     yield ""
-    yield "| aggregation | what it gives for each group | evaluated |"
+    yield "| aggregation | result for each group | supported |"
     yield "| --- | --- | --- |"
     for aggregator, (arguments, summary) in _AGGREGATIONS.items():
         status = _REFUSED if aggregator in EXPERIMENTAL_AGGREGATORS else _SUPPORTED
@@ -55,7 +55,7 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "### Functions"
     yield ""
-    yield "| function | what it gives | evaluated |"
+    yield "| function | result | supported |"
     yield "| --- | --- | --- |"
     for function in FUNCTIONS.values():
         yield f"| `{_signature(function)}` | {function.summary} | {_status(function)} |"

@@ -44,8 +44,8 @@ class RereadNeeded(Exception):  # noqa: N818 - no failure: the start goes on fro
 
 @dataclass(slots=True)
 class IndexRepair:
-    """Decides what to do about damaged index buckets of one shard, and does it. `on_progress` is called while that takes
-    long. `copy` is the local copy that is loaded beside the buckets: the keys in it are not lost.
+    """Decides how to repair damaged index buckets of one shard, and does it. `on_progress` is called during long work.
+    `copy` is the local copy that is loaded beside the buckets: the keys in it are not lost.
     """
 
     parts: ShardParts
@@ -57,8 +57,8 @@ class IndexRepair:
     _loss: IndexLoss | None = None
 
     def read(self, row: GroupRow, index: IndexBucketRows, data: Sequence[bytes]) -> StoredBucket:
-        """The bucket that a row names. Raises `RereadNeeded` if Kafka has what it takes to write a damaged one again, and
-        `IndexBucketLost` if a person has to decide.
+        """The bucket that a row names. Raises `RereadNeeded` if a damaged one can be written again from Kafka, and
+        `IndexBucketLost` if an operator has to decide.
         """
         try:
             return decode_bucket(row.bucket, data, index.rows, index.checksum)

@@ -49,8 +49,8 @@ class IndexLoss:
 
 @dataclass(slots=True)
 class LossSurvey:
-    """Reads a shard's store for what damaged index buckets have taken along. `on_progress` is called all along: it may raise
-    to end this.
+    """Reads from a shard's store what was lost with damaged index buckets. `on_progress` is called repeatedly and may
+    raise to cancel.
     """
 
     store: Store

@@ -183,7 +183,7 @@ class KafkaAdmin:
             except KafkaException as failure:
                 code = error_of(failure).code()
                 if code in STALE_LEADER:
-                    # See `_offset_by_fresh_leader`. Whether the next request finds a leader is for the next request to say.
+                    # See `_offset_by_fresh_leader`. The next request reports whether there is a leader.
                     with suppress(KafkaException):
                         self._client.list_topics(self.topic, timeout=min(self._timeout, _METADATA_TIMEOUT_S))
                 if code == NO_LEADER or code in NO_SUCH_TOPIC:

@@ -94,8 +94,8 @@ class KafkaDeadLetters:
             self._flush(_PURGE_S)
 
     def _serve_deliveries(self) -> None:
-        # An error that is final for the client, such as a missing right, is raised here once instead of being reported
-        # to `error_cb`. The letters that wait are then reported to `_on_delivery`, and later ones are refused by `produce`.
+        # An error that is final for the client, such as a missing permission, is raised here once instead of being
+        # reported to `error_cb`. Queued letters are then reported to `_on_delivery`; `produce` refuses later ones.
         with suppress(KafkaException):
             self._producer.poll(0)
 

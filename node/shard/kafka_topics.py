@@ -65,7 +65,8 @@ class TopicRules:
                 f"topic {topic} has {_TYPE} CreateTime and lets producers' times be {shown} ahead, which is more than "
                 f"the flush interval, {self.flush_interval_ms} ms: one record from the future would close every "
                 "bucket up to its date",
-                remedy=f"Let brokers set the times: {_alter_command(topic, f'{_TYPE}=LogAppendTime')}; or limit producers': "
+                remedy=f"Let brokers set the times: {_alter_command(topic, f'{_TYPE}=LogAppendTime')}; "
+                "or limit producers': "
                 f"{_alter_command(topic, f'{name}={self.flush_interval_ms}')}",
             )
 

@@ -22,7 +22,7 @@ def log_times(log: PartitionLog, status: Status | None = None) -> LogTimes:
             attempts = attempts + 1 if records.position == position else 0
             if attempts == _READ_ATTEMPTS:
                 raise LogUnreachable(
-                    f"offset {position} is in the log and could not be read in {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
+                    f"offset {position} is in the log but was not read in {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
                     remedy="Check that the brokers are healthy",
                 )
             position = records.position

@@ -153,8 +153,8 @@ def _is_alive(before: _Observation, now: _Observation) -> bool:
 
 
 def _has_expired(since: _Observation, now: _Observation) -> bool:
-    """Whether an owner has written nothing for a term, by two looks with the same sign. What a observed shows may be as old
-    as its question: this process may have stood still before it came to use the answer.
+    """Whether an owner has written nothing for a term, by two observations of the same heartbeat. An observation may be
+    as old as its request, because this process may have been suspended before it used the answer.
     """
     return now.asked - since.answered >= OWNER_TIMEOUT_S
 

@@ -97,8 +97,8 @@ class PinnedRead:
         """The samples of some series in the pinned times, or in a part of them. The later bucket wins where two have a
         sample at one time. Without values only staleness markers are what they are, other values are any others.
 
-        `on_samples` is called with every piece, in which a sample may be that another piece has, too. Raises what it raises,
-        and `SegmentDamaged` or `SpillDamaged` rather than leave something out.
+        `on_samples` is called with every piece. Pieces may contain the same sample. Raises what it raises, and
+        `SegmentDamaged` or `SpillDamaged` rather than omit samples.
         """
         times = self.times if times is None else times
         if times.first < self.times.first or times.last > self.times.last:

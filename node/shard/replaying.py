@@ -77,8 +77,8 @@ class Replay:
         job_lifetime: int,
         failures_allowed: int,
     ) -> None:
-        """`job_lifetime` is how many milliseconds a job that has to be made anew lives, and `failures_allowed` how often
-        one may fail and be tried again.
+        """`job_lifetime` is the lifetime of a newly planned job in milliseconds, and `failures_allowed` how often a job
+        may fail and be retried.
         """
         self._store, self._shard, self._service, self._clock = store, shard, service, clock
         self._job_life, self._lease_policy = job_lifetime, LeasePolicy(failures_allowed=failures_allowed)
