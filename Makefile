@@ -3,7 +3,7 @@ PYTHON ?= /usr/bin/python3
 VENV := .venv/bin
 SETUP = PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m strandline.setup
 
-.PHONY: help run test setup setup-test setup-python lint format unit simulate simulate-jobs soak-jobs promql-conformance \
+.PHONY: help run test setup setup-test setup-python lint format unit coverage simulate simulate-jobs soak-jobs promql-conformance \
 	mutants pictures lock clean
 
 help:
@@ -11,6 +11,7 @@ help:
 	@echo 'make test    set up and run every check: ruff, mypy, import-linter, all tests (JOBS=1: in one process)'
 	@echo 'make setup   set up only: packages, jars, PyLucene, .venv'
 	@echo 'make unit    tests without servers'
+	@echo 'make coverage  branch coverage of the whole suite, in build/coverage (TESTS=tests/unit/wire: of some tests)'
 	@echo 'make simulate  seeded histories of crashes, stalls and wrong clocks (SEEDS=10000 FROM=0)'
 	@echo 'make simulate-jobs  the same for bulk jobs (SEEDS=10000 FROM=0)'
 	@echo 'make soak-jobs   kill processes at random during a job on the real stack (KILLS=30 KIND=import|send)'
@@ -29,12 +30,22 @@ run: setup
 # about the same time. Three processes on two cores, because tests with real servers wait for half of their time.
 JOBS ?= 3
 # Writes bytecode even if the environment disables it: otherwise each process compiles all tests, for ten seconds.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(VENV)/pytest --durations=25 \
-	$(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
+PARALLEL = $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
+PYTEST = PYTHONDONTWRITEBYTECODE= $(VENV)/pytest --durations=25 $(PARALLEL)
 # Kernels compiled by the tests are kept even if a test fails (exit code 1), because they do not depend on that. After an
 # interrupt they would be incomplete.
 test: setup-test lint
 	$(PYTEST); ended=$$?; if [ $$ended -le 1 ]; then $(SETUP) --keep-kernels; fi; exit $$ended
+
+# Branch coverage of the Python code over the whole suite, in about twice the time of `make test`. Processes that a test
+# kills with SIGKILL report nothing.
+coverage: setup-test
+	rm -rf build/coverage && mkdir -p build/coverage
+	PYTHONDONTWRITEBYTECODE= $(VENV)/coverage run -m pytest $(PARALLEL) --timeout 1800 $(TESTS)
+	$(VENV)/coverage combine -q
+	$(VENV)/coverage report --sort=cover > build/coverage/report.txt
+	$(VENV)/coverage html -q -d build/coverage/html
+	tail -n 1 build/coverage/report.txt
 
 unit: setup-test
 	$(PYTEST) tests/unit
