@@ -14,8 +14,8 @@ from strandline.index.regular_expressions import plain_list
 from strandline.wire.kernels.labels import MAX_TEXT
 
 # Far below the clauses that Lucene takes. Beside the search for more than these it does not matter how they got there.
-_MOST_MATCHERS = 64
-_MOST_VALUES = 1000
+_MAX_MATCHERS = 64
+_MAX_VALUES = 1000
 _NUMBER = struct.Struct("<H")
 
 
@@ -24,7 +24,7 @@ def packed_selectors(selectors: Sequence[Sequence[Matcher]]) -> bytes | None:
     for `to_query` then: an empty value, which a missing label has too; no matcher, which every key matches; a text that
     is too long for a key.
     """
-    if not 0 < sum(map(len, selectors)) <= _MOST_MATCHERS:
+    if not 0 < sum(map(len, selectors)) <= _MAX_MATCHERS:
         return None
     parts = []
     for matchers in selectors:
@@ -49,4 +49,4 @@ def _values(matcher: Matcher) -> Sequence[str] | None:
     if matcher.op is MatchOp.EQUAL:
         return (matcher.value,)
     values = plain_list(matcher.value) if matcher.op is MatchOp.MATCH else None
-    return values if values is None or len(values) <= _MOST_VALUES else None
+    return values if values is None or len(values) <= _MAX_VALUES else None

@@ -14,7 +14,7 @@ from strandline.index.pylucene.classes import java
 from strandline.index.pylucene.failures import java_failures
 
 # Java maps no more at once than it can count, in bytes.
-_MOST_ROWS = (2**31 - 1) // 8
+_MAX_ROWS = (2**31 - 1) // 8
 
 
 class LookupServer:
@@ -37,7 +37,7 @@ class LookupServer:
         memory = columns.memory
         if self._opened is not None and self._opened[0] is index and self._opened[1] is memory:
             return
-        if memory.rows > _MOST_ROWS:
+        if memory.rows > _MAX_ROWS:
             self.shut()
             return
         if self._server is None:

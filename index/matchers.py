@@ -21,7 +21,7 @@ from strandline.wire.kernels.labels import MAX_TEXT
 
 # Lucene takes 1,024 clauses in one query.
 _MAX_CLAUSES = 1000
-_LONGEST_SHOWN = 200
+_MAX_SHOWN_CHARACTERS = 200
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -196,5 +196,5 @@ def _expression(matcher: Matcher, prefix: str, budget: RegexBudget) -> Query:
 
 
 def _quoted(text: str) -> str:
-    shown = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
+    shown = text if len(text) <= _MAX_SHOWN_CHARACTERS else text[:_MAX_SHOWN_CHARACTERS] + "..."
     return json.dumps(shown, ensure_ascii=False)

@@ -29,7 +29,7 @@ from strandline.index.expression_parts import (
 # Each prefix is a query of its own, of which Lucene takes a thousand at the most. More of them stay an expression.
 _MAX_PREFIXES = 64
 # In characters. Lucene makes an automaton of a prefix, and gives up at a thousand bytes.
-_LONGEST_PREFIX = 200
+_MAX_PREFIX_CHARACTERS = 200
 # RE2's own bounds.
 _MAX_REPEATS = 1000
 _MAX_DEPTH = 1000
@@ -113,7 +113,7 @@ def analyse(expression: str) -> Shape:
     for start, tail in part.language:
         kinds[tail].add(start)
     prefixes = [*kinds[Tail.ANYTHING], *kinds[Tail.SOMETHING]]
-    if len(prefixes) > _MAX_PREFIXES or max(map(len, prefixes), default=0) > _LONGEST_PREFIX:
+    if len(prefixes) > _MAX_PREFIXES or max(map(len, prefixes), default=0) > _MAX_PREFIX_CHARACTERS:
         return general
     return Alternatives(
         frozenset(kinds[Tail.NOTHING]), frozenset(kinds[Tail.ANYTHING]), frozenset(kinds[Tail.SOMETHING])

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from strandline.store.group_write import StoredGroup
 from strandline.store.rows import CutRow, GroupRow
 
-MOST_BATCH_BYTES: Final = 2**20
+MAX_BATCH_BYTES: Final = 2**20
 
 # Key, offsets, sums, checksums and names of a row, with what a server adds for each column. Names are bounded: an
 # attempt is an owner's or a plan's random name and some numbers, `written_by` a host and a process.
@@ -33,8 +33,8 @@ def batches(
     rows: Iterable[T],
     size: Callable[[T], int],
     *,
-    most_rows: int,
-    most_bytes: int = MOST_BATCH_BYTES,
+    max_rows: int,
+    max_bytes: int = MAX_BATCH_BYTES,
     rows_of: Callable[[T], int] = _one,
 ) -> Iterator[list[T]]:
     """Rows in order, as many together as fit. One that is larger than all of a batch goes alone.
@@ -45,7 +45,7 @@ def batches(
     count = total = 0
     for row in rows:
         more, length = rows_of(row), size(row)
-        if batch and (count + more > most_rows or total + length > most_bytes):
+        if batch and (count + more > max_rows or total + length > max_bytes):
             yield batch
             batch, count, total = [], 0, 0
         batch.append(row)

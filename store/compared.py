@@ -6,11 +6,11 @@ from typing import Final, Protocol, TypeVar
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.protocol import StoreRefused
 
-MOST_TEXT_BYTES: Final = 64 * 1024
+MAX_TEXT_BYTES: Final = 64 * 1024
 """So much a text of a bulk job or part may have, in UTF-8: rows are read many at a time."""
 
 # A character has at most four bytes.
-_MOST_BYTES_A_CHARACTER: Final = 4
+_MAX_BYTES_PER_CHARACTER: Final = 4
 
 P = TypeVar("P", bound="Compared")
 
@@ -65,11 +65,11 @@ def require_bounded(row: BulkJob | BulkPart) -> None:
     """Raise `StoreRefused` for a row with a text that is too long."""
     for column in row.__slots__:
         text = getattr(row, column)
-        if not isinstance(text, str) or _MOST_BYTES_A_CHARACTER * len(text) <= MOST_TEXT_BYTES:
+        if not isinstance(text, str) or _MAX_BYTES_PER_CHARACTER * len(text) <= MAX_TEXT_BYTES:
             continue
         size = len(text.encode("utf-8", "surrogatepass"))
-        if size > MOST_TEXT_BYTES:
+        if size > MAX_TEXT_BYTES:
             raise StoreRefused(
-                f"{column} of {row.name} has {size} bytes, and at most {MOST_TEXT_BYTES} can be stored",
+                f"{column} of {row.name} has {size} bytes, and at most {MAX_TEXT_BYTES} can be stored",
                 remedy="Divide the work into more parts or jobs, or say less in it",
             )

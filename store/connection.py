@@ -77,7 +77,7 @@ class StoreConnection(DefaultConnection):  # type: ignore[misc] # the driver car
         """What the driver notes here is only used to refuse."""
 
 
-_FIRST_RECONNECT_S, _LONGEST_RECONNECT_S = 0.25, 4.0
+_MIN_RECONNECT_S, _MAX_RECONNECT_S = 0.25, 4.0
 
 
 class BoundedReconnection(ReconnectionPolicy):  # type: ignore[misc] # the driver carries no types
@@ -88,10 +88,10 @@ class BoundedReconnection(ReconnectionPolicy):  # type: ignore[misc] # the drive
     """
 
     def new_schedule(self) -> Iterator[float]:
-        pause = _FIRST_RECONNECT_S
+        pause = _MIN_RECONNECT_S
         while True:
             yield pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
-            pause = min(2 * pause, _LONGEST_RECONNECT_S)
+            pause = min(2 * pause, _MAX_RECONNECT_S)
 
 
 class CassandraUnreachable(Retryable):

@@ -15,9 +15,9 @@ from strandline.arrays import I64s
 from strandline.store.rows import LateSamples
 
 HOUR: Final = 3_600_000
-MOST_COUNTS: Final = 64
+MAX_COUNTS: Final = 64
 _NEWEST_HOURS: Final = 32
-_MOST_RANGES: Final = MOST_COUNTS - _NEWEST_HOURS
+_MAX_RANGES: Final = MAX_COUNTS - _NEWEST_HOURS
 
 
 def late_samples(times: I64s, bucket: int, flush_interval: int) -> tuple[LateSamples, ...]:
@@ -55,14 +55,14 @@ def merged_late(counts: Iterable[LateSamples]) -> tuple[LateSamples, ...]:
 
 def _counts(hours: I64s, samples: I64s, ranges: tuple[LateSamples, ...] = ()) -> tuple[LateSamples, ...]:
     """`hours` rise. Ranges are of hours below the newest ones, of which there were too many."""
-    if not ranges and len(hours) <= MOST_COUNTS:
+    if not ranges and len(hours) <= MAX_COUNTS:
         return _single(hours, samples)
     older = max(0, len(hours) - _NEWEST_HOURS)
     first = np.concatenate([np.array([one.hour for one in ranges], dtype=np.int64), hours[:older]])
     counted = np.concatenate([np.array([one.samples for one in ranges], dtype=np.int64), samples[:older]])
     # A power of two of hours: what was counted in ranges before can't be told apart any more.
     shift = max((one.hours.bit_length() - 1 for one in ranges), default=1)
-    while len(np.unique(first >> shift)) > _MOST_RANGES:
+    while len(np.unique(first >> shift)) > _MAX_RANGES:
         shift += 1
     blocks, of_block = np.unique(first >> shift, return_inverse=True)
     sums = np.zeros(len(blocks), dtype=np.int64)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pcodec import ChunkConfig, DeltaSpec, ModeSpec, standalone
 
 from strandline.arrays import F64s, I64s, U32s, U64s, run_lengths, run_places
-from strandline.store.kernels.decimals import MOST_DIGITS, RAW, STALE, to_stale_markers, to_values, to_whole
+from strandline.store.kernels.decimals import MAX_DIGITS, RAW, STALE, to_stale_markers, to_values, to_whole
 from strandline.store.kernels.timetables import copy_runs, find_timetables, number_timetables, restore_times
 from strandline.store.kernels.trends import LEVELS, STEP, find_trends, place_rests, take_rests
 from strandline.store.selecting import Mask
@@ -178,7 +178,7 @@ def _unpack_digits(sections: Sequence[bytes], counts: I64s) -> tuple[npt.NDArray
     """The digits of each series' values, and whether they are doubles instead."""
     digits = unpack(sections[0], len(counts), np.uint16)
     is_raw = digits == RAW
-    if ((digits > MOST_DIGITS) & ~is_raw).any():
+    if ((digits > MAX_DIGITS) & ~is_raw).any():
         raise UnsoundError("its values have more digits than there are")
     return digits, is_raw
 

@@ -11,8 +11,8 @@ from strandline.store.buffer.few import FEW, places_of_few
 from strandline.store.buffer.kernels.series_order import find_numbers, order_by_group
 from strandline.store.series_run import SeriesKeys
 
-MOST_SERIES = 0xFFFF_FFFF  # The number that would come next means "refused".
-MOST_GROUPS = 1 << 16
+MAX_SERIES = 0xFFFF_FFFF  # The number that would come next means "refused".
+MAX_GROUPS = 1 << 16
 _SMALLEST = 1024
 _GROWTH = 1.25
 _Number = TypeVar("_Number", bound=np.generic)
@@ -99,8 +99,8 @@ class Dictionary:
     """The growing list of series. One thread defines; what `known` gave before never changes."""
 
     def __init__(self, groups: int) -> None:
-        if not 0 < groups <= MOST_GROUPS:
-            raise ValueError(f"{groups} groups: there must be 1 to {MOST_GROUPS}")
+        if not 0 < groups <= MAX_GROUPS:
+            raise ValueError(f"{groups} groups: there must be 1 to {MAX_GROUPS}")
         self._groups = groups
         self._used = 0
         self._metric, self._key_high, self._key_low = (np.empty(0, dtype=np.uint64) for _ in range(3))
@@ -118,8 +118,8 @@ class Dictionary:
     def define(self, keys: SeriesKeys) -> None:
         """Give these keys the next numbers."""
         behind = self._used + len(keys)
-        if behind > MOST_SERIES:
-            raise ValueError(f"{behind} series in one bucket: numbers go up to {MOST_SERIES}")
+        if behind > MAX_SERIES:
+            raise ValueError(f"{behind} series in one bucket: numbers go up to {MAX_SERIES}")
         if behind > len(self._metric):
             self._make_room(max(behind, _SMALLEST, int(len(self._metric) * _GROWTH)))
         part = slice(self._used, behind)

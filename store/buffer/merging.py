@@ -13,7 +13,7 @@ from strandline.store.buffer.page_codec import Runs
 
 PAGES_A_MERGE = 8
 LONG_RUN = 4  # Samples a series, on average over a page: from here on a merge saves less than a third.
-MOST_SAMPLES = 1 << 23  # In one merge: bounds the time and the memory that it takes.
+MAX_MERGE_SAMPLES = 1 << 23  # In one merge: bounds the time and the memory that it takes.
 
 
 def next_merge(pages: Sequence[Page]) -> tuple[Page, ...]:
@@ -27,7 +27,7 @@ def next_merge(pages: Sequence[Page]) -> tuple[Page, ...]:
         some = tuple(pages[first : first + PAGES_A_MERGE])
         if (
             all(_is_short(page) and page.level == some[0].level for page in some)
-            and sum(page.samples for page in some) <= MOST_SAMPLES
+            and sum(page.samples for page in some) <= MAX_MERGE_SAMPLES
         ):
             return some
     return ()

@@ -23,7 +23,7 @@ R = TypeVar("R", bound=Compared)
 Place = tuple[object, ...]
 Change = tuple[Statement, Values]
 
-MOST_ROWS: Final = 500
+MAX_BATCH_ROWS: Final = 500
 """So many rows are changed together. A batch is decided as one, so a larger one holds others back for longer."""
 # What a row of numbers takes in a batch, with what a server adds for each column.
 _ROW_BYTES: Final = 1_024
@@ -158,7 +158,7 @@ class ComparedRows(Generic[R]):
         return self.requests.compare_and_set_all(what, changes[0], beside)
 
     def _batches(self, rows: Sequence[R]) -> Iterable[list[R]]:
-        return batches(sorted(rows, key=_order), self._bytes, most_rows=MOST_ROWS)
+        return batches(sorted(rows, key=_order), self._bytes, max_rows=MAX_BATCH_ROWS)
 
     def _bytes(self, row: R) -> int:
         """How many bytes a row takes in a batch, or some more."""

@@ -8,11 +8,11 @@ row gets the margin twice: it must not go before its bucket's cut, which would l
 
 from typing import Final
 
-_MOST_MARGIN_S: Final = 600
+_MAX_MARGIN_S: Final = 600
 
 
 def seconds_to_live(length: int, *, margins: int = 1) -> int:
     """The time-to-live for a life of some milliseconds; the least that there is for one that is over already."""
     # A server counts from the second that it is in, and so up to a second less than it says.
     seconds = -(-length // 1_000) + 1
-    return max(1, seconds + margins * min(_MOST_MARGIN_S, max(0, seconds // 100)))
+    return max(1, seconds + margins * min(_MAX_MARGIN_S, max(0, seconds // 100)))

@@ -15,8 +15,8 @@ from strandline.store.cassandra.failures import Unanswered
 from strandline.store.cassandra.requests import Requests
 from strandline.store.protocol import StoreRefused
 
-MOST_BYTES: Final = 4 * 2**20
-MOST_WRITES: Final = 64
+MAX_BYTES_IN_FLIGHT: Final = 4 * 2**20
+MAX_WRITES_IN_FLIGHT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class RowWrite:
 class Room:
     """What may be under way at once."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES, most_writes: int = MOST_WRITES) -> None:
-        self._most_bytes = most_bytes
-        self._most_writes = most_writes
+    def __init__(self, max_bytes: int = MAX_BYTES_IN_FLIGHT, max_writes: int = MAX_WRITES_IN_FLIGHT) -> None:
+        self._max_bytes = max_bytes
+        self._max_writes = max_writes
         self._bytes = 0
         self._writes = 0
         self._changed = threading.Condition()
@@ -53,7 +53,7 @@ class Room:
             self._changed.notify_all()
 
     def _fits(self, size: int) -> bool:
-        return self._writes == 0 or (self._writes < self._most_writes and self._bytes + size <= self._most_bytes)
+        return self._writes == 0 or (self._writes < self._max_writes and self._bytes + size <= self._max_bytes)
 
 
 @dataclass(slots=True)

@@ -9,10 +9,10 @@ from numba import njit
 
 from strandline.store.kernels.trends import restore
 
-MOST_DIGITS = 9
+MAX_DIGITS = 9
 # Instead of a number of digits: the values of this series stay doubles.
 RAW = 15
-POWERS = 10.0 ** np.arange(MOST_DIGITS + 1)
+POWERS = 10.0 ** np.arange(MAX_DIGITS + 1)
 # Adding this to a double and taking it away again rounds it to a whole number, if that is below the limit.
 ROUNDER, LIMIT = 1.5 * 2.0**52, 2.0**51
 # The bits of Prometheus' staleness marker.
@@ -40,11 +40,9 @@ def _digits(value, bits, start, end):
         if _is_exact(value[at], bits[at], _scaled(value[at], POWERS[digits]), POWERS[digits]):
             continue
         more = digits + 1
-        while more <= MOST_DIGITS and not _is_exact(
-            value[at], bits[at], _scaled(value[at], POWERS[more]), POWERS[more]
-        ):
+        while more <= MAX_DIGITS and not _is_exact(value[at], bits[at], _scaled(value[at], POWERS[more]), POWERS[more]):
             more += 1
-        if more <= MOST_DIGITS:
+        if more <= MAX_DIGITS:
             digits = more
         else:
             odd += 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart, Wanted
-from strandline.store.compared import MOST_TEXT_BYTES
+from strandline.store.compared import MAX_TEXT_BYTES
 from strandline.store.jobs import JobState
 from strandline.store.protocol import Store, StoreRefused
 from support.compared_kinds import BulkJobs, BulkParts, Kind, bulk_job, bulk_part, fresh_dataset
@@ -325,7 +325,7 @@ def test_a_change_of_a_job_raises_its_version(store: Store, dataset: str) -> Non
 
 def test_a_text_of_64_kb_is_kept_and_a_longer_one_refused(store: Store, dataset: str) -> None:
     part, job = bulk_part(dataset, 1), bulk_job(dataset, 1)
-    longest, too_long = "ü" * (MOST_TEXT_BYTES // 2), "ü" * (MOST_TEXT_BYTES // 2) + "x"
+    longest, too_long = "ü" * (MAX_TEXT_BYTES // 2), "ü" * (MAX_TEXT_BYTES // 2) + "x"
     refused = pytest.raises(StoreRefused, match=r"(source|counts|spec|report) of .* has 65537 bytes, and at most 65536")
     with refused:
         store.add_bulk_parts([part, replace(part, part=2, source=too_long)])
@@ -345,6 +345,6 @@ def test_a_text_of_64_kb_is_kept_and_a_longer_one_refused(store: Store, dataset:
 
 def test_many_parts_with_the_longest_texts_are_put_together(store: Store, dataset: str) -> None:
     """Far more than Cassandra takes in one batch."""
-    parts = [replace(part, source="x" * MOST_TEXT_BYTES) for part in some_parts(dataset, range(400))]
+    parts = [replace(part, source="x" * MAX_TEXT_BYTES) for part in some_parts(dataset, range(400))]
     assert store.add_bulk_parts(parts)
     assert list(store.bulk_parts(dataset, "job-1")) == parts

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from strandline.store.buffer.dictionary import Dictionary, KnownSeries
 from strandline.store.buffer.gathering import WantedNumbers, gather
-from strandline.store.buffer.merging import LONG_RUN, MOST_SAMPLES, PAGES_A_MERGE, merge, next_merge
+from strandline.store.buffer.merging import LONG_RUN, MAX_MERGE_SAMPLES, PAGES_A_MERGE, merge, next_merge
 from strandline.store.buffer.page import Page, PageBytes, page_of
 from strandline.store.buffer.page_codec import Runs
 from strandline.store.buffer.spill import SpillFolder
@@ -46,7 +46,7 @@ def test_pages_with_long_runs_stay_as_they_are() -> None:
 
 
 def test_a_merge_is_bounded() -> None:
-    most = MOST_SAMPLES // PAGES_A_MERGE
+    most = MAX_MERGE_SAMPLES // PAGES_A_MERGE
     assert next_merge([page(series=most, samples=most) for _ in range(PAGES_A_MERGE)]) != ()
     assert next_merge([page(series=most, samples=most + 1) for _ in range(PAGES_A_MERGE)]) == ()
 

@@ -80,23 +80,23 @@ def test_every_row_is_written_once() -> None:
 
 def test_as_many_are_under_way_as_the_number_allows() -> None:
     servers = Servers(at_once=8)
-    assert written(servers, rows(*[1] * 64), Room(most_bytes=1_000_000, most_writes=8)) == 64
+    assert written(servers, rows(*[1] * 64), Room(max_bytes=1_000_000, max_writes=8)) == 64
     assert servers.most_waiting == 8
 
 
 def test_as_many_are_under_way_as_the_bytes_allow() -> None:
     servers = Servers(at_once=3)
-    assert written(servers, rows(*[100] * 30), Room(most_bytes=350, most_writes=64)) == 30
+    assert written(servers, rows(*[100] * 30), Room(max_bytes=350, max_writes=64)) == 30
     assert servers.most_waiting == 3
 
 
 def test_a_row_larger_than_the_bounds_goes_alone() -> None:
     servers = Servers(at_once=1)
-    assert written(servers, rows(10, 10_000, 10, 10_000, 10_000), Room(most_bytes=100)) == 5
+    assert written(servers, rows(10, 10_000, 10, 10_000, 10_000), Room(max_bytes=100)) == 5
 
 
 def test_the_bounds_hold_for_all_who_write_together() -> None:
-    servers, room = Servers(at_once=4), Room(most_bytes=1_000_000, most_writes=4)
+    servers, room = Servers(at_once=4), Room(max_bytes=1_000_000, max_writes=4)
     with ThreadPoolExecutor(4) as threads:
         counts = list(threads.map(lambda _: written(servers, rows(*[1] * 20), room), range(4)))
     assert counts == [20] * 4
@@ -141,12 +141,12 @@ def test_nothing_more_is_taken_while_rows_can_not_be_written() -> None:
 
     servers = Servers(at_once=4, answer=lambda _: Unanswered("no answer"))
     with pytest.raises(StoreUnavailable):
-        written(servers, endless(), Room(most_writes=4))
+        written(servers, endless(), Room(max_writes=4))
     assert len(taken) <= 9
 
 
 def test_a_failure_while_rows_are_made_gives_its_room_back() -> None:
-    room = Room(most_bytes=200)
+    room = Room(max_bytes=200)
 
     def broken() -> Iterator[RowWrite]:
         yield RowWrite("row", 100)
