@@ -1,6 +1,7 @@
 """What a buffer holds, behind one small lock: the part that writer, maintenance, flusher and readers share."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import count
 from threading import Lock
 
@@ -9,13 +10,28 @@ from strandline.store.buffer.memory import MemoryBudget
 from strandline.store.buffer.open_rows import OpenRows
 from strandline.store.buffer.page import Page
 from strandline.store.buffer.spill import SpillFolder
-from strandline.store.buffer.status import BufferStatus
 from strandline.store.buffer.view import BufferView, SealedTimes
 from strandline.store.series_run import SeriesKeys
 from strandline.time_range import LATEST
 
 # Tells buffers of this process apart: two may be of one bucket.
 _NUMBERS = count()
+
+
+@dataclass(frozen=True, slots=True)
+class BufferStatus:
+    """As of one moment. `samples` counts those of pages and rows, of which some may yet turn out to be replaced;
+    `replaced` those that were dropped because a later one had their series and time.
+    """
+
+    bucket: int
+    series: int
+    rows: int
+    samples: int
+    replaced: int
+    pages: int
+    memory_bytes: int
+    spilled_bytes: int
 
 
 class Contents:
@@ -39,7 +55,7 @@ class Contents:
         self._is_frozen = False
         self._replaced = 0
         memory.add(self.rows.nbytes)
-        memory.join(self)
+        memory.register(self)
 
     # What there is.
 
@@ -78,7 +94,7 @@ class Contents:
         """All that there is now, to keep."""
         with self._lock:
             sealed = SealedTimes(self._number, self._sealed_times, len(self._sealed_times))
-            return BufferView(self._dictionary.known(), dict(self._pages), self.rows.look(), sealed)
+            return BufferView(self._dictionary.known(), dict(self._pages), self.rows.snapshot(), sealed)
 
     def status(self) -> BufferStatus:
         """Numbers for metrics."""
@@ -111,7 +127,7 @@ class Contents:
                 self._pages[group] += (page,)
             self._sealed_times.append(min((page.first_time for page in pages.values()), default=LATEST))
             self._replaced += replaced
-            self.rows = self.rows.emptied()
+            self.rows = self.rows.reset()
             self._memory.add(_in_memory(pages.values()))
 
     def freeze(self) -> None:
@@ -145,7 +161,7 @@ class Contents:
             self._memory.add(-_in_memory(pages))
             if not self._pages:
                 self._memory.add(-self._fixed_bytes())
-                self._memory.leave(self)
+                self._memory.unregister(self)
                 self._dictionary = Dictionary(1)
 
     # What the budget asks for.

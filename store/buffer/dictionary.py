@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from strandline.arrays import I64s, U32s
-from strandline.store.buffer.few import FEW, places_of_few
 from strandline.store.buffer.kernels.series_order import find_numbers, order_by_group
+from strandline.store.buffer.value_search import MAX_SCANNED_VALUES, positions_of_any
 from strandline.store.series_run import SeriesKeys
 
 MAX_SERIES = 0xFFFF_FFFF  # The number that would come next means "refused".
 MAX_GROUPS = 1 << 16
-_SMALLEST = 1024
+_MIN_CAPACITY = 1024
 _GROWTH = 1.25
 _Number = TypeVar("_Number", bound=np.generic)
 
@@ -58,8 +58,8 @@ class KnownSeries:
 
     def find(self, wanted: SeriesKeys) -> U32s:
         """The numbers of those keys that have one, rising, each once."""
-        if len(wanted) <= FEW:
-            return self._find_few(wanted)
+        if len(wanted) <= MAX_SCANNED_VALUES:
+            return self._find_by_scan(wanted)
         slots = np.full(1 << (2 * len(wanted)).bit_length(), -1, dtype=np.int64)
         numbers = np.empty(len(self), dtype=np.uint32)
         mine = self.keys
@@ -75,10 +75,10 @@ class KnownSeries:
         )
         return numbers[:found].copy()
 
-    def _find_few(self, wanted: SeriesKeys) -> U32s:
+    def _find_by_scan(self, wanted: SeriesKeys) -> U32s:
         """The same by comparing each key with each wanted one."""
         mine = self.keys
-        at = places_of_few(mine.key_low, wanted.key_low)
+        at = positions_of_any(mine.key_low, wanted.key_low)
         # Few have half of another one's hash.
         is_same = (
             (mine.key_low[at, None] == wanted.key_low)
@@ -121,7 +121,7 @@ class Dictionary:
         if behind > MAX_SERIES:
             raise ValueError(f"{behind} series in one bucket: numbers go up to {MAX_SERIES}")
         if behind > len(self._metric):
-            self._make_room(max(behind, _SMALLEST, int(len(self._metric) * _GROWTH)))
+            self._grow(max(behind, _MIN_CAPACITY, int(len(self._metric) * _GROWTH)))
         part = slice(self._used, behind)
         self._metric[part] = keys.metric
         self._key_high[part] = keys.key_high
@@ -137,7 +137,7 @@ class Dictionary:
         keys = SeriesKeys(self._metric[:used], self._key_high[:used], self._key_low[:used])
         return KnownSeries(keys, self._group[:used], self._in_group)
 
-    def _make_room(self, series: int) -> None:
+    def _grow(self, series: int) -> None:
         """Move to larger columns; the old ones stay with whoever was given them."""
         used = self._used
         self._metric, self._key_high, self._key_low = (

@@ -1,8 +1,7 @@
 """The buffer of a bucket that was cut, for its flush."""
 
-from strandline.store.buffer.contents import Contents
-from strandline.store.buffer.gathering import gather_run
-from strandline.store.buffer.status import BufferStatus
+from strandline.store.buffer.collecting import collect_run
+from strandline.store.buffer.contents import BufferStatus, Contents
 from strandline.store.buffer.view import BufferView
 from strandline.store.series_run import SeriesRun
 
@@ -27,7 +26,7 @@ class FrozenBuffer:
     def run(self, group: int) -> SeriesRun:
         """All samples of a group; the same as often as it is asked. Raises `SpillDamaged`."""
         known, pages = self._contents.pages_of(group)
-        run, self._replaced[group] = gather_run(pages, None, known, known.of_group(group))
+        run, self._replaced[group] = collect_run(pages, None, known, known.of_group(group))
         return run
 
     def release(self, group: int) -> None:

@@ -31,7 +31,7 @@ class MemoryBudget:
         self.limit = limit_bytes
         self.spill = spill
         self._lock = Lock()
-        self._relieving = Lock()
+        self._spilling = Lock()
         self._used = 0
         self._buffers: list[Spillable] = []
 
@@ -46,22 +46,22 @@ class MemoryBudget:
         with self._lock:
             self._used += nbytes
 
-    def join(self, buffer: Spillable) -> None:
+    def register(self, buffer: Spillable) -> None:
         """From now on ask this buffer too for pages."""
         with self._lock:
             self._buffers.append(buffer)
 
-    def leave(self, buffer: Spillable) -> None:
+    def unregister(self, buffer: Spillable) -> None:
         """Ask this buffer no more: it has no pages."""
         with self._lock:
             self._buffers.remove(buffer)
 
-    def relieve(self) -> None:
+    def spill_excess(self) -> None:
         """Move pages to disk until the sum is within the limit or none is left in memory.
 
         Raises `SpillFull`, `DiskFull` or `SpillFailed`; what could not be moved is still in memory.
         """
-        with self._relieving:
+        with self._spilling:
             while self.used > self.limit and self._spill_one():
                 pass
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from strandline.arrays import F64s, I64s, U32s
 from strandline.arrays import Rows as Places
-from strandline.store.buffer.few import places_of, places_of_few
 from strandline.store.buffer.kernels.rows import append_rows, one_sample_each
+from strandline.store.buffer.value_search import positions_of, positions_of_any
 
 BYTES_A_ROW = 20
 ROWS_A_CHUNK = 4096
@@ -33,7 +33,7 @@ class RowBounds:
             new = series[noted * ROWS_A_CHUNK : chunks * ROWS_A_CHUNK].reshape(-1, ROWS_A_CHUNK)
             self._least[noted:chunks], self._greatest[noted:chunks] = new.min(axis=1), new.max(axis=1)
             self._noted = max(chunks, self._noted)
-        return places_of(series, number, self._least[:chunks], self._greatest[:chunks], ROWS_A_CHUNK)
+        return positions_of(series, number, self._least[:chunks], self._greatest[:chunks], ROWS_A_CHUNK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self.series)
 
-    def of_few(self, numbers: U32s) -> "Rows":
+    def of_series(self, numbers: U32s) -> "Rows":
         """The rows of a few series."""
         if self.bounds is None:
-            at = places_of_few(self.series, numbers)
+            at = positions_of_any(self.series, numbers)
         else:
             each = [self.bounds.rows_of(self.series, number) for number in numbers]
             at = each[0] if len(each) == 1 else np.sort(np.concatenate([_NONE, *each]))
@@ -59,10 +59,10 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Arriving:
+class IncomingRows:
     """Decoded rows: row i is `series[i]` with the samples `first_sample[i]` up to, not including, the next row's.
 
-    `defined` is how many series there are. `plain` says that each row has one sample, and none is refused.
+    `defined` is how many series there are. `one_sample_each`: every row has exactly one sample and none is refused.
     """
 
     series: U32s
@@ -70,10 +70,10 @@ class Arriving:
     time: I64s
     value: F64s
     defined: int
-    plain: bool
+    one_sample_each: bool
 
     @classmethod
-    def of(cls, series: U32s, first_sample: I64s, time: I64s, value: F64s, defined: int) -> "Arriving":
+    def of(cls, series: U32s, first_sample: I64s, time: I64s, value: F64s, defined: int) -> "IncomingRows":
         """Check that the columns fit together, and see whether the rows are plain."""
         if len(first_sample) != len(series) + 1 or not first_sample[-1] <= len(time) == len(value):
             raise ValueError(
@@ -86,7 +86,7 @@ class Arriving:
 class OpenRows:
     """Columns of a fixed number of rows. One thread appends; whoever took a look keeps what there was.
 
-    A row is never written twice while somebody may be looking: `emptied` gives the same columns again only if nobody
+    A row is never written twice while somebody may be looking: `reset` gives the same columns again only if nobody
     took a look at them, and new ones otherwise. So a look costs no copy, and ingestion pays for it by one allocation.
     """
 
@@ -96,7 +96,7 @@ class OpenRows:
         self._value = np.empty(capacity, dtype=np.float64)
         self._bounds = RowBounds(capacity)
         self._used = 0
-        self._looked_at = False
+        self._is_shared = False
 
     def __len__(self) -> int:
         return self._used
@@ -111,37 +111,37 @@ class OpenRows:
         """The memory that the columns take, filled or not."""
         return len(self._series) * BYTES_A_ROW
 
-    def fill(self, arriving: Arriving, row: int, sample: int) -> tuple[int, int]:
+    def fill(self, incoming: IncomingRows, row: int, sample: int) -> tuple[int, int]:
         """Take samples from a row and sample on, until all are in or no further one fits; where to go on."""
-        if arriving.plain:
-            return self._fill_plain(arriving, row), 0
+        if incoming.one_sample_each:
+            return self._copy_columns(incoming, row), 0
         row, sample, used = append_rows(
-            arriving.series,
-            arriving.first_sample,
-            arriving.time,
-            arriving.value.view(np.int64),
+            incoming.series,
+            incoming.first_sample,
+            incoming.time,
+            incoming.value.view(np.int64),
             row,
             sample,
-            arriving.defined,
+            incoming.defined,
             self._series,
             self._time,
             self._value.view(np.int64),
             self._used,
         )
         if used < 0:
-            raise ValueError(f"row {row} names series {arriving.series[row]}, and {arriving.defined} are defined")
+            raise ValueError(f"row {row} names series {incoming.series[row]}, and {incoming.defined} are defined")
         self._used = used
         return row, sample
 
-    def _fill_plain(self, arriving: Arriving, row: int) -> int:
+    def _copy_columns(self, incoming: IncomingRows, row: int) -> int:
         """The same for rows of one sample each, which most records have: whole columns are copied."""
-        behind = min(len(arriving.series), row + len(self._series) - self._used)
-        first = int(arriving.first_sample[0])
+        behind = min(len(incoming.series), row + len(self._series) - self._used)
+        first = int(incoming.first_sample[0])
         used = self._used + behind - row
         to = slice(self._used, used)
-        self._series[to] = arriving.series[row:behind]
-        self._time[to] = arriving.time[first + row : first + behind]
-        self._value[to] = arriving.value[first + row : first + behind]
+        self._series[to] = incoming.series[row:behind]
+        self._time[to] = incoming.time[first + row : first + behind]
+        self._value[to] = incoming.value[first + row : first + behind]
         self._used = used
         return behind
 
@@ -150,16 +150,16 @@ class OpenRows:
         used = self._used
         return Rows(self._series[:used], self._time[:used], self._value[:used])
 
-    def look(self) -> Rows:
+    def snapshot(self) -> Rows:
         """What is there now, for anybody to keep."""
         # Before anything is looked at, and also where nothing is there yet: the writer goes on meanwhile, and must not
         # use these columns again.
-        self._looked_at = True
+        self._is_shared = True
         return replace(self.rows(), bounds=self._bounds)
 
-    def emptied(self) -> "OpenRows":
+    def reset(self) -> "OpenRows":
         """Columns to go on with once these rows are sealed."""
-        if self._looked_at:
+        if self._is_shared:
             return OpenRows(len(self._series))
         self._used = 0
         return self

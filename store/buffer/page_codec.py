@@ -82,7 +82,7 @@ class _Streams:
     shapes: npt.NDArray[np.uint8]
     time_starts: I64s
     time_steps: I64s
-    time_turns: I64s
+    time_step_changes: I64s
     whole_starts: I64s
     whole_steps: I64s
     raw_starts: I64s
@@ -121,11 +121,11 @@ def decode_samples(frame: Frame, data: bytes, series: FrameSeries, *, to: I64s, 
     """Write times and values of a frame's runs into columns, those of run i from `to[i]` on; none where it is below
     0.
     """
-    starts, steps, turns, whole_starts, whole_steps, raw_starts, raw_steps = _unpack(
+    starts, steps, step_changes, whole_starts, whole_steps, raw_starts, raw_steps = _unpack(
         frame, data, _FIRST_SAMPLE_STREAM, len(_STREAMS)
     )
     same, kinds = series.shapes & _SAME_TIMES, series.shapes & ~np.uint8(_SAME_TIMES)
-    join_times(series.counts, same, starts, steps, turns, to, time)
+    join_times(series.counts, same, starts, steps, step_changes, to, time)
     join_values(series.counts, kinds, whole_starts, whole_steps, raw_starts, raw_steps, to, value, value.view(np.int64))
 
 
@@ -133,8 +133,10 @@ def _split(runs: Runs) -> _Streams:
     series, samples = len(runs), len(runs.time)
     same, kinds = np.empty(series, dtype=np.uint8), np.empty(series, dtype=np.uint8)
     time_starts, time_steps, whole_starts, raw_starts = (np.empty(series, dtype=np.int64) for _ in range(4))
-    time_turns, whole_steps, raw_steps = (np.empty(samples, dtype=np.int64) for _ in range(3))
-    n_starts, n_steps, n_turns = split_times(runs.first_sample, runs.time, same, time_starts, time_steps, time_turns)
+    time_step_changes, whole_steps, raw_steps = (np.empty(samples, dtype=np.int64) for _ in range(3))
+    n_starts, n_steps, n_changes = split_times(
+        runs.first_sample, runs.time, same, time_starts, time_steps, time_step_changes
+    )
     n_whole_starts, n_whole_steps, n_raw_starts, n_raw_steps = split_values(
         runs.first_sample,
         runs.value,
@@ -151,7 +153,7 @@ def _split(runs: Runs) -> _Streams:
         shapes=kinds + same * np.uint8(_SAME_TIMES),
         time_starts=time_starts[:n_starts],
         time_steps=time_steps[:n_steps],
-        time_turns=time_turns[:n_turns],
+        time_step_changes=time_step_changes[:n_changes],
         whole_starts=whole_starts[:n_whole_starts],
         whole_steps=whole_steps[:n_whole_steps],
         raw_starts=raw_starts[:n_raw_starts],

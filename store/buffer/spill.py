@@ -80,7 +80,7 @@ class SpillFolder:
     def used(self) -> int:
         """Bytes on disk."""
         with self._lock:
-            return self._settle()
+            return self._count_freed()
 
     def clear(self) -> int:
         """Make the folder, and remove what an earlier process left in it; how many pages. Only for a start."""
@@ -96,11 +96,11 @@ class SpillFolder:
     def write(self, data: bytes, bucket: int, group: int) -> SpilledPage:
         """Put a page on disk. Raises `SpillFull`, `DiskFull` or `SpillFailed`, and then leaves nothing behind."""
         with self._lock:
-            used = self._settle()
+            used = self._count_freed()
             if used + len(data) > self.limit:
                 # A query that failed may have left its view in a cycle, which nobody has collected yet.
                 gc.collect()
-                used = self._settle()
+                used = self._count_freed()
             if used + len(data) > self.limit:
                 raise SpillFull(
                     f"the spill folder {self.path} holds {used} of {self.limit} bytes, and a page of {len(data)} bytes "
@@ -120,7 +120,7 @@ class SpillFolder:
             raise self._failed(error) from error
         return page
 
-    def _settle(self) -> int:
+    def _count_freed(self) -> int:
         """Count off what is gone. The caller holds the lock."""
         while self._freed:
             self._used -= self._freed.popleft()

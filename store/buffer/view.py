@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from strandline.arrays import F64s
+from strandline.store.buffer.collecting import collect_run
 from strandline.store.buffer.dictionary import KnownSeries
-from strandline.store.buffer.gathering import gather_run
 from strandline.store.buffer.open_rows import Rows
 from strandline.store.buffer.page import Page
 from strandline.store.series_run import SeriesKeys, SeriesRun
@@ -89,5 +89,5 @@ class BufferView:
         numbers = np.arange(len(known), dtype=np.uint32) if keys is None else known.find(keys)
         groups = np.unique(known.group[numbers]).tolist()
         pages = [page for group in groups for page in self._pages.get(group, ())]
-        run, _ = gather_run(pages, self._rows, known, numbers, times)
+        run, _ = collect_run(pages, self._rows, known, numbers, times)
         return run

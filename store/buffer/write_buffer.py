@@ -4,14 +4,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from strandline.arrays import F64s, I64s, U32s, U64s
-from strandline.store.buffer.contents import Contents
+from strandline.store.buffer.contents import BufferStatus, Contents
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.buffer.kernels.rows import REFUSED as _REFUSED
 from strandline.store.buffer.memory import MemoryBudget
-from strandline.store.buffer.merging import merge, next_merge
-from strandline.store.buffer.open_rows import Arriving
-from strandline.store.buffer.sealing import seal
-from strandline.store.buffer.status import BufferStatus
+from strandline.store.buffer.open_rows import IncomingRows
+from strandline.store.buffer.page_building import merge, next_merge, seal
 from strandline.store.buffer.view import BufferView
 from strandline.store.series_run import SeriesKeys
 
@@ -66,14 +64,14 @@ class WriteBuffer:
         """
         self._check_open()
         contents, sealed = self._contents, False
-        arriving = Arriving.of(series, first_sample, time, value, contents.series)
-        row, sample = contents.rows.fill(arriving, 0, 0)
+        incoming = IncomingRows.of(series, first_sample, time, value, contents.series)
+        row, sample = contents.rows.fill(incoming, 0, 0)
         while contents.rows.is_full:
             self._seal()
             sealed = True
-            row, sample = contents.rows.fill(arriving, row, sample)
+            row, sample = contents.rows.fill(incoming, row, sample)
         if sealed:
-            self._memory.relieve()
+            self._memory.spill_excess()
 
     def maintain(self) -> bool:
         """Merge some pages of one group, if there are enough that are worth it; whether there was something to do.

@@ -20,7 +20,7 @@ def count_runs(numbers, counts, wanted, place, totals):
 
 
 @njit(cache=True, nogil=True)
-def claim_places(numbers, counts, wanted, place, cursor, to):
+def reserve_slots(numbers, counts, wanted, place, cursor, to):
     """Fill `to` with where each run goes: where the cursor of its place stands, which moves on; -1 if not wanted."""
     at = 0
     for run in range(len(numbers)):
@@ -52,7 +52,7 @@ def _sort_run(time, bits, start, end):
 
 
 @njit(cache=True, nogil=True)
-def settle(first, time, bits, first_time, last_time, kept, kept_first):
+def sort_and_deduplicate(first, time, bits, first_time, last_time, kept, kept_first):
     """Make the times of every run rise, and keep of each time what arrived last; in place, closing the gaps.
 
     Run p is `first[p]` up to, not including, `first[p + 1]`, in order of arrival. Samples outside of `first_time` to

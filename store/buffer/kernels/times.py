@@ -18,11 +18,11 @@ def _same_times(time, before, start, end):
 
 
 @njit(cache=True, nogil=True)
-def split_times(first, time, same, starts, steps, turns):
+def split_times(first, time, same, starts, steps, step_changes):
     """Fill `same` with which runs repeat the times of the run before, and the three streams with those of the others;
     how many went into each.
     """
-    n_starts, n_steps, n_turns = 0, 0, 0
+    n_starts, n_steps, n_changes = 0, 0, 0
     last_start, last_step = 0, 0
     for run in range(len(first) - 1):
         start, end = first[run], first[run + 1]
@@ -40,29 +40,29 @@ def split_times(first, time, same, starts, steps, turns):
         n_steps += 1
         for sample in range(start + 2, end):
             next_step = time[sample] - time[sample - 1]
-            turns[n_turns] = next_step - step
+            step_changes[n_changes] = next_step - step
             step = next_step
-            n_turns += 1
-    return n_starts, n_steps, n_turns
+            n_changes += 1
+    return n_starts, n_steps, n_changes
 
 
 @njit(cache=True, nogil=True)
-def join_times(counts, same, starts, steps, turns, to, time):
+def join_times(counts, same, starts, steps, step_changes, to, time):
     """Write the times of each run from `time[to[run]]` on, from what `split_times` gave; none where `to` is below 0.
     `counts` is the length of each run.
     """
-    n_starts, n_steps, n_turns = 0, 0, 0
-    start, step, turn = 0, 0, 0
+    n_starts, n_steps, n_changes = 0, 0, 0
+    start, step, next_change = 0, 0, 0
     for run in range(len(counts)):
         count = np.int64(counts[run])
         if not same[run]:
             start += starts[n_starts]
             n_starts += 1
-            turn = n_turns
+            next_change = n_changes
             if count > 1:
                 step += steps[n_steps]
                 n_steps += 1
-                n_turns += count - 2
+                n_changes += count - 2
         at = to[run]
         if at < 0:
             continue
@@ -72,5 +72,5 @@ def join_times(counts, same, starts, steps, turns, to, time):
             rise = step
             time[at + 1] = start + rise
             for sample in range(2, count):
-                rise += turns[turn + sample - 2]
+                rise += step_changes[next_change + sample - 2]
                 time[at + sample] = time[at + sample - 1] + rise

@@ -95,7 +95,7 @@ class BuffersBesideModel(RuleBasedStateMachine):
     @rule(percent=st.integers(0, 110))
     def the_memory_limit_changes(self, percent: int) -> None:
         self.memory.limit = self.memory.used * percent // 100
-        self.memory.relieve()
+        self.memory.spill_excess()
 
     @rule()
     def the_bucket_is_cut(self) -> None:

@@ -59,7 +59,7 @@ def check_counts(fed: FedBuffer) -> None:
 def spill_everything(fed: FedBuffer) -> None:
     memory = fed.buffer._contents._memory
     before, memory.limit = memory.limit, 0
-    memory.relieve()
+    memory.spill_excess()
     memory.limit = before
 
 

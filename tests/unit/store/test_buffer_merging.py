@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strandline.store.buffer.collecting import WantedNumbers, collect_samples
 from strandline.store.buffer.dictionary import Dictionary, KnownSeries
-from strandline.store.buffer.gathering import WantedNumbers, gather
-from strandline.store.buffer.merging import LONG_RUN, MAX_MERGE_SAMPLES, PAGES_A_MERGE, merge, next_merge
 from strandline.store.buffer.page import Page, PageBytes, page_of
+from strandline.store.buffer.page_building import LONG_RUN, MAX_MERGE_SAMPLES, PAGES_A_MERGE, merge, next_merge
 from strandline.store.buffer.page_codec import Runs
 from strandline.store.buffer.spill import SpillFolder
 from support.buffer_model import key_columns
@@ -94,7 +94,7 @@ def test_a_merged_page_has_the_later_of_two_samples_and_says_how_many_went() -> 
     assert dropped == 1
     assert (merged.series, merged.samples, merged.first_time, merged.last_time) == (3, 5, 1, 9)
     assert (merged.level, merged.seal) == (1, 5)
-    gathered = gather([merged], None, WantedNumbers.in_order(np.arange(4, dtype=np.uint32)), 4)
-    assert gathered.place.tolist() == [0, 1, 3]
-    assert gathered.time.tolist() == [1, 3, 5, 9, 1]
-    assert gathered.value.tolist() == [1.0, 3.0, 50.0, 9.0, 1.0]
+    collected = collect_samples([merged], None, WantedNumbers.in_order(np.arange(4, dtype=np.uint32)), 4)
+    assert collected.place.tolist() == [0, 1, 3]
+    assert collected.time.tolist() == [1, 3, 5, 9, 1]
+    assert collected.value.tolist() == [1.0, 3.0, 50.0, 9.0, 1.0]

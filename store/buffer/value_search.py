@@ -8,21 +8,21 @@ import numpy.typing as npt
 from strandline.arrays import Rows
 from strandline.store.buffer.kernels.rows import find_value
 
-FEW = 8
+MAX_SCANNED_VALUES = 8
 """Up to so many values are compared with each of a column: quicker than a hash table, and than a mark for each series.
 """
-_NO_PLACES = np.empty(0, dtype=np.int64)
+_NO_POSITIONS = np.empty(0, dtype=np.int64)
 _Number = TypeVar("_Number", bound=np.generic)
 
 
-def places_of_few(column: npt.NDArray[_Number], values: npt.NDArray[_Number]) -> Rows:
+def positions_of_any(column: npt.NDArray[_Number], values: npt.NDArray[_Number]) -> Rows:
     """The places at which a column has one of a few values; they rise."""
     no_bounds = column[:0]
-    found = [places_of(column, value, no_bounds, no_bounds, 0) for value in np.unique(values)]
-    return found[0] if len(found) == 1 else np.sort(np.concatenate([_NO_PLACES, *found]))
+    found = [positions_of(column, value, no_bounds, no_bounds, 0) for value in np.unique(values)]
+    return found[0] if len(found) == 1 else np.sort(np.concatenate([_NO_POSITIONS, *found]))
 
 
-def places_of(
+def positions_of(
     column: npt.NDArray[_Number],
     value: _Number,
     least: npt.NDArray[_Number],

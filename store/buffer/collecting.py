@@ -8,18 +8,18 @@ import numpy as np
 from strandline.arrays import F64s, I64s, U32s, run_places
 from strandline.arrays import Rows as Places
 from strandline.store.buffer.dictionary import KnownSeries
-from strandline.store.buffer.few import FEW
 from strandline.store.buffer.kernels.rows import count_rows, scatter_rows
-from strandline.store.buffer.kernels.runs import claim_places, count_runs, settle
+from strandline.store.buffer.kernels.runs import count_runs, reserve_slots, sort_and_deduplicate
 from strandline.store.buffer.open_rows import Rows
 from strandline.store.buffer.page import Page
 from strandline.store.buffer.page_codec import Frame, FrameSeries, decode_samples, decode_series
+from strandline.store.buffer.value_search import MAX_SCANNED_VALUES
 from strandline.store.series_run import SeriesRun
 from strandline.time_range import ALL_TIMES, TimeRange
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class CollectedSamples:
     """Runs of the places that have a sample, rising; and how many samples a later one of the same time replaced."""
 
     place: Places
@@ -34,7 +34,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class WantedNumbers:
-    """Series of a buffer by rising number, and the place of each in what is gathered."""
+    """Series of a buffer by rising number, and the place of each in what is collected."""
 
     number: U32s
     place: I64s
@@ -59,9 +59,9 @@ class WantedNumbers:
         return WantedNumbers(self.number[first:behind], self.place[first:behind])
 
 
-def gather(
+def collect_samples(
     pages: Sequence[Page], rows: Rows | None, wanted: WantedNumbers, series: int, times: TimeRange = ALL_TIMES
-) -> Gathered:
+) -> CollectedSamples:
     """The samples of some of so many series, run by run in the order of their places.
 
     Pages, and then rows, must be in order of arrival: of two samples of one time the later arrival is kept. Only frames
@@ -81,32 +81,32 @@ def gather(
     bits, cursor = value.view(np.int64), first[:-1].copy()
     for one in opened:
         to = np.empty(len(one.series.number), dtype=np.int64)
-        claim_places(one.series.number, one.series.counts, one.wanted.number, one.wanted.place, cursor, to)
+        reserve_slots(one.series.number, one.series.counts, one.wanted.number, one.wanted.place, cursor, to)
         decode_samples(one.frame, one.data, one.series, to=to, time=time, value=value)
     if rows is not None:
         scatter_rows(rows.series, rows.time, rows.value.view(np.int64), place, cursor, time, bits)
     kept, kept_first = np.empty(places, dtype=np.int64), np.empty(places + 1, dtype=np.int64)
-    n_kept, dropped = settle(first, time, bits, times.first, times.last, kept, kept_first)
+    n_kept, dropped = sort_and_deduplicate(first, time, bits, times.first, times.last, kept, kept_first)
     behind = int(kept_first[n_kept])
-    return Gathered(kept[:n_kept], kept_first[: n_kept + 1], time[:behind], value[:behind], dropped)
+    return CollectedSamples(kept[:n_kept], kept_first[: n_kept + 1], time[:behind], value[:behind], dropped)
 
 
-def gather_run(
+def collect_run(
     pages: Sequence[Page], rows: Rows | None, known: KnownSeries, numbers: U32s, times: TimeRange = ALL_TIMES
 ) -> tuple[SeriesRun, int]:
     """The samples of some series in the order of their keys, and how many were replaced by a later arrival."""
     ordered = known.sorted_by_key(numbers)
-    gathered = gather(pages, rows, WantedNumbers.in_order(ordered), len(known), times)
-    found, keys = ordered[gathered.place], known.keys
+    collected = collect_samples(pages, rows, WantedNumbers.in_order(ordered), len(known), times)
+    found, keys = ordered[collected.place], known.keys
     run = SeriesRun(
         metric=keys.metric[found],
         key_high=keys.key_high[found],
         key_low=keys.key_low[found],
-        first_sample=gathered.first_sample,
-        time=gathered.time,
-        value=gathered.value,
+        first_sample=collected.first_sample,
+        time=collected.time,
+        value=collected.value,
     )
-    return run, gathered.dropped
+    return run, collected.dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +135,9 @@ def _placed_rows(rows: Rows, wanted: WantedNumbers, series: int) -> tuple[Rows, 
     """Rows with those of the wanted series among them, and the place of each number that stands in them; -1 for one
     that is not wanted.
     """
-    if len(wanted) <= FEW:
+    if len(wanted) <= MAX_SCANNED_VALUES:
         # A column of places as long as there are series would take longer than all of the rest.
-        few = rows.of_few(wanted.number)
+        few = rows.of_series(wanted.number)
         return replace(few, series=wanted.number.searchsorted(few.series).astype(np.uint32)), wanted.place
     place = np.full(series, -1, dtype=np.int64)
     place[wanted.number] = wanted.place

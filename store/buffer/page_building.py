@@ -1,19 +1,39 @@
-"""Which pages are merged, and merging them.
+"""Making pages: sealing rows into pages, and merging short pages.
 
-A series costs its page some bytes whatever the number of its samples; so pages with short runs are merged into pages
-with longer ones. Pages whose runs are long enough stay as they are: to write them again would save little.
+A series costs its page some bytes whatever the number of its samples, so pages with short runs are merged into pages
+with longer ones. Pages with long runs stay as they are: rewriting them would save little.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from strandline.store.buffer.collecting import WantedNumbers, collect_samples
 from strandline.store.buffer.dictionary import KnownSeries
-from strandline.store.buffer.gathering import WantedNumbers, gather
+from strandline.store.buffer.open_rows import Rows
 from strandline.store.buffer.page import Page, page_of
 from strandline.store.buffer.page_codec import Runs
 
 PAGES_A_MERGE = 8
 LONG_RUN = 4  # Samples a series, on average over a page: from here on a merge saves less than a third.
 MAX_MERGE_SAMPLES = 1 << 23  # In one merge: bounds the time and the memory that it takes.
+
+
+def seal(rows: Rows, known: KnownSeries, number: int) -> tuple[dict[int, Page], int]:
+    """A page for each group that has a sample, and how many samples a later one replaced.
+
+    Rows are sorted by counting: no two keys are ever compared, because the dictionary has numbered the series.
+    """
+    order = known.by_group()
+    collected = collect_samples((), rows, WantedNumbers.every(order.place), len(known))
+    runs = Runs(order.number[collected.place], collected.first_sample, collected.time, collected.value)
+    bounds = np.searchsorted(collected.place, order.group_first)
+    pages = {
+        group: page_of(runs.part(int(bounds[group]), int(bounds[group + 1])), seal=number, level=0)
+        for group in range(known.groups)
+        if bounds[group] < bounds[group + 1]
+    }
+    return pages, collected.dropped
 
 
 def next_merge(pages: Sequence[Page]) -> tuple[Page, ...]:
@@ -38,9 +58,9 @@ def merge(pages: Sequence[Page], known: KnownSeries, group: int) -> tuple[Page, 
     the series of all of them.
     """
     numbers = known.of_group(group)
-    gathered = gather(pages, None, WantedNumbers.in_order(numbers), len(known))
-    runs = Runs(numbers[gathered.place], gathered.first_sample, gathered.time, gathered.value)
-    return page_of(runs, seal=pages[0].seal, level=pages[0].level + 1), gathered.dropped
+    collected = collect_samples(pages, None, WantedNumbers.in_order(numbers), len(known))
+    runs = Runs(numbers[collected.place], collected.first_sample, collected.time, collected.value)
+    return page_of(runs, seal=pages[0].seal, level=pages[0].level + 1), collected.dropped
 
 
 def _is_short(page: Page) -> bool:
