@@ -19,28 +19,28 @@ _part_values = attrgetter(*PART_COLUMNS)
 
 def job_values(job: BulkJob) -> tuple[object, ...]:
     """The values of a job's columns."""
-    return _plain(_job_values(job))
+    return _without_enums(_job_values(job))
 
 
-def job_from(place: Sequence[Any], values: Sequence[Any]) -> BulkJob:
+def job_from(key: Sequence[Any], values: Sequence[Any]) -> BulkJob:
     """A job, from its key and the values of its columns."""
     columns = dict(zip(JOB_COLUMNS, values, strict=True))
     columns |= {"state": BulkJobState(columns["state"]), "wanted": Wanted(columns["wanted"])}
-    return BulkJob(*place, **columns)
+    return BulkJob(*key, **columns)
 
 
 def part_values(part: BulkPart) -> tuple[object, ...]:
     """The values of a part's columns."""
-    return _plain(_part_values(part))
+    return _without_enums(_part_values(part))
 
 
-def part_from(place: Sequence[Any], values: Sequence[Any]) -> BulkPart:
+def part_from(key: Sequence[Any], values: Sequence[Any]) -> BulkPart:
     """A part, from its key and the values of its columns."""
     columns = dict(zip(PART_COLUMNS, values, strict=True))
     columns["state"] = JobState(columns["state"])
-    return BulkPart(*place, **columns)
+    return BulkPart(*key, **columns)
 
 
-def _plain(values: tuple[Any, ...]) -> tuple[object, ...]:
+def _without_enums(values: tuple[Any, ...]) -> tuple[object, ...]:
     """Without the types of enumerations, which a driver would have to look up."""
     return tuple(str(value) if isinstance(value, str) else value for value in values)

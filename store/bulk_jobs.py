@@ -64,7 +64,7 @@ class BulkJob:
     report: str = ""
 
     @property
-    def place(self) -> tuple[str, str]:
+    def primary_key(self) -> tuple[str, str]:
         """Where it stands in the table."""
         return self.dataset, self.job
 
@@ -104,7 +104,7 @@ class BulkPart:
     outcome: str = ""
 
     @property
-    def place(self) -> tuple[str, str, int]:
+    def primary_key(self) -> tuple[str, str, int]:
         """Where it stands in the table."""
         return self.dataset, self.job, self.part
 
@@ -116,7 +116,7 @@ class BulkPart:
     @property
     def key(self) -> tuple[str, str, int]:
         """Which work it is: a job is planned once."""
-        return self.place
+        return self.primary_key
 
     @property
     def name(self) -> str:

@@ -12,14 +12,14 @@ MAX_TEXT_BYTES: Final = 64 * 1024
 # A character has at most four bytes.
 _MAX_BYTES_PER_CHARACTER: Final = 4
 
-P = TypeVar("P", bound="Compared")
+P = TypeVar("P", bound="ComparedRow")
 
 
-class Compared(Protocol):
+class ComparedRow(Protocol):
     """A row of such a table."""
 
     @property
-    def place(self) -> tuple[object, ...]:
+    def primary_key(self) -> tuple[object, ...]:
         """The key: first the columns that all rows of a partition share, then the one that tells them apart."""
         ...
 
@@ -39,9 +39,9 @@ class Compared(Protocol):
         ...
 
 
-def require_same_place(before: Compared, after: Compared) -> None:
-    """Raise `ValueError` for a row that was to be replaced by one of another place."""
-    if before.place != after.place:
+def require_same_key(before: ComparedRow, after: ComparedRow) -> None:
+    """Raise `ValueError` for a row that was to be replaced by one of another primary_key."""
+    if before.primary_key != after.primary_key:
         raise ValueError(f"{before.name} was to be replaced by {after.name}")
 
 
@@ -55,7 +55,7 @@ def require_later_version(before: BulkJob, after: BulkJob) -> None:
 
 def require_parts_of_one_job(parts: Sequence[BulkPart]) -> None:
     """Raise `ValueError` unless parts are of one job, each of them once."""
-    if len({part.place[:-1] for part in parts}) > 1:
+    if len({part.primary_key[:-1] for part in parts}) > 1:
         raise ValueError(f"{parts[0].name} was to be changed together with parts of another job")
     if len({part.part for part in parts}) < len(parts):
         raise ValueError(f"{parts[0].name} was to be changed together with parts of which one was given twice")

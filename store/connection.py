@@ -42,7 +42,7 @@ _SOCKET_OPTIONS = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)
 
 
 # How a server answers that could not look the user up, because too few replicas of `system_auth` answered.
-_NOT_LOOKED_UP = "Unable to perform authentication"
+_USER_LOOKUP_FAILED = "Unable to perform authentication"
 
 
 class LoginRefused(ConnectionException):  # type: ignore[misc] # the driver carries no types
@@ -159,7 +159,7 @@ def connect(connection: CassandraConnection, *, require_keyspace: bool = True) -
     for version in _PROTOCOL_VERSIONS:
         try:
             return _connect(connection, version, require_keyspace=require_keyspace)
-        except _OlderServer:
+        except _UnsupportedProtocol:
             continue
     raise CassandraRefused(
         f"Cassandra at {connection.hosts} speaks none of the protocol versions {_PROTOCOL_VERSIONS}",
@@ -167,7 +167,7 @@ def connect(connection: CassandraConnection, *, require_keyspace: bool = True) -
     )
 
 
-class _OlderServer(Exception):  # noqa: N818 - a signal to try again, never seen outside
+class _UnsupportedProtocol(Exception):  # noqa: N818 - a signal to try again, never seen outside
     """The server does not know the protocol version."""
 
 
@@ -189,7 +189,7 @@ def _connect(connection: CassandraConnection, version: int, *, require_keyspace:
         datacenters = {host.datacenter for host in cluster.metadata.all_hosts()} - {None}
         cluster.shutdown()
         if isinstance(error, NoHostAvailable | DriverException):
-            raise _explained(error, connection, datacenters) from error
+            raise _to_our_error(error, connection, datacenters) from error
         raise
     return session
 
@@ -219,16 +219,16 @@ def _cluster(connection: CassandraConnection, version: int) -> Cluster:
     )
 
 
-def _explained(
+def _to_our_error(
     error: NoHostAvailable | DriverException, connection: CassandraConnection, datacenters: set[str]
 ) -> Exception:
     """What the driver's error means to whoever set the connection up."""
     at = f"Cassandra at {connection.hosts}"
     reasons = _reasons(error)
     if any("explicitly set client protocol_version" in str(reason) for reason in reasons):
-        return _OlderServer()
+        return _UnsupportedProtocol()
     refusals = [reason for reason in reasons if isinstance(reason, LoginRefused)]
-    if any(_NOT_LOOKED_UP not in str(reason) for reason in refusals):
+    if any(_USER_LOOKUP_FAILED not in str(reason) for reason in refusals):
         login = connection.credentials
         what = f"refuses the user {login.username!r}" if login is not None else "wants a user and a password"
         return CassandraRefused(f"{at} {what}", remedy="Check the file that cassandra.credentials_file names")

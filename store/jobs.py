@@ -46,7 +46,7 @@ class Job:
     settings: str = ""
 
     @property
-    def place(self) -> tuple[str, int, int]:
+    def primary_key(self) -> tuple[str, int, int]:
         """Where it stands in the table."""
         return self.shard.dataset, self.shard.shard, self.bucket
 

@@ -17,7 +17,7 @@ class SettledTime:
         self._least = 0
         self._settled: int | None = None
 
-    def look(self, now_ms: int, monotonic_s: float) -> int | None:
+    def observe(self, now_ms: int, monotonic_s: float) -> int | None:
         """Hear a reading. The time that has surely passed, in milliseconds; None before two looks a minute apart."""
         if self._began is None:
             self._began, self._least = monotonic_s, now_ms

@@ -7,7 +7,7 @@ plainly, many at once (`blobs`, `writing`). `requests` is the border to the driv
 answers that don't come. It must not know what the rows mean, or that there is another kind of store.
 """
 
-from strandline.store.cassandra.retries import Patience
+from strandline.store.cassandra.retries import RetryPolicy
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
 
-__all__ = ["CassandraStore", "Patience", "open_cassandra_store"]
+__all__ = ["CassandraStore", "RetryPolicy", "open_cassandra_store"]

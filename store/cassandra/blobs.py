@@ -12,7 +12,7 @@ from strandline.store.cassandra import statements
 from strandline.store.cassandra.expiry import seconds_to_live
 from strandline.store.cassandra.requests import Requests
 from strandline.store.cassandra.statements import Statement
-from strandline.store.cassandra.writing import Room, RowWrite, write_all
+from strandline.store.cassandra.writing import InFlightLimit, RowWrite, write_all
 from strandline.store.jobs import JobResultOf, ResultRow
 from strandline.store.rows import IndexBucketOf, Lifetime, Segment, SegmentsOf
 
@@ -24,7 +24,7 @@ class Blobs:
     """The three tables."""
 
     requests: Requests
-    room: Room = field(default_factory=Room)
+    limit: InFlightLimit = field(default_factory=InFlightLimit)
 
     def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
         """Write segments; all are there when this returns."""
@@ -98,7 +98,7 @@ class Blobs:
             RowWrite(self.requests.bind(statement, (*key, life.expires, data, seconds)), len(data))
             for key, data in rows
         )
-        return write_all(self.requests, self.room, what, writes)
+        return write_all(self.requests, self.limit, what, writes)
 
 
 def _segments(pages: Iterator[list[Any]]) -> Iterator[Segment]:

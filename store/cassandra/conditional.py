@@ -1,6 +1,6 @@
 """Compare-and-sets whose answer may be lost.
 
-One that was not answered may have been applied, or be applied yet. So from then on nothing that a later try says counts
+One that was not to_result may have been applied, or be applied yet. So from then on nothing that a later try says counts
 by itself: what came of it is read from the rows, by a serial read, and compared with values that only this writer
 writes.
 """
@@ -27,12 +27,12 @@ def settle(
     retries: Retries,
     *,
     send: Callable[[], Answer],
-    answered: Callable[[Answer], T],
-    look: Callable[[], Settled[T] | None],
+    to_result: Callable[[Answer], T],
+    read_outcome: Callable[[], Settled[T] | None],
 ) -> T:
     """Do a compare-and-set until it is known what came of it.
 
-    `send` sends it once. `answered` says what an answer means: the first that came, or that it was applied. `look` is
+    `send` sends it once. `to_result` says what an answer means: the first that came, or that it was applied. `read_outcome` is
     asked once an answer was missed: it reads serially and says what came of it, or None if it was not applied and may
     be sent again. Both may raise what the caller is to get. Raises `StoreUnavailable` past the deadline.
     """
@@ -41,7 +41,7 @@ def settle(
     def attempt() -> T:
         nonlocal missed
         if missed:
-            settled = look()
+            settled = read_outcome()
             if settled is not None:
                 return settled.outcome
         try:
@@ -50,8 +50,8 @@ def settle(
             missed = True
             raise
         if answer.applied or not missed:
-            return answered(answer)
-        # It is refused, and that may be by what an earlier try of its own wrote. The next look will tell.
+            return to_result(answer)
+        # It is refused, and that may be by what an earlier try of its own wrote. The next read_outcome will tell.
         raise Unanswered("a compare-and-set met something else than a moment before", remedy="Try again")
 
     return retries.run(attempt)

@@ -37,11 +37,13 @@ class Unanswered(Retryable):
     """A request has no answer that says what came of it: it may have been done, or be done yet."""
 
 
-def explained(error: Exception, what: str, hosts: str) -> StoreRefused | Unanswered:
+def store_error(error: Exception, what: str, hosts: str) -> StoreRefused | Unanswered:
     """The error of a store for one of the driver's, met while doing `what`."""
     at = f"Cassandra at {hosts}"
     if not isinstance(error, _REFUSALS):
-        return Unanswered(f"{at} did not answer to {what}: {told(error)}", remedy="Check its servers' state and logs")
+        return Unanswered(
+            f"{at} did not answer to {what}: {error_text(error)}", remedy="Check its servers' state and logs"
+        )
     if isinstance(error, Unauthorized):
         remedy = "Grant the user of cassandra.credentials_file SELECT and MODIFY on the keyspace"
     elif "maximum supported expiration date" in str(error):
@@ -50,10 +52,10 @@ def explained(error: Exception, what: str, hosts: str) -> StoreRefused | Unanswe
         remedy = "Make retention shorter: nothing lives longer than 20 years in Cassandra"
     else:
         remedy = "Check that the tables are those of conf/schema.cql"
-    return StoreRefused(f"{at} refuses to {what}: {told(error)}", remedy=remedy)
+    return StoreRefused(f"{at} refuses to {what}: {error_text(error)}", remedy=remedy)
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What an error says, with the servers that it speaks of."""
     if isinstance(error, NoHostAvailable) and isinstance(error.errors, dict) and error.errors:
         return "; ".join(f"{server}: {_line(reason)}" for server, reason in error.errors.items())

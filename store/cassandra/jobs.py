@@ -9,7 +9,7 @@ from typing import Any, Final
 from strandline.store.bulk_columns import job_from, job_values, part_from, part_values
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.cassandra import statements
-from strandline.store.cassandra.compared_rows import ComparedRows, Described
+from strandline.store.cassandra.compared_rows import ComparedRows, TableSpec
 from strandline.store.cassandra.requests import Requests
 from strandline.store.jobs import LIFE_OF_VERSION_2, Job, JobState
 from strandline.store.rows import ShardId
@@ -22,17 +22,17 @@ which Cassandra refuses beyond January 2038.
 
 def replay_jobs(requests: Requests) -> ComparedRows[Job]:
     """The table of replay jobs: one partition a shard."""
-    return ComparedRows(requests, Described(statements.JOBS, _values, _job))
+    return ComparedRows(requests, TableSpec(statements.JOBS, _values, _job))
 
 
 def bulk_jobs(requests: Requests) -> ComparedRows[BulkJob]:
     """The table of bulk jobs: one partition a dataset."""
-    return ComparedRows(requests, Described(statements.BULK_JOBS, job_values, job_from))
+    return ComparedRows(requests, TableSpec(statements.BULK_JOBS, job_values, job_from))
 
 
 def bulk_parts(requests: Requests) -> ComparedRows[BulkPart]:
     """The table of their parts: one partition a job."""
-    return ComparedRows(requests, Described(statements.BULK_PARTS, part_values, part_from))
+    return ComparedRows(requests, TableSpec(statements.BULK_PARTS, part_values, part_from))
 
 
 def _values(job: Job) -> tuple[object, ...]:

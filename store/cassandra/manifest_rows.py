@@ -10,7 +10,7 @@ from typing import Any, Final
 from strandline.store.cassandra.expiry import seconds_to_live
 from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples, RecordMark, ShardState
 
-LEFT: Final = -1
+NO_HEARTBEAT: Final = -1
 """Stands for the time at which an owner was seen that has left."""
 
 _NOTHING_LOST: Final = -1
@@ -81,7 +81,7 @@ def state_from(row: Any) -> ShardState:
     return ShardState(
         epoch=row.epoch,
         owner=row.owner,
-        seen_at=None if row.seen_at == LEFT else row.seen_at,
+        seen_at=None if row.seen_at == NO_HEARTBEAT else row.seen_at,
         topic_id=row.topic_id,
         next_part_id=row.next_part_id,
         beats=row.beats or 0,
@@ -135,7 +135,7 @@ def _group_from(row: Any) -> GroupRow:
         written_by=row.written_by,
         written_at=row.written_at,
         late=(
-            # A row of schema version 2 has no such column. Ranges are older than the hours that are told apart.
+            # A row of schema version 2 has no such column. Ranges are older than the hours that are error_text apart.
             *(LateSamples(hour, samples, hours) for hour, hours, samples in row.late_ranges or ()),
             *(LateSamples(hour, samples) for hour, samples in row.late),
         ),

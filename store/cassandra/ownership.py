@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strandline.store.cassandra import statements
-from strandline.store.cassandra.manifest_rows import LEFT, state_from
+from strandline.store.cassandra.manifest_rows import NO_HEARTBEAT, state_from
 from strandline.store.cassandra.requests import Requests
 from strandline.store.protocol import Fenced
 from strandline.store.rows import Ownership, ShardId, ShardState
@@ -48,7 +48,7 @@ class Owners:
 
     def touch(self, ownership: Ownership, seen_at: int | None, beats: int) -> None:
         """Write a heartbeat. Raises `Fenced`."""
-        shard, seen = ownership.shard, LEFT if seen_at is None else seen_at
+        shard, seen = ownership.shard, NO_HEARTBEAT if seen_at is None else seen_at
         values = (seen, beats, shard.dataset, shard.shard, ownership.epoch, ownership.owner)
 
         def attempt() -> None:

@@ -12,7 +12,7 @@ from cassandra.cluster import ResponseFuture, ResultSet, Session
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import BatchStatement, BoundStatement, PreparedStatement
 
-from strandline.store.cassandra.failures import DRIVER_ERRORS, Unanswered, explained
+from strandline.store.cassandra.failures import DRIVER_ERRORS, Unanswered, store_error
 from strandline.store.cassandra.retries import Retries
 from strandline.store.cassandra.statements import Kind, Statement
 from strandline.store.protocol import StoreRefused
@@ -67,17 +67,17 @@ class Requests:
 
     def compare_and_set(self, what: str, statement: Statement, values: Values) -> Answer:
         """Send a compare-and-set once. Raises `Unanswered` if nobody can say what came of it."""
-        return self._decided(what, self.bind(statement, values))
+        return self._execute_conditional(what, self.bind(statement, values))
 
     def compare_and_set_all(
-        self, what: str, condition: tuple[Statement, Values], beside: Sequence[BoundStatement]
+        self, what: str, condition: tuple[Statement, Values], batched: Sequence[BoundStatement]
     ) -> Answer:
-        """The same, with writes beside it that are done together with it or not at all."""
+        """The same, with writes batched it that are done together with it or not at all."""
         batch = BatchStatement(retry_policy=_SEND_ONCE)
         batch.add(self.bind(*condition))
-        for statement in beside:
+        for statement in batched:
             batch.add(statement)
-        return self._decided(what, batch)
+        return self._execute_conditional(what, batch)
 
     def read(self, what: str, statement: Statement, values: Values) -> list[Any]:
         """All rows of a read."""
@@ -85,14 +85,14 @@ class Requests:
 
     def read_once(self, what: str, statement: Statement, values: Values) -> list[Any]:
         """The rows of a read that fit into one page, without trying again: raises `Unanswered`."""
-        with self._explained(what):
+        with self._store_errors(what):
             return list(self._session.execute(self.bind(statement, values)).current_rows)
 
     def pages(self, what: str, statement: Statement, values: Values) -> Iterator[list[Any]]:
         """The rows of a read in pages. The next page is on its way while the caller works on one."""
         bound = self.bind(statement, values)
         # Sent now, not when the first row is asked for.
-        return self._pages(what, bound, self._begun(what, bound, None))
+        return self._pages(what, bound, self._requested(what, bound, None))
 
     def write(
         self,
@@ -112,16 +112,16 @@ class Requests:
 
         def explain(error: Exception) -> None:
             self.writes_answered += 1
-            failure = explained(error, what, self._hosts)
+            failure = store_error(error, what, self._hosts)
             failure.__cause__ = error
             failed(failure)
 
-        with self._explained(what):
+        with self._store_errors(what):
             self._session.execute_async(statement).add_callbacks(answered, explain)
 
     def _prepare(self, statement: Statement) -> PreparedStatement:
         cql = statement.cql.replace("IN.", f'"{self._keyspace}".')
-        with self._explained("prepare a statement"):
+        with self._store_errors("prepare a statement"):
             prepared = self._session.prepare(cql)
         if statement.kind is Kind.CONDITIONAL:
             prepared.retry_policy = _SEND_ONCE
@@ -133,53 +133,53 @@ class Requests:
         prepared.fetch_size = statement.page
         return prepared
 
-    def _decided(self, what: str, statement: BoundStatement | BatchStatement) -> Answer:
+    def _execute_conditional(self, what: str, statement: BoundStatement | BatchStatement) -> Answer:
         try:
-            with self._explained(what):
+            with self._store_errors(what):
                 row = self._session.execute(statement).one()
         finally:
             self.writes_answered += 1
         return Answer(applied=row[0], found=row._asdict())
 
-    def _pages(self, what: str, statement: BoundStatement, begun: ResponseFuture | None) -> Iterator[list[Any]]:
+    def _pages(self, what: str, statement: BoundStatement, requested: ResponseFuture | None) -> Iterator[list[Any]]:
         paging_state: bytes | None = None
         while True:
-            result = self._result(what, statement, paging_state, begun)
+            result = self._result(what, statement, paging_state, requested)
             paging_state = result.paging_state
             if paging_state is None:
                 yield result.current_rows
                 return
-            begun = self._begun(what, statement, paging_state)
+            requested = self._requested(what, statement, paging_state)
             yield result.current_rows
 
-    def _begun(self, what: str, statement: BoundStatement, paging_state: bytes | None) -> ResponseFuture | None:
+    def _requested(self, what: str, statement: BoundStatement, paging_state: bytes | None) -> ResponseFuture | None:
         """A page that is asked for, or none if that failed: it is asked for again when its turn comes."""
         try:
-            return self._ask(what, statement, paging_state)
+            return self._send_read(what, statement, paging_state)
         except Unanswered:
             return None
 
     def _result(
-        self, what: str, statement: BoundStatement, paging_state: bytes | None, begun: ResponseFuture | None
+        self, what: str, statement: BoundStatement, paging_state: bytes | None, requested: ResponseFuture | None
     ) -> ResultSet:
-        waiting = [begun] if begun is not None else []
+        waiting = [requested] if requested is not None else []
 
         def wait() -> ResultSet:
-            future = waiting.pop() if waiting else self._ask(what, statement, paging_state)
-            with self._explained(what):
+            future = waiting.pop() if waiting else self._send_read(what, statement, paging_state)
+            with self._store_errors(what):
                 return future.result()
 
         return self.retries.run(wait)
 
-    def _ask(self, what: str, statement: BoundStatement, paging_state: bytes | None) -> ResponseFuture:
-        with self._explained(what):
+    def _send_read(self, what: str, statement: BoundStatement, paging_state: bytes | None) -> ResponseFuture:
+        with self._store_errors(what):
             return self._session.execute_async(statement, paging_state=paging_state)
 
     @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def _store_errors(self, what: str) -> Iterator[None]:
         if self._closed:
             raise StoreRefused(f"the store in Cassandra at {self._hosts} is closed", remedy="Open it again")
         try:
             yield
         except DRIVER_ERRORS as error:
-            raise explained(error, what, self._hosts) from error
+            raise store_error(error, what, self._hosts) from error

@@ -21,7 +21,7 @@ from cassandra import Unauthorized
 from cassandra.cluster import Host, Session
 
 from strandline.store.cassandra import statements
-from strandline.store.cassandra.failures import DRIVER_ERRORS, Unanswered, explained
+from strandline.store.cassandra.failures import DRIVER_ERRORS, Unanswered, store_error
 from strandline.store.cassandra.requests import Requests
 from strandline.store.cassandra.retries import Retries
 from strandline.store.protocol import StoreRefused
@@ -118,7 +118,7 @@ def _columns(session: Session, keyspace: str, hosts: str, retries: Retries) -> M
             for row in rows:
                 found.setdefault(row.table_name, set()).add(row.column_name)
         except DRIVER_ERRORS as error:
-            raise explained(error, f"read which tables are in {keyspace}", hosts) from error
+            raise store_error(error, f"read which tables are in {keyspace}", hosts) from error
         return found
 
     return retries.run(attempt)
@@ -190,11 +190,11 @@ def _define(session: Session, statement: str, what: str, hosts: str, retries: Re
             future.result()
         except Unauthorized as error:
             raise StoreRefused(
-                explained(error, what, hosts).message,
+                store_error(error, what, hosts).message,
                 remedy="Execute conf/schema.cql with a user that may create and alter tables",
             ) from error
         except DRIVER_ERRORS as error:
-            raise explained(error, what, hosts) from error
+            raise store_error(error, what, hosts) from error
         if not future.is_schema_agreed:
             raise Unanswered(
                 f"the servers of Cassandra at {hosts} did not agree on the tables, asked to {what}",

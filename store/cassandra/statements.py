@@ -16,7 +16,7 @@ class Kind(Enum):
 
     CONDITIONAL = auto()
     """A compare-and-set. It is sent once: only who knows what it means can tell what came of it."""
-    BESIDE_CONDITION = auto()
+    BATCHED = auto()
     """A write that is only sent in one batch with a compare-and-set, and done only if that is."""
     SERIAL_READ = auto()
     """A read of what compare-and-sets wrote. It completes what is under way, and sees all that came before it."""
@@ -98,17 +98,15 @@ COMMIT_RAISING: Final = Statement(
     "UPDATE IN.manifest SET epoch = ?, next_part_id = ?"
     " WHERE dataset = ? AND shard = ? IF epoch = ? AND owner = ? AND next_part_id <= ?",
 )
-SET_TOPIC: Final = Statement(
-    Kind.BESIDE_CONDITION, "UPDATE IN.manifest SET topic_id = ? WHERE dataset = ? AND shard = ?"
-)
+SET_TOPIC: Final = Statement(Kind.BATCHED, "UPDATE IN.manifest SET topic_id = ? WHERE dataset = ? AND shard = ?")
 WRITE_CUT: Final = Statement(
-    Kind.BESIDE_CONDITION,
+    Kind.BATCHED,
     'INSERT INTO IN.manifest (dataset, shard, bucket, "group", written_epoch, expires,'
     " start_offset, end_offset, lost_to, reset, last_record, closed_early)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
 )
 WRITE_GROUP: Final = Statement(
-    Kind.BESIDE_CONDITION,
+    Kind.BATCHED,
     'INSERT INTO IN.manifest (dataset, shard, bucket, "group", written_epoch, expires,'
     " attempt, segments, series, samples, sample_times, checksum, codec_version, data_expires, written_by,"
     " written_at, late, late_ranges, superseded, index_bucket)"

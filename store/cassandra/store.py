@@ -13,7 +13,7 @@ from strandline.store.cassandra.jobs import bulk_jobs, bulk_parts, replay_jobs
 from strandline.store.cassandra.manifest import Manifest
 from strandline.store.cassandra.ownership import Owners
 from strandline.store.cassandra.requests import Requests
-from strandline.store.cassandra.retries import Patience, Retries
+from strandline.store.cassandra.retries import Retries, RetryPolicy
 from strandline.store.cassandra.schema import create_keyspace, ensure_schema
 from strandline.store.compared import require_bounded, require_later_version, require_parts_of_one_job
 from strandline.store.connection import CassandraConnection, connect
@@ -171,7 +171,7 @@ def open_cassandra_store(
     clock: Clock,
     *,
     copies: Mapping[str, int] | None = None,
-    patience: Patience | None = None,
+    retry_policy: RetryPolicy | None = None,
 ) -> CassandraStore:
     """Connect, make the tables that are missing, check their version.
 
@@ -181,7 +181,7 @@ def open_cassandra_store(
     """
     session = connect(connection, require_keyspace=copies is None)
     try:
-        return store_over(session, connection, clock, copies=copies, patience=patience)
+        return store_over(session, connection, clock, copies=copies, retry_policy=retry_policy)
     except BaseException:
         session.cluster.shutdown()
         raise
@@ -193,12 +193,12 @@ def store_over(
     clock: Clock,
     *,
     copies: Mapping[str, int] | None = None,
-    patience: Patience | None = None,
+    retry_policy: RetryPolicy | None = None,
 ) -> CassandraStore:
     """The store over a session that is there already, which belongs to it from then on."""
     # The servers give writes their times. A client's clock that runs ahead could hide what others write later.
     session.use_client_timestamp = False
-    retries = Retries(clock, patience or Patience())
+    retries = Retries(clock, retry_policy or RetryPolicy())
     keyspace, hosts = connection.keyspace, connection.hosts
     if copies is not None:
         create_keyspace(session, keyspace, hosts, retries, copies=copies)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from strandline.store.compared import Compared, require_same_place
+from strandline.store.compared import ComparedRow, require_same_key
 
-R = TypeVar("R", bound=Compared)
+R = TypeVar("R", bound=ComparedRow)
 
-Place = tuple[object, ...]
+Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +28,27 @@ class ComparedTable(Generic[R]):
     values: Callable[[R], tuple[object, ...]]
     row: Callable[[Sequence[Any], Sequence[Any]], R]
 
-    def read(self, connection: sqlite3.Connection, partition: Place) -> list[R]:
+    def read(self, connection: sqlite3.Connection, partition: Key) -> list[R]:
         """The rows of a partition in order."""
         ordered = f"{self._select(self.key[:-1])} ORDER BY {self.key[-1]}"
         return [self.row((*partition, at), values) for at, *values in connection.execute(ordered, partition)]
 
-    def read_one(self, connection: sqlite3.Connection, place: Place) -> R | None:
-        """What stands in a place."""
-        found = connection.execute(self._select(self.key), place).fetchone()
-        return None if found is None else self.row(place, found[1:])
+    def read_one(self, connection: sqlite3.Connection, primary_key: Key) -> R | None:
+        """What stands in a primary_key."""
+        found = connection.execute(self._select(self.key), primary_key).fetchone()
+        return None if found is None else self.row(primary_key, found[1:])
 
     def add(self, connection: sqlite3.Connection, row: R, *, now: int) -> bool:
-        """Put a row in its place, unless there is one; whether it is there now as given."""
-        there = self.read_one(connection, row.place)
+        """Put a row in its primary_key, unless there is one; whether it is there now as given."""
+        there = self.read_one(connection, row.primary_key)
         if there is not None:
             return there == row
         self._write(connection, row, now)
         return True
 
     def replace(self, connection: sqlite3.Connection, before: R, after: R, *, now: int) -> bool:
-        """Put `after` in the place of `before`, if that is still as it was where it counts."""
-        require_same_place(before, after)
+        """Put `after` in the primary_key of `before`, if that is still as it was where it counts."""
+        require_same_key(before, after)
         if not self._is_as(connection, before):
             return False
         self._write(connection, after, now)
@@ -58,11 +58,11 @@ class ComparedTable(Generic[R]):
         """Take a row away, if it is still as it was where it counts."""
         if not self._is_as(connection, row):
             return False
-        connection.execute(f"DELETE FROM {self.name} WHERE {_are(self.key)}", row.place)  # noqa: S608
+        connection.execute(f"DELETE FROM {self.name} WHERE {_are(self.key)}", row.primary_key)  # noqa: S608
         return True
 
     def _is_as(self, connection: sqlite3.Connection, row: R) -> bool:
-        there = self.read_one(connection, row.place)
+        there = self.read_one(connection, row.primary_key)
         return there is not None and there.compared == row.compared
 
     def _select(self, key: tuple[str, ...]) -> str:
@@ -74,7 +74,7 @@ class ComparedTable(Generic[R]):
         places = ", ".join("?" * len(columns))
         connection.execute(
             f"INSERT OR REPLACE INTO {self.name} ({', '.join(columns)}) VALUES ({places})",  # noqa: S608
-            (*row.place, now + row.life, *self.values(row)),
+            (*row.primary_key, now + row.life, *self.values(row)),
         )
 
 

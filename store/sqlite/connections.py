@@ -12,7 +12,7 @@ from pathlib import Path
 
 from strandline.clock import SystemClock, wait_until
 from strandline.store.protocol import StoreRefused
-from strandline.store.sqlite.failures import explained, is_busy, waited_too_long
+from strandline.store.sqlite.failures import is_busy, store_errors, waited_too_long
 from strandline.store.sqlite.schema import ensure_schema
 
 # As many as usually read or write at the same time; more are opened when asked for, and closed after use.
@@ -49,7 +49,7 @@ class Connections:
         with self._guard:
             self._closed = True
             idle, self._idle = self._idle, []
-        with explained(self._path):
+        with store_errors(self._path):
             for connection in idle:
                 connection.close()
 
@@ -77,7 +77,7 @@ class Connections:
 
     @contextmanager
     def _borrowed(self) -> Iterator[sqlite3.Connection]:
-        with explained(self._path):
+        with store_errors(self._path):
             connection = self._take()
             try:
                 yield connection

@@ -46,7 +46,7 @@ class Expiry:
 
         The space that they leave is used again; the file does not shrink.
         """
-        passed = self.settled.look(self.clock.now_ms(), self.clock.monotonic())
+        passed = self.settled.observe(self.clock.now_ms(), self.clock.monotonic())
         if passed is None:
             return
         allowed = max(_DELETED_AT_LEAST, _DELETED_PER_WRITTEN * written)

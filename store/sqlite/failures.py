@@ -52,7 +52,7 @@ _MEANINGS: Final[dict[int | None, _Meaning]] = {
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def store_errors(path: Path) -> Iterator[None]:
     """Raise an error of the store in the place of one of SQLite's, for the file at `path`."""
     try:
         yield

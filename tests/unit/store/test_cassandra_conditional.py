@@ -18,8 +18,8 @@ UNKNOWN = None
 
 
 def settled(sends: Iterable[Answer | Exception], looks: Iterable[Settled[str] | Exception | None] = ()) -> str:
-    """What a compare-and-set comes to, given what each sending and each look meet. All of them must be met."""
-    left = {"send": list(sends), "look": list(looks)}
+    """What a compare-and-set comes to, given what each sending and each read_outcome meet. All of them must be met."""
+    left = {"send": list(sends), "read_outcome": list(looks)}
 
     def met(what: str) -> Callable[[], object]:
         def meet() -> object:
@@ -33,10 +33,10 @@ def settled(sends: Iterable[Answer | Exception], looks: Iterable[Settled[str] | 
     outcome = settle(
         Retries(ManualClock()),
         send=met("send"),  # type: ignore[arg-type]  # as given
-        answered=lambda answer: "applied" if answer.applied else "refused",
-        look=met("look"),  # type: ignore[arg-type]  # as given
+        to_result=lambda answer: "applied" if answer.applied else "refused",
+        read_outcome=met("read_outcome"),  # type: ignore[arg-type]  # as given
     )
-    assert left == {"send": [], "look": []}
+    assert left == {"send": [], "read_outcome": []}
     return outcome
 
 

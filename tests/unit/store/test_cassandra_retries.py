@@ -6,12 +6,12 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.store.cassandra.failures import Unanswered
-from strandline.store.cassandra.retries import Patience, Retries
+from strandline.store.cassandra.retries import Retries, RetryPolicy
 from strandline.store.protocol import StoreRefused, StoreUnavailable
 
 pytestmark = pytest.mark.unit
 
-PATIENCE = Patience(deadline=10.0, first_pause=0.1, longest_pause=1.0)
+PATIENCE = RetryPolicy(deadline=10.0, min_pause=0.1, max_pause=1.0)
 
 
 class RecordingClock(ManualClock):
@@ -62,12 +62,12 @@ def test_past_the_deadline_the_last_error_is_told_with_how_often_it_was_tried(cl
     ) as told:
         Retries(clock, PATIENCE).run(failing(1_000, last))
     assert told.value.__cause__ is last
-    assert PATIENCE.deadline - PATIENCE.longest_pause < clock.monotonic() <= PATIENCE.deadline
+    assert PATIENCE.deadline - PATIENCE.max_pause < clock.monotonic() <= PATIENCE.deadline
 
 
 def test_no_pause_reaches_past_the_deadline(clock: RecordingClock) -> None:
     with pytest.raises(StoreUnavailable, match="tried 1 times"):
-        Retries(clock, Patience(deadline=0.0)).run(failing(1, Unanswered("no")))
+        Retries(clock, RetryPolicy(deadline=0.0)).run(failing(1, Unanswered("no")))
     assert clock.pauses == []
 
 

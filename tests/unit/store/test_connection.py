@@ -155,16 +155,16 @@ def test_servers_must_prove_themselves_whether_or_not_their_names_are_checked() 
 def test_the_driver_s_errors_are_told_in_our_words(
     error: Exception, datacenters: set[str], kind: type[Exception], message: str
 ) -> None:
-    explained = module._explained(error, connection(), datacenters)
-    assert type(explained) is kind
-    assert message in str(explained)
-    assert "my password" not in str(explained)
+    raised = module._to_our_error(error, connection(), datacenters)
+    assert type(raised) is kind
+    assert message in str(raised)
+    assert "my password" not in str(raised)
 
 
 def test_a_server_that_asks_for_a_password_is_told_apart_from_one_that_refuses_it() -> None:
     error = NoHostAvailable("", {"a": LoginRefused("Remote end requires authentication")})
-    explained = module._explained(error, connection(credentials=None), set())
-    assert "wants a user and a password" in str(explained)
+    raised = module._to_our_error(error, connection(credentials=None), set())
+    assert "wants a user and a password" in str(raised)
 
 
 def test_an_older_server_is_asked_again_in_the_older_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +173,7 @@ def test_an_older_server_is_asked_again_in_the_older_protocol(monkeypatch: pytes
     def too_new(_connection: CassandraConnection, version: int, *, require_keyspace: bool) -> None:
         asked.append((version, require_keyspace))
         told = f"ProtocolError returned from server while using explicitly set client protocol_version {version}"
-        raise module._explained(NoHostAvailable("", {"a": DriverException(told)}), _connection, set())
+        raise module._to_our_error(NoHostAvailable("", {"a": DriverException(told)}), _connection, set())
 
     monkeypatch.setattr(module, "_connect", too_new)
     with pytest.raises(CassandraRefused, match=r"speaks none of the protocol versions \(5, 4\)"):

@@ -14,9 +14,9 @@ YEAR = 365 * 86_400_000
 
 def test_nothing_is_settled_before_two_looks_a_minute_apart() -> None:
     time = SettledTime()
-    assert time.look(NOW, 0.0) is None
-    assert time.look(NOW + 59_999, 59.999) is None
-    assert time.look(NOW + 60_000, 60.0) == NOW
+    assert time.observe(NOW, 0.0) is None
+    assert time.observe(NOW + 59_999, 59.999) is None
+    assert time.observe(NOW + 60_000, 60.0) == NOW
 
 
 def test_one_wrong_reading_settles_nothing() -> None:
@@ -24,21 +24,21 @@ def test_one_wrong_reading_settles_nothing() -> None:
         time = SettledTime()
         for look in range(10):
             ahead = YEAR if look == wrong_at else 0
-            settled = time.look(NOW + look * 30_000 + ahead, look * 30.0)
+            settled = time.observe(NOW + look * 30_000 + ahead, look * 30.0)
             assert settled is None or settled <= NOW + look * 30_000, f"the look {wrong_at} was believed"
 
 
 def test_the_first_reading_may_be_the_wrong_one() -> None:
     time = SettledTime()
-    time.look(NOW + YEAR, 0.0)
-    assert time.look(NOW + 60_000, 60.0) == NOW + 60_000
+    time.observe(NOW + YEAR, 0.0)
+    assert time.observe(NOW + 60_000, 60.0) == NOW + 60_000
 
 
 def test_a_clock_that_was_set_back_is_believed_at_once() -> None:
     time = SettledTime()
-    time.look(NOW, 0.0)
-    time.look(NOW + 60_000, 60.0)
-    assert time.look(NOW - YEAR, 61.0) == NOW - YEAR
+    time.observe(NOW, 0.0)
+    time.observe(NOW + 60_000, 60.0)
+    assert time.observe(NOW - YEAR, 61.0) == NOW - YEAR
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.floats(0, 100)), min_size=1, max_size=30))
@@ -48,7 +48,7 @@ def test_what_is_settled_was_passed_by_every_reading_of_a_minute(steps: list[tup
     for reading, passed in steps:
         monotonic += passed
         readings.append((monotonic, reading))
-        settled = time.look(reading, monotonic)
+        settled = time.observe(reading, monotonic)
         if settled is not None:
             latest = [one for at, one in readings if at > monotonic - APART_S]
             assert all(one >= settled for one in latest), "a look within the last minute had not passed it"
