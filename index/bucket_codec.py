@@ -27,7 +27,7 @@ from strandline.index.time_bucket import FrozenBucket
 MAX_ROW_BYTES = 1_000_000
 # What goes into a row before it is compressed; one that comes out too large all the same is split.
 RECORDS_A_ROW, KEY_BYTES_A_ROW, ACTIVE_A_ROW = 32_768, 6_000_000, 131_072
-KEYS_AT_A_TIME = 65_536
+KEYS_PER_FETCH = 65_536
 
 FetchKeys = Callable[[U32s], PartKeyBatch]
 
@@ -99,8 +99,8 @@ def encode_bucket(frozen: FrozenBucket, fetch: FetchKeys) -> EncodedBucket:
     """
     totals = _TOTALS.pack(frozen.bucket, len(frozen.part_ids), len(frozen.active_ids))
     rows = [_row(RowKind.TOTALS, 0, [totals])]
-    for first in range(0, len(frozen.part_ids), KEYS_AT_A_TIME):
-        rows += _record_rows(frozen, first, first + KEYS_AT_A_TIME, fetch)
+    for first in range(0, len(frozen.part_ids), KEYS_PER_FETCH):
+        rows += _record_rows(frozen, first, first + KEYS_PER_FETCH, fetch)
     for first in range(0, len(frozen.active_ids), ACTIVE_A_ROW):
         part = slice(first, first + ACTIVE_A_ROW)
         ids, last = frozen.active_ids[part], frozen.last[part]

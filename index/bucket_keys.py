@@ -18,7 +18,7 @@ from strandline.wire.columns import Columns
 
 
 @dataclass(slots=True)
-class _Grown:
+class _GrowableSummary:
     """Columns of keys that are appended to, with room at their ends."""
 
     used: int = 0
@@ -27,7 +27,7 @@ class _Grown:
     def append(self, rows: KeySummary) -> None:
         behind = self.used + len(rows)
         if behind > len(self.summary):
-            self.summary = self.summary.with_room(max(behind, 1024, len(self.summary) * 5 // 4))
+            self.summary = self.summary.grown_to(max(behind, 1024, len(self.summary) * 5 // 4))
         self.summary.put(self.used, rows)
         self.used = behind
 
@@ -37,7 +37,7 @@ class BucketKeys:
 
     def __init__(self) -> None:
         self.numbering = BucketNumbering()
-        self._columns = _Grown()
+        self._columns = _GrowableSummary()
         self._bytes: list[PartKeyBytes] = []
 
     def __len__(self) -> int:
@@ -50,7 +50,7 @@ class BucketKeys:
         numbers, new = self.numbering.take(batch)
         if len(new):
             self._bytes.append(part_key_bytes(batch, new))
-            self._columns.append(_begun(batch, new, offsets))
+            self._columns.append(_new_summary(batch, new, offsets))
         columns = self._columns.summary
         widen(numbers, batch.first_sample, batch.time, columns.least, columns.greatest)
         return numbers, new
@@ -66,7 +66,7 @@ class BucketKeys:
         return self._bytes[0] if self._bytes else PartKeyBytes.concatenated([])
 
 
-def _begun(batch: Columns, rows: Rows, offsets: I64s) -> KeySummary:
+def _new_summary(batch: Columns, rows: Rows, offsets: I64s) -> KeySummary:
     record = batch.record[rows]
     # Rows stand in the order of records, so the first of a record is found by its number.
     position = rows - np.searchsorted(batch.record, record)

@@ -103,7 +103,7 @@ class _Load:
             self._keys.append(keys.take(slice(None)))
             self._named_by(copy)
             return
-        assigned = self._table.assign(keys.key_low, keys.key_high, next_row=self.length, most=MISSING)
+        assigned = self._table.assign(keys.key_low, keys.key_high, next_row=self.length, max_keys=MISSING)
         old = np.ones(len(keys), dtype=np.bool_)
         old[assigned.new] = False
         if self._keys and old.any():
@@ -144,14 +144,14 @@ class _Load:
         """Take the keys that nothing has named yet; the row of each key."""
         hashes = records.keys.key_hashes
         # By key, not by id: a key that was purged and came back has another id, and only its newer one counts.
-        assigned = self._table.assign(hashes[:, 0].copy(), hashes[:, 1].copy(), next_row=self.length, most=MISSING)
+        assigned = self._table.assign(hashes[:, 0].copy(), hashes[:, 1].copy(), next_row=self.length, max_keys=MISSING)
         new = assigned.new
         keys = records.keys.take(new)
         if len(keys) == 0:
             return assigned.rows
         metric = np.empty(len(keys), dtype=np.uint64)
         hash_metrics(keys.keys, keys.offsets, metric)
-        rows = PartRows.begun(keys.part_ids, hashes[new, 0], hashes[new, 1], metric)
+        rows = PartRows.new_keys(keys.part_ids, hashes[new, 0], hashes[new, 1], metric)
         rows.start[:] = records.start[new]
         rows.end[:] = records.end[new]
         rows.newest[:] = bucket

@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from strandline.arrays import I64s, U32s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.cardinality import Cardinality, ValueCardinality
-from strandline.index.documents import FewKeys, PartKeyBatch, TermCounts
+from strandline.index.documents import KeyList, PartKeyBatch, TermCounts
 from strandline.index.key_labels import names_in, values_in
 from strandline.index.key_lookup import packed_selectors
 from strandline.index.matchers import Matcher, MatchOp, RegexBudget, matchers_named, to_query
@@ -31,10 +31,10 @@ Selectors = Sequence[Sequence[Matcher]]
 
 _NO_LIMIT = 2**32
 # So many keys are fetched at a time: they cross the Java heap, which has other uses.
-_KEYS_AT_ONCE = 20_000
+_KEYS_PER_FETCH = 20_000
 # So many are fetched by the search that finds them. What is lost if there are more is small beside fetching those.
-_FEW = 1000
-A_HANDFUL = 20
+_MAX_FETCHED_KEYS = 1000
+MAX_LISTED_KEYS = 20
 """Labels of no more keys than this are put together one by one."""
 
 
@@ -94,13 +94,13 @@ class Catalogue:
         columns: PartColumns,
         budget: RegexBudget,
         *,
-        has_forgotten: Callable[[], bool] = lambda: False,
+        has_purged_documents: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`has_forgotten` says whether Lucene may still have documents of keys that were purged."""
+        """`has_purged_documents` says whether Lucene may still have documents of keys that were purged."""
         self._lucene = lucene
         self._columns = columns
         self._budget = budget
-        self._has_forgotten = has_forgotten
+        self._has_purged_documents = has_purged_documents
 
     def matching(self, matchers: Sequence[Matcher], within: TimeRange | None = None) -> BitMap:
         """The part ids of the keys that all matchers match and that were there in the range."""
@@ -134,7 +134,7 @@ class Catalogue:
 
         `step` is called between pieces of the work, and ends it by raising.
         """
-        if len(found.part_ids) <= min(limit, _KEYS_AT_ONCE) and _is_cheap(found.selectors):
+        if len(found.part_ids) <= min(limit, _KEYS_PER_FETCH) and _is_cheap(found.selectors):
             keys = self._lucene.part_keys(self._query_for(found))
             # The index may have been refreshed since it was searched.
             if len(keys) == len(found.part_ids) and to_bitmap(keys.part_ids) == found.part_ids:
@@ -143,15 +143,17 @@ class Catalogue:
             return keys.take(np.flatnonzero(np.isin(keys.part_ids, wanted)))
         return self.keys_of(to_ids(found.part_ids)[:limit], step=step)
 
-    def few_keys(self, selectors: Selectors, within: TimeRange | None = None, *, most: int = _FEW) -> FewKeys | None:
+    def keys_up_to(
+        self, selectors: Selectors, within: TimeRange | None = None, *, max_keys: int = _MAX_FETCHED_KEYS
+    ) -> KeyList | None:
         """The keys that selectors match and that were there in the range, in any order, by one search. None if more
         match than so many, whenever they were there, or if that would not be cheap to find out.
         """
         packed = packed_selectors(selectors)
         if packed is not None:
-            keys = self._lucene.few_part_keys_having(packed, most)
+            keys = self._lucene.part_keys_with_labels(packed, max_keys)
         elif any(map(len, selectors)) and _is_cheap(selectors):
-            keys = self._lucene.few_part_keys(self._any_of(selectors), most)
+            keys = self._lucene.part_keys_up_to(self._any_of(selectors), max_keys)
         else:
             return None
         if keys is None or len(keys) == 0:
@@ -168,16 +170,16 @@ class Catalogue:
     def keys_of(self, part_ids: U32s, *, step: Callable[[], None] = _nothing) -> PartKeyBatch:
         """The keys of some ids, under the rules of `keys`."""
         pieces = []
-        for first in range(0, max(1, len(part_ids)), _KEYS_AT_ONCE):
+        for first in range(0, max(1, len(part_ids)), _KEYS_PER_FETCH):
             if first:
                 step()
-            wanted = to_bitmap(part_ids[first : first + _KEYS_AT_ONCE])
+            wanted = to_bitmap(part_ids[first : first + _KEYS_PER_FETCH])
             pieces.append(self._lucene.part_keys(part_id_in(wanted)))
         return _joined(pieces)
 
     def label_names(self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int) -> TermCounts:
         """The names of the labels that such keys have, with the number of keys that have each."""
-        few = self.few_keys(selectors, within, most=A_HANDFUL)
+        few = self.keys_up_to(selectors, within, max_keys=MAX_LISTED_KEYS)
         if few is not None:
             return names_in(few, limit=limit)
         restriction = self._restriction(selectors, within)
@@ -191,7 +193,7 @@ class Catalogue:
         limit: int,
     ) -> TermCounts:
         """The values that a label has in such keys, with the number of keys that have each, under the same rules."""
-        few = self.few_keys(selectors, within, most=A_HANDFUL)
+        few = self.keys_up_to(selectors, within, max_keys=MAX_LISTED_KEYS)
         if few is not None:
             return values_in(few, label, limit=limit)
         restriction = self._restriction(selectors, within)
@@ -210,7 +212,7 @@ class Catalogue:
         """A query for the keys that are asked about, or None for all of them, which Lucene lists fastest."""
         if any(map(len, selectors)):
             return self._query_for(self.find(selectors, within))
-        may_be_all = not self._has_forgotten()
+        may_be_all = not self._has_purged_documents()
         # Most ranges reach up to now and few keys end.
         if may_be_all and (within is None or self._columns.span().lies_in(within.first, within.last)):
             return None

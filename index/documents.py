@@ -174,7 +174,7 @@ def unpack_ids_and_hashes(packed: bytes) -> tuple[NDArray[np.uint32], NDArray[np
 
 
 @dataclass(frozen=True, slots=True)
-class FewKeys:
+class KeyList:
     """Part keys that a search has fetched, without their hashes, which nobody asks for: ids, and the bytes from one
     offset to the next. The first offset is 0, and the last one the length of `keys`.
     """

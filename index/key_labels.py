@@ -4,17 +4,17 @@ from itertools import accumulate
 
 import numpy as np
 
-from strandline.index.documents import FewKeys, TermCounts, texts_of_part_key
+from strandline.index.documents import KeyList, TermCounts, texts_of_part_key
 
 _U8 = np.dtype("u1")
 
 
-def names_in(keys: FewKeys, *, limit: int) -> TermCounts:
+def names_in(keys: KeyList, *, limit: int) -> TermCounts:
     """The names of the keys' labels, under the rules of `PartKeyIndex.label_names`."""
     return _listed([name for part_key in keys.part_keys() for name in texts_of_part_key(part_key)[::2]], limit)
 
 
-def values_in(keys: FewKeys, label: str, *, limit: int) -> TermCounts:
+def values_in(keys: KeyList, label: str, *, limit: int) -> TermCounts:
     """The values that a label has in the keys, under the same rules."""
     name = label.encode()
     found = []

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from strandline.index.documents import sized
 from strandline.index.matchers import Matcher, MatchOp
-from strandline.index.regular_expressions import plain_list
+from strandline.index.regular_expressions import literal_list
 from strandline.wire.kernels.labels import MAX_TEXT
 
 # Far below the clauses that Lucene takes. Beside the search for more than these it does not matter how they got there.
@@ -48,5 +48,5 @@ def _values(matcher: Matcher) -> Sequence[str] | None:
     """Of which the label has to have one."""
     if matcher.op is MatchOp.EQUAL:
         return (matcher.value,)
-    values = plain_list(matcher.value) if matcher.op is MatchOp.MATCH else None
+    values = literal_list(matcher.value) if matcher.op is MatchOp.MATCH else None
     return values if values is None or len(values) <= _MAX_VALUES else None

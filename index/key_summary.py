@@ -35,7 +35,7 @@ class KeySummary:
         """The rows from `first` up to, not including, `behind`: views."""
         return KeySummary(*(column[first:behind] for column in self.columns()))
 
-    def with_room(self, rows: int) -> "KeySummary":
+    def grown_to(self, rows: int) -> "KeySummary":
         """Columns of so many rows that begin like these; what follows has no meaning yet."""
         longer = KeySummary(*(np.empty(rows, dtype=column.dtype) for column in self.columns()))
         longer.put(0, self)
@@ -46,7 +46,7 @@ class KeySummary:
         for mine, given in zip(self.columns(), rows.columns(), strict=True):
             mine[first : first + len(rows)] = given
 
-    def in_order_of_meeting(self) -> Rows:
+    def first_seen_order(self) -> Rows:
         """The rows in the order in which a reader of the records meets their keys."""
         return np.lexsort((self.position, self.offset))
 

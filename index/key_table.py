@@ -13,8 +13,8 @@ from strandline.index.kernels import key_table as kernels
 from strandline.index.part_columns import ABSENT, PartRows
 
 MISSING = int(kernels.MISSING)
-FULLEST = 0.7  # Of the slots. Runs of linear probing stay short below that.
-SMALLEST = 1024
+MAX_LOAD = 0.7  # Of the slots. Runs of linear probing stay short below that.
+MIN_SLOTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,17 @@ class KeyTable:
         kernels.find(self._slots, low, high, rows)
         return rows
 
-    def coming(self, low: U64s, high: U64s, *, most: int) -> Rows:
+    def unassigned(self, low: U64s, high: U64s, *, max_keys: int) -> Rows:
         """The places of those keys, of which none is there twice, that `assign` would put in."""
         missing = np.flatnonzero(self.find(low, high) == MISSING)
-        return missing[: max(0, most - self._used)]
+        return missing[: max(0, max_keys - self._used)]
 
-    def assign(self, low: U64s, high: U64s, *, next_row: int, most: int, columns: PartRows | None = None) -> Assigned:
+    def assign(
+        self, low: U64s, high: U64s, *, next_row: int, max_keys: int, columns: PartRows | None = None
+    ) -> Assigned:
         """The row of each key. Keys that are not there get the next rows, in the order in which they first come.
 
-        At most `most` keys are ever in the table: past that new ones are refused, and those that are there go on.
+        At most `max_keys` keys are ever in the table: past that new ones are refused, and those that are there go on.
         With the columns that the rows belong to it is quicker, if keys come in the order of their rows.
         """
         rows = np.empty(len(low), dtype=np.uint32)
@@ -68,7 +70,7 @@ class KeyTable:
         if missing_keys == 0:
             return Assigned(rows, np.empty(0, dtype=np.int64), 0)
         missing = np.flatnonzero(rows == MISSING)
-        room = max(0, min(len(missing), most - self._used))
+        room = max(0, min(len(missing), max_keys - self._used))
         self.reserve(self._used + room)
         new = np.empty(room, dtype=np.int64)
         n_new = kernels.assign(self._slots, low, high, missing, next_row, room, rows, new)
@@ -101,14 +103,14 @@ class KeyTable:
 
     def reserve(self, keys: int) -> None:
         """Make room for so many keys in all, so that nothing has to move until there are more."""
-        if keys > FULLEST * (len(self._slots) // kernels.WORDS):
+        if keys > MAX_LOAD * (len(self._slots) // kernels.WORDS):
             larger = _empty_slots(keys)
             kernels.rehash(self._slots, larger)
             self._slots = larger
 
 
 def _empty_slots(keys: int) -> U64s:
-    slots = SMALLEST
-    while keys > FULLEST * slots:
+    slots = MIN_SLOTS
+    while keys > MAX_LOAD * slots:
         slots *= 2
     return np.full(slots * kernels.WORDS, kernels.EMPTY, dtype=np.uint64)

@@ -32,7 +32,7 @@ from strandline.index.bitmaps import to_bitmap
 from strandline.index.cut_snapshot import CutSnapshot, UnknownSnapshot, decode_snapshot, encode_snapshot
 from strandline.index.key_table import KeyTable
 from strandline.index.part_key_index import DEFAULT_RAM_BUFFER_MB, PartKeyIndex
-from strandline.index.pylucene.commits import ClosedIndex, held_closed
+from strandline.index.pylucene.commits import LockedIndex, locked_index
 from strandline.index.pylucene.failures import IndexDamaged, LuceneFailed
 from strandline.index.pylucene.queries import everything
 
@@ -86,13 +86,13 @@ def save_copy(folder: Path, index: PartKeyIndex, snapshot: CutSnapshot, identity
         {key: str(value) for key, value in asdict(identity).items()}
         | {_COLUMNS: name, _DIGEST: checksum, _NEXT_PART_ID: str(snapshot.next_part_id)}
     )
-    _remove_columns_but(folder, name)
+    _remove_other_columns(folder, name)
 
 
 def saved_identity(folder: Path) -> CopyIdentity:
     """Whose copy lies in a folder, by its own word. Raises `CopyUnusable` where none says so."""
     _check_commit_exists(folder)
-    with held_closed(lucene_folder(folder)) as closed:
+    with locked_index(lucene_folder(folder)) as closed:
         return _identity(folder, _user_data(folder, closed))
 
 
@@ -100,7 +100,7 @@ def saved_identity(folder: Path) -> CopyIdentity:
 class OpenedCopy:
     """A copy whose bytes are all right, opened, before anybody knows whether it is the one that is wanted.
 
-    Nothing of it is changed by that. It ends with `used_as` or with `close`.
+    Nothing of it is changed by that. It ends with `verified_as` or with `close`.
     """
 
     folder: Path
@@ -112,7 +112,7 @@ class OpenedCopy:
     found: BitMap
     """The part ids that have a document."""
 
-    def used_as(self, expected: CopyIdentity, retention: int) -> tuple[PartKeyIndex, CutSnapshot]:
+    def verified_as(self, expected: CopyIdentity, retention: int) -> tuple[PartKeyIndex, CutSnapshot]:
         """The Lucene index and the columns as they were right after the cut of the expected bucket, for `load_index`.
 
         `expected` is what the manifest names for that bucket, and `retention` is today's. Raises `CopyUnusable` unless
@@ -154,12 +154,12 @@ def open_saved(folder: Path, *, ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB) ->
     right, and `IndexInUse` if somebody has it open.
     """
     _check_commit_exists(folder)
-    with held_closed(lucene_folder(folder)) as closed:
+    with locked_index(lucene_folder(folder)) as closed:
         user_data = _user_data(folder, closed)
         identity = _identity(folder, user_data)
         with ThreadPoolExecutor(1, thread_name_prefix="columns") as beside:
             reading = beside.submit(_read_keys, folder, user_data)
-            if not closed.is_whole():
+            if not closed.is_intact():
                 raise CopyUnusable(folder, "a file of its Lucene index is missing or damaged")
             snapshot, table = reading.result()
     try:
@@ -172,7 +172,7 @@ def open_saved(folder: Path, *, ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB) ->
         found = index.search(everything())
         if index.count() != len(found):
             raise CopyUnusable(folder, f"it has {index.count()} documents for {len(found)} part ids")
-        _remove_columns_but(folder, user_data[_COLUMNS])
+        _remove_other_columns(folder, user_data[_COLUMNS])
     except BaseException:
         index.close()
         raise
@@ -186,20 +186,20 @@ def open_copy(
     *,
     ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB,
 ) -> tuple[PartKeyIndex, CutSnapshot]:
-    """The copy in a folder, if it is the expected one: `open_saved`, and `used_as` at once."""
+    """The copy in a folder, if it is the expected one: `open_saved`, and `verified_as` at once."""
     found = saved_identity(folder)
     if found != expected:
         raise CopyUnusable(folder, f"it is {found}, and {expected} was expected")
-    return open_saved(folder, ram_buffer_mb=ram_buffer_mb).used_as(expected, retention)
+    return open_saved(folder, ram_buffer_mb=ram_buffer_mb).verified_as(expected, retention)
 
 
 def discard_copy(folder: Path) -> None:
     """Remove a copy, whatever its state, if there is one. Raises `IndexInUse` if somebody has it open."""
     if lucene_folder(folder).is_dir():
-        with held_closed(lucene_folder(folder)):
+        with locked_index(lucene_folder(folder)):
             shutil.rmtree(lucene_folder(folder))
     if folder.is_dir():
-        _remove_columns_but(folder, None)
+        _remove_other_columns(folder, None)
 
 
 def _check_commit_exists(folder: Path) -> None:
@@ -207,7 +207,7 @@ def _check_commit_exists(folder: Path) -> None:
         raise CopyUnusable(folder, "there is none")
 
 
-def _user_data(folder: Path, closed: ClosedIndex) -> dict[str, str]:
+def _user_data(folder: Path, closed: LockedIndex) -> dict[str, str]:
     try:
         return closed.user_data()
     except (IndexDamaged, LuceneFailed) as error:
@@ -272,7 +272,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _remove_columns_but(folder: Path, name: str | None) -> None:
+def _remove_other_columns(folder: Path, name: str | None) -> None:
     for path in folder.glob(_COLUMNS_FILES):
         if path.name != name:
             path.unlink()

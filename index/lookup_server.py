@@ -43,7 +43,7 @@ class LookupServer:
         if self._server is None:
             with java_failures():
                 self._server = java().lookup_server(str(self._path))
-        index.let_answer(self._server, memory)
+        index.serve_lookups(self._server, memory)
         self._opened = (index, memory)
 
     def shut(self) -> None:

@@ -23,7 +23,7 @@ class BucketNumbering:
         numbers = np.full(len(batch.record), MISSING, dtype=np.uint32)
         given = np.flatnonzero(run_lengths(batch.first_sample))
         assigned = self._table.assign(
-            batch.key_low[given], batch.key_high[given], next_row=len(self._table), most=MISSING
+            batch.key_low[given], batch.key_high[given], next_row=len(self._table), max_keys=MISSING
         )
         numbers[given] = assigned.rows
         return numbers, given[assigned.new]

@@ -23,8 +23,8 @@ LIVE: Final = np.iinfo(np.int64).max
 ABSENT: Final = np.iinfo(np.int64).min
 NO_BUCKET: Final = -1
 # Rows of purged keys are squeezed out when they are so large a part of all, and not a handful.
-SPARSE: Final = 0.25
-SPARSE_ROWS: Final = 1024
+SQUEEZE_FRACTION: Final = 0.25
+SQUEEZE_MIN_ROWS: Final = 1024
 # Columns grow by a sixteenth, so that little memory lies idle; a key is copied some sixteen times in its life for that.
 GROWTH: Final = 16
 
@@ -81,7 +81,7 @@ class PartRows:
         return replace(self, **shared)
 
     @classmethod
-    def begun(cls, part_ids: U32s, key_low: U64s, key_high: U64s, metric: U64s) -> "PartRows":
+    def new_keys(cls, part_ids: U32s, key_low: U64s, key_high: U64s, metric: U64s) -> "PartRows":
         """Keys that are live and have no sample yet."""
         rows = len(part_ids)
         return cls(
@@ -190,7 +190,7 @@ class PartColumns:
         self._length = length
         self.live += _live(rows.end)
         self.rows = self._arrays.take(slice(0, length))
-        self.memory.tell_length(length)
+        self.memory.set_length(length)
 
     def end(self, ended: npt.NDArray[np.bool_]) -> None:
         """Let keys end with their last samples."""
@@ -202,7 +202,7 @@ class PartColumns:
         """So many that had ended were made live again, by samples."""
         self.live += keys
 
-    def forget(self, rows: Rows) -> None:
+    def remove(self, rows: Rows) -> None:
         """Make keys absent. Their ids are never used again."""
         self.live -= _live(self.rows.end[rows])
         self.rows.end[rows] = ABSENT
@@ -230,7 +230,7 @@ class PartColumns:
 
     def squeeze(self) -> U32s | None:
         """Drop the rows of absent keys if they are many: the new row of each old one, None if nothing moved."""
-        if self._absent < max(SPARSE_ROWS, SPARSE * self._length):
+        if self._absent < max(SQUEEZE_MIN_ROWS, SQUEEZE_FRACTION * self._length):
             return None
         present = self.rows.present()
         moved = (np.cumsum(present) - 1).astype(np.uint32)
@@ -255,14 +255,14 @@ class PartColumns:
 
     def _leave_memory(self) -> None:
         """What changes from now on does not show there. Who reads it in Java finds nothing, and asks elsewhere."""
-        self.memory.tell_length(0)
+        self.memory.set_length(0)
 
     def _take_over(self, rows: PartRows | None) -> None:
         self._length = len(rows) if rows is not None else 0
         self.memory = PartMemory(self._length)
         self._arrays = PartRows.empty(0, self.memory) if rows is None else rows.moved_into(self.memory)
         self.rows = self._arrays
-        self.memory.tell_length(self._length)
+        self.memory.set_length(self._length)
 
 
 def _live(ends: I64s) -> int:

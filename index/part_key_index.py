@@ -17,7 +17,7 @@ from pyroaring import BitMap
 
 from strandline.disk import full_disk_named
 from strandline.index.cardinality import DEFAULT_LIMIT, METRIC_NAME, Cardinality, ValueCardinality, unpack_values
-from strandline.index.documents import FewKeys, PartKeyBatch, TermCounts, unpack_ids_and_hashes
+from strandline.index.documents import KeyList, PartKeyBatch, TermCounts, unpack_ids_and_hashes
 from strandline.index.part_memory import PartMemory
 from strandline.index.pylucene.classes import (
     IndexSearcher,
@@ -137,12 +137,12 @@ class PartKeyIndex:
         with self._searcher() as searcher:
             return java().part_key_columns.segments(searcher)
 
-    def merge(self, most: int) -> None:
+    def merge(self, max_segments: int) -> None:
         """Begin to merge what there is into so many segments, in the background. Searches go through these after a
         refresh, once that is done.
         """
         with java_failures(self._folder):
-            self._writer.forceMerge(most, False)
+            self._writer.forceMerge(max_segments, False)
 
     def user_data(self) -> dict[str, str]:
         """The user data of the last commit: this object's, or else the one that it was opened from."""
@@ -164,21 +164,21 @@ class PartKeyIndex:
         with self._searcher() as searcher:
             return PartKeyBatch.unpack(to_python(java().part_key_columns.partKeys(searcher, query)))
 
-    def few_part_keys(self, query: Query, most: int) -> FewKeys | None:
+    def part_keys_up_to(self, query: Query, max_keys: int) -> KeyList | None:
         """The keys that a query matches if they are no more than so many, and None if more are. It is over as soon as
         that is known.
         """
         with self._searcher() as searcher:
-            packed = java().part_key_columns.fewPartKeys(searcher, query, most)
-            return FewKeys.unpack(to_python(packed)) if packed is not None else None
+            packed = java().part_key_columns.fewPartKeys(searcher, query, max_keys)
+            return KeyList.unpack(to_python(packed)) if packed is not None else None
 
-    def few_part_keys_having(self, selectors: bytes, most: int) -> FewKeys | None:
+    def part_keys_with_labels(self, selectors: bytes, max_keys: int) -> KeyList | None:
         """The same for keys whose labels have certain values, packed by `strandline.index.key_lookup`: by one call."""
         with java_failures():
-            packed = self._lookup.few(self._searchers, to_java(selectors), most)
-        return FewKeys.unpack(to_python(packed)) if packed is not None else None
+            packed = self._lookup.few(self._searchers, to_java(selectors), max_keys)
+        return KeyList.unpack(to_python(packed)) if packed is not None else None
 
-    def let_answer(self, server: LookupServer, memory: PartMemory) -> None:
+    def serve_lookups(self, server: LookupServer, memory: PartMemory) -> None:
         """Let a server of the extension answer look-ups from this index, with what a memory says of its keys."""
         with java_failures():
             server.open(self._searchers, memory.path, memory.rows)

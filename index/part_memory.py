@@ -14,7 +14,7 @@ import numpy as np
 from strandline.arrays import I64s, U32s
 
 _NUMBER = 8
-_FEWEST = 1 << 16
+_MIN_ROWS = 1 << 16
 
 
 class PartMemory:
@@ -22,7 +22,7 @@ class PartMemory:
 
     def __init__(self, needed: int) -> None:
         """All of it is zero, and there is room for so many rows at least."""
-        self.rows = rows = _room(needed)
+        self.rows = rows = _capacity(needed)
         ids = 4 * rows
         size = _NUMBER + ids + 2 * _NUMBER * rows
         file = os.memfd_create("strandline-keys", os.MFD_CLOEXEC)
@@ -40,7 +40,7 @@ class PartMemory:
         """Where this process, and none other, may open the file."""
         return self._path
 
-    def tell_length(self, rows: int) -> None:
+    def set_length(self, rows: int) -> None:
         """The first rows have a meaning now."""
         self._length[0] = rows
 
@@ -54,9 +54,9 @@ class _Mapped(mmap.mmap):
         self.madvise(mmap.MADV_REMOVE)
 
 
-def _room(needed: int) -> int:
+def _capacity(needed: int) -> int:
     """A power of four times the fewest, so that keys move a few times in their lives."""
-    room = _FEWEST
+    room = _MIN_ROWS
     while room < needed:
         room *= 4
     return room

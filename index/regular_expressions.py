@@ -39,9 +39,9 @@ _MAX_STEPS = 100_000
 # Characters, and what stands for some, that all lists made on the way may have together.
 _MAX_EXPANSION = 1 << 20
 
-_PLAIN = re.compile(r"(?:[^\\.+*?()|\[{^$]|\\[!-/:-@\[-`{-~])+")
+_LITERAL_TEXT = re.compile(r"(?:[^\\.+*?()|\[{^$]|\\[!-/:-@\[-`{-~])+")
 _ESCAPED_SIGN = re.compile(r"\\(.)")
-_PLAIN_LIST = re.compile(r"[^\\.+*?()\[{^$]*")
+_LITERAL_LIST = re.compile(r"[^\\.+*?()\[{^$]*")
 _REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}")
 _FLAGS = re.compile(r"\(\?([imsU]*)(?:-([imsU]+))?([:)])")
 _NAMED_GROUP = re.compile(r"\(\?P?<\w+>", re.ASCII)
@@ -92,9 +92,9 @@ class General:
 Shape = Alternatives | General
 
 
-def plain_list(expression: str) -> list[str] | None:
+def literal_list(expression: str) -> list[str] | None:
     """The values, perhaps some twice, of an expression that is seen at once to be a list of them: `a|b|c`."""
-    return expression.split("|") if _PLAIN_LIST.fullmatch(expression) else None
+    return expression.split("|") if _LITERAL_LIST.fullmatch(expression) else None
 
 
 def analyse(expression: str) -> Shape:
@@ -103,7 +103,7 @@ def analyse(expression: str) -> Shape:
     Alternatives are exact, and were read to the last character. A `General` one may still turn out to be invalid when
     it is compiled: names of classes are not looked at here.
     """
-    if (values := plain_list(expression)) is not None:
+    if (values := literal_list(expression)) is not None:
         return Alternatives(frozenset(values))
     part = _Reader(expression).read()
     general = General(part.prefix, part.matches_empty)
@@ -177,7 +177,7 @@ class _Reader:
 
     def _take_parts(self, character: str) -> list[Part]:
         """Step over what stands for characters or places, and give its parts: none for an empty quotation."""
-        plain = _PLAIN.match(self._expression, self._position)
+        plain = _LITERAL_TEXT.match(self._expression, self._position)
         if plain is not None:
             self._position = plain.end()
             return self._text(_ESCAPED_SIGN.sub(r"\1", plain.group()))

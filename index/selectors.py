@@ -20,10 +20,10 @@ _METRIC_NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPERATOR = re.compile("=~|=|!=|!~")
 _OPERATORS = {op.value: op for op in MatchOp}
-_PLAIN_MATCHER = re.compile(r'([A-Za-z_][A-Za-z0-9_]*+)(=~|!=|!~|=)"([^"\\\n]*+)"')
-_ONE_PLAIN_MATCHER = r'[A-Za-z_][A-Za-z0-9_]*+(?:=~|!=|!~|=)"[^"\\\n]*+"'
-_PLAIN_SELECTOR = re.compile(
-    rf"([A-Za-z_:][A-Za-z0-9_:]*+)?(?:\{{({_ONE_PLAIN_MATCHER}(?:,{_ONE_PLAIN_MATCHER})*+,?)\}})?"
+_SIMPLE_MATCHER = re.compile(r'([A-Za-z_][A-Za-z0-9_]*+)(=~|!=|!~|=)"([^"\\\n]*+)"')
+_ONE_SIMPLE_MATCHER = r'[A-Za-z_][A-Za-z0-9_]*+(?:=~|!=|!~|=)"[^"\\\n]*+"'
+_SIMPLE_SELECTOR = re.compile(
+    rf"([A-Za-z_:][A-Za-z0-9_:]*+)?(?:\{{({_ONE_SIMPLE_MATCHER}(?:,{_ONE_SIMPLE_MATCHER})*+,?)\}})?"
 )
 _RAW_STRING = re.compile("`([^`]*)`")
 _PLAIN_CHARACTERS = {'"': re.compile(r'[^"\\\n]+'), "'": re.compile(r"[^'\\\n]+")}
@@ -47,7 +47,7 @@ def parse_selector(selector: str) -> tuple[Matcher, ...]:
     Raises `InvalidSelector`, which says where, what was found and what was expected. `{}` is a selector: whether one
     may match everything is `require_a_non_empty_matcher`'s to say.
     """
-    if plain := plain_matchers(selector):
+    if plain := simple_matchers(selector):
         return tuple([Matcher(label, _OPERATORS[op], value) for label, op, value in plain])
     return _Parser(selector).parse()
 
@@ -67,15 +67,15 @@ def require_a_non_empty_matcher(matchers: Sequence[Matcher]) -> None:
         )
 
 
-def plain_matchers(selector: str) -> list[tuple[str, str, str]]:
+def simple_matchers(selector: str) -> list[tuple[str, str, str]]:
     """The matchers of a selector without anything that has to be looked at twice, as most are: a label, an operator and
     a value of each. None if this is another one, or none at all.
     """
-    plain = _PLAIN_SELECTOR.fullmatch(selector)
+    plain = _SIMPLE_SELECTOR.fullmatch(selector)
     if plain is None or not selector.isascii():
         return []
     name, braces = plain.groups("")
-    matchers: list[tuple[str, str, str]] = _PLAIN_MATCHER.findall(braces)
+    matchers: list[tuple[str, str, str]] = _SIMPLE_MATCHER.findall(braces)
     if not name:
         return matchers
     if name.lower() in _NO_METRIC_NAMES or METRIC_NAME in braces:

@@ -33,7 +33,7 @@ class OutOfPartIds(Fatal):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class BatchResult:
     """What became of a decoded batch.
 
     `numbers` has for each series row its key's number among the keys with a sample in the open bucket, `MISSING` if the
@@ -48,7 +48,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryTaken:
+class SummaryResult:
     """What became of a summary: how many keys are new to the index, and how many the series limit refused."""
 
     new_keys: int
@@ -76,44 +76,44 @@ class ShardIndex:
         self._superseded: frozenset[int] = frozenset()
         # By the bucket at whose cut they went: keys that are gone but for their documents. That bucket may name them,
         # and the local copy of the bucket before has them; later buckets know nothing of them.
-        self._forgotten: dict[int, BitMap] = {}
+        self._purged: dict[int, BitMap] = {}
 
-    def take(self, batch: Columns) -> Taken:
+    def take(self, batch: Columns) -> BatchResult:
         """Let the samples of a decoded batch count for their keys, in the open bucket."""
         numbers = np.full(len(batch.record), MISSING, dtype=np.uint32)
         given = np.flatnonzero(run_lengths(batch.first_sample))  # A series without a sample is no key.
         if len(given) == 0:
-            return Taken(numbers, given, 0, 0)
+            return BatchResult(numbers, given, 0, 0)
         low, high = batch.key_low, batch.key_high
         if len(given) < len(numbers):
             low, high = low[given], high[given]
         assigned = self._assign(low, high)
         if len(assigned.new):
             rows = given[assigned.new]
-            part_ids = self._begin(low[assigned.new], high[assigned.new], batch.metric[rows])
+            part_ids = self._add_keys(low[assigned.new], high[assigned.new], batch.metric[rows])
             self._documents.add(new_key_batch(batch, rows, part_ids))
         numbers[given], newly_active = self._observe(assigned.rows, *_least_and_greatest(batch, given))
-        return Taken(numbers, given[newly_active], len(assigned.new), assigned.refused)
+        return BatchResult(numbers, given[newly_active], len(assigned.new), assigned.refused)
 
-    def take_summary(self, summary: KeySummary, part_keys: Callable[[Rows], PartKeyBytes]) -> SummaryTaken:
+    def take_summary(self, summary: KeySummary, part_keys: Callable[[Rows], PartKeyBytes]) -> SummaryResult:
         """Let the records of the open bucket count that somebody else has read, by what they say of their keys.
 
         New keys get their ids in the order in which a reader of the records meets them, and only of those the bytes
         are asked for; if that fails nothing has changed. The outcome is the same as if the records had been taken.
         """
-        order = summary.in_order_of_meeting()
+        order = summary.first_seen_order()
         met = summary.take(order)
         # Asked before anything changes: they may lie in a store that does not answer.
-        coming = self.table.coming(met.key_low, met.key_high, most=self._series_limit)
-        found = part_keys(order[coming]) if len(coming) else None
+        unassigned = self.table.unassigned(met.key_low, met.key_high, max_keys=self._series_limit)
+        found = part_keys(order[unassigned]) if len(unassigned) else None
         assigned = self._assign(met.key_low, met.key_high)
         if found is not None:
             new = met.take(assigned.new)
-            part_ids = self._begin(new.key_low, new.key_high, new.metric)
+            part_ids = self._add_keys(new.key_low, new.key_high, new.metric)
             hashes = np.column_stack((new.key_low, new.key_high))
             self._documents.add(PartKeyBatch(part_ids, hashes, found.offsets, found.keys))
         self._observe(assigned.rows, met.least, met.greatest)
-        return SummaryTaken(len(assigned.new), assigned.refused)
+        return SummaryResult(len(assigned.new), assigned.refused)
 
     def cut(self) -> FrozenBucket:
         """Close the open bucket and open the next one; what is to be stored of the closed one, as of now."""
@@ -139,7 +139,7 @@ class ShardIndex:
             keys.last[active],
         )
         self._unstored.append(frozen)
-        self._forget(np.flatnonzero(going))
+        self._purge(np.flatnonzero(going))
         return frozen
 
     def snapshot(self) -> CutSnapshot:
@@ -165,7 +165,7 @@ class ShardIndex:
         del self._unstored[0]
         self._expiry[frozen.bucket] = expires
         self._drop_buckets(frozen.bucket)
-        self._delete_forgotten(frozen.bucket)
+        self._delete_purged_documents(frozen.bucket)
 
     def restore(self, table: KeyTable, columns: PartColumns, active: dict[int, BitMap], expiry: dict[int, int]) -> None:
         """Take over what was loaded, in place of the emptiness that a new index begins with; then purge as of the
@@ -176,17 +176,17 @@ class ShardIndex:
         active = {one: who for one, who in active.items() if one <= bucket}
         np.minimum(columns.rows.active_in, bucket, out=columns.rows.active_in)
         self.table, self.columns, self._active, self._expiry = table, columns, active, expiry
-        self._forget(np.flatnonzero(bucket_rules.keys_to_purge(columns.rows, bucket, self.policy)))
+        self._purge(np.flatnonzero(bucket_rules.keys_to_purge(columns.rows, bucket, self.policy)))
         self._drop_buckets(bucket)
-        self._delete_forgotten(bucket)
+        self._delete_purged_documents(bucket)
 
     def supersede(self, buckets: Iterable[int]) -> None:
         """Say that stored buckets were superseded by a rewind: records in them are written again at the next cut."""
         self._superseded |= frozenset(buckets)
 
-    def has_forgotten(self) -> bool:
+    def has_purged_documents(self) -> bool:
         """Whether keys were purged whose documents are still there. Any thread may ask."""
-        return bool(self._forgotten)
+        return bool(self._purged)
 
     def active_in(self, bucket: int) -> BitMap:
         """Who had a sample in a bucket that is kept, or in the open one."""
@@ -194,9 +194,9 @@ class ShardIndex:
 
     def _assign(self, low: U64s, high: U64s) -> Assigned:
         columns = self.columns
-        return self.table.assign(low, high, next_row=len(columns), most=self._series_limit, columns=columns.rows)
+        return self.table.assign(low, high, next_row=len(columns), max_keys=self._series_limit, columns=columns.rows)
 
-    def _begin(self, low: U64s, high: U64s, metric: U64s) -> U32s:
+    def _add_keys(self, low: U64s, high: U64s, metric: U64s) -> U32s:
         """Give new keys their ids, in this order. Their documents are the caller's to add."""
         if self.next_part_id + len(low) > MISSING:
             raise OutOfPartIds(
@@ -204,7 +204,7 @@ class ShardIndex:
                 remedy="Move the dataset to more partitions: ids are never used again",
             )
         part_ids = np.arange(self.next_part_id, self.next_part_id + len(low), dtype=np.uint32)
-        self.columns.append(PartRows.begun(part_ids, low, high, metric))
+        self.columns.append(PartRows.new_keys(part_ids, low, high, metric))
         self.next_part_id += len(low)
         self.open.changed |= to_bitmap(part_ids)
         return part_ids
@@ -236,25 +236,25 @@ class ShardIndex:
     def _expires_at(self, bucket: int) -> int:
         return self._expiry.get(bucket, self.policy.expected_expiry(bucket))
 
-    def _forget(self, going: Rows) -> None:
+    def _purge(self, going: Rows) -> None:
         """Let keys go, as of the cut of the bucket before the open one: from now on a sample of theirs begins a new
         key. Their documents stay for a while.
         """
         if len(going) == 0:
             return
         keys = self.columns.rows
-        self._forgotten[self.open.bucket - 1] = to_bitmap(keys.part_id[going])
+        self._purged[self.open.bucket - 1] = to_bitmap(keys.part_id[going])
         self.table.remove(keys.key_low[going], keys.key_high[going])
-        self.columns.forget(going)
+        self.columns.remove(going)
         if (moved := self.columns.squeeze()) is not None:
             self.table.renumber(moved)
 
     def _drop_buckets(self, newest: int) -> None:
         self._active = {one: who for one, who in self._active.items() if one > newest - self.policy.kept_buckets}
 
-    def _delete_forgotten(self, up_to: int) -> None:
-        for bucket in [one for one in self._forgotten if one <= up_to]:
-            self._documents.delete(self._forgotten.pop(bucket))
+    def _delete_purged_documents(self, up_to: int) -> None:
+        for bucket in [one for one in self._purged if one <= up_to]:
+            self._documents.delete(self._purged.pop(bucket))
 
 
 def _least_and_greatest(batch: Columns, rows: Rows) -> tuple[I64s, I64s]:

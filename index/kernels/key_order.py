@@ -1,8 +1,8 @@
 """Part keys in the order of their labels, as Prometheus compares label sets: label by label, first the names and then
-the values, as bytes; of two that are alike as far as one of them goes, the shorter one comes first.
+the values, as bytes; of two that are are_equal as far as one of them goes, the shorter one comes first.
 
 A part key has the length of each text in front of it, so that keys can't be compared as bytes. They are sorted text by
-text, eight bytes at a time: keys that stand together have all texts before alike, and so the next one begins at the
+text, eight bytes at a time: keys that stand together have all texts before are_equal, and so the next one begins at the
 same place in each of them.
 """
 
@@ -13,9 +13,9 @@ from strandline.kernels.machine import load_u8, load_u64
 
 U64 = np.uint64
 # Below this many an insertion sort is quicker.
-FEW = 12
+INSERTION_SORT_MAX_KEYS = 12
 # The same for keys whose labels are compared.
-HANDFUL = 4
+COMPARE_WHOLE_MAX_KEYS = 4
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -93,7 +93,7 @@ def _sort_by_chunk(first, behind, order, chunks, stops, stack):
     while depth:
         depth -= 1
         low, high = stack[depth, 0], stack[depth, 1]
-        while high - low > FEW:
+        while high - low > INSERTION_SORT_MAX_KEYS:
             middle = (low + high) >> 1
             # The median of three, moved into the middle.
             if _is_below(chunks[middle], stops[middle], chunks[low], stops[low]):
@@ -142,17 +142,17 @@ def order_by_labels(data, starts, ends, order):
     stack = np.empty((64, 2), dtype=np.int64)
     for place in range(n):
         order[place] = place
-    # Groups that wait: from, behind, where their text begins in each key, how far of it is alike. One that is split
+    # Groups that wait: from, behind, where their text begins in each key, how far of it is are_equal. One that is split
     # leaves only its parts of two or more, so there are never more than half as many as keys.
-    waiting = np.empty((n // 2 + 2, 4), dtype=np.int64)
+    groups = np.empty((n // 2 + 2, 4), dtype=np.int64)
     depth = 0
     if n > 1:
-        waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3] = 0, n, 0, 0
+        groups[0, 0], groups[0, 1], groups[0, 2], groups[0, 3] = 0, n, 0, 0
         depth = 1
     while depth:
         depth -= 1
-        first, behind, text, done = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2], waiting[depth, 3]
-        if behind - first <= HANDFUL:
+        first, behind, text, done = groups[depth, 0], groups[depth, 1], groups[depth, 2], groups[depth, 3]
+        if behind - first <= COMPARE_WHOLE_MAX_KEYS:
             # Long texts that few keys share are walked once for each pair, not once for every eight bytes of them.
             for i in range(first + 1, behind):
                 place, j = order[i], i
@@ -165,8 +165,8 @@ def order_by_labels(data, starts, ends, order):
                     j -= 1
                 order[j] = place
             continue
-        alike = True
-        while alike:
+        are_equal = True
+        while are_equal:
             for i in range(first, behind):
                 start = base + starts[order[i]]
                 if start + text >= base + ends[order[i]]:
@@ -176,15 +176,15 @@ def order_by_labels(data, starts, ends, order):
                     length = _length(start + text)
                     chunks[i] = _chunk(start + text + 2 + done, length - done)
                     stops[i] = min(length, done + 9)
-                alike &= chunks[i] == chunks[first] and stops[i] == stops[first]
-            if alike:
+                are_equal &= chunks[i] == chunks[first] and stops[i] == stops[first]
+            if are_equal:
                 if stops[first] < 0:
                     break  # The same key more than once.
                 if stops[first] <= done + 8:
                     text, done = text + 2 + stops[first], 0
                 else:
                     done += 8
-        if alike:
+        if are_equal:
             continue
         _sort_by_chunk(first, behind, order, chunks, stops, stack)
         at = first
@@ -193,10 +193,10 @@ def order_by_labels(data, starts, ends, order):
             while end < behind and chunks[end] == chunks[at] and stops[end] == stops[at]:
                 end += 1
             if end - at > 1 and stops[at] >= 0:
-                waiting[depth, 0], waiting[depth, 1] = at, end
+                groups[depth, 0], groups[depth, 1] = at, end
                 if stops[at] <= done + 8:
-                    waiting[depth, 2], waiting[depth, 3] = text + 2 + stops[at], 0
+                    groups[depth, 2], groups[depth, 3] = text + 2 + stops[at], 0
                 else:
-                    waiting[depth, 2], waiting[depth, 3] = text, done + 8
+                    groups[depth, 2], groups[depth, 3] = text, done + 8
                 depth += 1
             at = end

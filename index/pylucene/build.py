@@ -65,7 +65,7 @@ def build_wheel(jars: Path, java_home: Path, python: Path, out: Path, run: Run) 
             )
     _check_jcc(java_home, python, place, run)
     extension = _compile_extension(libraries, java_home, place, run)
-    _mend_jcc(python, place, run)
+    _patch_jcc(python, place, run)
     run(_jcc_command(python, libraries, extension), cwd=place, extra=_compiler_environment(java_home))
     wheel = _only_wheel(place / "dist")
     _try_out(wheel, python, place, run)
@@ -99,7 +99,7 @@ def _check_jcc(java_home: Path, python: Path, place: Path, run: Run) -> None:
     run([str(python), "-c", program], cwd=place, extra={})
 
 
-def _mend_jcc(python: Path, place: Path, run: Run) -> None:
+def _patch_jcc(python: Path, place: Path, run: Run) -> None:
     """Put a copy of JCC where `python -m jcc` finds it first, whose count of calls into Java is right.
 
     As it comes, the count begins with whatever is in memory, and threads change it without a lock. In a process where

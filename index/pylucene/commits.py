@@ -56,7 +56,7 @@ def _classes() -> _Classes:
     return _Classes(index.CheckIndex, index.DirectoryReader.listCommits, index.IndexCommit.cast_)
 
 
-class ClosedIndex:
+class LockedIndex:
     """An index that is kept closed for as long as this is held."""
 
     def __init__(self, directory: Directory, check: _CheckIndex) -> None:
@@ -69,7 +69,7 @@ class ClosedIndex:
             *_, newest = _classes().list_commits(self._directory)
             return strings_of(_classes().commit(newest).getUserData().entrySet())
 
-    def is_whole(self) -> bool:
+    def is_intact(self) -> bool:
         """Whether every file of the last commit is there and agrees with the checksum that Lucene ended it with."""
         with java_failures():
             self._check.setChecksumsOnly(True)
@@ -77,7 +77,7 @@ class ClosedIndex:
 
 
 @contextmanager
-def held_closed(folder: Path) -> Iterator[ClosedIndex]:
+def locked_index(folder: Path) -> Iterator[LockedIndex]:
     """Keep writers away from the index in a folder. Raises `IndexInUse` if there is one, here or elsewhere."""
     classes = java()
     with java_failures():
@@ -85,7 +85,7 @@ def held_closed(folder: Path) -> Iterator[ClosedIndex]:
         try:
             check = _classes().check_index(directory)
             try:
-                yield ClosedIndex(directory, check)
+                yield LockedIndex(directory, check)
             finally:
                 check.close()
         finally:

@@ -121,7 +121,7 @@ def test_keys_of_other_records_are_refused() -> None:
 
 
 def test_a_bucket_of_many_keys_is_fetched_and_written_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bucket_codec, "KEYS_AT_A_TIME", 7)
+    monkeypatch.setattr(bucket_codec, "KEYS_PER_FETCH", 7)
     ids = list(range(100, 130))
     keys = keys_of(ids[::-1])
     asked: list[int] = []

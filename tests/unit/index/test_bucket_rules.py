@@ -20,7 +20,7 @@ def keys(
     """Keys, live ones without an end."""
     number = len(end or active_in or newest or [])
     hashes = np.arange(number, dtype=np.uint64)
-    rows = PartRows.begun(np.arange(number, dtype=np.uint32), hashes, hashes, hashes)
+    rows = PartRows.new_keys(np.arange(number, dtype=np.uint32), hashes, hashes, hashes)
     for name, column in (("end", end), ("active_in", active_in), ("newest", newest)):
         if column is not None:
             getattr(rows, name)[:] = column

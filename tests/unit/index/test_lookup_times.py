@@ -34,9 +34,9 @@ class CountedIndex(PartKeyIndex):
 
     opened = 0
 
-    def let_answer(self, *arguments: object) -> None:
+    def serve_lookups(self, *arguments: object) -> None:
         self.opened += 1
-        super().let_answer(*arguments)  # type: ignore[arg-type]  # as they came
+        super().serve_lookups(*arguments)  # type: ignore[arg-type]  # as they came
 
 
 class Asked:
@@ -171,7 +171,7 @@ def test_times_that_change_are_seen_as_they_become(few: Asked) -> None:
 def filled_up(columns: PartColumns, first_id: int) -> PartColumns:
     """With live keys from an id on, until one more would not have room."""
     ids = np.arange(first_id, first_id + columns.memory.rows - len(columns), dtype=np.uint32)
-    rows = PartRows.begun(ids, *(np.zeros(len(ids), np.uint64),) * 3)
+    rows = PartRows.new_keys(ids, *(np.zeros(len(ids), np.uint64),) * 3)
     rows.start[:] = 10
     columns.append(rows)
     return columns

@@ -239,19 +239,19 @@ def test_few_keys_come_by_one_search_and_of_many_nothing(index: PartKeyIndex) ->
         ids = range(first, first + 10)
         index.add(batch_of(*({"n": str(i % 4)} for i in ids), first_id=first))
         index.refresh()
-    found = index.few_part_keys(label_is("n", "1"), 5)
+    found = index.part_keys_up_to(label_is("n", "1"), 5)
     assert found is not None
     assert sorted(found.part_ids.tolist()) == [1, 5, 9, 13, 17]
     assert found.part_keys() == [encode_part_key({"n": "1"})] * 5
     assert [found.part_ids[place] for place in (4, 0)] == found.take(np.array([4, 0])).part_ids.tolist()
     assert found.take(np.array([4, 0])).part_keys() == [encode_part_key({"n": "1"})] * 2
-    assert index.few_part_keys(label_is("n", "1"), 4) is None
-    none = index.few_part_keys(label_is("n", "none"), 0)
+    assert index.part_keys_up_to(label_is("n", "1"), 4) is None
+    none = index.part_keys_up_to(label_is("n", "none"), 0)
     assert none is not None
     assert none.part_keys() == []
     index.delete(BitMap([5]))
     index.refresh()
-    left = index.few_part_keys(label_is("n", "1"), 4)
+    left = index.part_keys_up_to(label_is("n", "1"), 4)
     assert left is not None
     assert sorted(left.part_ids.tolist()) == [1, 9, 13, 17]
 
