@@ -26,7 +26,7 @@ from strandline.index.time_bucket import FrozenBucket
 
 MAX_ROW_BYTES = 1_000_000
 # What goes into a row before it is compressed; one that comes out too large all the same is split.
-RECORDS_A_ROW, KEY_BYTES_A_ROW, ACTIVE_A_ROW = 32_768, 6_000_000, 131_072
+RECORDS_PER_ROW, KEY_BYTES_PER_ROW, ACTIVE_PER_ROW = 32_768, 6_000_000, 131_072
 KEYS_PER_FETCH = 65_536
 
 FetchKeys = Callable[[U32s], PartKeyBatch]
@@ -101,8 +101,8 @@ def encode_bucket(frozen: FrozenBucket, fetch: FetchKeys) -> EncodedBucket:
     rows = [_row(RowKind.TOTALS, 0, [totals])]
     for first in range(0, len(frozen.part_ids), KEYS_PER_FETCH):
         rows += _record_rows(frozen, first, first + KEYS_PER_FETCH, fetch)
-    for first in range(0, len(frozen.active_ids), ACTIVE_A_ROW):
-        part = slice(first, first + ACTIVE_A_ROW)
+    for first in range(0, len(frozen.active_ids), ACTIVE_PER_ROW):
+        part = slice(first, first + ACTIVE_PER_ROW)
         ids, last = frozen.active_ids[part], frozen.last[part]
         rows.append(_row(RowKind.ACTIVE, len(ids), [_pack(ids), _pack(last)]))
     return EncodedBucket(tuple(rows), checksum_of(rows))
@@ -173,8 +173,8 @@ def _record_rows(frozen: FrozenBucket, first: int, behind: int, fetch: FetchKeys
     records = StoredRecords(keys.take(order), frozen.start[first:behind], frozen.end[first:behind])
     offsets, row = records.keys.offsets, 0
     while row < len(part_ids):
-        fitting = int(np.searchsorted(offsets, int(offsets[row]) + KEY_BYTES_A_ROW, side="right")) - 1
-        next_row = min(max(fitting, row + 1), row + RECORDS_A_ROW, len(part_ids))
+        fitting = int(np.searchsorted(offsets, int(offsets[row]) + KEY_BYTES_PER_ROW, side="right")) - 1
+        next_row = min(max(fitting, row + 1), row + RECORDS_PER_ROW, len(part_ids))
         yield from _split(records.part(row, next_row))
         row = next_row
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strandline.arrays import I64s, run_lengths
-from strandline.store.kernels.merging import copy_pieces, order_pieces, place_pieces, settle_pieces
+from strandline.store.kernels.merging import copy_pieces, locate_pieces, merge_overlapping, order_pieces
 from strandline.store.series_run import SeriesRun
 
 
@@ -30,16 +30,18 @@ def merge_runs(runs: Sequence[SeriesRun]) -> SeriesRun:
     order = order_pieces(metric, high, low, run_first)
     place, first_piece, first_sample = (np.empty(len(order) + more, dtype=np.int64) for more in (0, 1, 1))
     overlaps = np.empty(len(order), dtype=np.bool_)
-    series = place_pieces(metric, high, low, order, counts, least, greatest, place, first_piece, first_sample, overlaps)
+    series = locate_pieces(
+        metric, high, low, order, counts, least, greatest, place, first_piece, first_sample, overlaps
+    )
     _shorten(first_sample, series + 1)
     samples = int(first_sample[-1])
     time, value = np.empty(samples, dtype=np.int64), np.empty(samples, dtype=np.float64)
     for run, start in zip(left, run_first.tolist(), strict=False):
         copy_pieces(run.first_sample, run.time, run.value, place[start : start + len(run)], time, value)
     if overlaps[:series].any():
-        left_over = settle_pieces(order, counts, first_piece[: series + 1], first_sample, overlaps, time, value)
+        remaining = merge_overlapping(order, counts, first_piece[: series + 1], first_sample, overlaps, time, value)
         for column in (time, value):
-            _shorten(column, left_over)
+            _shorten(column, remaining)
     leading = order[first_piece[:series]]
     return SeriesRun(metric[leading], high[leading], low[leading], first_sample, time, value)
 

@@ -23,8 +23,8 @@ from strandline.store.rows import Segment
 from strandline.store.segment_columns import (
     TIME_SECTIONS,
     VALUE_SECTIONS,
+    MalformedSegmentError,
     Timetables,
-    UnsoundError,
     pack,
     pack_times,
     pack_values,
@@ -43,7 +43,7 @@ TARGET_BYTES = 65_536
 # However well samples compress: whoever wants one series reads a whole segment.
 MAX_SAMPLES = 262_144
 # What a series takes beside its samples, and what a sample takes as long as nothing else is known.
-BYTES_A_SERIES, FIRST_GUESS = 24, 0.5
+BYTES_PER_SERIES, INITIAL_BYTES_PER_SAMPLE = 24, 0.5
 
 _MAGIC = b"SLS"
 _CHECKSUM = struct.Struct("<Q")
@@ -110,16 +110,16 @@ def encode_run(run: SeriesRun, *, target_bytes: int = TARGET_BYTES) -> list[Segm
     """
     _check(run)
     segments: list[Segment] = []
-    start, guess = 0, FIRST_GUESS
+    start, estimate = 0, INITIAL_BYTES_PER_SAMPLE
     while start < run.samples:
-        piece = _piece(run, start, _end_of_piece(run, start, guess, target_bytes))
+        piece = _piece(run, start, _end_of_piece(run, start, estimate, target_bytes))
         data = _encode(piece)
-        came_to = (len(data) - BYTES_A_SERIES * len(piece)) / piece.samples
+        actual = (len(data) - BYTES_PER_SERIES * len(piece)) / piece.samples
         if len(data) > 2 * target_bytes and piece.samples > 1:
-            guess = max(came_to, 2 * guess)
+            estimate = max(actual, 2 * estimate)
             continue
-        # One segment that compressed well promises little for the next: guess too much rather than encode it twice.
-        guess = max(came_to, guess / 2)
+        # One segment that compressed well promises little for the next: estimate too much rather than encode it twice.
+        estimate = max(actual, estimate / 2)
         first = SeriesKey(int(piece.metric[0]), int(piece.key_high[0]), int(piece.key_low[0])).to_bytes()
         is_same = bool(segments) and segments[-1].first == first
         segments.append(Segment(first, segments[-1].seq + 1 if is_same else 0, data))
@@ -157,7 +157,7 @@ def select(data: bytes, keys: WantedSeries, times: TimeRange, *, named: str, wit
         if opened.least_time > times.last or times.first > opened.greatest_time:
             return SeriesRun.empty()
         directory = _directory(opened)
-        wanted = keys.mark(directory.metric, directory.key_high, directory.key_low)
+        wanted = keys.wanted_mask(directory.metric, directory.key_high, directory.key_low)
         if not wanted.any():
             return SeriesRun.empty()
         return _samples(opened, directory, wanted, times, with_values=with_values)
@@ -167,7 +167,7 @@ def select(data: bytes, keys: WantedSeries, times: TimeRange, *, named: str, wit
 def _naming(named: str) -> Iterator[None]:
     try:
         yield
-    except UnsoundError as unsound:
+    except MalformedSegmentError as unsound:
         raise SegmentDamaged(
             f"segment {named} is damaged: {unsound}",
             remedy="Rewind the shard to before this bucket while Kafka still has its records, to write it again",
@@ -186,16 +186,16 @@ def _check(run: SeriesRun) -> None:
         raise ValueError(f"the times of series {series} of a run do not rise")
 
 
-def _end_of_piece(run: SeriesRun, start: int, guess: float, target_bytes: int) -> int:
+def _end_of_piece(run: SeriesRun, start: int, estimate: float, target_bytes: int) -> int:
     """Where a segment that begins with a sample should end, if a sample takes so many bytes."""
-    a_sample = max(guess, target_bytes / MAX_SAMPLES)
+    bytes_per_sample = max(estimate, target_bytes / MAX_SAMPLES)
     series = int(np.searchsorted(run.first_sample, start, side="right")) - 1
-    ends = run.first_sample[series + 1 : series + 2 + target_bytes // BYTES_A_SERIES]
-    sizes = BYTES_A_SERIES * np.arange(1, len(ends) + 1) + a_sample * (ends - start)
+    ends = run.first_sample[series + 1 : series + 2 + target_bytes // BYTES_PER_SERIES]
+    sizes = BYTES_PER_SERIES * np.arange(1, len(ends) + 1) + bytes_per_sample * (ends - start)
     whole = int(np.searchsorted(sizes, target_bytes, side="right"))
     end, size = (int(ends[whole - 1]), float(sizes[whole - 1])) if whole else (start, 0.0)
     if size < target_bytes / 2 and whole < len(ends):
-        room = int((target_bytes - size - BYTES_A_SERIES) / a_sample)
+        room = int((target_bytes - size - BYTES_PER_SERIES) / bytes_per_sample)
         end = min(end + max(room, 1), int(ends[whole]))
     return end
 
@@ -237,9 +237,9 @@ def _encode(piece: SeriesRun) -> bytes:
 
 def _open(data: bytes, named: str) -> _Opened:
     if len(data) < _SECTIONS_FROM:
-        raise UnsoundError(f"{len(data)} bytes are too few")
+        raise MalformedSegmentError(f"{len(data)} bytes are too few")
     if _CHECKSUM.unpack_from(data)[0] != _low_word(np.frombuffer(data, dtype=np.uint8)[_CHECKSUM.size :]):
-        raise UnsoundError("its checksum is wrong")
+        raise MalformedSegmentError("its checksum is wrong")
     magic, version, series, samples, metrics, timetables, odd, least, greatest = _HEADER.unpack_from(
         data, _CHECKSUM.size
     )
@@ -250,10 +250,10 @@ def _open(data: bytes, named: str) -> _Opened:
         )
     ends = run_places(np.array(_LENGTHS.unpack_from(data, _CHECKSUM.size + _HEADER.size))) + _SECTIONS_FROM
     if ends[-1] != len(data):
-        raise UnsoundError(f"its sections end at byte {ends[-1]} of {len(data)}")
+        raise MalformedSegmentError(f"its sections end at byte {ends[-1]} of {len(data)}")
     sections = [data[start:end] for start, end in pairwise(ends.tolist())]
     if not 0 < metrics <= series <= samples <= MAX_SAMPLES or timetables > series or odd > samples:
-        raise UnsoundError(
+        raise MalformedSegmentError(
             f"it says {metrics} metrics, {series} series, {timetables} timetables, {samples} samples, {odd} odd values"
         )
     return _Opened(series, samples, metrics, timetables, odd, least, greatest, sections)
@@ -262,25 +262,25 @@ def _open(data: bytes, named: str) -> _Opened:
 def _directory(opened: _Opened) -> Directory:
     metric_hashes, metric_counts, high, low = opened.sections[:_DIRECTORY_SECTIONS]
     if len(metric_hashes) != 8 * opened.metrics or not len(high) == len(low) == 8 * opened.series:
-        raise UnsoundError("it has not as many hashes as series")
+        raise MalformedSegmentError("it has not as many hashes as series")
     counts = unpack(metric_counts, opened.metrics, np.uint32)
     if counts.sum() != opened.series or not counts.all():
-        raise UnsoundError("its metrics have not as many series as it has")
+        raise MalformedSegmentError("its metrics have not as many series as it has")
     metric = np.repeat(np.frombuffer(metric_hashes, dtype="<u8").astype(np.uint64), counts)
     key_high, key_low = (np.frombuffer(hashes, dtype="<u8").astype(np.uint64) for hashes in (high, low))
     if first_unordered_series(metric, key_high, key_low) >= 0:
-        raise UnsoundError("its series are not in order")
+        raise MalformedSegmentError("its series are not in order")
     tables = unpack_timetables(opened.times, opened.series, opened.timetables)
     if int(tables.counts.sum()) != opened.samples:
-        raise UnsoundError("its series have not as many samples as it has")
+        raise MalformedSegmentError("its series have not as many samples as it has")
     return Directory(metric, key_high, key_low, tables, opened.least_time, opened.greatest_time)
 
 
 def _samples(opened: _Opened, directory: Directory, wanted: Mask, times: TimeRange, *, with_values: bool) -> SeriesRun:
     chosen = unpack_times(opened.times, directory.timetables, wanted, times)
-    bounds, said = (chosen.least, chosen.greatest), (opened.least_time, opened.greatest_time)
-    if bounds[0] < said[0] or bounds[1] > said[1] or (wanted.all() and bounds != said):
-        raise UnsoundError(f"its times are from {bounds[0]} to {bounds[1]}, and its header says other ones")
+    bounds, header_bounds = (chosen.least, chosen.greatest), (opened.least_time, opened.greatest_time)
+    if bounds[0] < header_bounds[0] or bounds[1] > header_bounds[1] or (wanted.all() and bounds != header_bounds):
+        raise MalformedSegmentError(f"its times are from {bounds[0]} to {bounds[1]}, and its header says other ones")
     values_of = unpack_values if with_values else unpack_stale_markers
     value = values_of(opened.values, directory.counts, opened.odd, chosen)
     kept = chosen.ends > chosen.starts

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strandline.arrays import Rows, U64s
-from strandline.store.kernels.order import mark_wanted
+from strandline.store.kernels.order import fill_wanted_mask
 from strandline.store.series_run import SeriesKey, SeriesKeys
 
 Mask = npt.NDArray[np.bool_]
@@ -43,8 +43,8 @@ class WantedSeries(SeriesKeys):
         columns = np.array(rows, dtype=np.uint64).reshape(-1, 3).T.copy()
         return cls(*columns)
 
-    def mark(self, metric: U64s, key_high: U64s, key_low: U64s) -> Mask:
+    def wanted_mask(self, metric: U64s, key_high: U64s, key_low: U64s) -> Mask:
         """Which of some series, a segment's for instance, are among these."""
-        marks = np.empty(len(metric), dtype=np.bool_)
-        mark_wanted(metric, key_high, key_low, self.metric, self.key_high, self.key_low, marks)
-        return marks
+        mask = np.empty(len(metric), dtype=np.bool_)
+        fill_wanted_mask(metric, key_high, key_low, self.metric, self.key_high, self.key_low, mask)
+        return mask

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-APART_S: Final = 60.0
+WINDOW_S: Final = 60.0
 
 
 class SettledTime:
@@ -23,7 +23,7 @@ class SettledTime:
             self._began, self._least = monotonic_s, now_ms
             return None
         self._least = min(self._least, now_ms)
-        if monotonic_s - self._began >= APART_S:
+        if monotonic_s - self._began >= WINDOW_S:
             self._settled = self._least
             self._began, self._least = monotonic_s, now_ms
         elif self._settled is not None:

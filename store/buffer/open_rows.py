@@ -9,31 +9,31 @@ from strandline.arrays import Rows as Places
 from strandline.store.buffer.kernels.rows import append_rows, one_sample_each
 from strandline.store.buffer.value_search import positions_of, positions_of_any
 
-BYTES_A_ROW = 20
-ROWS_A_CHUNK = 4096
+BYTES_PER_ROW = 20
+ROWS_PER_CHUNK = 4096
 _NONE = np.empty(0, dtype=np.int64)
 
 
 class RowBounds:
-    """The least and the greatest series of each `ROWS_A_CHUNK` rows of a column that is filled from the front. Scrapes
+    """The least and the greatest series of each `ROWS_PER_CHUNK` rows of a column that is filled from the front. Scrapes
     bring series in about the order of their numbers, so that most chunks can be passed over by a query of a few.
 
     Readers note them, each what came since another one did; whoever notes the same at once writes the same.
     """
 
     def __init__(self, capacity: int) -> None:
-        chunks = capacity // ROWS_A_CHUNK
+        chunks = capacity // ROWS_PER_CHUNK
         self._least, self._greatest = np.empty(chunks, dtype=np.uint32), np.empty(chunks, dtype=np.uint32)
         self._noted = 0
 
     def rows_of(self, series: U32s, number: np.uint32) -> Places:
         """The rows of a column that have a series, in order."""
-        noted, chunks = self._noted, len(series) // ROWS_A_CHUNK
+        noted, chunks = self._noted, len(series) // ROWS_PER_CHUNK
         if noted < chunks:
-            new = series[noted * ROWS_A_CHUNK : chunks * ROWS_A_CHUNK].reshape(-1, ROWS_A_CHUNK)
+            new = series[noted * ROWS_PER_CHUNK : chunks * ROWS_PER_CHUNK].reshape(-1, ROWS_PER_CHUNK)
             self._least[noted:chunks], self._greatest[noted:chunks] = new.min(axis=1), new.max(axis=1)
             self._noted = max(chunks, self._noted)
-        return positions_of(series, number, self._least[:chunks], self._greatest[:chunks], ROWS_A_CHUNK)
+        return positions_of(series, number, self._least[:chunks], self._greatest[:chunks], ROWS_PER_CHUNK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class OpenRows:
     @property
     def nbytes(self) -> int:
         """The memory that the columns take, filled or not."""
-        return len(self._series) * BYTES_A_ROW
+        return len(self._series) * BYTES_PER_ROW
 
     def fill(self, incoming: IncomingRows, row: int, sample: int) -> tuple[int, int]:
         """Take samples from a row and sample on, until all are in or no further one fits; where to go on."""

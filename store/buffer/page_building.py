@@ -14,8 +14,8 @@ from strandline.store.buffer.open_rows import Rows
 from strandline.store.buffer.page import Page, page_of
 from strandline.store.buffer.page_codec import Runs
 
-PAGES_A_MERGE = 8
-LONG_RUN = 4  # Samples a series, on average over a page: from here on a merge saves less than a third.
+PAGES_PER_MERGE = 8
+LONG_RUN_SAMPLES = 4  # Samples a series, on average over a page: from here on a merge saves less than a third.
 MAX_MERGE_SAMPLES = 1 << 23  # In one merge: bounds the time and the memory that it takes.
 
 
@@ -37,14 +37,14 @@ def seal(rows: Rows, known: KnownSeries, number: int) -> tuple[dict[int, Page], 
 
 
 def next_merge(pages: Sequence[Page]) -> tuple[Page, ...]:
-    """The oldest pages of a group that are worth a merge: neighbours, `PAGES_A_MERGE` of them, of one level; or none.
+    """The oldest pages of a group that are worth a merge: neighbours, `PAGES_PER_MERGE` of them, of one level; or none.
 
     A merge raises the level of its samples, and it takes that many pages of a level to make one of the next: so a
     sample is written again at most log(pages) times. Pages on disk stay there: to fetch them would cost the memory
     that they were moved for.
     """
-    for first in range(len(pages) - PAGES_A_MERGE + 1):
-        some = tuple(pages[first : first + PAGES_A_MERGE])
+    for first in range(len(pages) - PAGES_PER_MERGE + 1):
+        some = tuple(pages[first : first + PAGES_PER_MERGE])
         if (
             all(_is_short(page) and page.level == some[0].level for page in some)
             and sum(page.samples for page in some) <= MAX_MERGE_SAMPLES
@@ -64,4 +64,4 @@ def merge(pages: Sequence[Page], known: KnownSeries, group: int) -> tuple[Page, 
 
 
 def _is_short(page: Page) -> bool:
-    return page.samples < LONG_RUN * page.series and page.stored.in_memory > 0
+    return page.samples < LONG_RUN_SAMPLES * page.series and page.stored.in_memory > 0

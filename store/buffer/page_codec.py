@@ -18,7 +18,7 @@ from strandline.store.buffer.kernels.times import join_times, split_times
 from strandline.store.buffer.kernels.values import join_values, split_values
 
 # A query for one series decompresses a whole frame of each page. Half as many cost sealing a tenth more.
-SAMPLES_A_FRAME = 1 << 14
+SAMPLES_PER_FRAME = 1 << 14
 _SAME_TIMES = 32  # Beside the kind of a run's values, in one byte a series.
 _CONFIG = ChunkConfig(
     compression_level=8, mode_spec=ModeSpec.classic(), delta_spec=DeltaSpec.no_op(), enable_8_bit=True
@@ -98,7 +98,7 @@ def encode(runs: Runs) -> tuple[bytes, tuple[Frame, ...]]:
     """Compress runs into frames, one behind the other."""
     frames, pieces, start, first = [], [], 0, 0
     while first < len(runs):
-        enough = int(np.searchsorted(runs.first_sample, runs.first_sample[first] + SAMPLES_A_FRAME, side="right")) - 1
+        enough = int(np.searchsorted(runs.first_sample, runs.first_sample[first] + SAMPLES_PER_FRAME, side="right")) - 1
         behind = min(max(enough, first + 1), len(runs))
         part = runs.part(first, behind)
         streams = _split(part)

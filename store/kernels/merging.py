@@ -60,7 +60,9 @@ def order_pieces(metric, key_high, key_low, run_first):
 
 
 @njit(cache=True, nogil=True)
-def place_pieces(metric, key_high, key_low, order, counts, least, greatest, place, first_piece, first_sample, overlaps):
+def locate_pieces(
+    metric, key_high, key_low, order, counts, least, greatest, place, first_piece, first_sample, overlaps
+):
     """Where each piece goes if the pieces of a series stand one behind the other, in order.
 
     Series s has the pieces `order[first_piece[s]]` up to the next series', and its samples from `first_sample[s]` on;
@@ -127,7 +129,7 @@ def _merge_pieces(time, value, bounds, pieces, spare_time, spare_value):
 
 
 @njit(cache=True, nogil=True)
-def settle_pieces(order, counts, first_piece, first_sample, overlaps, time, value):
+def merge_overlapping(order, counts, first_piece, first_sample, overlaps, time, value):
     """Merge the pieces of the series that overlap, and close the gaps behind them; how many samples are left."""
     longest = most = 0
     for series in range(len(first_piece) - 1):

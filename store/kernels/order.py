@@ -32,7 +32,7 @@ def first_unordered_times(time, first):
 
 
 @njit(cache=True, nogil=True)
-def mark_wanted(metric, key_high, key_low, wanted_metric, wanted_high, wanted_low, marks):
+def fill_wanted_mask(metric, key_high, key_low, wanted_metric, wanted_high, wanted_low, mask):
     """Mark the series that are among the wanted ones, which stand in rising order."""
     for series in range(len(metric)):
         low, high = 0, len(wanted_metric)
@@ -48,7 +48,7 @@ def mark_wanted(metric, key_high, key_low, wanted_metric, wanted_high, wanted_lo
                 low = middle + 1
             else:
                 high = middle
-        marks[series] = (
+        mask[series] = (
             low < len(wanted_metric)
             and wanted_metric[low] == metric[series]
             and wanted_high[low] == key_high[series]

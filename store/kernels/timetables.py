@@ -80,10 +80,10 @@ def restore_times(
     first,
     begin,
     slope,
-    way,
+    kind,
     level,
-    rests,
-    rest_at,
+    residuals,
+    residual_start,
     least,
     greatest,
     starts,
@@ -103,7 +103,9 @@ def restore_times(
             continue
         table = of_series[series]
         count = first[table + 1] - first[table]
-        restore(begin[table], slope[table], way[table], level[table], rests, rest_at[table], count, time, to)
+        restore(
+            begin[table], slope[table], kind[table], level[table], residuals, residual_start[table], count, time, to
+        )
         falls = 0
         for at in range(to + 1, to + count):
             falls += time[at] <= time[at - 1]

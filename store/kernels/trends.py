@@ -1,10 +1,10 @@
-"""Sequences of whole numbers as a trend and what is left over.
+"""Sequences of integers as a trend and what is left over.
 
 Scrape times lie on a line, counters rise by about the same step, gauges stay near where they were. What is left over
 after that is small, often nothing, and compresses to a fraction of what the numbers themselves would. All arithmetic
 wraps at 64 bits, so every sequence comes back as it was, whatever the trend.
 
-A sequence's rests go to the *level* of their mean length in bits: rests of one magnitude compress better among
+A sequence's residuals go to the *level* of their mean length in bits: residuals of one magnitude compress better among
 themselves. Level 0 is no rest at all, and nothing is stored for it.
 """
 
@@ -37,7 +37,7 @@ def _bits(number):
 
 
 @njit(cache=True, nogil=True)
-def _usual_step(numbers, start, end, probes):
+def _median_step(numbers, start, end, probes):
     """The median of some of the steps from number to number: one that gaps and resets do not sway."""
     steps = end - start - 1
     count = min(steps, len(probes))
@@ -64,18 +64,18 @@ def _level(bits, count):
 
 
 @njit(cache=True, nogil=True)
-def find_trends(numbers, first, way, slope, level):
+def find_trends(numbers, first, kind, slope, level):
     """Choose for each sequence the trend that leaves the fewest bits over, and the level of what it leaves."""
     probes = np.empty(PROBES, dtype=np.int64)
     for sequence in range(len(first) - 1):
         start, end = first[sequence], first[sequence + 1]
-        way[sequence], slope[sequence], level[sequence] = LINE, 0, 0
+        kind[sequence], slope[sequence], level[sequence] = LINE, 0, 0
         steps = end - start - 1
         if steps == 0:
             continue
         begin = numbers[start]
         line = (numbers[end - 1] - begin + steps // 2) // steps
-        step = _usual_step(numbers, start, end, probes)
+        step = _median_step(numbers, start, end, probes)
         line_bits = step_bits = plain_bits = np.int64(0)
         for at in range(start + 1, end):
             rise = numbers[at] - numbers[at - 1]
@@ -87,50 +87,50 @@ def find_trends(numbers, first, way, slope, level):
         if line_cost <= min(step_cost, plain_bits):
             slope[sequence], level[sequence] = line, _level(line_bits, steps)
         elif step_cost < plain_bits:
-            way[sequence], slope[sequence], level[sequence] = STEP, step, _level(step_bits, steps)
+            kind[sequence], slope[sequence], level[sequence] = STEP, step, _level(step_bits, steps)
         else:
-            way[sequence], level[sequence] = STEP, _level(plain_bits, steps)
+            kind[sequence], level[sequence] = STEP, _level(plain_bits, steps)
 
 
 @njit(cache=True, nogil=True)
-def take_rests(numbers, first, way, slope, level, place, rests):
-    """Write what each sequence leaves over into `rests`, from `place[level]` on; `place` moves on as it goes."""
+def write_residuals(numbers, first, kind, slope, level, place, residuals):
+    """Write what each sequence leaves over into `residuals`, from `place[level]` on; `place` moves on as it goes."""
     for sequence in range(len(first) - 1):
         if level[sequence] == 0:
             continue
         start, end, rise = first[sequence], first[sequence + 1], slope[sequence]
         shift = place[level[sequence]] - start - 1
-        if way[sequence] == LINE:
+        if kind[sequence] == LINE:
             begin = numbers[start]
             for at in range(start + 1, end):
-                rests[shift + at] = numbers[at] - begin - rise * (at - start)
+                residuals[shift + at] = numbers[at] - begin - rise * (at - start)
         else:
             for at in range(start + 1, end):
-                rests[shift + at] = numbers[at] - numbers[at - 1] - rise
+                residuals[shift + at] = numbers[at] - numbers[at - 1] - rise
         place[level[sequence]] += end - start - 1
 
 
 @njit(cache=True, nogil=True)
-def place_rests(counts, level, place, rest_at):
-    """Where the rests of each sequence begin; those of each level begin at `place[level]`, which moves on."""
+def locate_residuals(counts, level, place, residual_start):
+    """Where the residuals of each sequence begin; those of each level begin at `place[level]`, which moves on."""
     for sequence in range(len(counts)):
-        rest_at[sequence] = place[level[sequence]]
+        residual_start[sequence] = place[level[sequence]]
         if level[sequence] != 0:
             place[level[sequence]] += counts[sequence] - 1
 
 
 @njit(cache=True, nogil=True)
-def restore(begin, slope, way, level, rests, rest_at, count, numbers, to):
-    """The opposite of `take_rests` for one sequence of `count` numbers, which are written from `numbers[to]` on."""
+def restore(begin, slope, kind, level, residuals, residual_start, count, numbers, to):
+    """The opposite of `write_residuals` for one sequence of `count` numbers, which are written from `numbers[to]` on."""
     numbers[to] = begin
     if level == 0:
         for at in range(1, count):
             numbers[to + at] = begin + slope * at
-    elif way == LINE:
+    elif kind == LINE:
         for at in range(1, count):
-            numbers[to + at] = begin + slope * at + rests[rest_at + at - 1]
+            numbers[to + at] = begin + slope * at + residuals[residual_start + at - 1]
     else:
         number = begin
         for at in range(1, count):
-            number += slope + rests[rest_at + at - 1]
+            number += slope + residuals[residual_start + at - 1]
             numbers[to + at] = number

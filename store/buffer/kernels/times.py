@@ -10,7 +10,7 @@ from numba import njit
 
 
 @njit(cache=True)
-def _same_times(time, before, start, end):
+def _repeats_times(time, before, start, end):
     at = start
     while at < end and time[at] == time[at - start + before]:
         at += 1
@@ -26,7 +26,9 @@ def split_times(first, time, same, starts, steps, step_changes):
     last_start, last_step = 0, 0
     for run in range(len(first) - 1):
         start, end = first[run], first[run + 1]
-        same[run] = run > 0 and start - first[run - 1] == end - start and _same_times(time, first[run - 1], start, end)
+        same[run] = (
+            run > 0 and start - first[run - 1] == end - start and _repeats_times(time, first[run - 1], start, end)
+        )
         if same[run]:
             continue
         starts[n_starts] = time[start] - last_start

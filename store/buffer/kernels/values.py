@@ -1,7 +1,7 @@
 """Values of runs as numbers that compress, and back, bit for bit.
 
-Counters are whole numbers and gauges often have few decimals: a run whose every value is a whole number divided by one
-power of ten becomes whole numbers, and the differences between them. Any other run becomes the differences between its
+Counters are integers and gauges often have few decimals: a run whose every value is an integer divided by one
+power of ten becomes integers, and the differences between them. Any other run becomes the differences between its
 values' bits. The kind of each run is told apart by itself, because series of all kinds lie side by side in a page.
 """
 

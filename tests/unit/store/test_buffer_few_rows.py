@@ -5,11 +5,11 @@ import pytest
 
 from strandline.arrays import U32s
 from strandline.store.buffer.kernels.rows import BLOCK
-from strandline.store.buffer.open_rows import ROWS_A_CHUNK, IncomingRows, OpenRows, Rows
+from strandline.store.buffer.open_rows import ROWS_PER_CHUNK, IncomingRows, OpenRows, Rows
 from strandline.store.buffer.value_search import positions_of_any
 
-SERIES = 3 * ROWS_A_CHUNK // 2
-CAPACITY = 5 * ROWS_A_CHUNK + 100
+SERIES = 3 * ROWS_PER_CHUNK // 2
+CAPACITY = 5 * ROWS_PER_CHUNK + 100
 ORDERS = {
     "scrape after scrape": np.arange(CAPACITY) % SERIES,
     "by chance": np.random.default_rng(3).integers(0, SERIES, CAPACITY),
@@ -40,19 +40,19 @@ def places(rows: Rows, asked: list[int]) -> list[int]:
 def test_rows_of_few_series_are_found_while_rows_come(order: str) -> None:
     series, rows = ORDERS[order].astype(np.uint32), OpenRows(CAPACITY)
     looks, filled = [rows.snapshot()], 0
-    for behind in (10, ROWS_A_CHUNK, ROWS_A_CHUNK + 1, 3 * ROWS_A_CHUNK + 7, CAPACITY):
+    for behind in (10, ROWS_PER_CHUNK, ROWS_PER_CHUNK + 1, 3 * ROWS_PER_CHUNK + 7, CAPACITY):
         feed(rows, series, filled, behind)
         filled = behind
         looks.append(rows.snapshot())
         # Also of those who have looked before, whatever was noted for others since.
         for look in looks:
-            for asked in ([0], [SERIES - 1], [5, ROWS_A_CHUNK + 5, SERIES - 1], [SERIES]):
+            for asked in ([0], [SERIES - 1], [5, ROWS_PER_CHUNK + 5, SERIES - 1], [SERIES]):
                 assert places(look, asked) == np.flatnonzero(np.isin(series[: len(look)], asked)).tolist()
 
 
 def test_rows_that_the_writer_has_read_are_filled_anew() -> None:
-    rows = OpenRows(2 * ROWS_A_CHUNK)
-    first, then = (np.full(2 * ROWS_A_CHUNK, number, dtype=np.uint32) for number in (1, 2))
+    rows = OpenRows(2 * ROWS_PER_CHUNK)
+    first, then = (np.full(2 * ROWS_PER_CHUNK, number, dtype=np.uint32) for number in (1, 2))
     feed(rows, first, 0, len(first))
     assert places(rows.rows(), [1]) == list(range(len(first)))
     assert rows.reset() is rows

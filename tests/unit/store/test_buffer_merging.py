@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from strandline.store.buffer.collecting import WantedNumbers, collect_samples
 from strandline.store.buffer.dictionary import Dictionary, KnownSeries
 from strandline.store.buffer.page import Page, PageBytes, page_of
-from strandline.store.buffer.page_building import LONG_RUN, MAX_MERGE_SAMPLES, PAGES_A_MERGE, merge, next_merge
+from strandline.store.buffer.page_building import (
+    LONG_RUN_SAMPLES,
+    MAX_MERGE_SAMPLES,
+    PAGES_PER_MERGE,
+    merge,
+    next_merge,
+)
 from strandline.store.buffer.page_codec import Runs
 from strandline.store.buffer.spill import SpillFolder
 from support.buffer_model import key_columns
@@ -22,38 +28,38 @@ def page(level: int = 0, *, series: int = 100, samples: int = 100) -> Page:
 
 
 def test_pages_are_merged_once_there_are_enough() -> None:
-    pages = [page() for _ in range(PAGES_A_MERGE)]
+    pages = [page() for _ in range(PAGES_PER_MERGE)]
     assert next_merge(pages[1:]) == ()
     assert next_merge(pages) == tuple(pages)
 
 
 def test_the_oldest_are_merged_first() -> None:
-    pages = [page() for _ in range(2 * PAGES_A_MERGE)]
-    assert next_merge(pages) == tuple(pages[:PAGES_A_MERGE])
+    pages = [page() for _ in range(2 * PAGES_PER_MERGE)]
+    assert next_merge(pages) == tuple(pages[:PAGES_PER_MERGE])
 
 
 def test_only_neighbours_of_one_level_are_merged() -> None:
-    short = [page() for _ in range(PAGES_A_MERGE)]
+    short = [page() for _ in range(PAGES_PER_MERGE)]
     assert next_merge([*short[:4], page(1), *short[4:]]) == ()
     assert next_merge([page(1), *short]) == tuple(short)
-    merged = [page(1) for _ in range(PAGES_A_MERGE)]
+    merged = [page(1) for _ in range(PAGES_PER_MERGE)]
     assert next_merge([*merged, *short[:3]]) == tuple(merged)
 
 
 def test_pages_with_long_runs_stay_as_they_are() -> None:
-    assert next_merge([page(samples=100 * LONG_RUN) for _ in range(PAGES_A_MERGE)]) == ()
-    assert next_merge([page(samples=100 * LONG_RUN - 1) for _ in range(PAGES_A_MERGE)]) != ()
+    assert next_merge([page(samples=100 * LONG_RUN_SAMPLES) for _ in range(PAGES_PER_MERGE)]) == ()
+    assert next_merge([page(samples=100 * LONG_RUN_SAMPLES - 1) for _ in range(PAGES_PER_MERGE)]) != ()
 
 
 def test_a_merge_is_bounded() -> None:
-    most = MAX_MERGE_SAMPLES // PAGES_A_MERGE
-    assert next_merge([page(series=most, samples=most) for _ in range(PAGES_A_MERGE)]) != ()
-    assert next_merge([page(series=most, samples=most + 1) for _ in range(PAGES_A_MERGE)]) == ()
+    most = MAX_MERGE_SAMPLES // PAGES_PER_MERGE
+    assert next_merge([page(series=most, samples=most) for _ in range(PAGES_PER_MERGE)]) != ()
+    assert next_merge([page(series=most, samples=most + 1) for _ in range(PAGES_PER_MERGE)]) == ()
 
 
 def test_pages_on_disk_stay_there(tmp_path: Path) -> None:
     folder = SpillFolder(tmp_path, 1000)
-    pages = [page() for _ in range(PAGES_A_MERGE)]
+    pages = [page() for _ in range(PAGES_PER_MERGE)]
     pages[2].stored.move_to(folder.write(b"data", 1, 1))
     assert next_merge(pages) == ()
 
@@ -66,8 +72,8 @@ def test_no_sample_is_written_again_more_often_than_the_logarithm_of_the_pages(s
         while some := next_merge(pages):
             first = pages.index(some[0])
             pages[first : first + len(some)] = [page(some[0].level + 1, samples=100)]
-    assert max(one.level for one in pages) <= np.log(seals) / np.log(PAGES_A_MERGE)
-    assert len(pages) <= (PAGES_A_MERGE - 1) * (1 + np.log(seals) / np.log(PAGES_A_MERGE))
+    assert max(one.level for one in pages) <= np.log(seals) / np.log(PAGES_PER_MERGE)
+    assert len(pages) <= (PAGES_PER_MERGE - 1) * (1 + np.log(seals) / np.log(PAGES_PER_MERGE))
 
 
 def known(series: int) -> KnownSeries:

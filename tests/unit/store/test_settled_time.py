@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.store.settled_time import APART_S, SettledTime
+from strandline.store.settled_time import WINDOW_S, SettledTime
 
 pytestmark = pytest.mark.unit
 
@@ -50,6 +50,6 @@ def test_what_is_settled_was_passed_by_every_reading_of_a_minute(steps: list[tup
         readings.append((monotonic, reading))
         settled = time.observe(reading, monotonic)
         if settled is not None:
-            latest = [one for at, one in readings if at > monotonic - APART_S]
+            latest = [one for at, one in readings if at > monotonic - WINDOW_S]
             assert all(one >= settled for one in latest), "a look within the last minute had not passed it"
-            assert any(at <= monotonic - APART_S and one >= settled for at, one in readings)
+            assert any(at <= monotonic - WINDOW_S and one >= settled for at, one in readings)
