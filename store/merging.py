@@ -1,4 +1,4 @@
-"""Several runs as one: of segments, of buckets, of the blocks of a write buffer."""
+"""Merges runs: of segments, of buckets, of the blocks of a write buffer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +12,11 @@ from strandline.store.series_run import SeriesRun
 
 
 def merge_runs(runs: Sequence[SeriesRun]) -> SeriesRun:
-    """All series and samples of some runs. Where two have a sample of one series at one time, the later run wins.
+    """Merge runs into one with all series and samples. If two runs have a sample of the same series and time, the later
+    run's sample is kept.
 
-    What is given is left as it is; a run that is alone comes back itself. However many runs there are, a sample is
-    copied once, unless series overlap in time.
+    The inputs are not modified; a single non-empty run is returned itself. A sample is copied once, however many runs
+    there are, unless the pieces of its series overlap in time.
     """
     left = [run for run in runs if len(run)]
     if len(left) <= 1:
@@ -51,5 +52,7 @@ def _offsets(lengths: Sequence[int]) -> I64s:
 
 
 def _shorten(column: npt.NDArray[Any], length: int) -> None:
-    """In place, so that memory for samples that were there twice is given back. Nothing else has the column yet."""
+    """Shorten a column in place, which frees the memory of samples that were duplicates. There must be no other
+    reference to it.
+    """
     column.resize(length, refcheck=False)

@@ -1,4 +1,4 @@
-"""Bringing the samples of series together, from pages and rows in order of arrival, sorted and without duplicates."""
+"""Collects the samples of series from pages and rows in order of arrival, sorted and without duplicates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,9 @@ from strandline.time_range import ALL_TIMES, TimeRange
 
 @dataclass(frozen=True, slots=True)
 class CollectedSamples:
-    """Runs of the places that have a sample, rising; and how many samples a later one of the same time replaced."""
+    """Runs of the positions that have a sample, in ascending order, and the number of samples that a later one
+    replaced.
+    """
 
     place: Places
     first_sample: I64s
@@ -34,7 +36,7 @@ class CollectedSamples:
 
 @dataclass(frozen=True, slots=True)
 class WantedNumbers:
-    """Series of a buffer by rising number, and the place of each in what is collected."""
+    """Series of a buffer by ascending number, and the position of each in the result."""
 
     number: U32s
     place: I64s
@@ -44,17 +46,17 @@ class WantedNumbers:
 
     @classmethod
     def in_order(cls, numbers: U32s) -> "WantedNumbers":
-        """These, whose places are those that they have here."""
+        """Want these series, in this order."""
         place = np.argsort(numbers)
         return cls(numbers[place], place)
 
     @classmethod
     def every(cls, place: I64s) -> "WantedNumbers":
-        """All series there are, the place of each."""
+        """Want all series; `place` is the position of each."""
         return cls(np.arange(len(place), dtype=np.uint32), place)
 
     def within(self, frame: Frame) -> "WantedNumbers":
-        """Those whose numbers lie between the bounds of a frame."""
+        """Return those whose numbers are within the bounds of a frame."""
         first, behind = self.number.searchsorted(np.array((frame.first_number, frame.last_number + 1)))
         return WantedNumbers(self.number[first:behind], self.place[first:behind])
 
@@ -62,10 +64,10 @@ class WantedNumbers:
 def collect_samples(
     pages: Sequence[Page], rows: Rows | None, wanted: WantedNumbers, series: int, times: TimeRange = ALL_TIMES
 ) -> CollectedSamples:
-    """The samples of some of so many series, run by run in the order of their places.
+    """Collect the samples of the wanted ones of `series` series, run by run in the order of their positions.
 
-    Pages, and then rows, must be in order of arrival: of two samples of one time the later arrival is kept. Only frames
-    with a wanted series are opened, one at a time.
+    Pages, and then rows, must be in order of arrival: of two samples with the same time, the later arrival is kept.
+    Only frames with a wanted series are opened, one at a time.
     """
     places = len(wanted)
     totals = np.zeros(places, dtype=np.int64)
@@ -94,7 +96,9 @@ def collect_samples(
 def collect_run(
     pages: Sequence[Page], rows: Rows | None, known: KnownSeries, numbers: U32s, times: TimeRange = ALL_TIMES
 ) -> tuple[SeriesRun, int]:
-    """The samples of some series in the order of their keys, and how many were replaced by a later arrival."""
+    """Return the samples of some series in the order of their keys, and the number of samples that a later one
+    replaced.
+    """
     ordered = known.sorted_by_key(numbers)
     collected = collect_samples(pages, rows, WantedNumbers.in_order(ordered), len(known), times)
     found, keys = ordered[collected.place], known.keys
@@ -111,7 +115,7 @@ def collect_run(
 
 @dataclass(frozen=True, slots=True)
 class _OpenedFrame:
-    """A frame with a wanted series, the bytes of its page, and what is wanted of it."""
+    """A frame with a wanted series, the bytes of its page, and the series that are wanted."""
 
     frame: Frame
     data: bytes
@@ -120,7 +124,7 @@ class _OpenedFrame:
 
 
 def _wanted_frames(page: Page, wanted: WantedNumbers, totals: I64s) -> list[_OpenedFrame]:
-    """Open the frames of a page that have a wanted series; count their samples."""
+    """Open the frames of a page that have a wanted series, and count their samples."""
     opened = []
     data: bytes | None = None
     for frame in page.frames_with(wanted.number):
@@ -132,11 +136,11 @@ def _wanted_frames(page: Page, wanted: WantedNumbers, totals: I64s) -> list[_Ope
 
 
 def _placed_rows(rows: Rows, wanted: WantedNumbers, series: int) -> tuple[Rows, I64s]:
-    """Rows with those of the wanted series among them, and the place of each number that stands in them; -1 for one
-    that is not wanted.
+    """Return rows that include those of the wanted series, and the position of each series number in them; -1 if not
+    wanted.
     """
     if len(wanted) <= MAX_SCANNED_VALUES:
-        # A column of places as long as there are series would take longer than all of the rest.
+        # A column with an entry per series would cost more than everything else.
         few = rows.of_series(wanted.number)
         return replace(few, series=wanted.number.searchsorted(few.series).astype(np.uint32)), wanted.place
     place = np.full(series, -1, dtype=np.int64)

@@ -15,10 +15,10 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 class RowBounds:
-    """The least and the greatest series of each `ROWS_PER_CHUNK` rows of a column that is filled from the front. Scrapes
-    bring series in about the order of their numbers, so that most chunks can be passed over by a query of a few.
+    """The minimum and maximum series of each `ROWS_PER_CHUNK` rows of a column that is filled from the front. Scrapes
+    deliver series roughly in the order of their numbers, so a query for a few series can skip most chunks.
 
-    Readers note them, each what came since another one did; whoever notes the same at once writes the same.
+    Readers compute the bounds of chunks that were filled since the last read. Concurrent readers write the same values.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -27,7 +27,7 @@ class RowBounds:
         self._noted = 0
 
     def rows_of(self, series: U32s, number: np.uint32) -> Places:
-        """The rows of a column that have a series, in order."""
+        """Return the rows of a series in a column, in order."""
         noted, chunks = self._noted, len(series) // ROWS_PER_CHUNK
         if noted < chunks:
             new = series[noted * ROWS_PER_CHUNK : chunks * ROWS_PER_CHUNK].reshape(-1, ROWS_PER_CHUNK)
@@ -38,7 +38,7 @@ class RowBounds:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Samples in order of arrival, one a row. With `bounds` few series are found sooner."""
+    """Samples in order of arrival, one per row. `bounds` speeds up the search for a few series."""
 
     series: U32s
     time: I64s
@@ -49,7 +49,7 @@ class Rows:
         return len(self.series)
 
     def of_series(self, numbers: U32s) -> "Rows":
-        """The rows of a few series."""
+        """Return the rows of a few series."""
         if self.bounds is None:
             at = positions_of_any(self.series, numbers)
         else:
@@ -60,9 +60,9 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class IncomingRows:
-    """Decoded rows: row i is `series[i]` with the samples `first_sample[i]` up to, not including, the next row's.
+    """Decoded rows: row i is `series[i]` with the samples `[first_sample[i], first_sample[i + 1])`.
 
-    `defined` is how many series there are. `one_sample_each`: every row has exactly one sample and none is refused.
+    `defined` is the number of defined series. `one_sample_each`: every row has exactly one sample and none is refused.
     """
 
     series: U32s
@@ -74,7 +74,7 @@ class IncomingRows:
 
     @classmethod
     def of(cls, series: U32s, first_sample: I64s, time: I64s, value: F64s, defined: int) -> "IncomingRows":
-        """Check that the columns fit together, and see whether the rows are plain."""
+        """Check that the columns fit together, and whether each row has one sample."""
         if len(first_sample) != len(series) + 1 or not first_sample[-1] <= len(time) == len(value):
             raise ValueError(
                 f"{len(series)} rows with {len(first_sample)} bounds up to {first_sample[-1:]}, for {len(time)} times "
@@ -84,10 +84,10 @@ class IncomingRows:
 
 
 class OpenRows:
-    """Columns of a fixed number of rows. One thread appends; whoever took a look keeps what there was.
+    """Columns with a fixed number of rows. One thread appends; a snapshot keeps the rows of its moment.
 
-    A row is never written twice while somebody may be looking: `reset` gives the same columns again only if nobody
-    took a look at them, and new ones otherwise. So a look costs no copy, and ingestion pays for it by one allocation.
+    A row is never overwritten while a snapshot may read it: `reset` reuses the columns only if there was no snapshot,
+    and allocates new ones otherwise. So a snapshot costs no copy, and ingestion pays one allocation.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -103,16 +103,16 @@ class OpenRows:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further row fits."""
+        """Whether there is no space for another row."""
         return self._used == len(self._series)
 
     @property
     def nbytes(self) -> int:
-        """The memory that the columns take, filled or not."""
+        """The memory of the columns, filled or not."""
         return len(self._series) * BYTES_PER_ROW
 
     def fill(self, incoming: IncomingRows, row: int, sample: int) -> tuple[int, int]:
-        """Take samples from a row and sample on, until all are in or no further one fits; where to go on."""
+        """Take samples from a row and sample, until the columns are full. Return where to continue."""
         if incoming.one_sample_each:
             return self._copy_columns(incoming, row), 0
         row, sample, used = append_rows(
@@ -129,12 +129,12 @@ class OpenRows:
             self._used,
         )
         if used < 0:
-            raise ValueError(f"row {row} names series {incoming.series[row]}, and {incoming.defined} are defined")
+            raise ValueError(f"row {row} has series {incoming.series[row]}, but only {incoming.defined} are defined")
         self._used = used
         return row, sample
 
     def _copy_columns(self, incoming: IncomingRows, row: int) -> int:
-        """The same for rows of one sample each, which most records have: whole columns are copied."""
+        """The same for rows of one sample each, which most records have: copies whole columns."""
         behind = min(len(incoming.series), row + len(self._series) - self._used)
         first = int(incoming.first_sample[0])
         used = self._used + behind - row
@@ -146,19 +146,19 @@ class OpenRows:
         return behind
 
     def rows(self) -> Rows:
-        """What is there now, for the writer itself."""
+        """The current rows, for the writer itself."""
         used = self._used
         return Rows(self._series[:used], self._time[:used], self._value[:used])
 
     def snapshot(self) -> Rows:
-        """What is there now, for anybody to keep."""
-        # Before anything is looked at, and also where nothing is there yet: the writer goes on meanwhile, and must not
-        # use these columns again.
+        """The current rows, for any thread."""
+        # Set before the rows are read, also if there are none yet: the writer continues concurrently, and must not
+        # reuse these columns.
         self._is_shared = True
         return replace(self.rows(), bounds=self._bounds)
 
     def reset(self) -> "OpenRows":
-        """Columns to go on with once these rows are sealed."""
+        """Return columns for the next rows, once these are sealed."""
         if self._is_shared:
             return OpenRows(len(self._series))
         self._used = 0

@@ -15,14 +15,14 @@ from strandline.store.buffer.page import Page, page_of
 from strandline.store.buffer.page_codec import Runs
 
 PAGES_PER_MERGE = 8
-LONG_RUN_SAMPLES = 4  # Samples a series, on average over a page: from here on a merge saves less than a third.
-MAX_MERGE_SAMPLES = 1 << 23  # In one merge: bounds the time and the memory that it takes.
+LONG_RUN_SAMPLES = 4  # Mean samples per series of a page: from this length, a merge saves less than a third.
+MAX_MERGE_SAMPLES = 1 << 23  # Bounds the time and memory of a merge.
 
 
 def seal(rows: Rows, known: KnownSeries, number: int) -> tuple[dict[int, Page], int]:
-    """A page for each group that has a sample, and how many samples a later one replaced.
+    """Make a page for each group that has a sample. Also return the number of samples that a later one replaced.
 
-    Rows are sorted by counting: no two keys are ever compared, because the dictionary has numbered the series.
+    Rows are sorted by counting: no keys are compared, because the dictionary has numbered the series.
     """
     order = known.by_group()
     collected = collect_samples((), rows, WantedNumbers.every(order.place), len(known))
@@ -37,11 +37,10 @@ def seal(rows: Rows, known: KnownSeries, number: int) -> tuple[dict[int, Page], 
 
 
 def next_merge(pages: Sequence[Page]) -> tuple[Page, ...]:
-    """The oldest pages of a group that are worth a merge: neighbours, `PAGES_PER_MERGE` of them, of one level; or none.
+    """Return the oldest pages of a group that are worth merging: `PAGES_PER_MERGE` neighbours of one level; or none.
 
-    A merge raises the level of its samples, and it takes that many pages of a level to make one of the next: so a
-    sample is written again at most log(pages) times. Pages on disk stay there: to fetch them would cost the memory
-    that they were moved for.
+    A merge raises the level of its samples, and needs that many pages of a level. So a sample is rewritten at most
+    log(pages) times. Pages on disk stay there: reading them would cost the memory for which they were spilled.
     """
     for first in range(len(pages) - PAGES_PER_MERGE + 1):
         some = tuple(pages[first : first + PAGES_PER_MERGE])
@@ -54,8 +53,8 @@ def next_merge(pages: Sequence[Page]) -> tuple[Page, ...]:
 
 
 def merge(pages: Sequence[Page], known: KnownSeries, group: int) -> tuple[Page, int]:
-    """One page in the place of several neighbours of one group, and how many samples a later one replaced. `known` has
-    the series of all of them.
+    """Merge neighbouring pages of one group into one page. Also return the number of samples that a later one replaced.
+    `known` must include the series of all pages.
     """
     numbers = known.of_group(group)
     collected = collect_samples(pages, None, WantedNumbers.in_order(numbers), len(known))

@@ -1,9 +1,9 @@
-"""Runs of samples as compressed frames, and back.
+"""Encodes runs of samples as compressed frames, and decodes them.
 
-A frame holds some thousands of samples of series with rising numbers, and can be read by itself: whoever wants
-one series of a page opens one frame of it. Kernels turn times and values into streams of mostly small numbers, pcodec
-compresses each stream. Its own search for modes and deltas is switched off: the kernels have done that better, because
-they know where a series begins.
+A frame has some thousands of samples of series with ascending numbers, and can be read on its own: reading one series
+opens one frame of a page. Kernels turn times and values into streams of mostly small numbers, and pcodec compresses
+each stream. Its search for modes and deltas is switched off, because the kernels do that better: they know where a
+series begins.
 """
 
 from dataclasses import dataclass, fields
@@ -17,9 +17,9 @@ from strandline.arrays import F64s, I64s, U32s, run_lengths
 from strandline.store.buffer.kernels.times import join_times, split_times
 from strandline.store.buffer.kernels.values import join_values, split_values
 
-# A query for one series decompresses a whole frame of each page. Half as many cost sealing a tenth more.
+# A query for one series decompresses one frame of each page. Half as many samples make sealing a tenth slower.
 SAMPLES_PER_FRAME = 1 << 14
-_SAME_TIMES = 32  # Beside the kind of a run's values, in one byte a series.
+_SAME_TIMES = 32  # A flag in the byte that has the kind of a run's values.
 _CONFIG = ChunkConfig(
     compression_level=8, mode_spec=ModeSpec.classic(), delta_spec=DeltaSpec.no_op(), enable_8_bit=True
 )
@@ -27,8 +27,8 @@ _CONFIG = ChunkConfig(
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Series by rising number, each with the samples `first_sample[i]` up to, not including, `first_sample[i + 1]`, at
-    least one, of rising times.
+    """Series by ascending number, each with the samples `[first_sample[i], first_sample[i + 1])`: at least one, with
+    ascending times.
     """
 
     number: U32s
@@ -40,7 +40,7 @@ class Runs:
         return len(self.number)
 
     def part(self, first: int, behind: int) -> "Runs":
-        """The series at places from `first` up to, not including, `behind`."""
+        """Return the series `[first, behind)`."""
         start, end = int(self.first_sample[first]), int(self.first_sample[behind])
         return Runs(
             self.number[first:behind],
@@ -52,7 +52,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Where a frame's streams lie in its page's bytes, and what they hold."""
+    """The position of a frame's streams in its page's bytes, and what they contain."""
 
     start: int
     lengths: tuple[int, ...]
@@ -64,7 +64,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class FrameSeries:
-    """Which series a frame has, how many samples of each, and the shape of each run: what is read first, and is often
+    """The series of a frame, the number of samples of each, and the shape of each run. This is read first, and is often
     enough to see that nothing in the frame is wanted.
     """
 
@@ -75,7 +75,7 @@ class FrameSeries:
 
 @dataclass(frozen=True, slots=True)
 class _Streams:
-    """The streams of a frame, in the order in which they lie in it."""
+    """The streams of a frame, in the order in which they are stored."""
 
     gaps: U32s
     counts: U32s
@@ -95,7 +95,7 @@ _FIRST_SAMPLE_STREAM = 3
 
 
 def encode(runs: Runs) -> tuple[bytes, tuple[Frame, ...]]:
-    """Compress runs into frames, one behind the other."""
+    """Compress runs into frames, one after the other."""
     frames, pieces, start, first = [], [], 0, 0
     while first < len(runs):
         enough = int(np.searchsorted(runs.first_sample, runs.first_sample[first] + SAMPLES_PER_FRAME, side="right")) - 1
@@ -112,14 +112,14 @@ def encode(runs: Runs) -> tuple[bytes, tuple[Frame, ...]]:
 
 
 def decode_series(frame: Frame, data: bytes) -> FrameSeries:
-    """The series of a frame in `data`, the bytes of its page."""
+    """Decode the series of a frame in `data`, the bytes of its page."""
     gaps, counts, shapes = _unpack(frame, data, 0, _FIRST_SAMPLE_STREAM)
     return FrameSeries(gaps.cumsum(dtype=np.uint32), counts, shapes)
 
 
 def decode_samples(frame: Frame, data: bytes, series: FrameSeries, *, to: I64s, time: I64s, value: F64s) -> None:
-    """Write times and values of a frame's runs into columns, those of run i from `to[i]` on; none where it is below
-    0.
+    """Write the times and values of a frame's runs into columns, run i from `to[i]`; a run with a negative `to` is
+    skipped.
     """
     starts, steps, step_changes, whole_starts, whole_steps, raw_starts, raw_steps = _unpack(
         frame, data, _FIRST_SAMPLE_STREAM, len(_STREAMS)
@@ -162,12 +162,12 @@ def _split(runs: Runs) -> _Streams:
 
 
 def _pack(numbers: npt.NDArray[Any]) -> bytes:
-    # pcodec has no way to say "none of them".
+    # pcodec can't encode an empty array.
     return bytes(standalone.simple_compress(numbers, _CONFIG)) if len(numbers) else b""
 
 
 def _unpack(frame: Frame, data: bytes, first: int, behind: int) -> list[npt.NDArray[Any]]:
-    """The streams from `first` up to, not including, `behind`."""
+    """Decompress the streams `[first, behind)`."""
     start = frame.start + sum(frame.lengths[:first])
     streams: list[npt.NDArray[Any]] = []
     for length, kind in zip(frame.lengths[first:behind], _TYPES[first:behind], strict=True):

@@ -1,7 +1,7 @@
-"""Values that are decimal numbers as integers of their last digit, and back, bit for bit.
+"""Turns values that are decimal numbers into integer multiples of their last digit, and back, bit for bit.
 
-Most values of metrics are counts, or numbers that somebody rounded to a few digits. As integers they have small
-steps from one to the next; as doubles they have not.
+Most values of metrics are counts, or numbers rounded to a few digits. As integers they have small differences; as
+doubles they don't.
 """
 
 import numpy as np
@@ -10,14 +10,14 @@ from numba import njit
 from strandline.store.kernels.trends import restore
 
 MAX_DIGITS = 9
-# Instead of a number of digits: the values of this series stay doubles.
+# Instead of a number of digits: the series is stored as doubles.
 RAW = 15
 POWERS = 10.0 ** np.arange(MAX_DIGITS + 1)
-# Adding this to a double and taking it away again rounds it to an integer, if that is below the limit.
+# Adding this to a double and subtracting it again rounds the double to an integer, if it is below the limit.
 ROUNDER, LIMIT = 1.5 * 2.0**52, 2.0**51
 # The bits of Prometheus' staleness marker.
 STALE = np.uint64(0x7FF0_0000_0000_0002)
-# A series may have one value in so many that is no such number, a staleness marker for instance.
+# One value in this many of a series may be no such number, for instance a staleness marker.
 EXCEPTION_RATIO = 16
 
 
@@ -28,13 +28,13 @@ def _scaled(value, power):
 
 @njit(cache=True, nogil=True)
 def _is_exact(value, bits, integers, power):
-    """Whether dividing gives every bit of the value again. Zero with a sign does not; NaN compares with nothing."""
+    """Whether the division restores every bit of the value. It doesn't for negative zero; a NaN is never equal."""
     return abs(integers) < LIMIT and integers / power == value and (integers != 0.0 or bits == 0)
 
 
 @njit(cache=True, nogil=True)
 def _digits(value, bits, start, end):
-    """The digits that all but a few values of a series need, or RAW."""
+    """Return the number of digits that almost all values of a series need, or RAW."""
     digits, odd = 0, 0
     for at in range(start, end):
         if _is_exact(value[at], bits[at], _scaled(value[at], POWERS[digits]), POWERS[digits]):
@@ -53,10 +53,12 @@ def _digits(value, bits, start, end):
 
 @njit(cache=True, nogil=True)
 def to_integers(value, first, digits, integers, raw, odd_at, odd_bits):
-    """Split series into those of integers (packed into `integers`), those that stay doubles (packed into `raw`),
-    and single odd values of the former, at `odd_at` among all samples; in their place the number before them stands.
+    """Divide the values into series of integers (packed into `integers`), series of doubles (packed into `raw`), and
+    single odd values of the former, with their indices among all samples in `odd_at`. An odd value is replaced by the
+    integer before it.
 
-    All outputs are as long as the values, `digits` as the series; how many of `integers`, `raw` and odd ones there are.
+    All outputs are as long as the values, `digits` as the series. Returns the numbers of integers, doubles and odd
+    values.
     """
     bits = value.view(np.uint64)
     n_integers = n_raw = n_odd = 0
@@ -82,8 +84,8 @@ def to_integers(value, first, digits, integers, raw, odd_at, odd_bits):
 
 @njit(cache=True, nogil=True)
 def to_values(digits, counts, starts, ends, begin, slope, kind, level, residuals, residual_start, raw, value):
-    """The opposite of `to_integers` but for the odd values; `value` gets the values from `starts` up to, not including,
-    `ends` of each series, one series behind the other. Integers are given as their trends, and restored here.
+    """The inverse of `to_integers`, without the odd values. `value` gets the values `[starts, ends)` of each series,
+    one series after the other. Integers are given as their trends, and restored here.
     """
     longest = 0
     for series in range(len(counts)):
@@ -122,8 +124,8 @@ def to_values(digits, counts, starts, ends, begin, slope, kind, level, residuals
 
 @njit(cache=True, nogil=True)
 def to_stale_markers(digits, counts, starts, ends, raw_bits, bits):
-    """Put the staleness markers of the series that stay doubles into `bits`, at the places that `to_values` gives them.
-    The others are among the odd values.
+    """Write the staleness markers of the series of doubles into `bits`, at the positions that `to_values` uses. Those
+    of other series are odd values.
     """
     n_raw = to = 0
     for series in range(len(counts)):

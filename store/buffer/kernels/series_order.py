@@ -1,4 +1,4 @@
-"""Orders of a dictionary's series: by group, and by whether a query asks for them."""
+"""Orders of a dictionary's series: by group, and by whether a query wants them."""
 
 import numpy as np
 from numba import njit
@@ -6,7 +6,8 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def order_by_group(group, place, numbers, group_first):
-    """The order by (group, number): `place[number]`, its inverse `numbers[place]`, and the first place of each group.
+    """Compute the order by (group, number): `place[number]`, its inverse `numbers[place]`, and the first place of each
+    group.
 
     `group_first` has one more entry than there are groups.
     """
@@ -25,7 +26,7 @@ def order_by_group(group, place, numbers, group_first):
 
 @njit(cache=True)
 def _slot_of(slots, metric, high, low, wanted_metric, wanted_high, wanted_low):
-    """The slot of a key among those that are asked for, or the free one where it would lie."""
+    """Return the slot of a key among the wanted ones, or the free slot where it would be inserted."""
     mask = np.uint64(len(slots) - 1)
     slot = np.int64((low ^ metric) & mask)
     while True:
@@ -39,10 +40,11 @@ def _slot_of(slots, metric, high, low, wanted_metric, wanted_high, wanted_low):
 
 @njit(cache=True, nogil=True)
 def find_numbers(metric, high, low, wanted_metric, wanted_high, wanted_low, slots, numbers):
-    """The numbers of the series that are asked for, rising; how many there are.
+    """Fill `numbers` with the numbers of the wanted series, in ascending order; return how many there are.
 
-    `slots` is full of -1, its length a power of two greater than the number of wanted keys. There is no table of all
-    series: one look at each of a million costs a query a few milliseconds, a table would cost ingestion for ever.
+    `slots` must be filled with -1, its length a power of two above the number of wanted keys. There is no permanent
+    hash table of all series: scanning a million costs a query a few milliseconds, while a table would slow down
+    ingestion all the time.
     """
     for asked in range(len(wanted_low)):
         slot = _slot_of(

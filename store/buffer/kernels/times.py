@@ -1,8 +1,8 @@
-"""Times of runs as numbers that compress, and back.
+"""Encodes the times of runs as numbers that compress, and decodes them.
 
-Series of one target are scraped together and lie side by side, so most runs have the very times of the run before
-them: those are marked, and store nothing. The others store their first time as the difference from the run before that
-stored one, their first step likewise, and from there on how much each step differs from the one before.
+Series of one target are scraped together and are adjacent, so most runs have the same times as the run before. Those
+are flagged, and store nothing. The others store the difference of their first time, and of their first step, from the
+last run that stored one, and then the change of each step.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ def _repeats_times(time, before, start, end):
 
 @njit(cache=True, nogil=True)
 def split_times(first, time, same, starts, steps, step_changes):
-    """Fill `same` with which runs repeat the times of the run before, and the three streams with those of the others;
-    how many went into each.
+    """Set `same` for the runs that repeat the times of the run before, and fill the three streams for the others.
+    Return the length of each stream.
     """
     n_starts, n_steps, n_changes = 0, 0, 0
     last_start, last_step = 0, 0
@@ -50,8 +50,8 @@ def split_times(first, time, same, starts, steps, step_changes):
 
 @njit(cache=True, nogil=True)
 def join_times(counts, same, starts, steps, step_changes, to, time):
-    """Write the times of each run from `time[to[run]]` on, from what `split_times` gave; none where `to` is below 0.
-    `counts` is the length of each run.
+    """Write the times of each run from `time[to[run]]`; runs with a negative `to` are skipped. The inverse of
+    `split_times`. `counts` has the length of each run.
     """
     n_starts, n_steps, n_changes = 0, 0, 0
     start, step, next_change = 0, 0, 0
@@ -68,7 +68,7 @@ def join_times(counts, same, starts, steps, step_changes, to, time):
         at = to[run]
         if at < 0:
             continue
-        # A run with the times of the run before is restored anew: that one may not be wanted.
+        # A run that repeats the times of the run before is decoded again, because that one may not be wanted.
         time[at] = start
         if count > 1:
             rise = step

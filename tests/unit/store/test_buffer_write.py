@@ -89,7 +89,7 @@ def test_a_series_that_was_not_defined_is_refused_and_nothing_of_its_record_stay
     fed = FedBuffer(unlimited())
     fed.feed([(A, [(1, ONE)])])
     two_rows = np.array([0, 1], dtype=np.uint32)
-    with pytest.raises(ValueError, match="row 1 names series 1, and 1 are defined"):
+    with pytest.raises(ValueError, match="row 1 has series 1, but only 1 are defined"):
         fed.buffer.append(two_rows, np.array([0, 1, 2]), np.array([7, 7]), np.array([1.0, 1.0]))
     assert samples_of(fed.buffer.snapshot().read()) == {A: {1: ONE}}
 
@@ -130,9 +130,9 @@ def test_a_group_without_samples_has_an_empty_run_and_is_released_like_any_other
     assert len(frozen.run(0)) == frozen.run(0).samples == 0
     frozen.release(0)
     assert frozen.groups_left == (1, 2, 3)
-    with pytest.raises(ValueError, match="bucket 7 has no group 0, or has released it"):
+    with pytest.raises(ValueError, match="bucket 7 has no group 0, or it was released"):
         frozen.run(0)
-    with pytest.raises(ValueError, match="bucket 7 has no group 0, or has released it"):
+    with pytest.raises(ValueError, match="bucket 7 has no group 0, or it was released"):
         frozen.release(0)
     with pytest.raises(ValueError, match="no group 4"):
         frozen.release(4)

@@ -164,7 +164,7 @@ def test_the_driver_s_errors_are_told_in_our_words(
 def test_a_server_that_asks_for_a_password_is_told_apart_from_one_that_refuses_it() -> None:
     error = NoHostAvailable("", {"a": LoginRefused("Remote end requires authentication")})
     raised = module._to_our_error(error, connection(credentials=None), set())
-    assert "wants a user and a password" in str(raised)
+    assert "requires a user and a password" in str(raised)
 
 
 def test_an_older_server_is_asked_again_in_the_older_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def test_an_older_server_is_asked_again_in_the_older_protocol(monkeypatch: pytes
         raise module._to_our_error(NoHostAvailable("", {"a": DriverException(told)}), _connection, set())
 
     monkeypatch.setattr(module, "_connect", too_new)
-    with pytest.raises(CassandraRefused, match=r"speaks none of the protocol versions \(5, 4\)"):
+    with pytest.raises(CassandraRefused, match=r"supports none of the protocol versions \(5, 4\)"):
         module.connect(connection())
     assert asked == [(5, True), (4, True)]
 
