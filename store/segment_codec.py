@@ -257,8 +257,8 @@ def _open(data: bytes, named: str) -> _Opened:
     sections = [data[start:end] for start, end in pairwise(ends.tolist())]
     if not 0 < metrics <= series <= samples <= MAX_SAMPLES or timetables > series or odd > samples:
         raise MalformedSegmentError(
-            f"its header has invalid counts: {metrics} metrics, {series} series, {timetables} timetables, {samples} samples, "
-            f"{odd} odd values"
+            f"its header has invalid counts: {metrics} metrics, {series} series, {timetables} timetables, "
+            f"{samples} samples, {odd} odd values"
         )
     return _Opened(series, samples, metrics, timetables, odd, least, greatest, sections)
 

@@ -1,6 +1,7 @@
 """Large values under an attempt: segments, index buckets and job results.
 
-Plain writes: nobody else writes under the same attempt, and nothing is read before a manifest row or a job names it.
+Plain writes are sufficient: no other writer uses the same attempt, and nothing is read before a manifest row or a job
+references it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,14 +28,14 @@ class Blobs:
     limit: InFlightLimit = field(default_factory=InFlightLimit)
 
     def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
-        """Write segments; all are there when this returns."""
+        """Write segments. When this returns, all are stored."""
         place = _segments_place(where)
         rows = (((*place, one.first, one.seq), one.data) for one in segments)
         self._write(f"write {_segments_named(where)}", statements.WRITE_SEGMENT, rows, life)
 
     def segments(self, where: SegmentsOf, *, first: bytes | None, last: bytes | None) -> Iterator[Segment]:
-        """Segments in order, from the last one whose first series is below `first` on. They are asked for at once, not
-        when the first is taken.
+        """Return segments in order, starting with the last one whose first series is below `first`. The query is sent
+        immediately, not when the first segment is taken.
         """
         what, place = f"read {_segments_named(where)}", _segments_place(where)
         if first is not None and first == last:
@@ -53,7 +54,7 @@ class Blobs:
         return chain(_segments(below), _segments(pages))
 
     def _segments_of_one(self, what: str, place: Values, series: bytes) -> Iterator[Segment]:
-        """Those that may hold one series: one request, unless a segment begins with just that series."""
+        """Return the segments that may contain one series: one request, unless a segment begins with this series."""
         found = self.requests.pages(what, statements.SEGMENT_UP_TO, (*place, series))
 
         def segments() -> Iterator[Segment]:
@@ -66,24 +67,24 @@ class Blobs:
         return segments()
 
     def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
-        """Write the rows of an index bucket in order; how many there were."""
+        """Write the rows of an index bucket in order; return their number."""
         place = _index_place(where)
         numbered = (((*place, seq), data) for seq, data in enumerate(rows))
         return self._write(f"write {_index_named(where)}", statements.WRITE_INDEX_ROW, numbered, life)
 
     def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
-        """The rows of an index bucket, in order."""
+        """Yield the rows of an index bucket, in order."""
         pages = self.requests.pages(f"read {_index_named(where)}", statements.INDEX_ROWS, _index_place(where))
         yield from (row.data for page in pages for row in page)
 
     def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
-        """Write rows of a job's result; all are there when this returns."""
+        """Write rows of a job's result. When this returns, all are stored."""
         place = _result_place(where)
         keyed = (((*place, row.kind, row.seq), row.data) for row in rows)
         self._write(f"write {_result_named(where)}", statements.WRITE_RESULT_ROW, keyed, life)
 
     def result(self, where: JobResultOf, kind: str, seq: int | None) -> Iterator[ResultRow]:
-        """The rows of one kind, in order, or the one with this number."""
+        """Yield the rows of one kind in order, or the one with number `seq`."""
         place: Values = (*_result_place(where), kind)
         statement = statements.RESULT_ROWS
         if seq is not None:
@@ -92,7 +93,7 @@ class Blobs:
         yield from (ResultRow(row.kind, row.seq, row.data) for page in pages for row in page)
 
     def _write(self, what: str, statement: Statement, rows: Iterable[tuple[Values, bytes]], life: Lifetime) -> int:
-        """Write rows, given as (place and key, value); how many there were."""
+        """Write rows, given as (key, value); return their number."""
         seconds = seconds_to_live(life.length)
         writes = (
             RowWrite(self.requests.bind(statement, (*key, life.expires, data, seconds)), len(data))

@@ -1,4 +1,4 @@
-"""Replay jobs, bulk jobs and their parts, as rows of their tables.
+"""Replay jobs, bulk jobs and parts, as rows of their tables.
 
 Rows of replay jobs that a node of schema version 2 wrote lack some columns.
 """
@@ -15,23 +15,23 @@ from strandline.store.jobs import LIFE_OF_VERSION_2, Job, JobState
 from strandline.store.rows import ShardId
 
 _EXPIRES_FOR_VERSION_2: Final = 2_114_380_800_000
-"""2037-01-01: nodes of schema version 2 leave out a job whose date has passed, and make its time-to-live from the date,
-which Cassandra refuses beyond January 2038.
+"""2037-01-01: nodes of schema version 2 ignore jobs whose date has passed, and derive the TTL from the date, which
+Cassandra rejects beyond January 2038.
 """
 
 
 def replay_jobs(requests: Requests) -> ComparedRows[Job]:
-    """The table of replay jobs: one partition a shard."""
+    """The table of replay jobs: one partition per shard."""
     return ComparedRows(requests, TableSpec(statements.JOBS, _values, _job))
 
 
 def bulk_jobs(requests: Requests) -> ComparedRows[BulkJob]:
-    """The table of bulk jobs: one partition a dataset."""
+    """The table of bulk jobs: one partition per dataset."""
     return ComparedRows(requests, TableSpec(statements.BULK_JOBS, job_values, job_from))
 
 
 def bulk_parts(requests: Requests) -> ComparedRows[BulkPart]:
-    """The table of their parts: one partition a job."""
+    """The table of parts: one partition per job."""
     return ComparedRows(requests, TableSpec(statements.BULK_PARTS, part_values, part_from))
 
 

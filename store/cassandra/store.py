@@ -36,7 +36,7 @@ class CassandraStore:
     """A `Store` in one keyspace of a cluster."""
 
     def __init__(self, requests: Requests, data_centre: str) -> None:
-        """Every statement must be prepared. `data_centre` is the one that the servers asked are in."""
+        """Every statement must be prepared. `data_centre` is the one that the client is connected to."""
         self._requests = requests
         self._datasets = Datasets(requests, data_centre)
         self._owners = Owners(requests)
@@ -48,14 +48,14 @@ class CassandraStore:
 
     @property
     def writes_answered(self) -> int:
-        """Rises with each answer to a write, time-outs included. Any thread may ask."""
+        """Rises with each answer to a write, including timeouts. Thread-safe."""
         return self._requests.writes_answered
 
     def close(self) -> None:
         self._requests.close()
 
     def server_time(self) -> int | None:
-        # To any server: which one answers changes from call to call.
+        # Sent to any server; it differs from call to call.
         (row,) = self._requests.read("read a server's clock", statements.SERVER_TIME, ())
         return int(row.time)
 
@@ -173,11 +173,11 @@ def open_cassandra_store(
     copies: Mapping[str, int] | None = None,
     retry_policy: RetryPolicy | None = None,
 ) -> CassandraStore:
-    """Connect, make the tables that are missing, check their version.
+    """Connect, create missing tables, and check their version.
 
-    The keyspace must be there, because how often data is copied is an operator's choice; with `copies`, a number for
-    each data centre, it is made if it is not. Raises `CassandraUnreachable` or `CassandraRefused` if there is no
-    connection, `StoreRefused` for tables of another version and `StoreUnavailable` if the servers don't answer.
+    The keyspace must exist, because the number of replicas is the operator's choice; with `copies`, the number for each
+    data centre, it is created. Raises `CassandraUnreachable` or `CassandraRefused` if there is no connection,
+    `StoreRefused` for tables of an unsupported version, and `StoreUnavailable` if the servers don't answer.
     """
     session = connect(connection, require_keyspace=copies is None)
     try:
@@ -195,8 +195,8 @@ def store_over(
     copies: Mapping[str, int] | None = None,
     retry_policy: RetryPolicy | None = None,
 ) -> CassandraStore:
-    """The store over a session that is there already, which belongs to it from then on."""
-    # The servers give writes their times. A client's clock that runs ahead could hide what others write later.
+    """Make a store over an existing session, which the store owns from then on."""
+    # The servers set the timestamps of writes. A client's clock that is ahead could hide later writes of others.
     session.use_client_timestamp = False
     retries = Retries(clock, retry_policy or RetryPolicy())
     keyspace, hosts = connection.keyspace, connection.hosts

@@ -1,7 +1,7 @@
-"""Writing many rows: several at once, not more than fit, and to_resend those that were not answered.
+"""Writes many rows concurrently, with a limit on what is in flight, and resends those without an answer.
 
-How much is under way is bounded for a whole store, by bytes and by number, whichever thread it came from: the servers
-hold back a client that sends more, and what is sent must be kept until it is acknowledged.
+The limit is for the whole store, in bytes and in writes, all threads together: servers throttle a client that exceeds
+it, and requests stay in memory until they are acknowledged.
 """
 
 import threading
@@ -21,14 +21,14 @@ MAX_WRITES_IN_FLIGHT: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class RowWrite:
-    """One row on its way."""
+    """One row to write."""
 
     statement: BoundStatement
     size: int
 
 
 class InFlightLimit:
-    """What may be under way at once."""
+    """A limit on what is in flight at the same time."""
 
     def __init__(self, max_bytes: int = MAX_BYTES_IN_FLIGHT, max_writes: int = MAX_WRITES_IN_FLIGHT) -> None:
         self._max_bytes = max_bytes
@@ -38,18 +38,18 @@ class InFlightLimit:
         self._changed = threading.Condition()
 
     def acquire(self, size: int) -> None:
-        """Wait until there is limit. A row that is larger than all of it goes alone."""
+        """Wait until the limit permits a write of this size. A row above the limit is sent alone."""
         with self._changed:
             self._changed.wait_for(lambda: self._fits(size))
             self._bytes += size
             self._writes += 1
 
     def release(self, size: int) -> None:
-        """Make limit to_resend."""
+        """Return what a finished write had acquired."""
         with self._changed:
             self._bytes -= size
             self._writes -= 1
-            # All: whoever is woken may have a row that still does not fit, when another's would.
+            # Notify all: the row of one waiting thread may still not fit while another's does.
             self._changed.notify_all()
 
     def _fits(self, size: int) -> bool:
@@ -58,7 +58,7 @@ class InFlightLimit:
 
 @dataclass(slots=True)
 class _InFlightWrites:
-    """The writes of one call: how many are under way, which came to nothing, and which are to be sent to_resend."""
+    """The writes of one call: how many are in flight, which failed, and which have to be sent again."""
 
     requests: Requests
     limit: InFlightLimit
@@ -69,7 +69,7 @@ class _InFlightWrites:
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def send(self, write: RowWrite) -> None:
-        """Send a write as soon as there is limit for it."""
+        """Send a write as soon as the limit permits it."""
         self.limit.acquire(write.size)
         with self.changed:
             self.in_flight += 1
@@ -81,8 +81,8 @@ class _InFlightWrites:
             self._answered(write, error)
 
     def finish(self) -> None:
-        """Send what is to be sent to_resend, and wait for all that is under way. Raises what it came to, if it came to
-        nothing: after `Unanswered` this may be called to_resend.
+        """Resend failed writes, and wait for all that are in flight. Raises the error if one failed; after
+        `Unanswered`, this may be called again.
         """
         to_resend, self.to_resend = self.to_resend, []
         for write in to_resend:
@@ -92,7 +92,7 @@ class _InFlightWrites:
         failed, self.failed = self.failed, []
         if failed:
             self.to_resend = [write for write, _ in failed]
-            # A refusal is final, so it goes before all others.
+            # A rejection is permanent, so it has priority over other errors.
             raise next((error for _, error in failed if not isinstance(error, Unanswered)), failed[0][1])
 
     def _answered(self, write: RowWrite, error: Exception | None = None) -> None:
@@ -105,16 +105,17 @@ class _InFlightWrites:
 
 
 def write_all(requests: Requests, limit: InFlightLimit, what: str, writes: Iterable[RowWrite]) -> int:
-    """Write rows; all are there when this returns. How many there were.
+    """Write rows and return their number. When this returns, all are stored.
 
-    Raises `StoreUnavailable` if some were not answered for longer than retry_policy allows; the others may be there.
+    Raises `StoreUnavailable` if some were not answered before the retry policy's deadline; the others may have been
+    stored.
     """
     writes_in_flight = _InFlightWrites(requests, limit, what)
     count = 0
     for write in writes:
         writes_in_flight.send(write)
         count += 1
-        # Rows that can't be written now are not heaped up behind those that could not.
+        # Stop sending further rows while some failed.
         if writes_in_flight.failed:
             requests.retries.run(writes_in_flight.finish)
     requests.retries.run(writes_in_flight.finish)

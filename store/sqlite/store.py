@@ -1,4 +1,4 @@
-"""The store in a SQLite file, as the protocol has it. Each method is one transaction, or a series of short ones."""
+"""The store in a SQLite file. Each method is one transaction, or a series of short ones."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,17 +30,17 @@ DEFAULT_BUSY_TIMEOUT = 30.0
 
 
 def open_sqlite_store(path: Path, clock: Clock, *, busy_timeout: float = DEFAULT_BUSY_TIMEOUT) -> Store:
-    """The store in the file at `path`, which is made if it is not there; its folder must be.
+    """Open the store in the file at `path`, which is created if it is missing; its folder must exist.
 
-    `clock` decides what has expired, in two looks a minute apart. A call waits up to `busy_timeout` seconds for other
-    writers, in this process and in others, and then raises `StoreUnavailable`. Raises `StoreRefused` for a file that is
-    not a store, or that a newer version wrote.
+    `clock` determines what has expired, by two readings a minute apart. A call waits up to `busy_timeout` seconds for
+    other writers, in this process and in others, and then raises `StoreUnavailable`. Raises `StoreRefused` for a file
+    that is not a store, or that a newer version wrote.
     """
     return SqliteStore(Connections(path, busy_timeout=busy_timeout), clock)
 
 
 class SqliteStore:
-    """A `Store`: what its methods promise stands there."""
+    """A `Store`; the protocol documents its methods."""
 
     def __init__(self, connections: Connections, clock: Clock) -> None:
         self._connections = connections

@@ -110,7 +110,7 @@ def test_who_never_gets_an_answer_is_told_so_with_what_and_where(
     with closing(store):
         session.lose(UPDATE, *[Lost(applied=False)] * 1_000)
         begun = clock.monotonic()
-        where = r"Cassandra at 127\.0\.0\.1:\d+ did not answer to take shard"
+        where = r"Cassandra at 127\.0\.0\.1:\d+ did not answer a request to take shard"
         with pytest.raises(StoreUnavailable, match=where + r" .*OperationTimedOut.* \(tried \d+ times in 2\d\.\d s\)"):
             store.take(shard, "owner-a", None, now=1, topic_id="t")
         assert 25 < clock.monotonic() - begun < 30

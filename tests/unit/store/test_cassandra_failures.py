@@ -45,7 +45,7 @@ def test_what_may_have_been_done_is_called_unanswered(error: Exception) -> None:
     assert isinstance(error, DRIVER_ERRORS)
     raised = store_error(error, "read the jobs of shard a/0", HOSTS)
     assert type(raised) is Unanswered
-    assert f"Cassandra at {HOSTS} did not answer to read the jobs of shard a/0" in str(raised)
+    assert f"Cassandra at {HOSTS} did not answer a request to read the jobs of shard a/0" in str(raised)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_the_servers_will_never_do_is_refused_with_a_remedy(error: Exceptio
     assert isinstance(error, DRIVER_ERRORS)
     raised = store_error(error, "read the jobs of shard a/0", HOSTS)
     assert type(raised) is StoreRefused
-    assert f"Cassandra at {HOSTS} refuses to read the jobs of shard a/0" in raised.message
+    assert f"Cassandra at {HOSTS} rejected a request to read the jobs of shard a/0" in raised.message
     assert remedy in raised.remedy
 
 
