@@ -146,8 +146,8 @@ def test_names_that_are_too_long_together_are_refused(index: PartKeyIndex) -> No
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        (b"\x01\x00b\x01\x001\x01\x00a\x01\x001", "label 'a' stands behind 'b': names must rise"),
-        (b"\x01\x00a\x01\x001\x01\x00a\x01\x002", "label 'a' stands behind 'a': names must rise"),
+        (b"\x01\x00b\x01\x001\x01\x00a\x01\x001", "label 'a' comes after 'b': names must be sorted and unique"),
+        (b"\x01\x00a\x01\x001\x01\x00a\x01\x002", "label 'a' comes after 'a': names must be sorted and unique"),
         (b"\x01\x00a\x00\x00", "the value of label 'a' is empty"),
         (b"\x00\x00\x01\x001", "a label's name is empty"),
         (b"\x01\x00a", "the value of label 'a' is cut off in its length"),
