@@ -1,7 +1,8 @@
-"""The keys of a bucket as its records are read, without an index: numbered, summed up, and their bytes kept.
+"""Collects the keys of a bucket from its records without an index: it numbers and summarises them, and keeps their
+bytes.
 
-So does a replay that runs elsewhere, and a shard that reads ahead of its own replay: what they have read counts for the
-index later, by the summary.
+This serves replays by workers, and shards that read ahead of their own replay: the index includes those records later,
+by the summary.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from strandline.wire.columns import Columns
 
 @dataclass(slots=True)
 class _GrowableSummary:
-    """Columns of keys that are appended to, with room at their ends."""
+    """Columns of keys with spare capacity for appending."""
 
     used: int = 0
     summary: KeySummary = field(default_factory=KeySummary.empty)
@@ -33,7 +34,7 @@ class _GrowableSummary:
 
 
 class BucketKeys:
-    """The keys of one bucket. One thread calls it."""
+    """The keys of one bucket. For one thread."""
 
     def __init__(self) -> None:
         self.numbering = BucketNumbering()
@@ -44,8 +45,8 @@ class BucketKeys:
         return self._columns.used
 
     def take(self, batch: Columns, offsets: I64s) -> tuple[U32s, Rows]:
-        """Let a decoded batch count, whose records have these offsets. The number of each series row, `MISSING` where
-        it has no sample, and the rows that got new ones in order.
+        """Add a decoded batch, whose records have these offsets. Return the number of each series row, `MISSING` if it
+        has no sample, and the rows that got new numbers, in order.
         """
         numbers, new = self.numbering.take(batch)
         if len(new):
@@ -56,7 +57,7 @@ class BucketKeys:
         return numbers, new
 
     def summary(self) -> KeySummary:
-        """What there is to say of each key, by its number. It changes with the next batch."""
+        """The summary of each key, by its number. The next batch changes it."""
         return self._columns.summary.part(0, self._columns.used)
 
     def part_keys(self) -> PartKeyBytes:
@@ -68,7 +69,7 @@ class BucketKeys:
 
 def _new_summary(batch: Columns, rows: Rows, offsets: I64s) -> KeySummary:
     record = batch.record[rows]
-    # Rows stand in the order of records, so the first of a record is found by its number.
+    # Rows are in the order of records, so the first row of a record is found by its number.
     position = rows - np.searchsorted(batch.record, record)
     return KeySummary(
         batch.metric[rows],

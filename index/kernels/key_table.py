@@ -1,7 +1,8 @@
-"""Open addressing with linear probing, over one array of three words a slot: key hash low, key hash high, row.
+"""A hash table with open addressing and linear probing, in one array of three words per slot: key hash low, key hash
+high, row.
 
 A slot whose third word is `EMPTY` is free. There are no tombstones: a removal moves the rest of its run up, so the
-table never grows slower with age. The number of slots is a power of two, and at least one is always free.
+table does not get slower with age. The number of slots is a power of two, and at least one is always free.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ MISSING = np.uint32(0xFFFF_FFFF)  # No row, and no part id: both stay below it.
 
 @njit(cache=True)
 def _slot_of(slots, mask, low, high):
-    """The slot that holds a key, or the free one where its run ends."""
+    """Return the slot of a key, or the free slot at the end of its run."""
     slot = np.int64(low & mask)
     while slots[slot * WORDS + 2] != EMPTY:
         if slots[slot * WORDS] == low and slots[slot * WORDS + 1] == high:
@@ -25,7 +26,7 @@ def _slot_of(slots, mask, low, high):
 
 @njit(cache=True, nogil=True)
 def find(slots, low, high, out):
-    """Fill `out` with the row of each key, `MISSING` where there is none; how many are missing."""
+    """Fill `out` with the row of each key, `MISSING` if there is none; return the number of missing keys."""
     mask = np.uint64(len(slots) // WORDS - 1)
     missing = 0
     for place in range(len(low)):
@@ -40,10 +41,10 @@ def find(slots, low, high, out):
 
 @njit(cache=True, nogil=True)
 def find_in_order(slots, low, high, known_low, known_high, known_end, absent, out):
-    """The same as `find`, for keys that mostly come in the order of their rows, as scrapes do.
+    """The same as `find`, for keys that mostly come in the order of their rows, as in scrapes.
 
-    `known_low`, `known_high` and `known_end` are columns by row; a row whose end is `absent` is nobody's. If a key is
-    that of the row behind the one before, which takes no look into the table, that is its row.
+    `known_low`, `known_high` and `known_end` are columns by row; a row whose end is `absent` has no key. If a key is
+    that of the row after the previous one, its row is known without a lookup.
     """
     mask = np.uint64(len(slots) // WORDS - 1)
     missing = 0
@@ -71,10 +72,10 @@ def find_in_order(slots, low, high, known_low, known_high, known_end, absent, ou
 
 @njit(cache=True, nogil=True)
 def assign(slots, low, high, places, next_row, room, out, first_places):
-    """Give the keys at `places` rows from `next_row` on, in order of places; a key that repeats keeps its first.
+    """Give the keys at `places` the rows from `next_row`, in order of places; a repeated key keeps its first row.
 
-    Fills `out` at those places; `first_places` gets the place of each new key. Past `room` new keys the others stay
-    `MISSING`. How many keys are new.
+    Fills `out` at those places; `first_places` gets the place of each new key. After `room` new keys, the others stay
+    `MISSING`. Returns the number of new keys.
     """
     mask = np.uint64(len(slots) // WORDS - 1)
     new = 0
@@ -94,8 +95,8 @@ def assign(slots, low, high, places, next_row, room, out, first_places):
 
 @njit(cache=True, nogil=True)
 def insert(slots, low, high, rows, new):
-    """Put keys in with the rows that they have. `new` gets whether each was not there before; how many were not. A key
-    that is there keeps its row.
+    """Insert keys with their rows. `new` gets whether each was new; returns the number of new ones. An existing key
+    keeps its row.
     """
     mask = np.uint64(len(slots) // WORDS - 1)
     n_new = 0
@@ -112,7 +113,7 @@ def insert(slots, low, high, rows, new):
 
 @njit(cache=True, nogil=True)
 def renumber(slots, rows):
-    """Put `rows[row]` in the place of each row."""
+    """Replace each row by `rows[row]`."""
     for slot in range(len(slots) // WORDS):
         if slots[slot * WORDS + 2] != EMPTY:
             slots[slot * WORDS + 2] = np.uint64(rows[slots[slot * WORDS + 2]])
@@ -120,7 +121,7 @@ def renumber(slots, rows):
 
 @njit(cache=True, nogil=True)
 def rehash(old, new):
-    """Move every key of one array of slots into another, empty one. No key is there twice, so none is compared."""
+    """Copy every key of one array of slots into another, empty one. Keys are unique, so they are not compared."""
     mask = np.int64(len(new) // WORDS - 1)
     for start in range(0, len(old), WORDS):
         if old[start + 2] != EMPTY:
@@ -133,7 +134,7 @@ def rehash(old, new):
 
 @njit(cache=True, nogil=True)
 def remove(slots, low, high):
-    """Take keys out; how many were there."""
+    """Remove keys; return how many existed."""
     mask = np.uint64(len(slots) // WORDS - 1)
     removed = 0
     for place in range(len(low)):
@@ -146,7 +147,8 @@ def remove(slots, low, high):
             slot = (slot + 1) & np.int64(mask)
             if slots[slot * WORDS + 2] == EMPTY:
                 break
-            # A key may move up into the hole only if its run begins at or before it: otherwise it would not be found.
+            # A key may move into the hole only if its home slot is at or before the hole: otherwise it would not be
+            # found.
             home = np.int64(slots[slot * WORDS] & mask)
             if (slot - home) & np.int64(mask) >= (slot - hole) & np.int64(mask):
                 for word in range(WORDS):
@@ -158,7 +160,7 @@ def remove(slots, low, high):
 
 @njit(cache=True, nogil=True)
 def dump(slots, low, high, rows):
-    """Fill the arrays with every key and its row, in no order; how many there are."""
+    """Fill the arrays with every key and its row, in no particular order; return their number."""
     found = 0
     for slot in range(len(slots) // WORDS):
         if slots[slot * WORDS + 2] != EMPTY:

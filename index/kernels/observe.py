@@ -1,4 +1,4 @@
-"""Samples seen: what they do to the columns of their keys."""
+"""Applies samples to the columns of their keys."""
 
 from numba import njit
 
@@ -8,13 +8,13 @@ from strandline.index.part_columns import LIVE
 
 @njit(cache=True, nogil=True)
 def observe(rows, least, greatest, bucket, next_number, columns, numbers, changed, newly_active):
-    """Let samples count: `rows` of the columns (`MISSING` for none), the least and the greatest sample time of each.
+    """Apply samples: `rows` of the columns (`MISSING` for none), with the minimum and maximum sample time of each.
 
-    `columns` are start, last, end, active_in and number. `numbers`, `changed` and `newly_active` are as long as
-    `rows`. `numbers` gets each one's number among the keys with a sample in the bucket; those that have their first
-    there get the numbers from `next_number` on, and their places in `rows` go to `newly_active`. `changed` gets the
-    rows whose record is another now: their start was lowered, or they had ended and are live again; one may be among
-    them twice. How many newly active, how many changed, and how many live again there are.
+    `columns` are start, last, end, active_in and number. `numbers`, `changed` and `newly_active` are as long as `rows`.
+    `numbers` gets each key's number among the keys with a sample in the bucket; those with their first sample there get
+    the numbers from `next_number`, and their indices in `rows` go to `newly_active`. `changed` gets the rows whose
+    record has changed, because their start was lowered or an ended key is live again; a row may be there twice. Returns
+    the numbers of newly active, changed, and resumed keys.
     """
     start, last, end, active_in, number = columns
     n_changed = 0

@@ -69,7 +69,7 @@ def test_a_snapshot_survives_as_bytes(shard: Shard) -> None:
 def test_bytes_of_another_version_are_no_snapshot(shard: Shard) -> None:
     data = bytearray(encode_snapshot(shard.cut()[1]))
     data[7] += 1
-    with pytest.raises(UnknownSnapshot, match="does not begin a snapshot"):
+    with pytest.raises(UnknownSnapshot, match="the snapshot begins with"):
         decode_snapshot(np.frombuffer(data, dtype=np.uint8))
 
 
