@@ -1,12 +1,12 @@
-"""Merging at rest: an index that gets few new keys is brought down to few segments.
+"""Merges the segments of an index that gets few new keys.
 
-A check-up goes through every segment, and what it reads of each is mostly in no processor's cache. Lucene itself keeps a
-dozen of them and more, so that much can be added at little cost; it does not know when that is over. Here it is over
-when hardly a key in a thousand came since the last check, some seconds before. Merging again and again what then still
-comes would cost more than it brings, so there is a pause between two merges.
+A lookup visits every segment, and what it reads of each is usually not in a CPU cache. Lucene itself keeps a dozen
+segments or more, so that additions stay cheap; it does not know when additions have stopped. Here they count as stopped
+if at most one key in a thousand was added since the last check, some seconds before. Repeated merges for the few keys
+that still arrive would cost more than they gain, so there is a minimum interval between merges.
 
-A merge that fails for want of disk would close the index. So it is not begun unless there is room for much more than
-it can take.
+A merge that fails because the disk is full would close the index. So a merge is only started if there is much more free
+space than it can take.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from strandline.clock import Clock
 _LOG = structlog.get_logger(__name__)
 
 TARGET_SEGMENTS = 4
-"""Segments that a merge leaves; one that is larger than Lucene makes them stands beside these."""
+"""The segments that a merge leaves; a segment above Lucene's maximum size comes in addition."""
 MERGE_ABOVE_SEGMENTS = 8
-"""Segments that are not worth a merge."""
+"""Up to this many segments are not worth a merge."""
 CHECK_INTERVAL_S = 5.0
 MIN_MERGE_INTERVAL_S = 600.0
 _MAX_IDLE_ADDITIONS = 0.001
@@ -45,18 +45,18 @@ class Mergeable(Protocol):
 
 
 class IdleMerger:
-    """Looks at one index now and then, for its writer, who calls it in its loop."""
+    """Checks one index at intervals, when its writer's loop calls it."""
 
     def __init__(self, index: Mergeable, clock: Clock, has_disk_space: Callable[[], bool]) -> None:
-        """`has_disk_space` tells whether the disk has room for a second index of this size, and more."""
+        """`has_disk_space` returns whether the disk has space for a second index of this size, and more."""
         self._index, self._clock, self._has_disk_space = index, clock, has_disk_space
         self._known: int | None = None
         self._check_at = self._merge_at = float("-inf")
-        # How many segments there were when a merge began that searches have not seen the end of.
+        # The number of segments at the start of a merge whose result searches don't see yet.
         self._segments_before_merge: int | None = None
 
     def check(self) -> None:
-        """Begin to merge if it is time for that. It costs next to nothing but every few seconds."""
+        """Start a merge if it is time. Between checks, a call costs almost nothing."""
         now, index = self._clock.monotonic(), self._index
         if now < self._check_at:
             return
@@ -67,14 +67,16 @@ class IdleMerger:
         if is_idle and now >= self._merge_at and segments > MERGE_ABOVE_SEGMENTS:
             self._merge_at = now + MIN_MERGE_INTERVAL_S
             if not self._has_disk_space():
-                _LOG.warning("the index is not merged: the disk has too little room", segments=segments)
+                _LOG.warning("the index is not merged: not enough disk space", segments=segments)
                 return
-            _LOG.info("the index is at rest, and is merged", segments=segments, into=TARGET_SEGMENTS)
+            _LOG.info("the index is idle; merging its segments", segments=segments, into=TARGET_SEGMENTS)
             self._segments_before_merge = segments
             index.merge(TARGET_SEGMENTS)
 
     def _segments(self) -> int:
-        """How many there are. Searches are told of a merge here: it ends at any time, and nobody else does."""
+        """Return the number of segments. This also refreshes searches after a merge, which ends at any time without a
+        callback.
+        """
         index = self._index
         if self._segments_before_merge is not None and not index.is_current():
             index.refresh()
