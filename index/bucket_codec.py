@@ -67,9 +67,9 @@ class StoredRecords:
     start: I64s
     end: I64s
 
-    def part(self, first: int, behind: int) -> "StoredRecords":
-        """Return the records `[first, behind)`."""
-        return StoredRecords(self.keys.part(first, behind), self.start[first:behind], self.end[first:behind])
+    def part(self, first: int, stop: int) -> "StoredRecords":
+        """Return the records `[first, stop)`."""
+        return StoredRecords(self.keys.part(first, stop), self.start[first:stop], self.end[first:stop])
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +169,13 @@ def salvage_bucket(bucket: int, rows: Sequence[bytes]) -> Salvaged:
     )
 
 
-def _record_rows(frozen: FrozenBucket, first: int, behind: int, fetch: FetchKeys) -> Iterator[bytes]:
-    part_ids = frozen.part_ids[first:behind]
+def _record_rows(frozen: FrozenBucket, first: int, stop: int, fetch: FetchKeys) -> Iterator[bytes]:
+    part_ids = frozen.part_ids[first:stop]
     keys = fetch(part_ids)
     order = np.argsort(keys.part_ids)
     if not np.array_equal(keys.part_ids[order], part_ids):
         raise ValueError(f"the {len(keys)} part keys that were fetched are not those of the {len(part_ids)} records")
-    records = StoredRecords(keys.take(order), frozen.start[first:behind], frozen.end[first:behind])
+    records = StoredRecords(keys.take(order), frozen.start[first:stop], frozen.end[first:stop])
     offsets, row = records.keys.offsets, 0
     while row < len(part_ids):
         fitting = int(np.searchsorted(offsets, int(offsets[row]) + KEY_BYTES_PER_ROW, side="right")) - 1

@@ -26,11 +26,11 @@ class _GrowableSummary:
     summary: KeySummary = field(default_factory=KeySummary.empty)
 
     def append(self, rows: KeySummary) -> None:
-        behind = self.used + len(rows)
-        if behind > len(self.summary):
-            self.summary = self.summary.grown_to(max(behind, 1024, len(self.summary) * 5 // 4))
+        stop = self.used + len(rows)
+        if stop > len(self.summary):
+            self.summary = self.summary.grown_to(max(stop, 1024, len(self.summary) * 5 // 4))
         self.summary.put(self.used, rows)
-        self.used = behind
+        self.used = stop
 
 
 class BucketKeys:

@@ -90,8 +90,8 @@ class _Load:
         given = np.concatenate([np.empty(0, dtype=np.uint32), *(part.part_id for part in self._keys)])
         for records in stored.records:
             rows = self._records(stored.bucket, records)
-            met = np.flatnonzero((rows >= named) & (rows < len(given)))
-            earlier = met[given[rows[met]] != records.keys.part_ids[met]]
+            matched = np.flatnonzero((rows >= named) & (rows < len(given)))
+            earlier = matched[given[rows[matched]] != records.keys.part_ids[matched]]
             if len(earlier):
                 self._replace(rows[earlier], stored.bucket, records, earlier)
 
@@ -159,16 +159,16 @@ class _Load:
         self._document(keys)
         return assigned.rows
 
-    def _replace(self, rows: U32s, bucket: int, records: StoredRecords, places: Rows) -> None:
+    def _replace(self, rows: U32s, bucket: int, records: StoredRecords, indices: Rows) -> None:
         """Replace the records of keys, with other ids."""
         keys = PartRows.concatenated(self._keys)
         self._keys = [keys]
         self._documents.delete(to_bitmap(keys.part_id[rows]))
-        keys.part_id[rows] = records.keys.part_ids[places]
-        keys.start[rows] = records.start[places]
-        keys.end[rows] = records.end[places]
+        keys.part_id[rows] = records.keys.part_ids[indices]
+        keys.start[rows] = records.start[indices]
+        keys.end[rows] = records.end[indices]
         keys.newest[rows] = bucket
-        self._document(records.keys.take(places))
+        self._document(records.keys.take(indices))
 
     def _document(self, keys: PartKeyBatch) -> None:
         if self._documented:
@@ -192,12 +192,12 @@ class _Activity:
     def add(self, active: BitMap, ids: U32s, last: I64s, bucket: npt.NDArray[np.int32]) -> None:
         """Add those that nothing newer has. `ids` are those of `active`, in ascending order."""
         unknown = to_ids(active - self._known)
-        places = np.empty(len(unknown), dtype=np.int64)
-        rows_of_ids(ids, unknown, places)
+        indices = np.empty(len(unknown), dtype=np.int64)
+        rows_of_ids(ids, unknown, indices)
         self._known |= active
         self._ids.append(unknown)
-        self._last.append(last[places])
-        self._bucket.append(bucket[places])
+        self._last.append(last[indices])
+        self._bucket.append(bucket[indices])
 
     def apply(self, keys: PartRows) -> None:
         """Set `last` and `active_in`; ids that no key has any longer are skipped."""

@@ -47,7 +47,7 @@ def keys_to_roll_over(
     """
     safe_until = policy.end_of(bucket + 1) + policy.margin
     # Hundreds of thousands of keys are in few buckets, so compute this once per bucket.
-    buckets, place = np.unique(keys.newest, return_inverse=True)
+    buckets, bucket_index = np.unique(keys.newest, return_inverse=True)
     due = np.array(
         [
             old >= 0 and (old <= bucket - policy.kept_buckets or expiry(old) < safe_until or old in superseded)
@@ -55,5 +55,5 @@ def keys_to_roll_over(
         ],
         dtype=np.bool_,
     )
-    rolling: Mask = due[place] & keys.present()
+    rolling: Mask = due[bucket_index] & keys.present()
     return rolling

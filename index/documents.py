@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from strandline.arrays import run_indices
+from strandline.arrays import run_places
 from strandline.errors import Fatal
 from strandline.index.kernels.gather import gather_runs
 
@@ -117,15 +117,15 @@ class PartKeyBatch:
         """Return the bytes of one part key."""
         return self.keys[self.offsets[index] : self.offsets[index + 1]].tobytes()
 
-    def part(self, first: int, behind: int) -> Self:
-        """Return the keys `[first, behind)`: a view, without copying their bytes."""
-        indices = slice(first, behind)
-        return type(self)(self.part_ids[indices], self.key_hashes[indices], self.offsets[first : behind + 1], self.keys)
+    def part(self, first: int, stop: int) -> Self:
+        """Return the keys `[first, stop)`: a view, without copying their bytes."""
+        indices = slice(first, stop)
+        return type(self)(self.part_ids[indices], self.key_hashes[indices], self.offsets[first : stop + 1], self.keys)
 
     def take(self, indices: NDArray[np.intp]) -> Self:
         """Return the keys at these indices, in their order."""
         starts, ends = self.offsets[indices].astype(np.int64), self.offsets[indices + 1].astype(np.int64)
-        offsets = run_indices(ends - starts)
+        offsets = run_places(ends - starts)
         keys = np.empty(int(offsets[-1]), dtype=np.uint8)
         gather_runs(self.keys, starts, ends, keys)
         return type(self)(self.part_ids[indices], self.key_hashes[indices], offsets, keys)
@@ -196,7 +196,7 @@ class KeyList:
     def take(self, indices: NDArray[np.intp]) -> Self:
         """Return the keys at these indices, in their order."""
         starts, ends = self.offsets[indices], self.offsets[indices + 1]
-        offsets = run_indices(ends - starts)
+        offsets = run_places(ends - starts)
         keys = np.empty(int(offsets[-1]), dtype=np.uint8)
         gather_runs(self.keys, starts, ends, keys)
         return type(self)(self.part_ids[indices], offsets, keys)

@@ -81,7 +81,7 @@ def sequence(parts: Sequence[Part]) -> Part:
     """Matches the parts one after the other."""
     if len(parts) == 1:
         return parts[0]
-    language = _product_of(parts) if _places_agree(parts) else None
+    language = _product_of(parts) if _anchors_agree(parts) else None
     return Part(
         language,
         _prefix_of(parts) if language is None else _common_prefix(language),
@@ -122,14 +122,14 @@ def _marks(parts: Sequence[Part]) -> dict[str, bool]:
     return {mark: any(getattr(part, mark) for part in parts) for mark in ("at_start", "at_end", "is_counted")}
 
 
-def _places_agree(parts: Sequence[Part]) -> bool:
+def _anchors_agree(parts: Sequence[Part]) -> bool:
     """Whether nothing that may consume a character precedes a part for the start, or follows one for the end."""
-    taking = [place for place, part in enumerate(parts) if part.language != _EMPTY]
+    taking = [position for position, part in enumerate(parts) if part.language != _EMPTY]
     if not taking:
         return True
     return not any(
-        (part.at_start and place > taking[0]) or (part.at_end and place < taking[-1])
-        for place, part in enumerate(parts)
+        (part.at_start and position > taking[0]) or (part.at_end and position < taking[-1])
+        for position, part in enumerate(parts)
     )
 
 

@@ -52,9 +52,9 @@ class DictDocuments:
         self._keys: dict[int, tuple[tuple[int, int], bytes]] = {}
 
     def add(self, batch: PartKeyBatch) -> None:
-        for place, part_id in enumerate(batch.part_ids.tolist()):
-            low, high = batch.key_hashes[place].tolist()
-            self._keys[part_id] = (low, high), batch.part_key(place)
+        for position, part_id in enumerate(batch.part_ids.tolist()):
+            low, high = batch.key_hashes[position].tolist()
+            self._keys[part_id] = (low, high), batch.part_key(position)
 
     def delete(self, part_ids: BitMap) -> None:
         for part_id in part_ids:

@@ -35,6 +35,6 @@ def _listed(terms: list[bytes], limit: int) -> TermCounts:
     listed = sorted(counts)[:limit]
     # One array for both: creating an array costs more than a few numbers.
     numbers = np.array([0, *accumulate(map(len, listed)), *map(counts.__getitem__, listed)], dtype=np.int64)
-    behind = len(listed) + 1
+    stop = len(listed) + 1
     data = np.frombuffer(b"".join(listed), dtype=_U8)
-    return TermCounts(numbers[:behind], data, numbers[behind:], more=len(counts) > limit)
+    return TermCounts(numbers[:stop], data, numbers[stop:], more=len(counts) > limit)

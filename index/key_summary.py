@@ -31,9 +31,9 @@ class KeySummary:
         """Return some of the rows, in this order."""
         return KeySummary(*(column[rows] for column in self.columns()))
 
-    def part(self, first: int, behind: int) -> "KeySummary":
-        """Return the rows `[first, behind)` as views."""
-        return KeySummary(*(column[first:behind] for column in self.columns()))
+    def part(self, first: int, stop: int) -> "KeySummary":
+        """Return the rows `[first, stop)` as views."""
+        return KeySummary(*(column[first:stop] for column in self.columns()))
 
     def grown_to(self, rows: int) -> "KeySummary":
         """Return columns with this many rows that begin like these; the rest is undefined."""

@@ -300,10 +300,10 @@ class _Reader:
             quoted = self._expression[start:] if end < 0 else self._expression[start:end]
             self._position = start + len(quoted) + (0 if end < 0 else 2)
             return self._text(quoted)
-        places = {"A": AT_START, "z": AT_END, "b": opaque(), "B": opaque(matches_empty=True)}
-        if letter in places:
+        anchors = {"A": AT_START, "z": AT_END, "b": opaque(), "B": opaque(matches_empty=True)}
+        if letter in anchors:
             self._position += 2
-            return [places[letter]]
+            return [anchors[letter]]
         if self._skip_escaped_class():
             return [one_of(_DIGITS) if letter == "d" else opaque()]
         code = self._take_escaped_code()

@@ -105,17 +105,17 @@ class ShardIndex:
         requested; if that fails, nothing has changed. The result is the same as if the records had been added.
         """
         order = summary.first_seen_order()
-        met = summary.take(order)
+        ordered = summary.take(order)
         # Requested before anything changes: the bytes may be in a store that does not answer.
-        unassigned = self.table.unassigned(met.key_low, met.key_high, max_keys=self._series_limit)
+        unassigned = self.table.unassigned(ordered.key_low, ordered.key_high, max_keys=self._series_limit)
         found = part_keys(order[unassigned]) if len(unassigned) else None
-        assigned = self._assign(met.key_low, met.key_high)
+        assigned = self._assign(ordered.key_low, ordered.key_high)
         if found is not None:
-            new = met.take(assigned.new)
+            new = ordered.take(assigned.new)
             part_ids = self._add_keys(new.key_low, new.key_high, new.metric)
             hashes = np.column_stack((new.key_low, new.key_high))
             self._documents.add(PartKeyBatch(part_ids, hashes, found.offsets, found.keys))
-        self._observe(assigned.rows, met.least, met.greatest)
+        self._observe(assigned.rows, ordered.least, ordered.greatest)
         return SummaryResult(len(assigned.new), assigned.refused)
 
     def cut(self) -> FrozenBucket:

@@ -29,16 +29,16 @@ def merge_runs(runs: Sequence[SeriesRun]) -> SeriesRun:
     greatest = np.concatenate([run.time[run.first_sample[1:] - 1] for run in left])
     run_first = _offsets([len(run) for run in left])
     order = order_pieces(metric, high, low, run_first)
-    place, first_piece, first_sample = (np.empty(len(order) + more, dtype=np.int64) for more in (0, 1, 1))
+    position, first_piece, first_sample = (np.empty(len(order) + more, dtype=np.int64) for more in (0, 1, 1))
     overlaps = np.empty(len(order), dtype=np.bool_)
     series = locate_pieces(
-        metric, high, low, order, counts, least, greatest, place, first_piece, first_sample, overlaps
+        metric, high, low, order, counts, least, greatest, position, first_piece, first_sample, overlaps
     )
     _shorten(first_sample, series + 1)
     samples = int(first_sample[-1])
     time, value = np.empty(samples, dtype=np.int64), np.empty(samples, dtype=np.float64)
     for run, start in zip(left, run_first.tolist(), strict=False):
-        copy_pieces(run.first_sample, run.time, run.value, place[start : start + len(run)], time, value)
+        copy_pieces(run.first_sample, run.time, run.value, position[start : start + len(run)], time, value)
     if overlaps[:series].any():
         remaining = merge_overlapping(order, counts, first_piece[: series + 1], first_sample, overlaps, time, value)
         for column in (time, value):

@@ -206,12 +206,12 @@ def _end_of_piece(run: SeriesRun, start: int, estimate: float, target_bytes: int
 def _piece(run: SeriesRun, start: int, end: int) -> SeriesRun:
     """Return the samples `[start, end)` with their series."""
     series = int(np.searchsorted(run.first_sample, start, side="right")) - 1
-    behind = int(np.searchsorted(run.first_sample, end, side="left"))
+    stop = int(np.searchsorted(run.first_sample, end, side="left"))
     return SeriesRun(
-        run.metric[series:behind],
-        run.key_high[series:behind],
-        run.key_low[series:behind],
-        run.first_sample[series : behind + 1].clip(start, end) - start,
+        run.metric[series:stop],
+        run.key_high[series:stop],
+        run.key_low[series:stop],
+        run.first_sample[series : stop + 1].clip(start, end) - start,
         run.time[start:end],
         run.value[start:end],
     )

@@ -89,10 +89,10 @@ def _swap(i, j, order, chunks, stops):
 
 
 @njit(cache=True, nogil=True)
-def _sort_by_chunk(first, behind, order, chunks, stops, stack):
+def _sort_by_chunk(first, group_stop, order, chunks, stops, stack):
     """Sort indices by (chunk, stop): a three-way quicksort with an explicit stack."""
     depth = 0
-    stack[0, 0], stack[0, 1] = first, behind
+    stack[0, 0], stack[0, 1] = first, group_stop
     depth = 1
     while depth:
         depth -= 1
@@ -127,12 +127,12 @@ def _sort_by_chunk(first, behind, order, chunks, stops, stack):
                 high = below
             depth += 1
         for i in range(low + 1, high):
-            place, chunk, stop = order[i], chunks[i], stops[i]
+            position, chunk, stop = order[i], chunks[i], stops[i]
             j = i
             while j > low and _is_below(chunk, stop, chunks[j - 1], stops[j - 1]):
                 order[j], chunks[j], stops[j] = order[j - 1], chunks[j - 1], stops[j - 1]
                 j -= 1
-            order[j], chunks[j], stops[j] = place, chunk, stop
+            order[j], chunks[j], stops[j] = position, chunk, stop
 
 
 @njit(cache=True, nogil=True)
@@ -144,8 +144,8 @@ def order_by_labels(data, starts, ends, order):
     n = len(starts)
     chunks, stops = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64)
     stack = np.empty((64, 2), dtype=np.int64)
-    for place in range(n):
-        order[place] = place
+    for position in range(n):
+        order[position] = position
     # Groups to sort: first, end, where their text begins in each key, and how much of it is equal. A group is only
     # pushed if it has at least two keys, so there are never more groups than half the number of keys.
     groups = np.empty((n // 2 + 2, 4), dtype=np.int64)
@@ -155,24 +155,24 @@ def order_by_labels(data, starts, ends, order):
         depth = 1
     while depth:
         depth -= 1
-        first, behind, text, done = groups[depth, 0], groups[depth, 1], groups[depth, 2], groups[depth, 3]
-        if behind - first <= COMPARE_WHOLE_MAX_KEYS:
+        first, group_stop, text, done = groups[depth, 0], groups[depth, 1], groups[depth, 2], groups[depth, 3]
+        if group_stop - first <= COMPARE_WHOLE_MAX_KEYS:
             # Compare few keys directly: long texts that they share are then read once per pair, not once per eight
             # bytes.
-            for i in range(first + 1, behind):
-                place, j = order[i], i
-                start, end = base + starts[place] + text, base + ends[place]
+            for i in range(first + 1, group_stop):
+                position, j = order[i], i
+                start, end = base + starts[position] + text, base + ends[position]
                 while j > first:
                     before = order[j - 1]
                     if compare_keys(base + starts[before] + text, base + ends[before], start, end) <= 0:
                         break
                     order[j] = before
                     j -= 1
-                order[j] = place
+                order[j] = position
             continue
         are_equal = True
         while are_equal:
-            for i in range(first, behind):
+            for i in range(first, group_stop):
                 start = base + starts[order[i]]
                 if start + text >= base + ends[order[i]]:
                     # No label is left: below any text, including the empty one.
@@ -191,11 +191,11 @@ def order_by_labels(data, starts, ends, order):
                     done += 8
         if are_equal:
             continue
-        _sort_by_chunk(first, behind, order, chunks, stops, stack)
+        _sort_by_chunk(first, group_stop, order, chunks, stops, stack)
         at = first
-        while at < behind:
+        while at < group_stop:
             end = at + 1
-            while end < behind and chunks[end] == chunks[at] and stops[end] == stops[at]:
+            while end < group_stop and chunks[end] == chunks[at] and stops[end] == stops[at]:
                 end += 1
             if end - at > 1 and stops[at] >= 0:
                 groups[depth, 0], groups[depth, 1] = at, end

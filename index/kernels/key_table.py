@@ -29,13 +29,13 @@ def find(slots, low, high, out):
     """Fill `out` with the row of each key, `MISSING` if there is none; return the number of missing keys."""
     mask = np.uint64(len(slots) // WORDS - 1)
     missing = 0
-    for place in range(len(low)):
-        row = slots[_slot_of(slots, mask, low[place], high[place]) * WORDS + 2]
+    for position in range(len(low)):
+        row = slots[_slot_of(slots, mask, low[position], high[position]) * WORDS + 2]
         if row == EMPTY:
-            out[place] = MISSING
+            out[position] = MISSING
             missing += 1
         else:
-            out[place] = np.uint32(row)
+            out[position] = np.uint32(row)
     return missing
 
 
@@ -50,46 +50,46 @@ def find_in_order(slots, low, high, known_low, known_high, known_end, absent, ou
     missing = 0
     n_rows = len(known_low)
     guess = 0
-    for place in range(len(low)):
+    for position in range(len(low)):
         if (
             guess < n_rows
-            and known_low[guess] == low[place]
-            and known_high[guess] == high[place]
+            and known_low[guess] == low[position]
+            and known_high[guess] == high[position]
             and known_end[guess] != absent
         ):
-            out[place] = np.uint32(guess)
+            out[position] = np.uint32(guess)
             guess += 1
             continue
-        row = slots[_slot_of(slots, mask, low[place], high[place]) * WORDS + 2]
+        row = slots[_slot_of(slots, mask, low[position], high[position]) * WORDS + 2]
         if row == EMPTY:
-            out[place] = MISSING
+            out[position] = MISSING
             missing += 1
         else:
-            out[place] = np.uint32(row)
+            out[position] = np.uint32(row)
             guess = np.int64(row) + 1
     return missing
 
 
 @njit(cache=True, nogil=True)
-def assign(slots, low, high, places, next_row, room, out, first_places):
-    """Give the keys at `places` the rows from `next_row`, in order of places; a repeated key keeps its first row.
+def assign(slots, low, high, positions, next_row, room, out, first_positions):
+    """Give the keys at `positions` the rows from `next_row`, in that order; a repeated key keeps its first row.
 
-    Fills `out` at those places; `first_places` gets the place of each new key. After `room` new keys, the others stay
-    `MISSING`. Returns the number of new keys.
+    Fills `out` at those positions; `first_positions` gets the position of each new key. After `room` new keys, the
+    others stay `MISSING`. Returns the number of new keys.
     """
     mask = np.uint64(len(slots) // WORDS - 1)
     new = 0
-    for place in places:
-        slot = _slot_of(slots, mask, low[place], high[place])
+    for position in positions:
+        slot = _slot_of(slots, mask, low[position], high[position])
         if slots[slot * WORDS + 2] == EMPTY:
             if new == room:
                 continue
-            slots[slot * WORDS] = low[place]
-            slots[slot * WORDS + 1] = high[place]
+            slots[slot * WORDS] = low[position]
+            slots[slot * WORDS + 1] = high[position]
             slots[slot * WORDS + 2] = np.uint64(next_row + new)
-            first_places[new] = place
+            first_positions[new] = position
             new += 1
-        out[place] = np.uint32(slots[slot * WORDS + 2])
+        out[position] = np.uint32(slots[slot * WORDS + 2])
     return new
 
 
@@ -100,13 +100,13 @@ def insert(slots, low, high, rows, new):
     """
     mask = np.uint64(len(slots) // WORDS - 1)
     n_new = 0
-    for place in range(len(low)):
-        slot = _slot_of(slots, mask, low[place], high[place])
-        new[place] = slots[slot * WORDS + 2] == EMPTY
-        if new[place]:
-            slots[slot * WORDS] = low[place]
-            slots[slot * WORDS + 1] = high[place]
-            slots[slot * WORDS + 2] = np.uint64(rows[place])
+    for position in range(len(low)):
+        slot = _slot_of(slots, mask, low[position], high[position])
+        new[position] = slots[slot * WORDS + 2] == EMPTY
+        if new[position]:
+            slots[slot * WORDS] = low[position]
+            slots[slot * WORDS + 1] = high[position]
+            slots[slot * WORDS + 2] = np.uint64(rows[position])
             n_new += 1
     return n_new
 
@@ -125,11 +125,11 @@ def rehash(old, new):
     mask = np.int64(len(new) // WORDS - 1)
     for start in range(0, len(old), WORDS):
         if old[start + 2] != EMPTY:
-            place = np.int64(old[start]) & mask
-            while new[place * WORDS + 2] != EMPTY:
-                place = (place + 1) & mask
+            position = np.int64(old[start]) & mask
+            while new[position * WORDS + 2] != EMPTY:
+                position = (position + 1) & mask
             for word in range(WORDS):
-                new[place * WORDS + word] = old[start + word]
+                new[position * WORDS + word] = old[start + word]
 
 
 @njit(cache=True, nogil=True)
@@ -137,8 +137,8 @@ def remove(slots, low, high):
     """Remove keys; return how many existed."""
     mask = np.uint64(len(slots) // WORDS - 1)
     removed = 0
-    for place in range(len(low)):
-        hole = _slot_of(slots, mask, low[place], high[place])
+    for position in range(len(low)):
+        hole = _slot_of(slots, mask, low[position], high[position])
         if slots[hole * WORDS + 2] == EMPTY:
             continue
         removed += 1

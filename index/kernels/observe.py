@@ -20,16 +20,16 @@ def observe(rows, least, greatest, bucket, next_number, columns, numbers, change
     n_changed = 0
     n_active = 0
     n_resumed = 0
-    for place in range(len(rows)):
-        row = rows[place]
+    for position in range(len(rows)):
+        row = rows[position]
         if row == MISSING:
-            numbers[place] = MISSING
+            numbers[position] = MISSING
             continue
         is_changed = False
-        if least[place] < start[row]:
-            start[row] = least[place]
+        if least[position] < start[row]:
+            start[row] = least[position]
             is_changed = True
-        last[row] = max(last[row], greatest[place])
+        last[row] = max(last[row], greatest[position])
         if end[row] != LIVE:
             end[row] = LIVE
             n_resumed += 1
@@ -37,9 +37,9 @@ def observe(rows, least, greatest, bucket, next_number, columns, numbers, change
         if active_in[row] != bucket:
             active_in[row] = bucket
             number[row] = next_number + n_active
-            newly_active[n_active] = place
+            newly_active[n_active] = position
             n_active += 1
-        numbers[place] = number[row]
+        numbers[position] = number[row]
         if is_changed:
             changed[n_changed] = row
             n_changed += 1

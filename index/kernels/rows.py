@@ -13,8 +13,8 @@ def rows_of_ids(sorted_ids, wanted, rows):
     """
     n_ids = len(sorted_ids)
     at = 0
-    for place in range(len(wanted)):
-        part_id = wanted[place]
+    for position in range(len(wanted)):
+        part_id = wanted[position]
         step = 1
         low = at
         while at < n_ids and sorted_ids[at] < part_id:
@@ -29,4 +29,4 @@ def rows_of_ids(sorted_ids, wanted, rows):
             else:
                 high = middle
         at = low
-        rows[place] = low if low < n_ids and sorted_ids[low] == part_id else -1
+        rows[position] = low if low < n_ids and sorted_ids[low] == part_id else -1

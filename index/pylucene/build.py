@@ -58,21 +58,21 @@ def build_wheel(jars: Path, java_home: Path, python: Path, out: Path, run: Run) 
     `jars` is the folder with Lucene's jars; `python` is that of an environment with JCC, setuptools below 80 and wheel.
     `run` handles the output of the tools.
     """
-    place = _empty_folder(out / "work")
+    work = _empty_folder(out / "work")
     libraries = [jars.absolute() / name for name in JARS]
     for library in libraries:
         if not library.is_file():
             raise BuildFailed(
                 f"there is no {library.name} in {jars}", remedy="Fetch the jars of conf/maven/lucene again"
             )
-    _check_jcc(java_home, python, place, run)
-    extension = _compile_extension(libraries, java_home, place, run)
-    _patch_jcc(python, place, run)
-    run(_jcc_command(python, libraries, extension), cwd=place, extra=_compiler_environment(java_home))
-    wheel = _only_wheel(place / "dist")
-    _try_out(wheel, python, place, run)
+    _check_jcc(java_home, python, work, run)
+    extension = _compile_extension(libraries, java_home, work, run)
+    _patch_jcc(python, work, run)
+    run(_jcc_command(python, libraries, extension), cwd=work, extra=_compiler_environment(java_home))
+    wheel = _only_wheel(work / "dist")
+    _try_out(wheel, python, work, run)
     wheel = wheel.replace(out / wheel.name)
-    shutil.rmtree(place)
+    shutil.rmtree(work)
     return wheel
 
 
@@ -90,7 +90,7 @@ def _compiler_environment(java_home: Path) -> dict[str, str]:
     }
 
 
-def _check_jcc(java_home: Path, python: Path, place: Path, run: Run) -> None:
+def _check_jcc(java_home: Path, python: Path, work: Path, run: Run) -> None:
     """Check that JCC was compiled for this JDK: it links its wrappers against its own."""
     wanted = _link_flags(java_home)
     program = (
@@ -98,18 +98,18 @@ def _check_jcc(java_home: Path, python: Path, place: Path, run: Run) -> None:
         f"found = jcc.config.LFLAGS[:{len(wanted)}]\n"
         f"sys.exit(None if found == {wanted!r} else f'JCC was compiled for another JDK: it links with {{found}}')"
     )
-    run([str(python), "-c", program], cwd=place, extra={})
+    run([str(python), "-c", program], cwd=work, extra={})
 
 
-def _patch_jcc(python: Path, place: Path, run: Run) -> None:
+def _patch_jcc(python: Path, work: Path, run: Run) -> None:
     """Put a patched copy of JCC where `python -m jcc` finds it first, with a correct counter of calls into Java.
 
     In the original, the counter is not initialised, and threads change it without a lock. If it is 0 while a call is in
     progress, JCC permanently prints Java's exceptions instead of raising them.
     """
-    copy = place / "jcc"
+    copy = work / "jcc"
     program = "import os, shutil, sys, jcc; shutil.copytree(os.path.dirname(jcc.__file__), sys.argv[1])"
-    run([str(python), "-c", program, str(copy)], cwd=place, extra={})
+    run([str(python), "-c", program, str(copy)], cwd=work, extra={})
     header = copy / "sources" / "JCCEnv.h"
     text = header.read_text(encoding="utf-8")
     if text.count(_COUNT_OF_CALLS) != 1:
@@ -125,16 +125,16 @@ def _java_sources() -> list[Path]:
     return sorted((_HERE / "java").rglob("*.java"))
 
 
-def _compile_extension(libraries: Sequence[Path], java_home: Path, place: Path, run: Run) -> Path:
-    classes = _empty_folder(place / "classes")
+def _compile_extension(libraries: Sequence[Path], java_home: Path, work: Path, run: Run) -> Path:
+    classes = _empty_folder(work / "classes")
     command = [
         str(java_home / "bin" / "javac"),
         *("--release", "17", "-encoding", "UTF-8", "-proc:none", "-Xlint:all", "-Werror"),
         *("-classpath", os.pathsep.join(map(str, libraries)), "-d", str(classes)),
         *map(str, _java_sources()),
     ]
-    run(command, cwd=place, extra={})
-    jar = place / EXTENSION_JAR
+    run(command, cwd=work, extra={})
+    jar = work / EXTENSION_JAR
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(classes.rglob("*.class")):
             # An explicit ZipInfo has a fixed date, so that the same sources give the same jar.
@@ -156,9 +156,9 @@ def _wrapped_classes() -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
-def _try_out(wheel: Path, python: Path, place: Path, run: Run) -> None:
+def _try_out(wheel: Path, python: Path, work: Path, run: Run) -> None:
     """Start a JVM from the wheel and use the extension: what is kept must work."""
-    unpacked = _empty_folder(place / "unpacked")
+    unpacked = _empty_folder(work / "unpacked")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(unpacked)
     program = (

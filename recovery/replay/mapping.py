@@ -148,11 +148,11 @@ class _JobMapping:
 
     def _sample_blocks(self, order: UnitOrder, keys: SeriesKeys) -> list[Block]:
         collected = collect_samples((), self._rows(), WantedNumbers.every(order.place), len(order.number))
-        found = order.number[collected.place]
+        found = order.number[collected.position]
         metric, key_high, key_low = keys.metric[found], keys.key_high[found], keys.key_low[found]
         blocks = []
         for part in order.parts:
-            first, behind = bisect_left(collected.place, part.first), bisect_left(collected.place, part.behind)
+            first, behind = bisect_left(collected.position, part.first), bisect_left(collected.position, part.behind)
             if first == behind:
                 continue
             bounds = collected.first_sample[first : behind + 1]

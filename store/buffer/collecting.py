@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strandline.arrays import F64s, I64s, U32s, run_places
-from strandline.arrays import Rows as Places
+from strandline.arrays import Rows as Positions
 from strandline.store.buffer.dictionary import KnownSeries
 from strandline.store.buffer.kernels.rows import count_rows, scatter_rows
 from strandline.store.buffer.kernels.runs import count_runs, reserve_slots, sort_and_deduplicate
@@ -24,14 +24,14 @@ class CollectedSamples:
     replaced.
     """
 
-    place: Places
+    position: Positions
     first_sample: I64s
     time: I64s
     value: F64s
     dropped: int
 
     def __len__(self) -> int:
-        return len(self.place)
+        return len(self.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class WantedNumbers:
     """Series of a buffer by ascending number, and the position of each in the result."""
 
     number: U32s
-    place: I64s
+    position: I64s
 
     def __len__(self) -> int:
         return len(self.number)
@@ -47,18 +47,18 @@ class WantedNumbers:
     @classmethod
     def in_order(cls, numbers: U32s) -> "WantedNumbers":
         """Want these series, in this order."""
-        place = np.argsort(numbers)
-        return cls(numbers[place], place)
+        position = np.argsort(numbers)
+        return cls(numbers[position], position)
 
     @classmethod
-    def every(cls, place: I64s) -> "WantedNumbers":
-        """Want all series; `place` is the position of each."""
-        return cls(np.arange(len(place), dtype=np.uint32), place)
+    def every(cls, position: I64s) -> "WantedNumbers":
+        """Want all series; `position` is the position of each."""
+        return cls(np.arange(len(position), dtype=np.uint32), position)
 
     def within(self, frame: Frame) -> "WantedNumbers":
         """Return those whose numbers are within the bounds of a frame."""
-        first, behind = self.number.searchsorted(np.array((frame.first_number, frame.last_number + 1)))
-        return WantedNumbers(self.number[first:behind], self.place[first:behind])
+        first, stop = self.number.searchsorted(np.array((frame.first_number, frame.last_number + 1)))
+        return WantedNumbers(self.number[first:stop], self.position[first:stop])
 
 
 def collect_samples(
@@ -69,28 +69,28 @@ def collect_samples(
     Pages, and then rows, must be in order of arrival: of two samples with the same time, the later arrival is kept.
     Only frames with a wanted series are opened, one at a time.
     """
-    places = len(wanted)
-    totals = np.zeros(places, dtype=np.int64)
+    positions = len(wanted)
+    totals = np.zeros(positions, dtype=np.int64)
     opened: list[_OpenedFrame] = []
     for page in pages:
         if page.overlaps(times.first, times.last):
             opened += _wanted_frames(page, wanted, totals)
     if rows is not None:
-        rows, place = _placed_rows(rows, wanted, series)
-        count_rows(rows.series, place, totals)
+        rows, position = _rows_with_positions(rows, wanted, series)
+        count_rows(rows.series, position, totals)
     first = run_places(totals)
     time, value = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.float64)
     bits, cursor = value.view(np.int64), first[:-1].copy()
     for one in opened:
         to = np.empty(len(one.series.number), dtype=np.int64)
-        reserve_slots(one.series.number, one.series.counts, one.wanted.number, one.wanted.place, cursor, to)
+        reserve_slots(one.series.number, one.series.counts, one.wanted.number, one.wanted.position, cursor, to)
         decode_samples(one.frame, one.data, one.series, to=to, time=time, value=value)
     if rows is not None:
-        scatter_rows(rows.series, rows.time, rows.value.view(np.int64), place, cursor, time, bits)
-    kept, kept_first = np.empty(places, dtype=np.int64), np.empty(places + 1, dtype=np.int64)
+        scatter_rows(rows.series, rows.time, rows.value.view(np.int64), position, cursor, time, bits)
+    kept, kept_first = np.empty(positions, dtype=np.int64), np.empty(positions + 1, dtype=np.int64)
     n_kept, dropped = sort_and_deduplicate(first, time, bits, times.first, times.last, kept, kept_first)
-    behind = int(kept_first[n_kept])
-    return CollectedSamples(kept[:n_kept], kept_first[: n_kept + 1], time[:behind], value[:behind], dropped)
+    stop = int(kept_first[n_kept])
+    return CollectedSamples(kept[:n_kept], kept_first[: n_kept + 1], time[:stop], value[:stop], dropped)
 
 
 def collect_run(
@@ -101,7 +101,7 @@ def collect_run(
     """
     ordered = known.sorted_by_key(numbers)
     collected = collect_samples(pages, rows, WantedNumbers.in_order(ordered), len(known), times)
-    found, keys = ordered[collected.place], known.keys
+    found, keys = ordered[collected.position], known.keys
     run = SeriesRun(
         metric=keys.metric[found],
         key_high=keys.key_high[found],
@@ -130,19 +130,19 @@ def _wanted_frames(page: Page, wanted: WantedNumbers, totals: I64s) -> list[_Ope
     for frame in page.frames_with(wanted.number):
         data = page.stored.load() if data is None else data
         series, here = decode_series(frame, data), wanted.within(frame)
-        if count_runs(series.number, series.counts, here.number, here.place, totals):
+        if count_runs(series.number, series.counts, here.number, here.position, totals):
             opened.append(_OpenedFrame(frame, data, series, here))
     return opened
 
 
-def _placed_rows(rows: Rows, wanted: WantedNumbers, series: int) -> tuple[Rows, I64s]:
+def _rows_with_positions(rows: Rows, wanted: WantedNumbers, series: int) -> tuple[Rows, I64s]:
     """Return rows that include those of the wanted series, and the position of each series number in them; -1 if not
     wanted.
     """
     if len(wanted) <= MAX_SCANNED_VALUES:
         # A column with an entry per series would cost more than everything else.
         few = rows.of_series(wanted.number)
-        return replace(few, series=wanted.number.searchsorted(few.series).astype(np.uint32)), wanted.place
-    place = np.full(series, -1, dtype=np.int64)
-    place[wanted.number] = wanted.place
-    return rows, place
+        return replace(few, series=wanted.number.searchsorted(few.series).astype(np.uint32)), wanted.position
+    position = np.full(series, -1, dtype=np.int64)
+    position[wanted.number] = wanted.position
+    return rows, position

@@ -1,4 +1,4 @@
-"""The contents of a buffer behind one lock, shared by writer, maintenance, flusher and readers."""
+"""The contents of a buffer, protected by one lock, shared by writer, maintenance, flusher and readers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

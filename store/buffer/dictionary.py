@@ -24,7 +24,7 @@ class GroupOrder:
     position of each group.
     """
 
-    place: I64s
+    position: I64s
     number: U32s
     group_first: I64s
 
@@ -49,10 +49,10 @@ class KnownSeries:
 
     def by_group(self) -> GroupOrder:
         """Return the order in which rows are sealed."""
-        place, number = np.empty(len(self), dtype=np.int64), np.empty(len(self), dtype=np.uint32)
+        position, number = np.empty(len(self), dtype=np.int64), np.empty(len(self), dtype=np.uint32)
         group_first = np.empty(self.groups + 1, dtype=np.int64)
-        order_by_group(self.group, place, number, group_first)
-        return GroupOrder(place, number, group_first)
+        order_by_group(self.group, position, number, group_first)
+        return GroupOrder(position, number, group_first)
 
     def of_group(self, group: int) -> U32s:
         """Return the numbers of one group's series, in ascending order."""
@@ -119,19 +119,19 @@ class Dictionary:
 
     def define(self, keys: SeriesKeys) -> None:
         """Give these keys the next numbers."""
-        behind = self._used + len(keys)
-        if behind > MAX_SERIES:
-            raise ValueError(f"a bucket can have at most {MAX_SERIES} series, not {behind}")
-        if behind > len(self._metric):
-            self._grow(max(behind, _MIN_CAPACITY, int(len(self._metric) * _GROWTH)))
-        part = slice(self._used, behind)
+        stop = self._used + len(keys)
+        if stop > MAX_SERIES:
+            raise ValueError(f"a bucket can have at most {MAX_SERIES} series, not {stop}")
+        if stop > len(self._metric):
+            self._grow(max(stop, _MIN_CAPACITY, int(len(self._metric) * _GROWTH)))
+        part = slice(self._used, stop)
         self._metric[part] = keys.metric
         self._key_high[part] = keys.key_high
         self._key_low[part] = keys.key_low
         self._group[part] = keys.metric % np.uint64(self._groups)
         # A new array, because snapshots may hold the old one.
         self._in_group = self._in_group + np.bincount(self._group[part], minlength=self._groups)
-        self._used = behind
+        self._used = stop
 
     def known(self) -> KnownSeries:
         """The series defined so far."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strandline.arrays import F64s, I64s, U32s
-from strandline.arrays import Rows as Places
+from strandline.arrays import Rows as Positions
 from strandline.store.buffer.kernels.rows import append_rows, one_sample_each
 from strandline.store.buffer.value_search import positions_of, positions_of_any
 
@@ -26,7 +26,7 @@ class RowBounds:
         self._least, self._greatest = np.empty(chunks, dtype=np.uint32), np.empty(chunks, dtype=np.uint32)
         self._noted = 0
 
-    def rows_of(self, series: U32s, number: np.uint32) -> Places:
+    def rows_of(self, series: U32s, number: np.uint32) -> Positions:
         """Return the rows of a series in a column, in order."""
         noted, chunks = self._noted, len(series) // ROWS_PER_CHUNK
         if noted < chunks:
@@ -135,15 +135,15 @@ class OpenRows:
 
     def _copy_columns(self, incoming: IncomingRows, row: int) -> int:
         """The same for rows of one sample each, which most records have: copies whole columns."""
-        behind = min(len(incoming.series), row + len(self._series) - self._used)
+        stop = min(len(incoming.series), row + len(self._series) - self._used)
         first = int(incoming.first_sample[0])
-        used = self._used + behind - row
+        used = self._used + stop - row
         to = slice(self._used, used)
-        self._series[to] = incoming.series[row:behind]
-        self._time[to] = incoming.time[first + row : first + behind]
-        self._value[to] = incoming.value[first + row : first + behind]
+        self._series[to] = incoming.series[row:stop]
+        self._time[to] = incoming.time[first + row : first + stop]
+        self._value[to] = incoming.value[first + row : first + stop]
         self._used = used
-        return behind
+        return stop
 
     def rows(self) -> Rows:
         """The current rows, for the writer itself."""

@@ -58,8 +58,8 @@ class Page:
 
     def __post_init__(self) -> None:
         first = [frame.first_number for frame in self.frames]
-        behind = [frame.last_number + 1 for frame in self.frames]
-        object.__setattr__(self, "_bounds", np.array((first, behind), dtype=np.int64))
+        stop = [frame.last_number + 1 for frame in self.frames]
+        object.__setattr__(self, "_bounds", np.array((first, stop), dtype=np.int64))
 
     def overlaps(self, first_time: int, last_time: int) -> bool:
         """Whether the page may have a sample in the range (inclusive)."""
@@ -68,8 +68,8 @@ class Page:
     def frames_with(self, numbers: U32s) -> list[Frame]:
         """Return the frames that may have some of these numbers, which are in ascending order."""
         # One search for all bounds: a page has many frames, of which usually one is wanted.
-        first, behind = numbers.searchsorted(self._bounds)
-        return [self.frames[at] for at in (first < behind).nonzero()[0].tolist()]
+        first, stop = numbers.searchsorted(self._bounds)
+        return [self.frames[at] for at in (first < stop).nonzero()[0].tolist()]
 
 
 def page_of(runs: Runs, *, seal: int, level: int) -> Page:

@@ -25,9 +25,9 @@ def seal(rows: Rows, known: KnownSeries, number: int) -> tuple[dict[int, Page], 
     Rows are sorted by counting: no keys are compared, because the dictionary has numbered the series.
     """
     order = known.by_group()
-    collected = collect_samples((), rows, WantedNumbers.every(order.place), len(known))
-    runs = Runs(order.number[collected.place], collected.first_sample, collected.time, collected.value)
-    bounds = np.searchsorted(collected.place, order.group_first)
+    collected = collect_samples((), rows, WantedNumbers.every(order.position), len(known))
+    runs = Runs(order.number[collected.position], collected.first_sample, collected.time, collected.value)
+    bounds = np.searchsorted(collected.position, order.group_first)
     pages = {
         group: page_of(runs.part(int(bounds[group]), int(bounds[group + 1])), seal=number, level=0)
         for group in range(known.groups)
@@ -58,7 +58,7 @@ def merge(pages: Sequence[Page], known: KnownSeries, group: int) -> tuple[Page, 
     """
     numbers = known.of_group(group)
     collected = collect_samples(pages, None, WantedNumbers.in_order(numbers), len(known))
-    runs = Runs(numbers[collected.place], collected.first_sample, collected.time, collected.value)
+    runs = Runs(numbers[collected.position], collected.first_sample, collected.time, collected.value)
     return page_of(runs, seal=pages[0].seal, level=pages[0].level + 1), collected.dropped
 
 

@@ -39,12 +39,12 @@ class Runs:
     def __len__(self) -> int:
         return len(self.number)
 
-    def part(self, first: int, behind: int) -> "Runs":
-        """Return the series `[first, behind)`."""
-        start, end = int(self.first_sample[first]), int(self.first_sample[behind])
+    def part(self, first: int, stop: int) -> "Runs":
+        """Return the series `[first, stop)`."""
+        start, end = int(self.first_sample[first]), int(self.first_sample[stop])
         return Runs(
-            self.number[first:behind],
-            self.first_sample[first : behind + 1] - start,
+            self.number[first:stop],
+            self.first_sample[first : stop + 1] - start,
             self.time[start:end],
             self.value[start:end],
         )
@@ -99,15 +99,15 @@ def encode(runs: Runs) -> tuple[bytes, tuple[Frame, ...]]:
     frames, pieces, start, first = [], [], 0, 0
     while first < len(runs):
         enough = int(np.searchsorted(runs.first_sample, runs.first_sample[first] + SAMPLES_PER_FRAME, side="right")) - 1
-        behind = min(max(enough, first + 1), len(runs))
-        part = runs.part(first, behind)
+        stop = min(max(enough, first + 1), len(runs))
+        part = runs.part(first, stop)
         streams = _split(part)
         packed = [_pack(getattr(streams, name)) for name in _STREAMS]
         lengths = tuple(map(len, packed))
         frames.append(Frame(start, lengths, int(part.number[0]), int(part.number[-1]), len(part), len(part.time)))
         pieces += packed
         start += sum(lengths)
-        first = behind
+        first = stop
     return b"".join(pieces), tuple(frames)
 
 
@@ -166,11 +166,11 @@ def _pack(numbers: npt.NDArray[Any]) -> bytes:
     return bytes(standalone.simple_compress(numbers, _CONFIG)) if len(numbers) else b""
 
 
-def _unpack(frame: Frame, data: bytes, first: int, behind: int) -> list[npt.NDArray[Any]]:
-    """Decompress the streams `[first, behind)`."""
+def _unpack(frame: Frame, data: bytes, first: int, stop: int) -> list[npt.NDArray[Any]]:
+    """Decompress the streams `[first, stop)`."""
     start = frame.start + sum(frame.lengths[:first])
     streams: list[npt.NDArray[Any]] = []
-    for length, kind in zip(frame.lengths[first:behind], _TYPES[first:behind], strict=True):
+    for length, kind in zip(frame.lengths[first:stop], _TYPES[first:stop], strict=True):
         packed = data[start : start + length]
         streams.append(standalone.simple_decompress(packed) if packed else np.empty(0, dtype=kind))
         start += length

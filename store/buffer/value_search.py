@@ -32,5 +32,5 @@ def positions_of(
     values in the column's first chunks, which have `chunk` values each.
     """
     # The kernel allocates memory when it is written, and usually little is.
-    places = np.empty(len(column), dtype=np.int64)
-    return places[: find_value(column, value, least, greatest, chunk, places)].copy()
+    positions = np.empty(len(column), dtype=np.int64)
+    return positions[: find_value(column, value, least, greatest, chunk, positions)].copy()

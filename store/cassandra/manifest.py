@@ -11,11 +11,11 @@ from strandline.store.cassandra.conditional import Settled, settle
 from strandline.store.cassandra.failures import Unanswered
 from strandline.store.cassandra.manifest_rows import (
     CUT_GROUP,
-    Place,
+    ClusteringKey,
     StoredRow,
+    clustering_key_of,
     cut_values,
     group_values,
-    place_of,
     state_from,
     stored_from,
 )
@@ -36,7 +36,7 @@ class ReadManifest:
     """
 
     state: ShardState
-    rows: Mapping[Place, StoredRow]
+    rows: Mapping[ClusteringKey, StoredRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,12 @@ class Manifest:
         unless the new owner has written the same rows.
         """
         rows: list[CutRow | GroupRow] = [*write.cuts, *write.groups]
-        wanted = {place_of(row): StoredRow(row, ownership.epoch) for row in rows}
+        wanted = {clustering_key_of(row): StoredRow(row, ownership.epoch) for row in rows}
         buckets = [bucket for bucket, _ in wanted]
         read = self._read_once(ownership.shard, min(buckets, default=0), max(buckets, default=0))
         if read is None:
             raise fenced(ownership, {})
-        found = {place: read.rows.get(place) for place in wanted}
+        found = {key_of_row: read.rows.get(key_of_row) for key_of_row in wanted}
         if is_held_by(ownership, asdict(read.state)):
             done = found == wanted and _statics_are(read.state, write)
             return Settled(None) if done else None
@@ -136,7 +136,7 @@ class Manifest:
             raise Unanswered(f"the manifest of shard {shard} was changed during a read", remedy="Try again")
         stored = [stored_from(row) for row in rows]
         # The newest state: its next part id is above the ids in every index bucket that a row references.
-        return ReadManifest(state_from(rows[-1]), {place_of(one.row): one for one in stored})
+        return ReadManifest(state_from(rows[-1]), {clustering_key_of(one.row): one for one in stored})
 
     def _rows(self, shard: ShardId, first: int, last: int) -> list[Any]:
         """Return rows, newest bucket first. Each page is of one revision."""

@@ -17,7 +17,7 @@ _NOTHING_LOST: Final = -1
 CUT_GROUP: Final = -1
 """Stands for the group in a cut row."""
 
-Place = tuple[int, int]
+ClusteringKey = tuple[int, int]
 Values = tuple[object, ...]
 
 
@@ -29,7 +29,7 @@ class StoredRow:
     epoch: int
 
 
-def place_of(row: CutRow | GroupRow) -> Place:
+def clustering_key_of(row: CutRow | GroupRow) -> ClusteringKey:
     """Return the clustering key of a row in its shard's partition: bucket and group."""
     return row.bucket, row.group if isinstance(row, GroupRow) else CUT_GROUP
 
@@ -38,7 +38,7 @@ def cut_values(shard: Values, epoch: int, row: CutRow, present: int) -> Values:
     """Return the values for `WRITE_CUT`."""
     return (
         *shard,
-        *place_of(row),
+        *clustering_key_of(row),
         epoch,
         row.expires,
         row.start,
@@ -55,7 +55,7 @@ def group_values(shard: Values, epoch: int, row: GroupRow, present: int) -> Valu
     """Return the values for `WRITE_GROUP`."""
     return (
         *shard,
-        *place_of(row),
+        *clustering_key_of(row),
         epoch,
         row.expires,
         row.attempt,

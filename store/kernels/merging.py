@@ -63,9 +63,9 @@ def order_pieces(metric, key_high, key_low, run_first):
 
 @njit(cache=True, nogil=True)
 def locate_pieces(
-    metric, key_high, key_low, order, counts, least, greatest, place, first_piece, first_sample, overlaps
+    metric, key_high, key_low, order, counts, least, greatest, position, first_piece, first_sample, overlaps
 ):
-    """Fill `place` with the position of each piece if the pieces of a series follow each other. Return the number of
+    """Fill `position` with the position of each piece if the pieces of a series follow each other. Return the number of
     series.
 
     Series s has the pieces `order[first_piece[s]:first_piece[s + 1]]`, and its samples from `first_sample[s]`.
@@ -80,17 +80,17 @@ def locate_pieces(
             first_piece[series], first_sample[series], overlaps[series] = number, at, False
         elif least[piece] <= greatest[before]:
             overlaps[series] = True
-        place[piece] = at
+        position[piece] = at
         at += counts[piece]
     first_piece[series + 1], first_sample[series + 1] = len(order), at
     return series + 1
 
 
 @njit(cache=True, nogil=True)
-def copy_pieces(first, time, value, place, to_time, to_value):
+def copy_pieces(first, time, value, position, to_time, to_value):
     """Copy the pieces of one run to their positions."""
     for piece in range(len(first) - 1):
-        start, end, to = first[piece], first[piece + 1], place[piece]
+        start, end, to = first[piece], first[piece + 1], position[piece]
         for at in range(end - start):
             to_time[to + at] = time[start + at]
             to_value[to + at] = value[start + at]

@@ -153,6 +153,6 @@ def copy_runs(source, starts, ends, out):
     """
     at = 0
     for run in range(len(starts)):
-        for place in range(starts[run], ends[run]):
-            out[at] = source[place]
+        for position in range(starts[run], ends[run]):
+            out[at] = source[position]
             at += 1

@@ -44,11 +44,11 @@ def _median_step(numbers, start, end, probes):
     for probe in range(count):
         at = start + probe * steps // count
         step = numbers[at + 1] - numbers[at]
-        place = probe
-        while place > 0 and probes[place - 1] > step:
-            probes[place] = probes[place - 1]
-            place -= 1
-        probes[place] = step
+        position = probe
+        while position > 0 and probes[position - 1] > step:
+            probes[position] = probes[position - 1]
+            position -= 1
+        probes[position] = step
     return probes[count // 2]
 
 
@@ -93,13 +93,13 @@ def find_trends(numbers, first, kind, slope, level):
 
 
 @njit(cache=True, nogil=True)
-def write_residuals(numbers, first, kind, slope, level, place, residuals):
-    """Write the residuals of each sequence into `residuals`, from `place[level]`, which advances."""
+def write_residuals(numbers, first, kind, slope, level, position, residuals):
+    """Write the residuals of each sequence into `residuals`, from `position[level]`, which advances."""
     for sequence in range(len(first) - 1):
         if level[sequence] == 0:
             continue
         start, end, rise = first[sequence], first[sequence + 1], slope[sequence]
-        shift = place[level[sequence]] - start - 1
+        shift = position[level[sequence]] - start - 1
         if kind[sequence] == LINE:
             begin = numbers[start]
             for at in range(start + 1, end):
@@ -107,18 +107,18 @@ def write_residuals(numbers, first, kind, slope, level, place, residuals):
         else:
             for at in range(start + 1, end):
                 residuals[shift + at] = numbers[at] - numbers[at - 1] - rise
-        place[level[sequence]] += end - start - 1
+        position[level[sequence]] += end - start - 1
 
 
 @njit(cache=True, nogil=True)
-def locate_residuals(counts, level, place, residual_start):
-    """Fill `residual_start` with the first residual of each sequence; `place[level]` is the next one of each level, and
-    advances.
+def locate_residuals(counts, level, position, residual_start):
+    """Fill `residual_start` with the first residual of each sequence; `position[level]` is the next residual of each
+    level, and advances.
     """
     for sequence in range(len(counts)):
-        residual_start[sequence] = place[level[sequence]]
+        residual_start[sequence] = position[level[sequence]]
         if level[sequence] != 0:
-            place[level[sequence]] += counts[sequence] - 1
+            position[level[sequence]] += counts[sequence] - 1
 
 
 @njit(cache=True, nogil=True)

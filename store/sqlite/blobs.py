@@ -32,12 +32,12 @@ INSERT_RESULT: Final = (
 
 # Parameters: the address of the rows, a key, and further bounds if there are any. They return key and value of the rows
 # at that address after that key, in order.
-_SEGMENTS_BEHIND: Final = (
+_SEGMENTS_AFTER: Final = (
     "SELECT first, seq, data FROM segments WHERE dataset = ? AND shard = ? AND bucket = ? AND flush_group = ?"
     " AND attempt = ? AND (first, seq) > (?, ?)"
 )
-SELECT_SEGMENTS: Final = _SEGMENTS_BEHIND + " ORDER BY first, seq"
-SELECT_SEGMENTS_UP_TO: Final = _SEGMENTS_BEHIND + " AND first <= ? ORDER BY first, seq"
+SELECT_SEGMENTS: Final = _SEGMENTS_AFTER + " ORDER BY first, seq"
+SELECT_SEGMENTS_UP_TO: Final = _SEGMENTS_AFTER + " AND first <= ? ORDER BY first, seq"
 SELECT_INDEX_ROWS: Final = (
     "SELECT seq, data FROM index_buckets WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ?"
     " AND seq > ? ORDER BY seq"
@@ -65,37 +65,37 @@ class Blobs:
     connections: Connections
     expiry: Expiry
 
-    def write(self, insert: str, place: Values, rows: Iterable[Values], expires: int) -> int:
+    def write(self, insert: str, address: Values, rows: Iterable[Values], expires: int) -> int:
         """Write rows, given as (key ..., value); return their number."""
         written = 0
         for portion in _portions(rows):
-            values = [(*place, *key, expires, value) for *key, value in portion]
+            values = [(*address, *key, expires, value) for *key, value in portion]
             with self.connections.writing() as connection:
                 connection.executemany(insert, values)
                 self.expiry.delete_some(connection, written=len(values))
             written += len(values)
         return written
 
-    def read(self, select: str, place: Values, behind: Values, bounds: Values = ()) -> Iterator[Values]:
-        """Yield rows as (key ..., value), after the key `behind`."""
+    def read(self, select: str, address: Values, after: Values, bounds: Values = ()) -> Iterator[Values]:
+        """Yield rows as (key ..., value), after the key `after`."""
         while True:
             with self.connections.reading() as connection:
-                parameters = (*place, *behind, *bounds)
+                parameters = (*address, *after, *bounds)
                 # Closed immediately: a statement that was not read to its end would hold the snapshot.
                 with closing(connection.execute(select, parameters)) as rows:
                     portion = next(_portions(rows), [])
             if not portion:
                 return
             yield from portion
-            behind = portion[-1][:-1]
+            after = portion[-1][:-1]
 
-    def before_range(self, place: Values, first: bytes) -> Values:
+    def before_range(self, address: Values, first: bytes) -> Values:
         """Return the key after which the rows begin that may contain series from `first`.
 
         They begin with the last row whose own first series is below `first`.
         """
         with self.connections.reading() as connection:
-            row = connection.execute(_LAST_SEGMENT_BELOW, (*place, first)).fetchone()
+            row = connection.execute(_LAST_SEGMENT_BELOW, (*address, first)).fetchone()
         return BEFORE_SEGMENTS if row is None else (row[0], row[1] - 1)
 
 

@@ -86,25 +86,25 @@ class SqliteStore:
 
     def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
         rows = ((segment.first, segment.seq, segment.data) for segment in segments)
-        self._blobs.write(blobs.INSERT_SEGMENT, _segments_place(where), rows, life.expires)
+        self._blobs.write(blobs.INSERT_SEGMENT, _segments_address(where), rows, life.expires)
 
     def segments(
         self, where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
     ) -> Iterator[Segment]:
-        place = _segments_place(where)
-        behind = blobs.BEFORE_SEGMENTS if first is None else self._blobs.before_range(place, first)
+        address = _segments_address(where)
+        after = blobs.BEFORE_SEGMENTS if first is None else self._blobs.before_range(address, first)
         if last is None:
-            rows = self._blobs.read(blobs.SELECT_SEGMENTS, place, behind)
+            rows = self._blobs.read(blobs.SELECT_SEGMENTS, address, after)
         else:
-            rows = self._blobs.read(blobs.SELECT_SEGMENTS_UP_TO, place, behind, (last,))
+            rows = self._blobs.read(blobs.SELECT_SEGMENTS_UP_TO, address, after, (last,))
         for key, seq, data in rows:
             yield Segment(key, seq, data)
 
     def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
-        return self._blobs.write(blobs.INSERT_INDEX_ROW, _attempt_place(where), enumerate(rows), life.expires)
+        return self._blobs.write(blobs.INSERT_INDEX_ROW, _attempt_address(where), enumerate(rows), life.expires)
 
     def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
-        for _, data in self._blobs.read(blobs.SELECT_INDEX_ROWS, _attempt_place(where), blobs.BEFORE_ROWS):
+        for _, data in self._blobs.read(blobs.SELECT_INDEX_ROWS, _attempt_address(where), blobs.BEFORE_ROWS):
             yield data
 
     def add_job(self, job: Job) -> bool:
@@ -122,12 +122,12 @@ class SqliteStore:
 
     def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
         values = ((row.kind, row.seq, row.data) for row in rows)
-        self._blobs.write(blobs.INSERT_RESULT, _attempt_place(where), values, life.expires)
+        self._blobs.write(blobs.INSERT_RESULT, _attempt_address(where), values, life.expires)
 
     def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
-        place = (*_attempt_place(where), kind)
+        address = (*_attempt_address(where), kind)
         first, last = (0, blobs.LAST_ROW) if seq is None else (seq, seq)
-        for number, data in self._blobs.read(blobs.SELECT_RESULTS, place, (first - 1,), (last,)):
+        for number, data in self._blobs.read(blobs.SELECT_RESULTS, address, (first - 1,), (last,)):
             yield ResultRow(kind, number, data)
 
     def add_bulk_parts(self, parts: Sequence[BulkPart]) -> bool:
@@ -188,9 +188,9 @@ class SqliteStore:
         return changed
 
 
-def _segments_place(where: SegmentsOf) -> blobs.Values:
+def _segments_address(where: SegmentsOf) -> blobs.Values:
     return where.shard.dataset, where.shard.shard, where.bucket, where.group, where.attempt
 
 
-def _attempt_place(where: IndexBucketOf | JobResultOf) -> blobs.Values:
+def _attempt_address(where: IndexBucketOf | JobResultOf) -> blobs.Values:
     return where.shard.dataset, where.shard.shard, where.bucket, where.attempt

@@ -53,15 +53,15 @@ def append_rows(series, first_sample, time, bits, row, sample, defined, to_serie
 def _has(block, value):
     """Whether a block has a value. It checks every value without an early exit, so that the loop is vectorised."""
     has = False
-    for place in range(len(block)):
-        has |= block[place] == value
+    for position in range(len(block)):
+        has |= block[position] == value
     return has
 
 
 @njit(cache=True, nogil=True)
-def find_value(column, value, least, greatest, chunk, places):
-    """Fill `places` with the positions at which a column has a value, and return their number. `places` is as long as
-    the column.
+def find_value(column, value, least, greatest, chunk, positions):
+    """Fill `positions` with the positions at which a column has a value, and return their number. The array must be as
+    long as the column.
 
     `least` and `greatest` are bounds of the values in the first chunks, of `chunk` values each: chunks that can't have
     the value are skipped. The rest of the column is always searched.
@@ -76,27 +76,29 @@ def find_value(column, value, least, greatest, chunk, places):
         for at in range(start, end, BLOCK):
             block = column[at : min(at + BLOCK, end)]
             if _has(block, value):
-                for place in range(len(block)):
-                    if block[place] == value:
-                        places[found] = at + place
+                for position in range(len(block)):
+                    if block[position] == value:
+                        positions[found] = at + position
                         found += 1
     return found
 
 
 @njit(cache=True, nogil=True)
-def count_rows(series, place, counts):
-    """Add the number of rows of each series s to `counts[place[s]]`. Series with a negative place are not wanted."""
+def count_rows(series, position, counts):
+    """Add the number of rows of each series s to `counts[position[s]]`. Series with a negative position are not
+    wanted.
+    """
     for row in range(len(series)):
-        to = place[series[row]]
+        to = position[series[row]]
         if to >= 0:
             counts[to] += 1
 
 
 @njit(cache=True, nogil=True)
-def scatter_rows(series, time, bits, place, cursor, to_time, to_bits):
-    """Write each row's sample to the cursor of its place, and advance the cursor: rows keep their order."""
+def scatter_rows(series, time, bits, position, cursor, to_time, to_bits):
+    """Write each row's sample to the cursor of its position, and advance the cursor: rows keep their order."""
     for row in range(len(series)):
-        to = place[series[row]]
+        to = position[series[row]]
         if to >= 0:
             at = cursor[to]
             to_time[at] = time[row]

@@ -7,8 +7,8 @@ INSERTION_LIMIT = 32  # Up to this length, an insertion sort is faster than sort
 
 
 @njit(cache=True, nogil=True)
-def count_runs(numbers, counts, wanted, place, totals):
-    """Add the count of each wanted series to `totals` at its place; return how many there are. Both lists of numbers
+def count_runs(numbers, counts, wanted, position, totals):
+    """Add the count of each wanted series to `totals` at its position; return how many there are. Both lists of numbers
     are ascending.
     """
     found, at = 0, 0
@@ -16,14 +16,14 @@ def count_runs(numbers, counts, wanted, place, totals):
         while at < len(wanted) and wanted[at] < numbers[run]:
             at += 1
         if at < len(wanted) and wanted[at] == numbers[run]:
-            totals[place[at]] += counts[run]
+            totals[position[at]] += counts[run]
             found += 1
     return found
 
 
 @njit(cache=True, nogil=True)
-def reserve_slots(numbers, counts, wanted, place, cursor, to):
-    """Fill `to` with the position for each run, the cursor of its place, which advances; -1 if the run is not
+def reserve_slots(numbers, counts, wanted, position, cursor, to):
+    """Fill `to` with the position for each run, the cursor of its position, which advances; -1 if the run is not
     wanted.
     """
     at = 0
@@ -32,8 +32,8 @@ def reserve_slots(numbers, counts, wanted, place, cursor, to):
             at += 1
         to[run] = -1
         if at < len(wanted) and wanted[at] == numbers[run]:
-            to[run] = cursor[place[at]]
-            cursor[place[at]] += counts[run]
+            to[run] = cursor[position[at]]
+            cursor[position[at]] += counts[run]
 
 
 @njit(cache=True)

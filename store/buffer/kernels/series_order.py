@@ -5,9 +5,9 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def order_by_group(group, place, numbers, group_first):
-    """Compute the order by (group, number): `place[number]`, its inverse `numbers[place]`, and the first place of each
-    group.
+def order_by_group(group, position, numbers, group_first):
+    """Compute the order by (group, number): `position[number]`, its inverse `numbers[position]`, and each group's first
+    position.
 
     `group_first` has one more entry than there are groups.
     """
@@ -20,7 +20,7 @@ def order_by_group(group, place, numbers, group_first):
     for number in range(len(group)):
         at = cursor[group[number]]
         cursor[group[number]] = at + 1
-        place[number] = at
+        position[number] = at
         numbers[at] = number
 
 
@@ -30,10 +30,14 @@ def _slot_of(slots, metric, high, low, wanted_metric, wanted_high, wanted_low):
     mask = np.uint64(len(slots) - 1)
     slot = np.int64((low ^ metric) & mask)
     while True:
-        asked = slots[slot]
-        if asked < 0:
+        wanted_index = slots[slot]
+        if wanted_index < 0:
             return slot
-        if wanted_low[asked] == low and wanted_high[asked] == high and wanted_metric[asked] == metric:
+        if (
+            wanted_low[wanted_index] == low
+            and wanted_high[wanted_index] == high
+            and wanted_metric[wanted_index] == metric
+        ):
             return slot
         slot = (slot + 1) & np.int64(mask)
 
@@ -46,11 +50,17 @@ def find_numbers(metric, high, low, wanted_metric, wanted_high, wanted_low, slot
     hash table of all series: scanning a million costs a query a few milliseconds, while a table would slow down
     ingestion all the time.
     """
-    for asked in range(len(wanted_low)):
+    for wanted_index in range(len(wanted_low)):
         slot = _slot_of(
-            slots, wanted_metric[asked], wanted_high[asked], wanted_low[asked], wanted_metric, wanted_high, wanted_low
+            slots,
+            wanted_metric[wanted_index],
+            wanted_high[wanted_index],
+            wanted_low[wanted_index],
+            wanted_metric,
+            wanted_high,
+            wanted_low,
         )
-        slots[slot] = asked
+        slots[slot] = wanted_index
     found = 0
     for number in range(len(low)):
         slot = _slot_of(slots, metric[number], high[number], low[number], wanted_metric, wanted_high, wanted_low)

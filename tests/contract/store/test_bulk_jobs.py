@@ -93,7 +93,7 @@ def test_a_removed_row_is_gone_and_its_place_free(store: Store, kind: Kind[Any])
 def test_a_row_is_replaced_only_by_one_of_its_place(store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     kind.add(store, first)
-    with pytest.raises(ValueError, match="can.t be replaced by"):
+    with pytest.raises(ValueError, match="can't be replaced by"):
         kind.replace(store, first, kind.beside(kind.changed(first, "a"), 6))
 
 

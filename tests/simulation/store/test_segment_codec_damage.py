@@ -311,9 +311,13 @@ def test_a_run_out_of_order_that_was_encoded_all_the_same_is_refused() -> None:
     run = sound_run()
     time = run.time.copy()
     time[[3, 4]] = time[[4, 3]]
-    assert_refused(READERS[0], segment_codec._encode(replace(run, time=time)), "the times of a series are not ascending")
+    assert_refused(
+        READERS[0], segment_codec._encode(replace(run, time=time)), "the times of a series are not ascending"
+    )
     time[[3, 4]] = time[3]
-    assert_refused(READERS[0], segment_codec._encode(replace(run, time=time)), "the times of a series are not ascending")
+    assert_refused(
+        READERS[0], segment_codec._encode(replace(run, time=time)), "the times of a series are not ascending"
+    )
     key_low = run.key_low[::-1].copy()
     assert_refused(READERS[0], segment_codec._encode(replace(run, key_low=key_low)), "its series are not in order")
 

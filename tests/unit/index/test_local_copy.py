@@ -93,7 +93,7 @@ def test_a_snapshot_is_refused_once_the_next_bucket_has_a_sample(shard: Shard) -
 
 def test_a_snapshot_is_not_saved_under_another_bucket(shard: Shard) -> None:
     _, snapshot = shard.cut()
-    with pytest.raises(ValueError, match="can.t be saved as bucket 1"):
+    with pytest.raises(ValueError, match="can't be saved as bucket 1"):
         save_copy(shard.folder, shard.lucene, snapshot, identity(1))
 
 

@@ -134,7 +134,7 @@ def test_white_space_and_comments_may_stand_anywhere_between() -> None:
         (r'{a="\400"}', 4, r"an escape \400 for a character that does not exist"),
         (r'{a="\ud800"}', 4, r"an escape \ud800 for a character that does not exist"),
         (r'{a="\U00110000"}', 4, "for a character that does not exist"),
-        (r'{a="\xff"}', 3, "not UTF-8"),
+        (r'{a="\xff"}', 3, "not valid UTF-8"),
         ('up{__name__="down"}', 3, 'given twice, the second time as __name__="down"'),
         ('up{a="b", __name__!="down"}', 10, "given twice"),
         ('up{"down"}', 3, "given twice"),

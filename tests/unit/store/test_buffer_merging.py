@@ -101,6 +101,6 @@ def test_a_merged_page_has_the_later_of_two_samples_and_says_how_many_went() -> 
     assert (merged.series, merged.samples, merged.first_time, merged.last_time) == (3, 5, 1, 9)
     assert (merged.level, merged.seal) == (1, 5)
     collected = collect_samples([merged], None, WantedNumbers.in_order(np.arange(4, dtype=np.uint32)), 4)
-    assert collected.place.tolist() == [0, 1, 3]
+    assert collected.position.tolist() == [0, 1, 3]
     assert collected.time.tolist() == [1, 3, 5, 9, 1]
     assert collected.value.tolist() == [1.0, 3.0, 50.0, 9.0, 1.0]
