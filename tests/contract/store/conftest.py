@@ -60,7 +60,7 @@ def other_store(opened: OpenedStore) -> Store:
 
 @pytest.fixture
 def shard() -> ShardId:
-    """A shard that nobody has taken."""
+    """A shard without an owner."""
     return fresh_shard()
 
 

@@ -1,4 +1,4 @@
-"""Every call may be made from any thread, and nobody waits for a reader."""
+"""All calls are thread-safe, and readers block nothing."""
 
 import threading
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def test_readers_of_the_same_rows_do_not_disturb_each_other(store: Store, where:
         assert rows == numbered(300)
 
 
-def test_a_reader_that_stops_half_way_hinders_nobody(
+def test_a_reader_that_stops_half_way_blocks_no_writer(
     store: Store, other_store: Store, where: SegmentsOf, owner: Ownership, lasting: Lifetime
 ) -> None:
     half: Iterator[Segment] = store.segments(where)

@@ -123,7 +123,7 @@ def change_lease(one: Job) -> Job:
 
 
 def change_renewals(one: Job) -> Job:
-    """A renewal by a clock that stands still, or was set back."""
+    """A renewal by a clock that stopped, or was set back."""
     return replace(one, renewals=one.renewals + 1)
 
 

@@ -1,4 +1,4 @@
-"""What is committed to a manifest is what is read from it, whole and in order."""
+"""What is committed to a manifest is read from it, completely and in order."""
 
 from dataclasses import replace
 

@@ -46,7 +46,7 @@ def keys_of(ids: list[int], length: int = 8) -> PartKeyBatch:
 
 
 def fetching(keys: PartKeyBatch) -> FetchKeys:
-    """Give out keys as an index does: those that were asked for, in an order of its own."""
+    """Return keys as an index does: the requested ones, in any order."""
 
     def fetch(part_ids: np.ndarray) -> PartKeyBatch:
         return keys.take(np.flatnonzero(np.isin(keys.part_ids, part_ids)))

@@ -24,7 +24,7 @@ POLICY = BucketPolicy(flush_interval=HOUR, retention=10 * HOUR, margin=4 * HOUR,
 
 
 class Shard:
-    """A shard's index whose samples are told by name and hour."""
+    """A shard's index whose samples are given by name and hour."""
 
     def __init__(self, lucene: PartKeyIndex) -> None:
         self.index = ShardIndex(POLICY, LuceneDocuments(lucene), open_bucket=100, next_part_id=0, series_limit=1000)
@@ -92,7 +92,7 @@ def test_series_come_with_their_times(shard: Shard) -> None:
     assert not found.more
 
 
-def test_a_limit_cuts_off_and_says_so(shard: Shard) -> None:
+def test_a_limit_truncates_the_result_and_reports_it(shard: Shard) -> None:
     shard.samples("a1", "a2", "a3")
     found = shard.catalogue.series(parse_selector("up"), limit=2)
     assert (len(found.keys), found.more) == (2, True)

@@ -1,4 +1,4 @@
-"""When an index is merged into few segments, beside one that only counts, and what becomes of a real one."""
+"""When the segments of an index are merged, with an index that only counts calls, and with a real one."""
 
 import pytest
 from pyroaring import BitMap
@@ -21,7 +21,7 @@ KEYS = 10_000
 
 
 class CountingIndex:
-    """Counts what is asked of it."""
+    """An index that counts calls."""
 
     def __init__(self) -> None:
         self.additions, self.parts, self.current = KEYS, MERGE_ABOVE_SEGMENTS + 1, True
@@ -104,7 +104,7 @@ def test_there_is_a_pause_between_two_merges(counted: CountingIndex, clock: Manu
     assert counted.merges == [TARGET_SEGMENTS, TARGET_SEGMENTS]
 
 
-def test_searches_are_told_of_a_merge_and_of_nothing_else(counted: CountingIndex, clock: ManualClock) -> None:
+def test_only_a_merge_causes_a_refresh(counted: CountingIndex, clock: ManualClock) -> None:
     merging = IdleMerger(counted, clock, counted.has_disk_space)
     counted.current = False
     check(merging, clock)

@@ -1,4 +1,4 @@
-"""Keys by the values of their labels in one call: the same keys as by a query, whatever is asked."""
+"""Finding keys by the values of their labels in one call gives the same keys as a query."""
 
 import itertools
 from collections.abc import Iterator, Sequence

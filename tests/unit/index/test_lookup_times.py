@@ -139,7 +139,7 @@ BOUNDS = st.integers(-4, 13) | st.sampled_from([EARLIEST, LATEST])
     st.dictionaries(st.sampled_from(IDS), st.tuples(st.integers(-3, 12) | st.just(LIVE), ENDS)),
     st.lists(st.tuples(BOUNDS, BOUNDS), min_size=1, max_size=3),
 )
-def test_keys_are_there_when_the_catalogue_says_so(
+def test_lookups_and_the_catalogue_agree_on_which_keys_existed(
     few: Asked, times: dict[int, tuple[int, int]], ranges: list[tuple[int, int]]
 ) -> None:
     columns = PartColumns(key_rows(dict(sorted(times.items()))))

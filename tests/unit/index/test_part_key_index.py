@@ -93,7 +93,7 @@ def test_part_ids_narrow_a_query_that_names_fewer_keys_itself(index: PartKeyInde
     assert index.search(all_of([label_is("n", "5"), part_id_in(BitMap(range(6, 900)))])) == BitMap()
 
 
-def test_keys_are_told_apart_where_one_name_looks_like_the_bytes_of_two(index: PartKeyIndex) -> None:
+def test_keys_are_distinct_where_one_name_has_the_bytes_of_two(index: PartKeyIndex) -> None:
     index.add(batch_of({"ab\x01\x00c": "1"}, {"ab": "1", "c": "2"}, {"ab": "3"}, {"ab": "4", "c": "5", "d": "6"}))
     index.refresh()
     assert index.search(label_is("c", "2")) == BitMap([1])
@@ -286,7 +286,7 @@ def test_a_folder_has_one_index_at_a_time(folder: Path, index: PartKeyIndex) -> 
     PartKeyIndex.open(folder).close()
 
 
-def test_a_closed_index_says_so_and_may_be_closed_again(index: PartKeyIndex) -> None:
+def test_a_closed_index_raises_an_error_and_may_be_closed_again(index: PartKeyIndex) -> None:
     index.close()
     index.close()
     with pytest.raises(IndexClosed):

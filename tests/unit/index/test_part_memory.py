@@ -1,4 +1,4 @@
-"""The columns that Java reads: what stands in their file, byte by byte, whatever happens to the columns."""
+"""The columns that Java reads: the content of their file, byte by byte."""
 
 import gc
 import mmap
@@ -110,7 +110,7 @@ def test_the_columns_lie_one_behind_the_other() -> None:
     assert struct.unpack_from("<q", data, len(data) - 8) == (-10,)
 
 
-def test_what_is_written_is_seen_by_whoever_has_the_file_mapped() -> None:
+def test_what_is_written_is_visible_in_every_mapping_of_the_file() -> None:
     memory = PartMemory(4)
     with Path(memory.path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as seen:
         for length in range(5):

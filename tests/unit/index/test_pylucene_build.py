@@ -1,4 +1,4 @@
-"""Building the wheel: what goes in, and what a failure says. That the wheel works is what the other tests show."""
+"""Building the wheel: its inputs, and the errors. The other tests show that the wheel works."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Samples whose time lies too far from their record's."""
+"""Samples whose time is too far from their record's."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -50,7 +50,7 @@ def test_rows_of_few_series_are_found_while_rows_come(order: str) -> None:
                 assert places(look, asked) == np.flatnonzero(np.isin(series[: len(look)], asked)).tolist()
 
 
-def test_rows_that_the_writer_has_read_are_filled_anew() -> None:
+def test_rows_that_only_the_writer_has_read_are_reused() -> None:
     rows = OpenRows(2 * ROWS_PER_CHUNK)
     first, then = (np.full(2 * ROWS_PER_CHUNK, number, dtype=np.uint32) for number in (1, 2))
     feed(rows, first, 0, len(first))

@@ -94,7 +94,7 @@ def sealed(samples: dict[int, list[tuple[int, float]]]) -> Page:
     return page_of(runs, seal=5, level=0)
 
 
-def test_a_merged_page_has_the_later_of_two_samples_and_says_how_many_went() -> None:
+def test_a_merged_page_has_the_later_of_two_samples_and_counts_those_dropped() -> None:
     one, two = sealed({0: [(1, 1.0), (5, 5.0)], 3: [(1, 1.0)]}), sealed({0: [(3, 3.0), (5, 50.0)], 1: [(9, 9.0)]})
     merged, dropped = merge([one, two], known(4), 0)
     assert dropped == 1

@@ -1,4 +1,4 @@
-"""Rows that somebody looks at while the writer goes on."""
+"""Snapshots of rows while the writer continues."""
 
 import numpy as np
 import pytest

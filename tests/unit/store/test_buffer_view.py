@@ -77,7 +77,7 @@ def test_a_view_still_reads_pages_on_disk_that_the_flush_has_released(tmp_path: 
     assert not list(folder.iterdir())
 
 
-def test_rows_that_nobody_looked_at_are_filled_again_in_place(tmp_path: Path) -> None:
+def test_rows_without_a_snapshot_are_reused_in_place(tmp_path: Path) -> None:
     fed = FedBuffer(budget(tmp_path), seal_rows=2)
     rows = fed.buffer._contents.rows
     fed.feed([(KEYS[0], [(1, 1), (2, 2), (3, 3)])])

@@ -77,7 +77,7 @@ def test_refused_rows_leave_no_trace() -> None:
     assert flushed(fed) == {A: {2: TWO, 5: THREE}}
 
 
-def test_a_record_larger_than_a_seal_goes_in_whole() -> None:
+def test_a_record_larger_than_a_seal_is_added_completely() -> None:
     fed = FedBuffer(unlimited(), seal_rows=10)
     fed.feed([(A, [(time, ONE) for time in range(95)]), (B, [(1, TWO)])])
     status = fed.buffer.status()

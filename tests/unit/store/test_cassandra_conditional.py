@@ -59,11 +59,11 @@ def test_a_refusal_after_a_missed_answer_is_no_answer() -> None:
     assert settled([MISSED, REFUSED], [UNKNOWN, Settled("found")]) == "found"
 
 
-def test_a_look_that_fails_is_repeated_before_anything_is_sent() -> None:
+def test_a_failed_read_of_the_outcome_is_repeated_before_anything_is_sent() -> None:
     assert settled([MISSED], [MISSED, MISSED, Settled("found")]) == "found"
 
 
-def test_what_a_look_raises_is_final() -> None:
+def test_an_error_of_reading_the_outcome_is_final() -> None:
     with pytest.raises(Fenced):
         settled([MISSED], [Fenced("taken")])
 

@@ -68,7 +68,7 @@ def test_what_the_servers_will_never_do_is_refused_with_a_remedy(error: Exceptio
     assert remedy in raised.remedy
 
 
-def test_each_server_s_own_reason_is_told() -> None:
+def test_each_servers_own_error_is_reported() -> None:
     error = NoHostAvailable("all tried", {"10.0.0.1": ConnectionShutdown("closed"), "10.0.0.2": OperationTimedOut()})
     raised = str(store_error(error, "x", HOSTS))
     assert "10.0.0.1: ConnectionShutdown: closed" in raised

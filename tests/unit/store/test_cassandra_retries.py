@@ -1,4 +1,4 @@
-"""Calls that were not answered are repeated with growing pauses, until a deadline."""
+"""Calls without an answer are repeated with growing delays, until a deadline."""
 
 from collections.abc import Callable
 
@@ -55,7 +55,7 @@ def test_pauses_double_up_to_the_longest_and_are_half_random(clock: RecordingClo
     assert len({round(pause / longest, 6) for pause, longest in zip(clock.pauses[4:], [1.0] * 3, strict=True)}) == 3
 
 
-def test_past_the_deadline_the_last_error_is_told_with_how_often_it_was_tried(clock: RecordingClock) -> None:
+def test_after_the_deadline_the_last_error_is_raised_with_the_number_of_attempts(clock: RecordingClock) -> None:
     last = Unanswered("Cassandra at a:1 did not answer to read x", remedy="Look at it")
     with pytest.raises(
         StoreUnavailable, match=r"did not answer to read x \(tried \d+ times in .* s\)\. Look at it"

@@ -1,4 +1,4 @@
-"""Many writes go out at once, within bounds, and again where they were not answered."""
+"""Many writes are sent concurrently, within limits, and resent after a missing answer."""
 
 import threading
 from collections import Counter

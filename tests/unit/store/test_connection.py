@@ -1,4 +1,4 @@
-"""What can be said of a connection without a server."""
+"""What can be tested of a connection without a server."""
 
 import logging
 import socket
@@ -86,7 +86,9 @@ def answered(server: socket.socket, answer: Callable[[socket.socket], None]) -> 
     return thread
 
 
-def test_a_server_without_tls_is_told_apart_from_none(one_server: tuple[socket.socket, int], tmp_path: Path) -> None:
+def test_a_server_without_tls_is_distinguished_from_no_server(
+    one_server: tuple[socket.socket, int], tmp_path: Path
+) -> None:
     ca = tmp_path / "ca.pem"
     ca.write_text(pem_samples.CERTIFICATE, encoding="utf-8")
     server, port = one_server
@@ -97,7 +99,9 @@ def test_a_server_without_tls_is_told_apart_from_none(one_server: tuple[socket.s
     thread.join()
 
 
-def test_a_server_that_nobody_vouches_for_is_refused(one_server: tuple[socket.socket, int], tmp_path: Path) -> None:
+def test_a_server_with_an_untrusted_certificate_is_refused(
+    one_server: tuple[socket.socket, int], tmp_path: Path
+) -> None:
     both = tmp_path / "both.pem"
     both.write_text(pem_samples.CERTIFICATE + pem_samples.KEY, encoding="utf-8")
     server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -32,7 +32,7 @@ def test_up_to_64_hours_are_told_apart() -> None:
     assert by_hours(some) == tuple(LateSamples(hour, 1) for hour in some)
 
 
-def test_past_64_hours_the_newest_32_are_told_apart_and_the_others_counted_in_ranges() -> None:
+def test_beyond_64_hours_the_newest_32_are_counted_separately_and_the_others_in_ranges() -> None:
     some = list(range(BUCKET - 65, BUCKET))
     found = by_hours(some)
     assert found[-32:] == tuple(LateSamples(hour, 1) for hour in some[-32:])

@@ -12,7 +12,7 @@ NOW = 1_700_000_000_000
 YEAR = 365 * 86_400_000
 
 
-def test_nothing_is_settled_before_two_looks_a_minute_apart() -> None:
+def test_nothing_is_settled_before_two_readings_a_minute_apart() -> None:
     time = SettledTime()
     assert time.observe(NOW, 0.0) is None
     assert time.observe(NOW + 59_999, 59.999) is None

@@ -1,4 +1,4 @@
-"""A SQLite store that can't write says why in a store's own errors, and has written all or nothing."""
+"""A SQLite store that can't write raises the store's errors, and writes completely or not at all."""
 
 import sqlite3
 import threading
