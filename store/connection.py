@@ -75,7 +75,7 @@ class StoreConnection(DefaultConnection):  # type: ignore[misc] # the driver car
 
     @_socket_writable.setter
     def _socket_writable(self, _: bool) -> None:
-        """What the driver notes here is only used to refuse."""
+        """Ignore what the driver sets here: it only uses it to reject requests."""
 
 
 _MIN_RECONNECT_S, _MAX_RECONNECT_S = 0.25, 4.0

@@ -103,7 +103,7 @@ class Store(Protocol):
 
     # Segments and index buckets: plain writes under an attempt, which no other writer uses.
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], lifetime: Lifetime) -> None:
         """Write segments. When this returns, all are stored."""
         ...
 
@@ -117,7 +117,7 @@ class Store(Protocol):
         """
         ...
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], lifetime: Lifetime) -> int:
         """Write the rows of an index bucket in order; return their number. When this returns, all are stored."""
         ...
 
@@ -145,7 +145,7 @@ class Store(Protocol):
         """Remove a job, under the condition of `replace_job`. Return whether this call removed it."""
         ...
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], lifetime: Lifetime) -> None:
         """Write rows of a job's result. When this returns, all are stored."""
         ...
 

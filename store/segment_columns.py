@@ -272,7 +272,7 @@ def _by_level(residuals: I64s, level_start: I64s) -> Iterator[I64s]:
 
 def pack(numbers: npt.NDArray[Any], config: ChunkConfig = _NUMBERS) -> bytes:
     """Compress numbers; none give no bytes."""
-    # pcodec has no way to say "none of them".
+    # pcodec can't encode an empty array.
     return bytes(standalone.simple_compress(numbers, config)) if len(numbers) else b""
 
 

@@ -27,11 +27,11 @@ class Blobs:
     requests: Requests
     limit: InFlightLimit = field(default_factory=InFlightLimit)
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], lifetime: Lifetime) -> None:
         """Write segments. When this returns, all are stored."""
         address = _segments_address(where)
         rows = (((*address, one.first, one.seq), one.data) for one in segments)
-        self._write(f"write {_segments_named(where)}", statements.WRITE_SEGMENT, rows, life)
+        self._write(f"write {_segments_named(where)}", statements.WRITE_SEGMENT, rows, lifetime)
 
     def segments(self, where: SegmentsOf, *, first: bytes | None, last: bytes | None) -> Iterator[Segment]:
         """Return segments in order, starting with the last one whose first series is below `first`. The query is sent
@@ -68,22 +68,22 @@ class Blobs:
 
         return segments()
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], lifetime: Lifetime) -> int:
         """Write the rows of an index bucket in order; return their number."""
         address = _index_address(where)
         numbered = (((*address, seq), data) for seq, data in enumerate(rows))
-        return self._write(f"write {_index_named(where)}", statements.WRITE_INDEX_ROW, numbered, life)
+        return self._write(f"write {_index_named(where)}", statements.WRITE_INDEX_ROW, numbered, lifetime)
 
     def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
         """Yield the rows of an index bucket, in order."""
         pages = self.requests.pages(f"read {_index_named(where)}", statements.INDEX_ROWS, _index_address(where))
         yield from (row.data for page in pages for row in page)
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], lifetime: Lifetime) -> None:
         """Write rows of a job's result. When this returns, all are stored."""
         address = _result_address(where)
         keyed = (((*address, row.kind, row.seq), row.data) for row in rows)
-        self._write(f"write {_result_named(where)}", statements.WRITE_RESULT_ROW, keyed, life)
+        self._write(f"write {_result_named(where)}", statements.WRITE_RESULT_ROW, keyed, lifetime)
 
     def result(self, where: JobResultOf, kind: str, seq: int | None) -> Iterator[ResultRow]:
         """Yield the rows of one kind in order, or the one with number `seq`."""
@@ -94,11 +94,11 @@ class Blobs:
         pages = self.requests.pages(f"read {_result_named(where)}", statement, address)
         yield from (ResultRow(row.kind, row.seq, row.data) for page in pages for row in page)
 
-    def _write(self, what: str, statement: Statement, rows: Iterable[tuple[Values, bytes]], life: Lifetime) -> int:
+    def _write(self, what: str, statement: Statement, rows: Iterable[tuple[Values, bytes]], lifetime: Lifetime) -> int:
         """Write rows, given as (key, value); return their number."""
-        seconds = seconds_to_live(life.length)
+        seconds = seconds_to_live(lifetime.length)
         writes = (
-            RowWrite(self.requests.bind(statement, (*key, life.expires, data, seconds)), len(data))
+            RowWrite(self.requests.bind(statement, (*key, lifetime.expires, data, seconds)), len(data))
             for key, data in rows
         )
         return write_all(self.requests, self.limit, what, writes)

@@ -83,16 +83,16 @@ class CassandraStore:
     def commit(self, ownership: Ownership, write: ManifestWrite) -> None:
         self._manifest.commit(ownership, write)
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
-        self._blobs.write_segments(where, segments, life)
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], lifetime: Lifetime) -> None:
+        self._blobs.write_segments(where, segments, lifetime)
 
     def segments(
         self, where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
     ) -> Iterator[Segment]:
         return self._blobs.segments(where, first=first, last=last)
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
-        return self._blobs.write_index_bucket(where, rows, life)
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], lifetime: Lifetime) -> int:
+        return self._blobs.write_index_bucket(where, rows, lifetime)
 
     def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
         return self._blobs.index_bucket(where)
@@ -112,8 +112,8 @@ class CassandraStore:
         self._datasets.check(job.shard.dataset)
         return self._jobs.remove([job])
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
-        self._blobs.write_result(where, rows, life)
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], lifetime: Lifetime) -> None:
+        self._blobs.write_result(where, rows, lifetime)
 
     def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
         return self._blobs.result(where, kind, seq)

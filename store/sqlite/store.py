@@ -84,9 +84,9 @@ class SqliteStore:
             manifest.commit(connection, ownership, write)
             self._expiry.delete_some(connection, written=len(write.cuts) + len(write.groups))
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], lifetime: Lifetime) -> None:
         rows = ((segment.first, segment.seq, segment.data) for segment in segments)
-        self._blobs.write(blobs.INSERT_SEGMENT, _segments_address(where), rows, life.expires)
+        self._blobs.write(blobs.INSERT_SEGMENT, _segments_address(where), rows, lifetime.expires)
 
     def segments(
         self, where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
@@ -100,8 +100,8 @@ class SqliteStore:
         for key, seq, data in rows:
             yield Segment(key, seq, data)
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
-        return self._blobs.write(blobs.INSERT_INDEX_ROW, _attempt_address(where), enumerate(rows), life.expires)
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], lifetime: Lifetime) -> int:
+        return self._blobs.write(blobs.INSERT_INDEX_ROW, _attempt_address(where), enumerate(rows), lifetime.expires)
 
     def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
         for _, data in self._blobs.read(blobs.SELECT_INDEX_ROWS, _attempt_address(where), blobs.BEFORE_ROWS):
@@ -120,9 +120,9 @@ class SqliteStore:
     def remove_job(self, job: Job) -> bool:
         return self._change(lambda connection, _: REPLAY_JOBS.remove(connection, job))
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], lifetime: Lifetime) -> None:
         values = ((row.kind, row.seq, row.data) for row in rows)
-        self._blobs.write(blobs.INSERT_RESULT, _attempt_address(where), values, life.expires)
+        self._blobs.write(blobs.INSERT_RESULT, _attempt_address(where), values, lifetime.expires)
 
     def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
         address = (*_attempt_address(where), kind)

@@ -194,9 +194,9 @@ class MemoryStore:
                 topic_id=there.state.topic_id if write.topic_id is None else write.topic_id,
             )
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], lifetime: Lifetime) -> None:
         with self._server.lock:
-            until, there = self._server.until(life.length), self._server.segments.setdefault(where, {})
+            until, there = self._server.until(lifetime.length), self._server.segments.setdefault(where, {})
             for one in segments:
                 there[one.first, one.seq] = _Expiring(one, until)
 
@@ -214,10 +214,10 @@ class MemoryStore:
             found = [there[place].row for place in places[begin:] if last is None or place[0] <= last]
         yield from found
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], lifetime: Lifetime) -> int:
         given = list(rows)
         with self._server.lock:
-            until, there = self._server.until(life.length), self._server.index_buckets.setdefault(where, {})
+            until, there = self._server.until(lifetime.length), self._server.index_buckets.setdefault(where, {})
             for place, row in enumerate(given):
                 there[place] = _Expiring(row, until)
         return len(given)
@@ -241,9 +241,9 @@ class MemoryStore:
     def remove_job(self, job: Job) -> bool:
         return self._server.jobs.remove(job)
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], lifetime: Lifetime) -> None:
         with self._server.lock:
-            until, there = self._server.until(life.length), self._server.results.setdefault(where, {})
+            until, there = self._server.until(lifetime.length), self._server.results.setdefault(where, {})
             for row in rows:
                 there[row.kind, row.seq] = _Expiring(row, until)
 
