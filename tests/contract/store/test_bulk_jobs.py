@@ -1,4 +1,4 @@
-"""Bulk jobs and their parts change by compare-and-set only: of two who want the same part, one gets it."""
+"""Bulk jobs and their parts change by compare-and-set only: of two concurrent changes, one succeeds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -313,7 +313,7 @@ def test_a_job_that_changed_is_neither_replaced_nor_removed(
 
 
 def test_a_change_of_a_job_raises_its_version(store: Store, dataset: str) -> None:
-    """Otherwise a second change from the same state would not be noticed."""
+    """Otherwise a second change from the same state would not be detected."""
     job = bulk_job(dataset, 1)
     store.add_bulk_job(job)
     with pytest.raises(ValueError, match="must rise above 0, but the change has version 0"):
@@ -344,7 +344,7 @@ def test_a_text_of_64_kb_is_kept_and_a_longer_one_refused(store: Store, dataset:
 
 
 def test_many_parts_with_the_longest_texts_are_put_together(store: Store, dataset: str) -> None:
-    """Far more than Cassandra takes in one batch."""
+    """Far more than fits into one batch of Cassandra."""
     parts = [replace(part, source="x" * MAX_TEXT_BYTES) for part in some_parts(dataset, range(400))]
     assert store.add_bulk_parts(parts)
     assert list(store.bulk_parts(dataset, "job-1")) == parts

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.contract
 
 @pytest.fixture
 def where(store: Store, shard: ShardId, lasting: Lifetime) -> SegmentsOf:
-    """300 segments, more than is read at once."""
+    """300 segments, more than one page."""
     where = SegmentsOf(shard, 4, 0, "attempt-1")
     store.write_segments(where, numbered(300), lasting)
     return where

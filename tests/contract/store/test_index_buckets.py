@@ -1,4 +1,4 @@
-"""The rows of an index bucket come back in the order in which they were written, under their attempt."""
+"""The rows of an index bucket are read in the order in which they were written, by attempt."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Replay jobs change by compare-and-set only: of two who want the same job, one gets it."""
+"""Replay jobs change by compare-and-set only: of two concurrent changes, one succeeds."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Segments lie under an attempt, in the order of their first series, and a range of series finds what may hold it."""
+"""Segments are read by attempt, in the order of their first series, and by ranges of series."""
 
 from bisect import bisect_left, bisect_right
 

@@ -1,4 +1,4 @@
-"""Steps of one thread in the middle of another's, at the moments that matter.
+"""Steps of one thread in the middle of another's, at the critical moments.
 
 Another thread's step is taken inside a function that the buffer calls without its lock. Were the lock held there, the
 step would wait for itself for ever.

@@ -1,4 +1,4 @@
-"""Every way in which a stored segment can be other than what was written: it is refused by name, or it is sound."""
+"""Every kind of damage to a stored segment is rejected with the segment's name, or leaves it valid."""
 
 import random
 import struct
@@ -76,7 +76,7 @@ READING = pytest.mark.parametrize("read", READERS, ids=["whole", "directory", "s
 
 
 def seal(body: bytes) -> bytes:
-    """Bytes with the checksum that they should have: what a program with a fault in it would store."""
+    """Bytes with a valid checksum, as a faulty program would store them."""
     return (digest(body) & (2**64 - 1)).to_bytes(8, "little") + body
 
 
@@ -95,7 +95,7 @@ def with_header(**changes: int | bytes) -> bytes:
 
 
 def with_sections(**changes: bytes) -> bytes:
-    """The sound segment with some of its sections changed."""
+    """The valid segment with some of its sections changed."""
     directory = ("metrics", "metric_counts", "key_high", "key_low", "same_as", "counts")
     times = ("begin", "slope", "way", "level", *(f"rests_{level}" for level in range(1, 9)))
     values = ("digits", "odd_at", "odd_bits", "raw", *(f"value_{name}" for name in times))

@@ -1,4 +1,4 @@
-"""The layouts of part keys and batches, against bytes that are put together here by hand."""
+"""The layouts of part keys and batches, compared with bytes that are assembled by hand."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Labels counted over keys at hand: the same as Lucene counts."""
+"""Labels counted in Python: the same as Lucene's counts."""
 
 from contextlib import suppress
 from pathlib import Path

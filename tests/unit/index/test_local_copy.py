@@ -1,4 +1,4 @@
-"""The local copy of a shard's index comes back just as the index was at its cut."""
+"""The local copy of a shard's index restores the index as of its cut."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -168,7 +168,7 @@ STEPS = ("fsync", "replace", "fsync", "commit", "unlink")
 
 
 class Images:
-    """Pictures of a folder, as a crash would leave it, before and after each step of a save."""
+    """Copies of a folder, as a crash would leave it, before and after each step of a save."""
 
     def __init__(self, folder: Path, to: Path, patch: pytest.MonkeyPatch) -> None:
         self.folder, self.to = folder, to

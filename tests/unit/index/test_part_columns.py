@@ -1,4 +1,4 @@
-"""The span of the columns: what is known of all keys' times without a look at each."""
+"""The span of the columns: the bounds of all keys' times without reading each."""
 
 import numpy as np
 import pytest

@@ -41,7 +41,7 @@ def batch_of(*keys: dict[str, str], first_id: int = 0) -> PartKeyBatch:
 
 
 def add_packed(index: PartKeyIndex, packed: bytes) -> int:
-    """Past Python's own checks: what the extension makes of bytes."""
+    """Without Python's checks: how the extension handles bytes."""
     with java_failures():
         return java().part_key_documents.add(index._writer, to_java(packed))
 

@@ -23,7 +23,7 @@ SHARED = ["part_id", "start", "end"]
 
 @dataclass
 class Stored:
-    """What a file says: as many rows as have a meaning."""
+    """The valid rows of a file."""
 
     part_id: list[int]
     start: list[int]
@@ -31,7 +31,7 @@ class Stored:
 
 
 def stored(memory: PartMemory) -> Stored:
-    """Read the slow way."""
+    """The same, by a linear search."""
     data, rows = Path(memory.path).read_bytes(), memory.rows
     ids_end = 8 + (4 * rows + 7) // 8 * 8
     assert len(data) == ids_end + 16 * rows
@@ -44,7 +44,7 @@ def stored(memory: PartMemory) -> Stored:
 
 
 def rows_from(first_id: int, count: int, gap: int = 1) -> PartRows:
-    """Rows of which no two columns, and no two keys, have the same."""
+    """Rows with distinct values in all columns and keys."""
     ids = np.arange(first_id, first_id + count * gap, gap, dtype=np.uint32)
     rows = PartRows.new_keys(ids, *(ids.astype(np.uint64) * 10 + place for place in range(3)))
     rows.start[:] = -10 * ids.astype(np.int64) - 1
@@ -207,7 +207,7 @@ def test_rows_that_somebody_holds_stay_as_they_are_when_the_columns_move() -> No
 
 
 def test_memory_is_given_back_though_somebody_else_has_it_mapped() -> None:
-    """Java lets go of what it has mapped when it cleans up, and may not for days."""
+    """Java unmaps memory when it is garbage-collected, which may take days."""
     memory = PartMemory(1)
     memory.start[:] = 7
     memory.set_length(1)
@@ -236,7 +236,7 @@ STEPS = st.one_of(
 def test_whatever_happens_to_columns_is_in_their_memory(
     begun: int | None, steps: list[tuple[str, int | None]], gap: int
 ) -> None:
-    """Against columns that are nothing but arrays, made anew by each step."""
+    """Compared with columns that are new arrays after each step."""
     expected = rows_from(0, begun or 0, gap)
     columns = PartColumns(rows_from(0, begun, gap) if begun is not None else None)
     next_id = (begun or 0) * gap

@@ -71,7 +71,7 @@ def test_a_failing_compiler_leaves_no_wheel(tmp_path: Path, jars: Path) -> None:
 
 
 def with_jcc(folder: Path, header: str, flags: Sequence[str]) -> Path:
-    """A Python that has a JCC, which links with these flags, and that stops when it is told to run it."""
+    """A Python with a JCC that links with these flags, and that stops when JCC is run."""
     package = folder / "site/jcc"
     (package / "sources").mkdir(parents=True)
     (package / "__init__.py").touch()

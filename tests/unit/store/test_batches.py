@@ -1,4 +1,4 @@
-"""Rows go in batches that are bounded by their number and by their bytes."""
+"""Batches are bounded by the number of rows and by bytes."""
 
 from dataclasses import replace
 from itertools import pairwise

@@ -19,7 +19,7 @@ def one_row(series: int, time: int) -> IncomingRows:
 
 
 def test_rows_that_were_looked_at_are_not_written_again_though_they_were_empty_then() -> None:
-    """The writer may fill them between the look at how many there are and the look at themselves."""
+    """The writer may fill them between reading their number and reading the rows."""
     rows = OpenRows(4)
     looked = rows.snapshot()
     rows.fill(one_row(1, 10), 0, 0)

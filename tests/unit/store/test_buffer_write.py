@@ -20,7 +20,7 @@ STALE = 0x7FF0000000000002
 
 
 def unlimited() -> MemoryBudget:
-    """Nothing is ever spilled, so nobody needs the folder."""
+    """Nothing is ever spilled, so the folder is not needed."""
     return MemoryBudget(PLENTY, SpillFolder(Path("nowhere"), 0))
 
 

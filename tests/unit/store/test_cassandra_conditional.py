@@ -1,4 +1,4 @@
-"""Once the answer to a compare-and-set was missed, only what is read tells what came of it."""
+"""After the answer to a compare-and-set was lost, only a read determines its result."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,7 +18,7 @@ UNKNOWN = None
 
 
 def settled(sends: Iterable[Answer | Exception], looks: Iterable[Settled[str] | Exception | None] = ()) -> str:
-    """What a compare-and-set comes to, given what each sending and each read_outcome meet. All of them must be met."""
+    """The result of a compare-and-set, given the results of each send and each read of the outcome. All are used."""
     left = {"send": list(sends), "read_outcome": list(looks)}
 
     def met(what: str) -> Callable[[], object]:
@@ -55,7 +55,7 @@ def test_what_was_not_applied_is_sent_again() -> None:
 
 
 def test_a_refusal_after_a_missed_answer_is_no_answer() -> None:
-    """It may be the earlier try that stands against this one."""
+    """The conflict may be caused by the earlier attempt."""
     assert settled([MISSED, REFUSED], [UNKNOWN, Settled("found")]) == "found"
 
 

@@ -1,4 +1,4 @@
-"""Of the driver's errors it is known which are final, and what to do about them."""
+"""The driver's errors are classified as permanent or not, with a remedy."""
 
 import pytest
 from cassandra import (

@@ -32,7 +32,7 @@ def clock() -> RecordingClock:
 
 
 def failing(times: int, error: Exception) -> Callable[[], str]:
-    """A call that raises so many times before it gives something."""
+    """A call that raises this many times before it returns."""
     left = [error] * times
 
     def call() -> str:

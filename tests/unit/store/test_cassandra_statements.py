@@ -1,4 +1,4 @@
-"""What may never be sent to Cassandra is in no statement."""
+"""No statement has what must never be sent to Cassandra."""
 
 import re
 

@@ -19,7 +19,7 @@ Answer = Exception | None
 
 
 class Servers:
-    """Takes the place of `Requests`: holds writes back until `at_once` of them wait, then answers them in a thread."""
+    """Replaces `Requests`: delays writes until `at_once` of them wait, then answers them in a thread."""
 
     def __init__(self, at_once: int = 1, answer: Callable[[str], Answer] = lambda _: None) -> None:
         self.retries = Retries(ManualClock(), RetryPolicy(deadline=10.0))
@@ -61,7 +61,7 @@ def rows(*sizes: int) -> Iterator[RowWrite]:
 
 
 def failing_at_first(times: int, error: Exception) -> Callable[[str], Answer]:
-    """Each row fails so many times before it is written."""
+    """Each row fails this many times before it is written."""
     seen: Counter[str] = Counter()
 
     def answer(statement: str) -> Answer:

@@ -44,7 +44,7 @@ def connection(**changed: object) -> CassandraConnection:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port that nobody listens on, and that nobody else is given meanwhile."""
+    """A port without a listener, reserved for the duration of the test."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Late samples are counted by hour, and past 64 hours in ranges that do not depend on how the counting was divided."""
+"""Late samples are counted by hour, and beyond 64 hours in ranges that don't depend on the order of counting."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A wall clock is believed once all of its readings had passed a time for a minute."""
+"""A time has passed once all readings of a wall clock for a minute are beyond it."""
 
 import pytest
 from hypothesis import given
