@@ -1,4 +1,5 @@
-"""Random histories of a shard's index on a real Lucene that crashes and continues from its local copy, compared with a model.
+"""Random histories of a shard's index on a real Lucene that crashes and continues from its local copy, compared with a
+model.
 
 After a bucket is stored its copy is saved, unless the crash comes in between: then the copy is of an older bucket than
 the newest stored one, and the newer buckets are applied onto it. Without a copy the index is loaded from the buckets.

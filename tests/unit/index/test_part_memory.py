@@ -31,7 +31,7 @@ class Stored:
 
 
 def stored(memory: PartMemory) -> Stored:
-    """The same, by a linear search."""
+    """Parse the file value by value."""
     data, rows = Path(memory.path).read_bytes(), memory.rows
     ids_end = 8 + (4 * rows + 7) // 8 * 8
     assert len(data) == ids_end + 16 * rows
