@@ -1,10 +1,10 @@
-"""Index buckets as rows of bytes, and back.
+"""Encodes index buckets as rows of bytes, and decodes them.
 
-A bucket is stored as rows of at most 1 MB, each of which can be read by itself: a checksum, a kind, a number of items,
-and sections with their lengths. Rows of *records* hold keys (part ids, starts, ends, key hashes, part keys); rows of
-*active* hold part ids with their greatest sample times. Numbers are compressed with pcodec, part keys with zstd, hashes
-not at all. The first row names the bucket and counts both, so a bucket with nothing in it still has a row. The manifest
-keeps the number of rows and one checksum over all of them.
+A bucket is stored as rows of at most 1 MB, each of which can be read on its own: a checksum, a kind, a number of items,
+and sections with their lengths. Rows of *records* have keys (part ids, starts, ends, key hashes, part keys); rows of
+*active* have part ids with their maximum sample times. Numbers are compressed with pcodec, part keys with zstd, hashes
+not at all. The first row has the bucket's number and the number of both, so an empty bucket has a row too. The manifest
+has the number of rows and one checksum over all of them.
 """
 
 import struct
@@ -25,9 +25,9 @@ from strandline.index.documents import PartKeyBatch
 from strandline.index.time_bucket import FrozenBucket
 
 MAX_ROW_BYTES = 1_000_000
-# What goes into a row before it is compressed; one that comes out too large all the same is split.
-RECORDS_A_ROW, KEY_BYTES_A_ROW, ACTIVE_A_ROW = 32_768, 6_000_000, 131_072
-KEYS_AT_A_TIME = 65_536
+# The limits of a row before compression; a row that is too large afterwards is split.
+RECORDS_PER_ROW, KEY_BYTES_PER_ROW, ACTIVE_PER_ROW = 32_768, 6_000_000, 131_072
+KEYS_PER_FETCH = 65_536
 
 FetchKeys = Callable[[U32s], PartKeyBatch]
 
@@ -40,11 +40,11 @@ _NUMBERS = ChunkConfig()
 
 
 class BucketDamaged(Fatal):
-    """A stored index bucket is not what was written: a row is missing, altered or of another bucket."""
+    """A stored index bucket differs from what was written: a row is missing, altered or of another bucket."""
 
 
 class RowKind(IntEnum):
-    """What a row holds."""
+    """The content of a row."""
 
     TOTALS = 0
     RECORDS = 1
@@ -53,7 +53,7 @@ class RowKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EncodedBucket:
-    """A bucket's rows, and the checksum over them that the manifest keeps beside their number."""
+    """A bucket's rows, and the checksum over them that the manifest stores with their number."""
 
     rows: tuple[bytes, ...]
     checksum: bytes
@@ -67,14 +67,14 @@ class StoredRecords:
     start: I64s
     end: I64s
 
-    def part(self, first: int, behind: int) -> "StoredRecords":
-        """Those at places from `first` up to, not including, `behind`."""
-        return StoredRecords(self.keys.part(first, behind), self.start[first:behind], self.end[first:behind])
+    def part(self, first: int, stop: int) -> "StoredRecords":
+        """Return the records `[first, stop)`."""
+        return StoredRecords(self.keys.part(first, stop), self.start[first:stop], self.end[first:stop])
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBucket:
-    """A bucket as it was read: its records a row at a time, and who was active with what greatest sample time."""
+    """A decoded bucket: its records, one row at a time, and the active part ids with their maximum sample times."""
 
     bucket: int
     records: tuple[StoredRecords, ...]
@@ -84,8 +84,8 @@ class StoredBucket:
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """What is left of a damaged bucket: as it is read, and as it can be stored again. `lost_records` is how many keys'
-    records are missing, None if the row that counts them is.
+    """The readable rest of a damaged bucket: decoded, and encoded for storing it again. `lost_records` is the number of
+    missing records, None if the row that has their number is missing.
     """
 
     bucket: StoredBucket
@@ -94,32 +94,36 @@ class Salvaged:
 
 
 def encode_bucket(frozen: FrozenBucket, fetch: FetchKeys) -> EncodedBucket:
-    """Rows of a frozen bucket. `fetch` gives the part keys of some of its records, in any order. It is asked for a
-    bounded number at a time, so a bucket with every key of a shard needs no more memory than one with a few.
+    """Encode a frozen bucket. `fetch` returns the part keys of some of its records, in any order. It is called with a
+    bounded number of ids, so a bucket with every key of a shard needs no more memory than a small one.
     """
     totals = _TOTALS.pack(frozen.bucket, len(frozen.part_ids), len(frozen.active_ids))
     rows = [_row(RowKind.TOTALS, 0, [totals])]
-    for first in range(0, len(frozen.part_ids), KEYS_AT_A_TIME):
-        rows += _record_rows(frozen, first, first + KEYS_AT_A_TIME, fetch)
-    for first in range(0, len(frozen.active_ids), ACTIVE_A_ROW):
-        part = slice(first, first + ACTIVE_A_ROW)
+    for first in range(0, len(frozen.part_ids), KEYS_PER_FETCH):
+        rows += _record_rows(frozen, first, first + KEYS_PER_FETCH, fetch)
+    for first in range(0, len(frozen.active_ids), ACTIVE_PER_ROW):
+        part = slice(first, first + ACTIVE_PER_ROW)
         ids, last = frozen.active_ids[part], frozen.last[part]
         rows.append(_row(RowKind.ACTIVE, len(ids), [_pack(ids), _pack(last)]))
     return EncodedBucket(tuple(rows), checksum_of(rows))
 
 
 def checksum_of(rows: Sequence[bytes]) -> bytes:
-    """The checksum over all rows of a bucket, in order."""
+    """Return the checksum over all rows of a bucket, in order."""
     return digest(b"".join(_CHECKSUM.pack(_checksum(row)) for row in rows)).to_bytes(16, "little")
 
 
 def decode_bucket(bucket: int, rows: Sequence[bytes], count: int, checksum: bytes) -> StoredBucket:
-    """Read a bucket's rows; raise `BucketDamaged`, with the row named, unless they are just those that were written."""
+    """Decode a bucket's rows. Raise `BucketDamaged`, with the row's number, unless they are exactly those that were
+    written.
+    """
     if len(rows) != count:
         raise BucketDamaged(f"index bucket {bucket} has {len(rows)} rows, but {count} were written")
     opened = [_open(bucket, number, row) for number, row in enumerate(rows)]
     if checksum_of(rows) != checksum:
-        raise BucketDamaged(f"the rows of index bucket {bucket} are sound, but not those that its manifest row names")
+        raise BucketDamaged(
+            f"the rows of index bucket {bucket} are intact, but not those that its manifest row references"
+        )
     kind, _, sections = opened[0]
     if kind != RowKind.TOTALS:
         raise BucketDamaged(f"index bucket {bucket} does not begin with its totals")
@@ -131,13 +135,14 @@ def decode_bucket(bucket: int, rows: Sequence[bytes], count: int, checksum: byte
     found = (sum(len(one.keys) for one in records), len(active_ids))
     if named != bucket or found != (n_records, n_active):
         raise BucketDamaged(
-            f"the rows of index bucket {bucket} say bucket {named}, {n_records} records, {n_active} active"
+            f"the rows of index bucket {bucket} don't match their totals: bucket {named}, {n_records} records, "
+            f"{n_active} active"
         )
     return StoredBucket(bucket, records, active_ids, last)
 
 
 def salvage_bucket(bucket: int, rows: Sequence[bytes]) -> Salvaged:
-    """What can still be read of a damaged bucket: each row that is sound tells of its own keys."""
+    """Decode what is readable of a damaged bucket: each intact row describes its own keys."""
     records: list[tuple[bytes, StoredRecords]] = []
     active: list[tuple[bytes, U32s, I64s]] = []
     written: int | None = None
@@ -164,23 +169,23 @@ def salvage_bucket(bucket: int, rows: Sequence[bytes]) -> Salvaged:
     )
 
 
-def _record_rows(frozen: FrozenBucket, first: int, behind: int, fetch: FetchKeys) -> Iterator[bytes]:
-    part_ids = frozen.part_ids[first:behind]
+def _record_rows(frozen: FrozenBucket, first: int, stop: int, fetch: FetchKeys) -> Iterator[bytes]:
+    part_ids = frozen.part_ids[first:stop]
     keys = fetch(part_ids)
     order = np.argsort(keys.part_ids)
     if not np.array_equal(keys.part_ids[order], part_ids):
-        raise ValueError(f"{len(part_ids)} records have {len(keys)} part keys, or others than theirs")
-    records = StoredRecords(keys.take(order), frozen.start[first:behind], frozen.end[first:behind])
+        raise ValueError(f"the {len(keys)} part keys that were fetched are not those of the {len(part_ids)} records")
+    records = StoredRecords(keys.take(order), frozen.start[first:stop], frozen.end[first:stop])
     offsets, row = records.keys.offsets, 0
     while row < len(part_ids):
-        fitting = int(np.searchsorted(offsets, int(offsets[row]) + KEY_BYTES_A_ROW, side="right")) - 1
-        next_row = min(max(fitting, row + 1), row + RECORDS_A_ROW, len(part_ids))
+        fitting = int(np.searchsorted(offsets, int(offsets[row]) + KEY_BYTES_PER_ROW, side="right")) - 1
+        next_row = min(max(fitting, row + 1), row + RECORDS_PER_ROW, len(part_ids))
         yield from _split(records.part(row, next_row))
         row = next_row
 
 
 def _split(records: StoredRecords) -> Iterator[bytes]:
-    """One row, or as many as it takes for each to be small enough."""
+    """Encode as one row, or as several if that is too large."""
     count, keys = len(records.keys), records.keys
     row = _row(
         RowKind.RECORDS,
@@ -221,7 +226,7 @@ def _row(kind: RowKind, count: int, sections: list[bytes]) -> bytes:
 
 
 def _open(bucket: int, number: int, row: bytes) -> tuple[int, int, list[bytes]]:
-    """A row's kind, number of items and sections; only a row whose checksum is right is looked into."""
+    """Return a row's kind, number of items and sections, after checking its checksum."""
     body = row[_CHECKSUM.size :]
     if len(body) < _HEADER.size or _checksum(row) != _low_word(body):
         raise BucketDamaged(f"row {number} of index bucket {bucket} is damaged")
@@ -248,7 +253,7 @@ def _low_word(data: bytes) -> int:
 
 
 def _pack(numbers: npt.NDArray[Any]) -> bytes:
-    # pcodec has no way to say "none of them".
+    # pcodec can't encode an empty array.
     return bytes(standalone.simple_compress(numbers, _NUMBERS)) if len(numbers) else b""
 
 

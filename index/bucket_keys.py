@@ -1,7 +1,8 @@
-"""The keys of a bucket as its records are read, without an index: numbered, summed up, and their bytes kept.
+"""Collects the keys of a bucket from its records without an index: it numbers and summarises them, and keeps their
+bytes.
 
-So does a replay that runs elsewhere, and a shard that reads ahead of its own replay: what they have read counts for the
-index later, by the summary.
+This serves replays by workers, and shards that read ahead of their own replay: the index includes those records later,
+by the summary.
 """
 
 from dataclasses import dataclass, field
@@ -18,45 +19,45 @@ from strandline.wire.columns import Columns
 
 
 @dataclass(slots=True)
-class _Grown:
-    """Columns of keys that are appended to, with room at their ends."""
+class _GrowableSummary:
+    """Columns of keys with spare capacity for appending."""
 
     used: int = 0
     summary: KeySummary = field(default_factory=KeySummary.empty)
 
     def append(self, rows: KeySummary) -> None:
-        behind = self.used + len(rows)
-        if behind > len(self.summary):
-            self.summary = self.summary.with_room(max(behind, 1024, len(self.summary) * 5 // 4))
+        stop = self.used + len(rows)
+        if stop > len(self.summary):
+            self.summary = self.summary.grown_to(max(stop, 1024, len(self.summary) * 5 // 4))
         self.summary.put(self.used, rows)
-        self.used = behind
+        self.used = stop
 
 
 class BucketKeys:
-    """The keys of one bucket. One thread calls it."""
+    """The keys of one bucket. For one thread."""
 
     def __init__(self) -> None:
         self.numbering = BucketNumbering()
-        self._columns = _Grown()
+        self._columns = _GrowableSummary()
         self._bytes: list[PartKeyBytes] = []
 
     def __len__(self) -> int:
         return self._columns.used
 
     def take(self, batch: Columns, offsets: I64s) -> tuple[U32s, Rows]:
-        """Let a decoded batch count, whose records have these offsets. The number of each series row, `MISSING` where
-        it has no sample, and the rows that got new ones in order.
+        """Add a decoded batch, whose records have these offsets. Return the number of each series row, `MISSING` if it
+        has no sample, and the rows that got new numbers, in order.
         """
         numbers, new = self.numbering.take(batch)
         if len(new):
             self._bytes.append(part_key_bytes(batch, new))
-            self._columns.append(_begun(batch, new, offsets))
+            self._columns.append(_new_summary(batch, new, offsets))
         columns = self._columns.summary
         widen(numbers, batch.first_sample, batch.time, columns.least, columns.greatest)
         return numbers, new
 
     def summary(self) -> KeySummary:
-        """What there is to say of each key, by its number. It changes with the next batch."""
+        """The summary of each key, by its number. The next batch changes it."""
         return self._columns.summary.part(0, self._columns.used)
 
     def part_keys(self) -> PartKeyBytes:
@@ -66,9 +67,9 @@ class BucketKeys:
         return self._bytes[0] if self._bytes else PartKeyBytes.concatenated([])
 
 
-def _begun(batch: Columns, rows: Rows, offsets: I64s) -> KeySummary:
+def _new_summary(batch: Columns, rows: Rows, offsets: I64s) -> KeySummary:
     record = batch.record[rows]
-    # Rows stand in the order of records, so the first of a record is found by its number.
+    # Rows are in the order of records, so the first row of a record is found by its number.
     position = rows - np.searchsorted(batch.record, record)
     return KeySummary(
         batch.metric[rows],

@@ -1,9 +1,9 @@
-"""From stored buckets back to an index: the newest bucket first, and the first record of a key wins.
+"""Loads an index from stored buckets: the newest bucket first, and the first record of a key counts.
 
-A local copy stands for all buckets up to the one that it belongs to. It is loaded behind the buckets that are newer, as
-though it were one more, older bucket. Buckets that a rewind has superseded come last of all, for keys that nothing else
-names: whatever was written again since then counts more. They lie behind the bucket as of which the index is loaded. A
-key that was purged there and came back has two ids in them, and of these the older one is the key's at the cut.
+A local copy represents all buckets up to its own. It is loaded after the newer buckets, as if it were one older bucket.
+Buckets that a rewind has superseded are loaded last, only for keys that nothing else has: whatever was written again
+since takes precedence. They are newer than the bucket as of which the index is loaded. A key that was purged in them
+and came back has two ids there, and the older one is the key's id at the cut.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,12 +39,12 @@ def load_index(
     copy_table: KeyTable | None = None,
     superseded: Iterable[StoredBucket] = (),
 ) -> ShardIndex:
-    """The index as it was when the newest of these buckets had been stored.
+    """Return the index as it was when the newest of these buckets had been stored.
 
-    Every unexpired bucket has to be among them, not just as many as the retention of today asks for, or all that are
-    newer than the copy; `expiry` says when each expires. `superseded` are those that a rewind has superseded, newest
-    first too. `documents` has those of the copy, or none, and gets the others. `copy_table`, if somebody has made it
-    already, has each key of the copy with its place; it is used up.
+    All unexpired buckets must be included, not only as many as the current retention requires, or all that are newer
+    than the copy; `expiry` has the expiry of each. `superseded` are those that a rewind has superseded, also newest
+    first. `documents` contains the copy's documents, or none, and gets the others. `copy_table`, if it was made
+    already, has each key of the copy with its row; it is modified.
     """
     load = _Load(documents, to_bitmap(copy.keys.part_id) if copy is not None else BitMap())
     for stored in newest_first:
@@ -61,10 +61,10 @@ def load_index(
 
 
 class _Load:
-    """What has been gathered so far."""
+    """The state of a load."""
 
     def __init__(self, documents: KeyDocuments, documented: BitMap) -> None:
-        """`documented` are the part ids that have a document already."""
+        """`documented` are the part ids that already have a document."""
         self.active: dict[int, BitMap] = {}
         self._documents = documents
         self._documented = documented
@@ -73,7 +73,7 @@ class _Load:
         self._activity = _Activity()
 
     def bucket(self, stored: StoredBucket) -> None:
-        """Take what no newer bucket has said already."""
+        """Add what no newer bucket has."""
         for records in stored.records:
             self._records(stored.bucket, records)
         self.active[stored.bucket] = to_bitmap(stored.active_ids)
@@ -81,35 +81,35 @@ class _Load:
         self._activity.add(self.active[stored.bucket], stored.active_ids, stored.last, newest)
 
     def superseded(self, stored: StoredBucket, named: int) -> None:
-        """Take keys that nothing has named yet, and not who was active: its samples will be read again. The first
-        `named` keys are those that buckets which count, or the copy, have named.
+        """Add keys that nothing has yet, but not their activity: their samples will be read again. The first `named`
+        keys are those of valid buckets, or of the copy.
 
-        A key that a newer superseded bucket has named under another id gets the id that it has here: buckets up to
-        the cut name it as active, and the newer one is given when the key is purged and comes back again.
+        A key that a newer superseded bucket has under another id gets the id in this bucket: buckets up to the cut list
+        this id as active, and the newer one is assigned when the key is purged and comes back again.
         """
         given = np.concatenate([np.empty(0, dtype=np.uint32), *(part.part_id for part in self._keys)])
         for records in stored.records:
             rows = self._records(stored.bucket, records)
-            met = np.flatnonzero((rows >= named) & (rows < len(given)))
-            earlier = met[given[rows[met]] != records.keys.part_ids[met]]
+            matched = np.flatnonzero((rows >= named) & (rows < len(given)))
+            earlier = matched[given[rows[matched]] != records.keys.part_ids[matched]]
             if len(earlier):
                 self._replace(rows[earlier], stored.bucket, records, earlier)
 
     def copy(self, copy: CutSnapshot, table: KeyTable | None) -> None:
-        """Take what the copy knows and no bucket has said. A key that has another id by now loses its document."""
+        """Add what the copy has and no bucket does. A key that has another id by now loses its document."""
         keys = copy.keys
         if table is not None and not self._keys:
             self._table = table
             self._keys.append(keys.take(slice(None)))
             self._named_by(copy)
             return
-        assigned = self._table.assign(keys.key_low, keys.key_high, next_row=self.length, most=MISSING)
+        assigned = self._table.assign(keys.key_low, keys.key_high, next_row=self.length, max_keys=MISSING)
         old = np.ones(len(keys), dtype=np.bool_)
         old[assigned.new] = False
         if self._keys and old.any():
             self._keys = [PartRows.concatenated(self._keys)]
-            given_anew = self._keys[0].part_id[assigned.rows[old]] != keys.part_id[old]
-            self._documents.delete(to_bitmap(keys.part_id[old][given_anew]))
+            has_other_id = self._keys[0].part_id[assigned.rows[old]] != keys.part_id[old]
+            self._documents.delete(to_bitmap(keys.part_id[old][has_other_id]))
         self._keys.append(keys.take(assigned.new) if len(assigned.new) < len(keys) else keys.take(slice(None)))
         self._named_by(copy)
 
@@ -119,8 +119,8 @@ class _Load:
         self.active = dict(copy.active) | self.active
 
     def finish(self) -> tuple[KeyTable, PartColumns]:
-        """The key table and the columns, with the greatest sample time of each key. Those of a live key are named by
-        the newest bucket in which it was active; an ended one's is its end.
+        """Return the key table and the columns, with the maximum sample time of each key. That of a live key is in the
+        newest bucket in which it was active; that of an ended one is its end.
         """
         if not self._keys:
             return self._table, PartColumns()
@@ -137,21 +137,21 @@ class _Load:
 
     @property
     def length(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return sum(len(part) for part in self._keys)
 
     def _records(self, bucket: int, records: StoredRecords) -> U32s:
-        """Take the keys that nothing has named yet; the row of each key."""
+        """Add the keys that nothing has yet; return the row of each key."""
         hashes = records.keys.key_hashes
-        # By key, not by id: a key that was purged and came back has another id, and only its newer one counts.
-        assigned = self._table.assign(hashes[:, 0].copy(), hashes[:, 1].copy(), next_row=self.length, most=MISSING)
+        # By key instead of id: a key that was purged and came back has another id, and only its newer one counts.
+        assigned = self._table.assign(hashes[:, 0].copy(), hashes[:, 1].copy(), next_row=self.length, max_keys=MISSING)
         new = assigned.new
         keys = records.keys.take(new)
         if len(keys) == 0:
             return assigned.rows
         metric = np.empty(len(keys), dtype=np.uint64)
         hash_metrics(keys.keys, keys.offsets, metric)
-        rows = PartRows.begun(keys.part_ids, hashes[new, 0], hashes[new, 1], metric)
+        rows = PartRows.new_keys(keys.part_ids, hashes[new, 0], hashes[new, 1], metric)
         rows.start[:] = records.start[new]
         rows.end[:] = records.end[new]
         rows.newest[:] = bucket
@@ -159,16 +159,16 @@ class _Load:
         self._document(keys)
         return assigned.rows
 
-    def _replace(self, rows: U32s, bucket: int, records: StoredRecords, places: Rows) -> None:
-        """Let keys go by other records, under other ids."""
+    def _replace(self, rows: U32s, bucket: int, records: StoredRecords, indices: Rows) -> None:
+        """Replace the records of keys, with other ids."""
         keys = PartRows.concatenated(self._keys)
         self._keys = [keys]
         self._documents.delete(to_bitmap(keys.part_id[rows]))
-        keys.part_id[rows] = records.keys.part_ids[places]
-        keys.start[rows] = records.start[places]
-        keys.end[rows] = records.end[places]
+        keys.part_id[rows] = records.keys.part_ids[indices]
+        keys.start[rows] = records.start[indices]
+        keys.end[rows] = records.end[indices]
         keys.newest[rows] = bucket
-        self._document(records.keys.take(places))
+        self._document(records.keys.take(indices))
 
     def _document(self, keys: PartKeyBatch) -> None:
         if self._documented:
@@ -179,7 +179,9 @@ class _Load:
 
 
 class _Activity:
-    """The greatest sample time of part ids and the newest bucket with a sample of theirs, from newest to oldest."""
+    """The maximum sample time of part ids and the newest bucket with a sample of theirs, added from newest to
+    oldest.
+    """
 
     def __init__(self) -> None:
         self._known = BitMap()
@@ -188,17 +190,17 @@ class _Activity:
         self._bucket: list[npt.NDArray[np.int32]] = []
 
     def add(self, active: BitMap, ids: U32s, last: I64s, bucket: npt.NDArray[np.int32]) -> None:
-        """Take those that nothing newer has named. `ids` are those of `active`, rising."""
+        """Add those that nothing newer has. `ids` are those of `active`, in ascending order."""
         unknown = to_ids(active - self._known)
-        places = np.empty(len(unknown), dtype=np.int64)
-        rows_of_ids(ids, unknown, places)
+        indices = np.empty(len(unknown), dtype=np.int64)
+        rows_of_ids(ids, unknown, indices)
         self._known |= active
         self._ids.append(unknown)
-        self._last.append(last[places])
-        self._bucket.append(bucket[places])
+        self._last.append(last[indices])
+        self._bucket.append(bucket[indices])
 
     def apply(self, keys: PartRows) -> None:
-        """Fill in `last` and `active_in`; ids that are nobody's any more are left out."""
+        """Set `last` and `active_in`; ids that no key has any longer are skipped."""
         for ids, last, bucket in zip(self._ids, self._last, self._bucket, strict=True):
             rows = keys.rows_of(ids)
             there = rows >= 0

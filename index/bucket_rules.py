@@ -1,7 +1,6 @@
-"""The rules at a bucket's cut, as functions over columns: which keys have ended, which go, and which roll over.
+"""The rules at a bucket's cut, as pure functions over columns: which keys end, which are purged, which roll over.
 
-None of them changes anything; each answers with a mask over the rows. The caller applies what they say, in the order of
-this page.
+Each returns a mask over the rows. The caller applies them in the order of this module.
 """
 
 from collections.abc import Callable
@@ -17,18 +16,18 @@ Mask = npt.NDArray[np.bool_]
 
 
 def ended_keys(keys: PartRows, bucket: int, policy: BucketPolicy) -> Mask:
-    """Live keys without a sample in any of the newest K buckets, of which `bucket` is the newest."""
+    """Live keys without a sample in any of the newest K buckets up to `bucket`."""
     ended: Mask = (keys.end == LIVE) & (keys.active_in <= bucket - policy.live_buckets)
     return ended
 
 
 def keys_to_purge(keys: PartRows, bucket: int, policy: BucketPolicy) -> Mask:
-    """Keys that ended before the retention which counts from `bucket`.
+    """Keys that ended before the retention, counted from `bucket`.
 
-    A function of the state at the cut and of nothing else. Were it to look at what is stored by now, a sample that
-    comes just then would find the old key one day and begin a new one another day, and no replay could repeat it.
+    This depends only on the state at the cut. If it depended on what is stored at the moment, a concurrent sample would
+    find the old key in one run and begin a new key in another, and a replay could not reproduce that.
     """
-    # A live key's end is far in the future.
+    # The end of a live key is the maximum time.
     going: Mask = (keys.end != ABSENT) & (keys.end < policy.purge_before(bucket))
     return going
 
@@ -40,15 +39,15 @@ def keys_to_roll_over(
     expiry: Expiry,
     superseded: frozenset[int] = frozenset(),
 ) -> Mask:
-    """Keys whose newest record must be written again into `bucket`, lest no stored bucket holds it.
+    """Keys whose newest record must be written again into `bucket`, because otherwise no stored bucket would have it.
 
-    That is so where the record lies N or more buckets back, where it would expire before the next two cuts are surely
-    done (`expiry` tells when a stored bucket does: retention may have been another when it was), and where its bucket
-    was superseded by a rewind.
+    That is the case if the record is N or more buckets back, if it would expire before the next two cuts are certainly
+    done (`expiry` returns when a stored bucket expires: its retention may have been another one), or if a rewind has
+    superseded its bucket.
     """
     safe_until = policy.end_of(bucket + 1) + policy.margin
-    # Keys by the hundred thousand lie in few buckets: the question is asked once for each of those.
-    buckets, place = np.unique(keys.newest, return_inverse=True)
+    # Hundreds of thousands of keys are in few buckets, so compute this once per bucket.
+    buckets, bucket_index = np.unique(keys.newest, return_inverse=True)
     due = np.array(
         [
             old >= 0 and (old <= bucket - policy.kept_buckets or expiry(old) < safe_until or old in superseded)
@@ -56,5 +55,5 @@ def keys_to_roll_over(
         ],
         dtype=np.bool_,
     )
-    rolling: Mask = due[place] & keys.present()
+    rolling: Mask = due[bucket_index] & keys.present()
     return rolling

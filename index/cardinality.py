@@ -1,9 +1,8 @@
-"""What makes an index large: which labels have many values, and which values many series.
+"""Cardinality: which labels have many values, and which values have many series.
 
-The figures are those that Prometheus shows on its status page, under the names that users know from there. They are
-exact for the keys that they are about: all that searches see, or those that a query matches. Keys that were deleted
-don't count, and what only they had is not there. Where two have equal figures the one that is first by name, in order
-of the code points, stands first; so the same keys always give the same answer.
+The figures are those of Prometheus' status page, under the same names. They are exact for the keys that searches see,
+or that a query matches. Deleted keys, and labels or values that only they have, are not included. Entries with equal
+figures are ordered by name, by code points, so that the same keys always give the same result.
 """
 
 import struct
@@ -18,7 +17,7 @@ DEFAULT_LIMIT = 10
 
 @dataclass(frozen=True, slots=True)
 class LabelCardinality:
-    """A label: how many values it has, how many series have it, and the bytes of all its values, each counted once."""
+    """A label: its number of values, the number of series that have it, and the total bytes of its distinct values."""
 
     name: str
     values: int
@@ -28,7 +27,7 @@ class LabelCardinality:
 
 @dataclass(frozen=True, slots=True)
 class ValueCardinality:
-    """A value of a label, and how many series have it."""
+    """A value of a label, and the number of series that have it."""
 
     label: str
     value: str
@@ -39,8 +38,8 @@ class ValueCardinality:
 class Cardinality:
     """The figures of one moment.
 
-    `labels` has every label, by name. The tops have as many entries as were asked for, or as there are; series are
-    those of pairs of a label and a value, and of metric names.
+    `labels` has every label, by name. The tops have as many entries as requested, or as exist: series of pairs of a
+    label and a value, and of metric names.
     """
 
     series: int
@@ -50,7 +49,7 @@ class Cardinality:
 
     @property
     def pairs(self) -> int:
-        """How many different pairs of a label and a value there are."""
+        """The number of distinct pairs of a label and a value."""
         return sum(label.values for label in self.labels)
 
     def top_labels_by_values(self, limit: int = DEFAULT_LIMIT) -> list[LabelCardinality]:
@@ -70,7 +69,7 @@ class Cardinality:
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
-        """Read what the extension's `Cardinality.labels` returns."""
+        """Decode the result of the extension's `Cardinality.labels`."""
         reader = _Packed(packed)
         series, labels = reader.numbers("<II")
         return cls(
@@ -82,12 +81,12 @@ class Cardinality:
 
 
 def unpack_values(packed: bytes) -> list[ValueCardinality]:
-    """Read what the extension's `Cardinality.values` returns."""
+    """Decode the result of the extension's `Cardinality.values`."""
     return _Packed(packed).values()
 
 
 class _Packed:
-    """Reads the extension's layout from its start on."""
+    """Reads the extension's layout sequentially."""
 
     def __init__(self, packed: bytes) -> None:
         self._packed = packed

@@ -1,8 +1,8 @@
-"""Which series there are: by matchers and time, as bitmaps, as keys, and as label names and values.
+"""Finds series by matchers and time, and returns them as bitmaps, as keys, or as label names and values.
 
-Lucene finds keys whatever their times; the columns know when each began and ended. So a time range is applied to the
-bitmap that Lucene gives. A key counts for a range if it was there at any moment of it: it began before the range ends,
-and it is live or ended after the range begins.
+Lucene finds keys of any time; the columns have each key's start and end. So a time range is applied to the bitmap that
+Lucene returns. A key is in a range if it existed at any moment of it: it began before the end of the range, and is live
+or ended after the start.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from strandline.arrays import I64s, U32s
 from strandline.index.bitmaps import to_bitmap, to_ids
 from strandline.index.cardinality import Cardinality, ValueCardinality
-from strandline.index.documents import FewKeys, PartKeyBatch, TermCounts
+from strandline.index.documents import KeyList, PartKeyBatch, TermCounts
 from strandline.index.key_labels import names_in, values_in
 from strandline.index.key_lookup import packed_selectors
 from strandline.index.matchers import Matcher, MatchOp, RegexBudget, matchers_named, to_query
@@ -30,17 +30,20 @@ Selectors = Sequence[Sequence[Matcher]]
 
 
 _NO_LIMIT = 2**32
-# So many keys are fetched at a time: they cross the Java heap, which has other uses.
-_KEYS_AT_ONCE = 20_000
-# So many are fetched by the search that finds them. What is lost if there are more is small beside fetching those.
-_FEW = 1000
-A_HANDFUL = 20
-"""Labels of no more keys than this are put together one by one."""
+# The number of keys per fetch: they pass through the Java heap, which is shared with other uses.
+_KEYS_PER_FETCH = 20_000
+# The maximum number of keys that are fetched by the search that finds them. If there are more, that work is lost, which
+# is little compared with fetching them.
+_MAX_FETCHED_KEYS = 1000
+MAX_LISTED_KEYS = 20
+"""Up to this many keys, labels are counted in Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesFound:
-    """Keys in rising order of their ids, with their starts and ends (`LIVE` while live); whether there are more."""
+    """Keys in ascending order of their ids, with their starts and ends (`LIVE` while live); `more`: whether there are
+    further ones.
+    """
 
     keys: PartKeyBatch
     start: I64s
@@ -50,7 +53,7 @@ class SeriesFound:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The part ids that selectors match, and those of them that were there in the range."""
+    """The part ids that selectors match, and those of them that existed in the range."""
 
     selectors: Selectors
     matched: BitMap
@@ -65,11 +68,11 @@ class CountedKeys:
     query: Query | None
 
     def cardinality(self, *, limit: int) -> Cardinality:
-        """What makes them many."""
+        """The labels and values with the most series."""
         return self.lucene.cardinality(self.query, limit=limit)
 
     def top_values(self, label: str, *, limit: int) -> list[ValueCardinality]:
-        """The values of a label that the most of them have."""
+        """The values of a label that the most of these keys have."""
         return self.lucene.top_values_by_series(label, self.query, limit=limit)
 
     def values(self, label: str) -> TermCounts:
@@ -78,14 +81,14 @@ class CountedKeys:
 
 
 def _nothing() -> None:
-    """Goes on."""
+    """Continue."""
 
 
 class Catalogue:
-    """Questions about one shard's series. It sees what Lucene's last refresh saw, and the columns as they are now.
+    """Queries about one shard's series. It sees Lucene's state at the last refresh, and the current columns.
 
-    A question names selectors, each a list of matchers: a key is meant that all matchers of one of them match. No
-    selector at all means every key.
+    A query has selectors, each a list of matchers: it selects the keys that all matchers of at least one selector
+    match. No selectors select every key.
     """
 
     def __init__(
@@ -94,22 +97,22 @@ class Catalogue:
         columns: PartColumns,
         budget: RegexBudget,
         *,
-        has_forgotten: Callable[[], bool] = lambda: False,
+        has_purged_documents: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`has_forgotten` says whether Lucene may still have documents of keys that were purged."""
+        """`has_purged_documents` returns whether Lucene may still have documents of purged keys."""
         self._lucene = lucene
         self._columns = columns
         self._budget = budget
-        self._has_forgotten = has_forgotten
+        self._has_purged_documents = has_purged_documents
 
     def matching(self, matchers: Sequence[Matcher], within: TimeRange | None = None) -> BitMap:
-        """The part ids of the keys that all matchers match and that were there in the range."""
+        """The part ids of the keys that all matchers match and that existed in the range."""
         return self.find((matchers,), within).part_ids
 
     def find(self, selectors: Selectors, within: TimeRange | None = None) -> Found:
-        """The same for several selectors. The expressions of each have the whole budget."""
+        """The same for several selectors. The expressions of each selector have the whole budget."""
         if not any(map(len, selectors)):
-            # Every key there is, which the columns know without a search.
+            # The columns have every key, so no search is needed.
             present = to_bitmap(self._present_ids(within))
             return Found((), present, present)
         matched = BitMap()
@@ -119,22 +122,22 @@ class Catalogue:
         return Found(selectors, matched, self._present(matched, within))
 
     def series(self, matchers: Sequence[Matcher], within: TimeRange | None = None, *, limit: int) -> SeriesFound:
-        """The keys themselves, at most `limit` of them."""
+        """The keys themselves, at most `limit`."""
         found = self.find((matchers,), within)
         keys = self.keys(found, limit=limit)
         keys = keys.take(np.argsort(keys.part_ids))
         known = self._columns.rows
         rows = known.rows_of(keys.part_ids)
-        # One that was purged just now has no row any more.
+        # A key that was just purged has no row.
         keys, rows = keys.take(np.flatnonzero(rows >= 0)), rows[rows >= 0]
         return SeriesFound(keys, known.start[rows], known.end[rows], more=limit < len(found.part_ids))
 
     def keys(self, found: Found, *, limit: int = _NO_LIMIT, step: Callable[[], None] = _nothing) -> PartKeyBatch:
-        """The keys that were found, at most `limit`, in any order; of one that was purged meanwhile, nothing.
+        """The keys that were found, at most `limit`, in any order; without those that were purged in the meantime.
 
-        `step` is called between pieces of the work, and ends it by raising.
+        `step` is called between pieces of the work, and aborts it by raising.
         """
-        if len(found.part_ids) <= min(limit, _KEYS_AT_ONCE) and _is_cheap(found.selectors):
+        if len(found.part_ids) <= min(limit, _KEYS_PER_FETCH) and _is_cheap(found.selectors):
             keys = self._lucene.part_keys(self._query_for(found))
             # The index may have been refreshed since it was searched.
             if len(keys) == len(found.part_ids) and to_bitmap(keys.part_ids) == found.part_ids:
@@ -143,15 +146,17 @@ class Catalogue:
             return keys.take(np.flatnonzero(np.isin(keys.part_ids, wanted)))
         return self.keys_of(to_ids(found.part_ids)[:limit], step=step)
 
-    def few_keys(self, selectors: Selectors, within: TimeRange | None = None, *, most: int = _FEW) -> FewKeys | None:
-        """The keys that selectors match and that were there in the range, in any order, by one search. None if more
-        match than so many, whenever they were there, or if that would not be cheap to find out.
+    def keys_up_to(
+        self, selectors: Selectors, within: TimeRange | None = None, *, max_keys: int = _MAX_FETCHED_KEYS
+    ) -> KeyList | None:
+        """The keys that selectors match and that existed in the range, in any order, by one search. None if more than
+        `max_keys` match, at any time, or if that would be expensive to determine.
         """
         packed = packed_selectors(selectors)
         if packed is not None:
-            keys = self._lucene.few_part_keys_having(packed, most)
+            keys = self._lucene.part_keys_with_labels(packed, max_keys)
         elif any(map(len, selectors)) and _is_cheap(selectors):
-            keys = self._lucene.few_part_keys(self._any_of(selectors), most)
+            keys = self._lucene.part_keys_up_to(self._any_of(selectors), max_keys)
         else:
             return None
         if keys is None or len(keys) == 0:
@@ -168,16 +173,16 @@ class Catalogue:
     def keys_of(self, part_ids: U32s, *, step: Callable[[], None] = _nothing) -> PartKeyBatch:
         """The keys of some ids, under the rules of `keys`."""
         pieces = []
-        for first in range(0, max(1, len(part_ids)), _KEYS_AT_ONCE):
+        for first in range(0, max(1, len(part_ids)), _KEYS_PER_FETCH):
             if first:
                 step()
-            wanted = to_bitmap(part_ids[first : first + _KEYS_AT_ONCE])
+            wanted = to_bitmap(part_ids[first : first + _KEYS_PER_FETCH])
             pieces.append(self._lucene.part_keys(part_id_in(wanted)))
         return _joined(pieces)
 
     def label_names(self, *selectors: Sequence[Matcher], within: TimeRange | None = None, limit: int) -> TermCounts:
-        """The names of the labels that such keys have, with the number of keys that have each."""
-        few = self.few_keys(selectors, within, most=A_HANDFUL)
+        """The names of the selected keys' labels, with the number of keys that have each."""
+        few = self.keys_up_to(selectors, within, max_keys=MAX_LISTED_KEYS)
         if few is not None:
             return names_in(few, limit=limit)
         restriction = self._restriction(selectors, within)
@@ -190,8 +195,8 @@ class Catalogue:
         within: TimeRange | None = None,
         limit: int,
     ) -> TermCounts:
-        """The values that a label has in such keys, with the number of keys that have each, under the same rules."""
-        few = self.few_keys(selectors, within, most=A_HANDFUL)
+        """The values of a label in the selected keys, with the number of keys that have each."""
+        few = self.keys_up_to(selectors, within, max_keys=MAX_LISTED_KEYS)
         if few is not None:
             return values_in(few, label, limit=limit)
         restriction = self._restriction(selectors, within)
@@ -200,18 +205,18 @@ class Catalogue:
     def counted(
         self, *selectors: Sequence[Matcher], within: TimeRange | None = None, without: U32s | None = None
     ) -> CountedKeys:
-        """Such keys, to be counted, but for those with the part ids `without`."""
+        """The selected keys, for counting, except the part ids `without`."""
         if without is None or not len(without):
             return CountedKeys(self._lucene, self._restriction(selectors, within))
         kept = self.find(selectors, within).part_ids - to_bitmap(without)
         return CountedKeys(self._lucene, part_id_in(kept))
 
     def _restriction(self, selectors: Selectors, within: TimeRange | None) -> Query | None:
-        """A query for the keys that are asked about, or None for all of them, which Lucene lists fastest."""
+        """Return a query for the selected keys, or None for all keys, which Lucene lists fastest."""
         if any(map(len, selectors)):
             return self._query_for(self.find(selectors, within))
-        may_be_all = not self._has_forgotten()
-        # Most ranges reach up to now and few keys end.
+        may_be_all = not self._has_purged_documents()
+        # Most ranges include the present, and few keys end.
         if may_be_all and (within is None or self._columns.span().lies_in(within.first, within.last)):
             return None
         known = self._columns.rows
@@ -221,9 +226,9 @@ class Catalogue:
         return part_id_in(to_bitmap(known.part_id[there]))
 
     def _query_for(self, found: Found) -> Query:
-        """A query for the keys that were found, good for one search.
+        """Return a query for the keys that were found, for one search.
 
-        By ids alone Lucene looks at whole blocks of them, so that what lies far apart is found sooner by its labels.
+        For ids, Lucene reads whole blocks, so ids that are far apart are found faster by their labels.
         """
         gone = found.matched - found.part_ids
         if len(gone) > len(found.part_ids) or not _is_cheap(found.selectors):
@@ -240,7 +245,7 @@ class Catalogue:
 
     def _present(self, found: BitMap, within: TimeRange | None) -> BitMap:
         known, ids = self._columns.rows, to_ids(found)
-        # Lucene may be ahead of the columns or behind them by a batch: an id that they do not know is no key.
+        # Lucene may be a batch ahead of the columns, or behind them: ids that the columns don't have are skipped.
         rows = known.rows_of(ids)
         if len(rows) and rows.min() < 0:
             ids, rows = ids[rows >= 0], rows[rows >= 0]
@@ -249,7 +254,7 @@ class Catalogue:
 
 
 def _there(start: I64s, end: I64s, within: TimeRange | None) -> npt.NDArray[np.bool_]:
-    """Which keys were there at some moment of a range."""
+    """Return a mask of the keys that existed at some moment of a range."""
     there: npt.NDArray[np.bool_] = end != ABSENT
     if within is not None:
         there &= (start <= within.last) & (end >= within.first)
@@ -257,7 +262,7 @@ def _there(start: I64s, end: I64s, within: TimeRange | None) -> npt.NDArray[np.b
 
 
 def _is_there(known: PartRows, part_id: int, within: TimeRange | None) -> bool:
-    """The same for the one key with this id, without arrays of one element, which cost as much as a search."""
+    """The same for one part id, without arrays of one element, which would cost as much as a search."""
     row = known.row_of(part_id)
     if row < 0:
         return False
@@ -266,12 +271,14 @@ def _is_there(known: PartRows, part_id: int, within: TimeRange | None) -> bool:
 
 
 def _is_cheap(selectors: Selectors) -> bool:
-    """Whether a search may be done twice: there is something to search for, and no expression to try on every value."""
+    """Whether a search may be done twice: there are selectors, and no expression that has to be matched against every
+    value.
+    """
     expressions = [one.value for some in selectors for one in some if one.op in (MatchOp.MATCH, MatchOp.NOT_MATCH)]
     try:
         return bool(selectors) and not any(isinstance(analyse(one), General) for one in expressions)
     except InvalidExpression:
-        return False  # A search says what is wrong with it.
+        return False  # A search reports the error.
 
 
 def _joined(pieces: Sequence[PartKeyBatch]) -> PartKeyBatch:

@@ -1,6 +1,6 @@
-"""What a shard's index knows right after a bucket's cut, as one value, and that value as bytes.
+"""The state of a shard's index right after a bucket's cut, as one value, and its encoding.
 
-Documents are no part of it: Lucene keeps those. Nor is it said when stored buckets expire, which the manifest knows.
+It does not include documents, which Lucene stores, or the expiry of stored buckets, which the manifest has.
 """
 
 import struct
@@ -19,7 +19,7 @@ from strandline.index.part_columns import PartRows
 _MAGIC: Final = b"cut-key\x02"
 _HEADER: Final = struct.Struct("<8sqqqqq")
 _BITMAP: Final = struct.Struct("<qq")
-# Wide columns first, so that each of them lies where its numbers may be read in place.
+# Wide columns first, so that each is aligned and can be read in place.
 _COLUMNS: Final[tuple[tuple[str, str], ...]] = (
     ("start", "<i8"),
     ("last", "<i8"),
@@ -34,15 +34,15 @@ _COLUMNS: Final[tuple[tuple[str, str], ...]] = (
 
 
 class UnknownSnapshot(Fatal):
-    """The bytes are not those of a snapshot that this version of the program reads."""
+    """The bytes are not a snapshot that this version can read."""
 
 
 @dataclass(frozen=True, slots=True)
 class CutSnapshot:
-    """The keys that were present once a bucket had been cut, and who was active in the buckets that are kept.
+    """The keys that were present after a bucket's cut, and the active part ids of the buckets that are kept.
 
-    `retention` is the one that keys were purged and buckets dropped by. Nothing in a snapshot changes: it may be
-    written from another thread. The keys' numbers within a bucket are no part of it.
+    `retention` is the one by which keys were purged and buckets dropped. A snapshot is immutable, so another thread may
+    write it. The keys' numbers within a bucket are not included.
     """
 
     bucket: int
@@ -53,7 +53,7 @@ class CutSnapshot:
 
 
 def encode_snapshot(snapshot: CutSnapshot) -> bytes:
-    """A snapshot as bytes: numbers as they lie in memory, bitmaps in the portable format of roaring bitmaps."""
+    """Encode a snapshot: numbers as in memory, bitmaps in the portable format of roaring bitmaps."""
     header = _HEADER.pack(
         _MAGIC,
         snapshot.bucket,
@@ -71,13 +71,13 @@ def encode_snapshot(snapshot: CutSnapshot) -> bytes:
 
 
 def decode_snapshot(data: npt.NDArray[np.uint8]) -> CutSnapshot:
-    """Read a snapshot, whose columns are views of the bytes.
+    """Decode a snapshot, whose columns are views of the bytes.
 
-    Whether these are the bytes that were written is for the caller to know, by their checksum.
+    The caller must have verified the bytes by their checksum.
     """
     begin = data[: len(_MAGIC)].tobytes()
     if begin != _MAGIC:
-        raise UnknownSnapshot(f"{begin!r} does not begin a snapshot that this version of Strandline reads")
+        raise UnknownSnapshot(f"the snapshot begins with {begin!r}, which this version of Strandline can't read")
     _, bucket, next_part_id, retention, n_keys, n_active = _HEADER.unpack_from(data.data)
     at = _HEADER.size
     columns: dict[str, npt.NDArray[Any]] = {}

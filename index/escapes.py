@@ -1,4 +1,4 @@
-"""Escapes in PromQL's strings, which are Go's."""
+"""Escapes in PromQL strings, which are those of Go."""
 
 import re
 from typing import Final
@@ -8,9 +8,10 @@ _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "
 
 
 def escape_at(text: str, position: int, quote: str) -> tuple[bytes, int] | None:
-    """What the escape at the backslash stands for, in bytes since it may be a part of a character, and where it ends.
+    """Return the value of the escape at the backslash, as bytes because it may be part of a character, and the escape's
+    end.
 
-    None if it is unknown, or names a character that does not exist.
+    None if it is unknown, or stands for a character that does not exist.
     """
     letter = text[position + 1 : position + 2]
     if letter == quote or letter in _CONTROLS:

@@ -1,8 +1,8 @@
-"""Parts of a regular expression, by what is known of the texts they match, and how parts make up larger ones.
+"""Parts of a regular expression, described by the texts that they match, and how parts are combined.
 
-A part's *language* is the list of its matches, where there is one: values, and prefixes that anything may follow. It is
-given up (None) as soon as it gets long or can't be listed. What is known in any case: text that every match starts
-with, and whether the empty text matches. Nothing here reads an expression; everything is a function of values.
+A part's *language* is the list of its matches, if it can be listed: values, and prefixes that any text may follow. It
+is given up (None) when it gets long or can't be listed. Two properties are always known: a prefix of every match, and
+whether the empty text matches. Nothing here parses an expression; everything is a function of values.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby, product
 
-# Lists that an expression spells out may be long; those that multiply may not.
+# Lists that an expression states explicitly may be long; products of lists may not.
 _MAX_PRODUCT = 1000
 _MAX_CHARACTERS = 1 << 20
 _MAX_COUNTED = 8
 
 
 class Tail(Enum):
-    """What may follow a text: nothing, anything at all, or anything of at least one character."""
+    """What may follow a text: nothing, any text, or any text of at least one character."""
 
     NOTHING = 0
     ANYTHING = 1
@@ -32,27 +32,27 @@ _SOMETHING: Language = frozenset({("", Tail.SOMETHING)})
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part, and what is known of it. The language of a part that belongs to a place holds for that place only."""
+    """A part of an expression. The language of a part that is bound to a position is only valid at that position."""
 
     language: Language | None
     prefix: str
     matches_empty: bool
-    # Some of it matches only where a text starts, or ends.
+    # Part of it only matches at the start, or the end, of a text.
     at_start: bool = False
     at_end: bool = False
     is_any_character: bool = False
-    # It has a repetition with bounds inside. RE2 limits what these make of each other, so they are not multiplied here.
+    # It contains a repetition with bounds. RE2 limits products of these, so they are not multiplied here.
     is_counted: bool = False
 
     @property
     def expansion(self) -> int:
-        """How much room the language takes; what is only one text takes none."""
+        """The size of the language; 0 if it is a single text."""
         if self.language is None or len(self.language) == 1:
             return 0
         return sum(len(start) + 1 for start, _ in self.language)
 
     def unlisted(self) -> "Part":
-        """The same part, with its language given up."""
+        """The same part, without its language."""
         return replace(self, language=None, is_any_character=False)
 
 
@@ -68,7 +68,7 @@ def one_of(characters: frozenset[str]) -> Part:
 
 
 def opaque(*, matches_empty: bool = False) -> Part:
-    """Matches who knows what, but it is known whether that may be empty."""
+    """Matches unknown texts; only whether the empty text matches is known."""
     return Part(None, "", matches_empty)
 
 
@@ -78,10 +78,10 @@ AT_END = Part(_EMPTY, "", matches_empty=True, at_end=True)
 
 
 def sequence(parts: Sequence[Part]) -> Part:
-    """Matches one part after the other."""
+    """Matches the parts one after the other."""
     if len(parts) == 1:
         return parts[0]
-    language = _product_of(parts) if _places_agree(parts) else None
+    language = _product_of(parts) if _anchors_agree(parts) else None
     return Part(
         language,
         _prefix_of(parts) if language is None else _common_prefix(language),
@@ -105,7 +105,7 @@ def alternatives(parts: Sequence[Part]) -> Part:
 
 
 def repetition(part: Part, least: int, most: int | None) -> Part:
-    """Matches a part several times in a row; without end if `most` is None."""
+    """Matches a part several times in a row; without a limit if `most` is None."""
     language = None if part.at_start or part.at_end else _repeated(part, least, most)
     prefix = part.prefix if least else ""
     return Part(
@@ -122,14 +122,14 @@ def _marks(parts: Sequence[Part]) -> dict[str, bool]:
     return {mark: any(getattr(part, mark) for part in parts) for mark in ("at_start", "at_end", "is_counted")}
 
 
-def _places_agree(parts: Sequence[Part]) -> bool:
-    """Whether nothing that may take a character stands before a part for the start, or behind one for the end."""
-    taking = [place for place, part in enumerate(parts) if part.language != _EMPTY]
+def _anchors_agree(parts: Sequence[Part]) -> bool:
+    """Whether nothing that may consume a character precedes a part for the start, or follows one for the end."""
+    taking = [position for position, part in enumerate(parts) if part.language != _EMPTY]
     if not taking:
         return True
     return not any(
-        (part.at_start and place > taking[0]) or (part.at_end and place < taking[-1])
-        for place, part in enumerate(parts)
+        (part.at_start and position > taking[0]) or (part.at_end and position < taking[-1])
+        for position, part in enumerate(parts)
     )
 
 
@@ -137,7 +137,7 @@ def _product_of(parts: Sequence[Part]) -> Language | None:
     if any(part.language is None for part in parts):
         return None
     result: Language | None = _EMPTY
-    # Runs of plain text are joined first, so that a long run costs no more than its length.
+    # Runs of plain text are joined first, so that a long run takes linear time.
     for is_plain, run in groupby(parts, lambda part: _only_text(part) is not None):
         languages = [part.language for part in run]
         if is_plain:
@@ -170,7 +170,7 @@ def _join(left: tuple[str, Tail], right: tuple[str, Tail]) -> tuple[str, Tail] |
     if right == ("", Tail.NOTHING):
         return left
     if right[0] or (tail is Tail.SOMETHING and right[1] is Tail.SOMETHING):
-        # Text behind anything, or two characters at the least: no longer a prefix and what may follow.
+        # Text after any text, or at least two characters: no longer a prefix and its tail.
         return None
     return start, Tail.SOMETHING if Tail.SOMETHING in (tail, right[1]) else Tail.ANYTHING
 
@@ -198,7 +198,7 @@ def _powers(language: Language, least: int, most: int) -> Language | None:
 
 
 def _only_text(part: Part) -> str | None:
-    """The one text that a part matches, if it is so."""
+    """Return the only text that a part matches, or None."""
     if part.language is None or len(part.language) != 1:
         return None
     ((start, tail),) = part.language
@@ -220,7 +220,7 @@ def _common_prefix(language: Language) -> str:
 
 def _common_start(texts: Iterable[str]) -> str:
     given = list(texts)
-    # Between the least and the greatest lie all the others: what these two share, all share.
+    # All others are between the minimum and the maximum, so what these two share, all share.
     first, last = min(given, default=""), max(given, default="")
     same, different = 0, min(len(first), len(last)) + 1
     while different - same > 1:

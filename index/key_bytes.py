@@ -1,4 +1,4 @@
-"""Part keys as columns: in the order of their labels, and some of them."""
+"""Part keys as columns: sorting them by label, and selecting some."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,28 +23,28 @@ class KeyBytes:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def key(self, place: int) -> bytes:
-        """One key. For people and tests."""
-        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
+    def key(self, index: int) -> bytes:
+        """Return one key, for display and tests."""
+        return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes()
 
 
 def label_order(keys: KeyBytes) -> Rows:
-    """The places of sound keys in the order of their labels."""
+    """Return the indices of valid keys in the order of their labels."""
     order = np.empty(len(keys), dtype=np.int64)
     order_by_labels(keys.data, keys.offsets[:-1], keys.offsets[1:], order)
     return order
 
 
 def in_label_order(keys: KeyBytes) -> KeyBytes:
-    """Sound keys in the order of their labels."""
+    """Return valid keys in the order of their labels."""
     if len(keys) == 1 and keys.offsets[0] == 0 and keys.offsets[1] == len(keys.data):
         return keys
     return take_keys(keys, label_order(keys))
 
 
-def take_keys(keys: KeyBytes, places: Rows) -> KeyBytes:
-    """The keys at these places, in their order."""
-    starts, ends = keys.offsets[places], keys.offsets[places + 1]
+def take_keys(keys: KeyBytes, indices: Rows) -> KeyBytes:
+    """Return the keys at these indices, in their order."""
+    starts, ends = keys.offsets[indices], keys.offsets[indices + 1]
     offsets = run_places(ends - starts)
     data = np.empty(int(offsets[-1]), dtype=np.uint8)
     gather_runs(keys.data, starts, ends, data)
@@ -52,7 +52,7 @@ def take_keys(keys: KeyBytes, places: Rows) -> KeyBytes:
 
 
 def joined_keys(parts: Sequence[KeyBytes]) -> KeyBytes:
-    """Several lists one behind the other."""
+    """Concatenate several lists."""
     if len(parts) == 1:
         return parts[0]
     lengths = [np.zeros(1, dtype=np.int64), *(run_lengths(part.offsets) for part in parts)]

@@ -1,4 +1,4 @@
-"""Where part keys are kept to be found: Lucene in a node, a dictionary in simulations."""
+"""Where part keys are stored for searching: Lucene in a node, a dictionary in simulations."""
 
 from typing import Protocol
 
@@ -14,20 +14,22 @@ class KeyDocuments(Protocol):
     """A part key for each part id. A document never changes."""
 
     def add(self, batch: PartKeyBatch) -> None:
-        """Keep these keys. Their ids are new."""
+        """Add these keys. Their ids must be new."""
         ...
 
     def delete(self, part_ids: BitMap) -> None:
-        """Drop the keys of these ids, of which some may not exist."""
+        """Delete the keys of these ids, some of which may not exist."""
         ...
 
     def fetch(self, part_ids: BitMap) -> PartKeyBatch:
-        """The keys of these ids, in any order; of ids that have none, nothing. Sees every add and delete before it."""
+        """Return the keys of these ids, in any order; ids without a key are skipped. Includes every add and delete
+        before it.
+        """
         ...
 
 
 class LuceneDocuments:
-    """Documents of a Lucene index, which queries find."""
+    """Documents of a Lucene index, which queries search."""
 
     def __init__(self, index: PartKeyIndex) -> None:
         self.index = index
@@ -44,15 +46,15 @@ class LuceneDocuments:
 
 
 class DictDocuments:
-    """The twin in memory."""
+    """The in-memory counterpart."""
 
     def __init__(self) -> None:
         self._keys: dict[int, tuple[tuple[int, int], bytes]] = {}
 
     def add(self, batch: PartKeyBatch) -> None:
-        for place, part_id in enumerate(batch.part_ids.tolist()):
-            low, high = batch.key_hashes[place].tolist()
-            self._keys[part_id] = (low, high), batch.part_key(place)
+        for position, part_id in enumerate(batch.part_ids.tolist()):
+            low, high = batch.key_hashes[position].tolist()
+            self._keys[part_id] = (low, high), batch.part_key(position)
 
     def delete(self, part_ids: BitMap) -> None:
         for part_id in part_ids:

@@ -1,21 +1,21 @@
-"""Names and values of labels, counted over part keys that lie here: for a handful, one by one."""
+"""Counts names and values of labels in Python, for a few part keys."""
 
 from itertools import accumulate
 
 import numpy as np
 
-from strandline.index.documents import FewKeys, TermCounts, texts_of_part_key
+from strandline.index.documents import KeyList, TermCounts, texts_of_part_key
 
 _U8 = np.dtype("u1")
 
 
-def names_in(keys: FewKeys, *, limit: int) -> TermCounts:
-    """The names of the keys' labels, under the rules of `PartKeyIndex.label_names`."""
+def names_in(keys: KeyList, *, limit: int) -> TermCounts:
+    """Return the names of the keys' labels, under the rules of `PartKeyIndex.label_names`."""
     return _listed([name for part_key in keys.part_keys() for name in texts_of_part_key(part_key)[::2]], limit)
 
 
-def values_in(keys: FewKeys, label: str, *, limit: int) -> TermCounts:
-    """The values that a label has in the keys, under the same rules."""
+def values_in(keys: KeyList, label: str, *, limit: int) -> TermCounts:
+    """Return the values of a label in the keys, under the same rules."""
     name = label.encode()
     found = []
     for part_key in keys.part_keys():
@@ -27,14 +27,14 @@ def values_in(keys: FewKeys, label: str, *, limit: int) -> TermCounts:
 
 
 def _listed(terms: list[bytes], limit: int) -> TermCounts:
-    # No `Counter`, which takes longer to be made than a handful to be counted.
+    # A `Counter` takes longer to construct than a few terms to count.
     counts: dict[bytes, int] = {}
     for term in terms:
         counts[term] = counts.get(term, 0) + 1
-    # By their bytes, which is the order of their code points.
+    # Sorted by bytes, which is the order of the code points.
     listed = sorted(counts)[:limit]
-    # One array for both: to make one costs more than a handful of numbers.
+    # One array for both: creating an array costs more than a few numbers.
     numbers = np.array([0, *accumulate(map(len, listed)), *map(counts.__getitem__, listed)], dtype=np.int64)
-    behind = len(listed) + 1
+    stop = len(listed) + 1
     data = np.frombuffer(b"".join(listed), dtype=_U8)
-    return TermCounts(numbers[:behind], data, numbers[behind:], more=len(counts) > limit)
+    return TermCounts(numbers[:stop], data, numbers[stop:], more=len(counts) > limit)

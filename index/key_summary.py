@@ -1,4 +1,4 @@
-"""What the records of a bucket say of their keys, without the records: enough to let them count for the index."""
+"""Summaries of keys: what a bucket's records say of their keys, sufficient to update the index without the records."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +12,8 @@ from strandline.index.kernels.gather import gather_runs
 
 @dataclass(frozen=True, slots=True)
 class KeySummary:
-    """A row a key: the hashes, the least and the greatest sample time, and where the key was met first: the offset of
-    the record, and the place of the series in it.
+    """One row per key: the hashes, the minimum and maximum sample time, and the first occurrence of the key: the offset
+    of its record, and the position of the series in the record.
     """
 
     metric: U64s
@@ -28,31 +28,31 @@ class KeySummary:
         return len(self.metric)
 
     def take(self, rows: Rows) -> "KeySummary":
-        """Some of the rows, in this order."""
+        """Return some of the rows, in this order."""
         return KeySummary(*(column[rows] for column in self.columns()))
 
-    def part(self, first: int, behind: int) -> "KeySummary":
-        """The rows from `first` up to, not including, `behind`: views."""
-        return KeySummary(*(column[first:behind] for column in self.columns()))
+    def part(self, first: int, stop: int) -> "KeySummary":
+        """Return the rows `[first, stop)` as views."""
+        return KeySummary(*(column[first:stop] for column in self.columns()))
 
-    def with_room(self, rows: int) -> "KeySummary":
-        """Columns of so many rows that begin like these; what follows has no meaning yet."""
+    def grown_to(self, rows: int) -> "KeySummary":
+        """Return columns with this many rows that begin like these; the rest is undefined."""
         longer = KeySummary(*(np.empty(rows, dtype=column.dtype) for column in self.columns()))
         longer.put(0, self)
         return longer
 
     def put(self, first: int, rows: "KeySummary") -> None:
-        """Overwrite the rows from `first` on."""
+        """Overwrite the rows from `first`."""
         for mine, given in zip(self.columns(), rows.columns(), strict=True):
             mine[first : first + len(rows)] = given
 
-    def in_order_of_meeting(self) -> Rows:
-        """The rows in the order in which a reader of the records meets their keys."""
+    def first_seen_order(self) -> Rows:
+        """Return the order in which a reader of the records sees the keys first."""
         return np.lexsort((self.position, self.offset))
 
     @staticmethod
     def concatenated(parts: list["KeySummary"]) -> "KeySummary":
-        """Several, one behind the other."""
+        """Concatenate several summaries."""
         if not parts:
             return KeySummary.empty()
         columns = zip(*(part.columns() for part in parts), strict=True)
@@ -60,7 +60,7 @@ class KeySummary:
 
     @classmethod
     def empty(cls) -> "KeySummary":
-        """No key."""
+        """No keys."""
         hashes, numbers = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
         return cls(hashes, hashes, hashes, numbers, numbers, numbers, numbers)
 
@@ -71,7 +71,7 @@ class KeySummary:
 
 @dataclass(frozen=True, slots=True)
 class PartKeyBytes:
-    """The bytes of part keys: key i is `keys[offsets[i] : offsets[i + 1]]`."""
+    """The bytes of part keys: key i is `keys[offsets[i]:offsets[i + 1]]`."""
 
     offsets: I64s
     keys: npt.NDArray[np.uint8]
@@ -80,7 +80,7 @@ class PartKeyBytes:
         return len(self.offsets) - 1
 
     def take(self, rows: Rows) -> "PartKeyBytes":
-        """Some of the keys, in this order."""
+        """Return some of the keys, in this order."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         offsets = run_places(ends - starts)
         keys = np.empty(int(offsets[-1]), dtype=np.uint8)
@@ -89,7 +89,7 @@ class PartKeyBytes:
 
     @staticmethod
     def concatenated(parts: list["PartKeyBytes"]) -> "PartKeyBytes":
-        """Several, one behind the other."""
+        """Concatenate several lists."""
         lengths = [run_lengths(part.offsets) for part in parts]
         offsets = np.zeros(sum(map(len, lengths)) + 1, dtype=np.int64)
         if parts:

@@ -1,18 +1,19 @@
-"""The local copy of a shard's index: what a restart on the same host begins with, in place of all stored buckets.
+"""The local copy of a shard's index, from which a restart on the same host begins instead of loading all stored
+buckets.
 
-A folder holds `lucene/` and, beside it, the columns as of the cut that the copy belongs to. The last commit of Lucene
-says in its user data whose copy it is, as of which bucket, and which file has the columns, with its checksum. So that
-commit is the one switch: what it does not name is left over from something that was not finished, and is removed.
+A folder has `lucene/` and, next to it, the columns as of the copy's cut. The user data of Lucene's last commit has the
+copy's identity, its bucket, and the name and checksum of the columns' file. So this commit switches atomically to a new
+copy: files that it does not reference are left over from an unfinished save, and are deleted.
 
-Damage is found by checksums: that of the columns in the commit, and those that Lucene itself ends each of its files
-with. A list of Lucene's files with sums of our own could be written only behind the commit, and between the two there
-would be a moment without a copy.
+Damage is detected by checksums: that of the columns in the commit, and those at the end of each of Lucene's files. A
+separate list of checksums of Lucene's files could only be written after the commit, and in between there would be no
+valid copy.
 
-The commit comes later than the cut, and so Lucene holds more than the columns: keys that were born since, and keys that
-were purged but not deleted yet. The columns are the truth about which keys there are.
+The commit comes later than the cut, so Lucene has more than the columns: keys that were added since, and keys that were
+purged but not deleted yet. The columns determine which keys there are.
 
-A copy is used whole or not at all. All that it has lies in the store too, so that what can't be used is discarded and
-built again from there.
+A copy is used completely or not at all. Everything in it is also in the store, so an unusable copy is discarded and the
+index is loaded from there.
 """
 
 import os
@@ -32,7 +33,7 @@ from strandline.index.bitmaps import to_bitmap
 from strandline.index.cut_snapshot import CutSnapshot, UnknownSnapshot, decode_snapshot, encode_snapshot
 from strandline.index.key_table import KeyTable
 from strandline.index.part_key_index import DEFAULT_RAM_BUFFER_MB, PartKeyIndex
-from strandline.index.pylucene.commits import ClosedIndex, held_closed
+from strandline.index.pylucene.commits import LockedIndex, locked_index
 from strandline.index.pylucene.failures import IndexDamaged, LuceneFailed
 from strandline.index.pylucene.queries import everything
 
@@ -42,7 +43,7 @@ _UNFINISHED: Final = ".unfinished"
 
 
 class CopyUnusable(Fatal):
-    """There is no copy, it is another one than expected, or it is damaged; `reason` says which."""
+    """There is no copy, it is not the expected one, or it is damaged; `reason` has the details."""
 
     def __init__(self, folder: Path, reason: str) -> None:
         super().__init__(
@@ -54,7 +55,9 @@ class CopyUnusable(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class CopyIdentity:
-    """Whose copy it is, and as of which bucket's cut; `attempt` is the one that the manifest names for the bucket."""
+    """The shard of a copy, and the bucket of its cut; `attempt` is the one that the manifest references for the
+    bucket.
+    """
 
     dataset: str
     topic_id: str
@@ -64,59 +67,60 @@ class CopyIdentity:
 
 
 def lucene_folder(folder: Path) -> Path:
-    """Where the Lucene index of a copy lies: it has to be opened there for the copy to be saved."""
+    """The Lucene folder of a copy: the index must be opened there, so that the copy can be saved."""
     return folder / "lucene"
 
 
 def save_copy(folder: Path, index: PartKeyIndex, snapshot: CutSnapshot, identity: CopyIdentity) -> None:
-    """Make the copy in a folder that of `identity`, whose bucket has to be in the manifest already.
+    """Save the copy of `identity` in a folder; its bucket must be in the manifest already.
 
-    `index` is the one that is open in `lucene_folder(folder)`. It may go on growing meanwhile, but no later bucket may
-    be said to be stored before this returns, since that deletes documents which the snapshot still counts on. Whenever
-    it is interrupted, the copy before or the new one is there, whole.
+    `index` is the one that is open in `lucene_folder(folder)`. It may grow concurrently, but `ShardIndex.stored` must
+    not be called for a later bucket before this returns, since that deletes documents that the snapshot needs. If this
+    is interrupted, either the previous or the new copy is valid.
     """
     if snapshot.bucket != identity.bucket:
-        raise ValueError(f"a snapshot of bucket {snapshot.bucket} was to be saved as bucket {identity.bucket}")
+        raise ValueError(f"a snapshot of bucket {snapshot.bucket} can't be saved as bucket {identity.bucket}")
     data = encode_snapshot(snapshot)
     checksum = f"{digest(data):032x}"
-    # By what it holds: a file that a commit names is never replaced by another.
+    # Named by its content, so a file that a commit references is never overwritten.
     name = f"columns-{snapshot.bucket}-{checksum}"
     _write_durably(folder / name, data)
     index.commit(
         {key: str(value) for key, value in asdict(identity).items()}
         | {_COLUMNS: name, _DIGEST: checksum, _NEXT_PART_ID: str(snapshot.next_part_id)}
     )
-    _remove_columns_but(folder, name)
+    _remove_other_columns(folder, name)
 
 
 def saved_identity(folder: Path) -> CopyIdentity:
-    """Whose copy lies in a folder, by its own word. Raises `CopyUnusable` where none says so."""
+    """Return the identity of the copy in a folder. Raises `CopyUnusable` if there is none."""
     _check_commit_exists(folder)
-    with held_closed(lucene_folder(folder)) as closed:
+    with locked_index(lucene_folder(folder)) as closed:
         return _identity(folder, _user_data(folder, closed))
 
 
 @dataclass(slots=True)
 class OpenedCopy:
-    """A copy whose bytes are all right, opened, before anybody knows whether it is the one that is wanted.
+    """An opened copy with valid checksums, before it is known whether it is the wanted one.
 
-    Nothing of it is changed by that. It ends with `used_as` or with `close`.
+    Opening does not change the copy. It ends with `verified_as` or `close`.
     """
 
     folder: Path
     identity: CopyIdentity
     snapshot: CutSnapshot
     table: KeyTable
-    """Each key of the snapshot with its place in it."""
+    """Each key of the snapshot with its row."""
     index: PartKeyIndex
     found: BitMap
     """The part ids that have a document."""
 
-    def used_as(self, expected: CopyIdentity, retention: int) -> tuple[PartKeyIndex, CutSnapshot]:
-        """The Lucene index and the columns as they were right after the cut of the expected bucket, for `load_index`.
+    def verified_as(self, expected: CopyIdentity, retention: int) -> tuple[PartKeyIndex, CutSnapshot]:
+        """Return the Lucene index and the columns as they were right after the cut of the expected bucket, for
+        `load_index`.
 
-        `expected` is what the manifest names for that bucket, and `retention` is today's. Raises `CopyUnusable` unless
-        the copy is just that one; it is closed then.
+        `expected` is what the manifest references for that bucket, and `retention` is the current one. Raises
+        `CopyUnusable` if the copy is another one, and then closes it.
         """
         try:
             self._check(expected, retention)
@@ -127,20 +131,20 @@ class OpenedCopy:
         return self.index, self.snapshot
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the copy."""
         self.index.close()
 
     def _check(self, expected: CopyIdentity, retention: int) -> None:
         if self.identity != expected:
-            raise CopyUnusable(self.folder, f"it is {self.identity}, and {expected} was expected")
+            raise CopyUnusable(self.folder, f"it is {self.identity}, but {expected} was expected")
         kept = self.snapshot.retention
         if retention > kept:
             raise CopyUnusable(
-                self.folder, f"it was purged by a retention of {kept} ms, and now {retention} ms are kept"
+                self.folder, f"it was purged by a retention of {kept} ms, and the retention is now {retention} ms"
             )
 
     def _keep_documents(self) -> None:
-        """Delete the documents of keys that were not there at the cut: those born since, and those purged before."""
+        """Delete the documents of keys that were not there at the cut: those added since, and those purged before."""
         present = to_bitmap(self.snapshot.keys.part_id)
         if not present <= self.found:
             raise CopyUnusable(self.folder, f"{len(present - self.found)} of its {len(present)} keys have no document")
@@ -150,16 +154,16 @@ class OpenedCopy:
 
 
 def open_saved(folder: Path, *, ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB) -> OpenedCopy:
-    """The copy that lies in a folder, whosever it is. Raises `CopyUnusable` unless there is one and every byte of it is
-    right, and `IndexInUse` if somebody has it open.
+    """Open the copy in a folder, of any shard. Raises `CopyUnusable` unless it exists and all checksums are valid, and
+    `IndexInUse` if it is open elsewhere.
     """
     _check_commit_exists(folder)
-    with held_closed(lucene_folder(folder)) as closed:
+    with locked_index(lucene_folder(folder)) as closed:
         user_data = _user_data(folder, closed)
         identity = _identity(folder, user_data)
         with ThreadPoolExecutor(1, thread_name_prefix="columns") as beside:
             reading = beside.submit(_read_keys, folder, user_data)
-            if not closed.is_whole():
+            if not closed.is_intact():
                 raise CopyUnusable(folder, "a file of its Lucene index is missing or damaged")
             snapshot, table = reading.result()
     try:
@@ -172,7 +176,7 @@ def open_saved(folder: Path, *, ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB) ->
         found = index.search(everything())
         if index.count() != len(found):
             raise CopyUnusable(folder, f"it has {index.count()} documents for {len(found)} part ids")
-        _remove_columns_but(folder, user_data[_COLUMNS])
+        _remove_other_columns(folder, user_data[_COLUMNS])
     except BaseException:
         index.close()
         raise
@@ -186,20 +190,20 @@ def open_copy(
     *,
     ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB,
 ) -> tuple[PartKeyIndex, CutSnapshot]:
-    """The copy in a folder, if it is the expected one: `open_saved`, and `used_as` at once."""
+    """Open the copy in a folder, if it is the expected one: `open_saved` followed by `verified_as`."""
     found = saved_identity(folder)
     if found != expected:
-        raise CopyUnusable(folder, f"it is {found}, and {expected} was expected")
-    return open_saved(folder, ram_buffer_mb=ram_buffer_mb).used_as(expected, retention)
+        raise CopyUnusable(folder, f"it is {found}, but {expected} was expected")
+    return open_saved(folder, ram_buffer_mb=ram_buffer_mb).verified_as(expected, retention)
 
 
 def discard_copy(folder: Path) -> None:
-    """Remove a copy, whatever its state, if there is one. Raises `IndexInUse` if somebody has it open."""
+    """Delete a copy in any state, if there is one. Raises `IndexInUse` if it is open elsewhere."""
     if lucene_folder(folder).is_dir():
-        with held_closed(lucene_folder(folder)):
+        with locked_index(lucene_folder(folder)):
             shutil.rmtree(lucene_folder(folder))
     if folder.is_dir():
-        _remove_columns_but(folder, None)
+        _remove_other_columns(folder, None)
 
 
 def _check_commit_exists(folder: Path) -> None:
@@ -207,11 +211,11 @@ def _check_commit_exists(folder: Path) -> None:
         raise CopyUnusable(folder, "there is none")
 
 
-def _user_data(folder: Path, closed: ClosedIndex) -> dict[str, str]:
+def _user_data(folder: Path, closed: LockedIndex) -> dict[str, str]:
     try:
         return closed.user_data()
     except (IndexDamaged, LuceneFailed) as error:
-        # Lucene gives up in many ways on bytes that are not what it wrote.
+        # Lucene fails in many ways on bytes that it did not write.
         raise CopyUnusable(folder, f"its last commit can't be read: {error.message}") from error
 
 
@@ -225,14 +229,14 @@ def _identity(folder: Path, user_data: Mapping[str, str]) -> CopyIdentity:
             attempt=user_data["attempt"],
         )
     except (KeyError, ValueError) as error:
-        raise CopyUnusable(folder, f"its last commit does not say whose it is ({error!r})") from error
+        raise CopyUnusable(folder, f"its last commit has no valid identity ({error!r})") from error
 
 
 def _read_keys(folder: Path, user_data: Mapping[str, str]) -> tuple[CutSnapshot, KeyTable]:
     snapshot = _read_columns(folder, user_data)
     keys, table = snapshot.keys, KeyTable(len(snapshot.keys))
     if not table.insert(keys.key_low, keys.key_high, np.arange(len(keys), dtype=np.uint32)).all():
-        raise CopyUnusable(folder, "its columns name a key twice")
+        raise CopyUnusable(folder, "its columns have a duplicate key")
     return snapshot, table
 
 
@@ -254,7 +258,7 @@ def _read_columns(folder: Path, user_data: Mapping[str, str]) -> CutSnapshot:
 
 
 def _write_durably(path: Path, data: bytes) -> None:
-    """Have a file with this content, and under this name nothing less, even if the machine stops in between."""
+    """Write a file atomically: under this name, the file is complete even if the machine stops in between."""
     unfinished = path.with_name(path.name + _UNFINISHED)
     with unfinished.open("wb") as file:
         file.write(data)
@@ -272,7 +276,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _remove_columns_but(folder: Path, name: str | None) -> None:
+def _remove_other_columns(folder: Path, name: str | None) -> None:
     for path in folder.glob(_COLUMNS_FILES):
         if path.name != name:
             path.unlink()

@@ -1,8 +1,8 @@
-"""PromQL's label matchers, and the query over part keys that several of them make together.
+"""PromQL's label matchers, and the Lucene query that several of them make together.
 
-A label that a key does not have counts as one with the empty value, in Prometheus as here, whereas Lucene's queries
-only find labels that are there. That is most of what this module is about: each matcher is split into what it says
-about values, which Lucene can find, and whether it lets the empty value, and so a missing label, pass.
+In Prometheus and here, a missing label is equivalent to one with the empty value, whereas Lucene's queries only find
+labels that exist. So each matcher is split into what it requires of values, which Lucene can find, and whether it
+matches the empty value, and so a missing label.
 """
 
 import json
@@ -19,23 +19,23 @@ from strandline.index.pylucene.failures import InvalidRegex, RegexTooCostly
 from strandline.index.regular_expressions import Alternatives, General, InvalidExpression, Shape, analyse
 from strandline.wire.kernels.labels import MAX_TEXT
 
-# Lucene takes 1,024 clauses in one query.
+# Lucene's limit is 1,024 clauses per query.
 _MAX_CLAUSES = 1000
-_LONGEST_SHOWN = 200
+_MAX_SHOWN_CHARACTERS = 200
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class InvalidMatcher(Fatal):
-    """A matcher, or a list of them, that means nothing."""
+    """A matcher, or a list of them, is invalid."""
 
     exit_code = ExitCode.USAGE
 
 
 class MatcherTooCostly(RegexTooCostly):
-    """`RegexTooCostly`, and which matcher it was, or may have been."""
+    """`RegexTooCostly`, with the matcher, or the matchers of which it was one."""
 
     def __init__(self, matchers: Sequence["Matcher"], found: RegexTooCostly) -> None:
-        # Past RegexTooCostly, which would put words around a message that has them already.
+        # Not RegexTooCostly's constructor, which would wrap the message again.
         Fatal.__init__(self, f"{' or '.join(map(str, matchers))}: {found.message}", remedy=found.remedy)
         self.examined_terms = found.examined_terms
         self.elapsed_ms = found.elapsed_ms
@@ -52,7 +52,7 @@ class MatchOp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """One condition on the value of a label. What an expression means is looked at when it is used."""
+    """One condition on the value of a label. A regular expression is only parsed when it is used."""
 
     label: str
     op: MatchOp
@@ -65,10 +65,10 @@ class Matcher:
             try:
                 text.encode()
             except UnicodeEncodeError as error:
-                raise InvalidMatcher(f"{self} has half of a surrogate pair, which is no character") from error
+                raise InvalidMatcher(f"{self} has half of a surrogate pair, which is not a character") from error
 
     def __str__(self) -> str:
-        """As PromQL writes it, shortened where it is very long."""
+        """As in PromQL; very long texts are shortened."""
         name = self.label if _PLAIN_NAME.fullmatch(self.label) else _quoted(self.label)
         return f"{name}{self.op}{_quoted(self.value)}"
 
@@ -80,7 +80,7 @@ class Matcher:
 
 @dataclass(frozen=True, slots=True)
 class RegexBudget:
-    """What matching the expressions of one search may cost: values examined, and milliseconds."""
+    """The limits on matching the expressions of one search: values examined, and milliseconds."""
 
     max_terms: int
     max_ms: int
@@ -88,37 +88,37 @@ class RegexBudget:
     def __post_init__(self) -> None:
         if self.max_terms < 1 or self.max_ms < 1:
             raise InvalidMatcher(
-                f"a budget of {self.max_terms} terms and {self.max_ms} ms allows no regular expression at all",
-                remedy="Allow one of each at the least",
+                f"a budget of {self.max_terms} terms and {self.max_ms} ms allows no regular expression",
+                remedy="Allow at least one term and 1 ms",
             )
 
     def shared_by(self, expressions: int) -> "RegexBudget":
-        """The share of each of so many expressions."""
+        """The share of each of several expressions."""
         return RegexBudget(max(1, self.max_terms // expressions), max(1, self.max_ms // expressions))
 
 
 def matches_empty(matcher: Matcher) -> bool:
-    """Whether a matcher lets the empty value pass, and so keys that don't have its label.
+    """Whether a matcher matches the empty value, and so keys without its label.
 
-    Raises `InvalidMatcher` for an expression that can't be read.
+    Raises `InvalidMatcher` for an invalid expression.
     """
     return _shape(matcher).matches_empty != matcher.is_negative
 
 
 def to_query(matchers: Sequence[Matcher], budget: RegexBudget) -> Query:
-    """The keys that all of the matchers match; without a matcher every key.
+    """Return a query for the keys that all of the matchers match; without matchers, every key.
 
-    The query is good for one search, whose expressions share the budget evenly; run it inside `matchers_named`, so that
-    an error names the matcher. Raises `InvalidMatcher` for an expression that is not RE2's, and `RegexTooCostly` for
-    one that is far too large.
+    The query may be used for one search, whose expressions share the budget evenly; run it inside `matchers_named`, so
+    that an error names the matcher. Raises `InvalidMatcher` for an expression that is not RE2's, and `RegexTooCostly`
+    for one that is too large.
     """
     different = list(dict.fromkeys(matchers))
     shapes = [_shape(matcher) for matcher in different]
     clauses = sum(map(_clauses, shapes))
     if clauses > _MAX_CLAUSES:
         raise InvalidMatcher(
-            f"{len(different)} matchers make {clauses} clauses, more than the {_MAX_CLAUSES} that one query may have",
-            remedy="Put the values of a label into one matcher, as a|b|c",
+            f"{len(different)} matchers make {clauses} clauses; the limit is {_MAX_CLAUSES} per query",
+            remedy="Combine the values of a label in one matcher: a|b|c",
         )
     share = budget.shared_by(max(1, sum(isinstance(shape, General) for shape in shapes)))
     wanted: list[Query] = []
@@ -137,7 +137,7 @@ def to_query(matchers: Sequence[Matcher], budget: RegexBudget) -> Query:
 
 @contextmanager
 def matchers_named(matchers: Sequence[Matcher]) -> Iterator[None]:
-    """Name the matchers that it may have been in the error of a search inside that was too costly."""
+    """If a search inside was too costly, raise the error again with the matchers that may be the cause."""
     try:
         yield
     except MatcherTooCostly:
@@ -148,7 +148,7 @@ def matchers_named(matchers: Sequence[Matcher]) -> Iterator[None]:
 
 
 def _shape(matcher: Matcher) -> Shape:
-    """The values that a matcher names, whether it wants them or not."""
+    """The values that a matcher specifies, whether it wants them or not."""
     if matcher.op in (MatchOp.EQUAL, MatchOp.NOT_EQUAL):
         return Alternatives(frozenset({matcher.value}))
     try:
@@ -162,18 +162,18 @@ def _matches_everything(shape: Shape) -> bool:
 
 
 def _clauses(shape: Shape) -> int:
-    """How many of Lucene's clauses come of a shape: never less than is true."""
+    """An upper bound of the Lucene clauses of a shape."""
     return 2 if isinstance(shape, General) else 2 + len(shape.prefixes) + 2 * len(shape.longer_than)
 
 
 def _values(matcher: Matcher, shape: Shape, budget: RegexBudget) -> list[Query]:
-    """Queries that together find the keys whose label has a value of this shape. The empty value is not theirs."""
+    """Return queries that together find the keys whose label has a value of this shape, except the empty value."""
     label = matcher.label
     if isinstance(shape, General):
         return [_expression(matcher, shape.prefix, budget)]
     if shape.matches_all_but_empty:
         return [queries.has_label(label)]
-    values = [value for value in shape.values if 0 < len(value.encode()) <= MAX_TEXT]  # What is longer is no key's.
+    values = [value for value in shape.values if 0 < len(value.encode()) <= MAX_TEXT]  # No key has longer ones.
     found = [queries.label_starts_with(label, prefix) for prefix in shape.prefixes]
     found += [
         queries.all_of([queries.label_starts_with(label, prefix)], but_none_of=[queries.label_is(label, prefix)])
@@ -196,5 +196,5 @@ def _expression(matcher: Matcher, prefix: str, budget: RegexBudget) -> Query:
 
 
 def _quoted(text: str) -> str:
-    shown = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
+    shown = text if len(text) <= _MAX_SHOWN_CHARACTERS else text[:_MAX_SHOWN_CHARACTERS] + "..."
     return json.dumps(shown, ensure_ascii=False)

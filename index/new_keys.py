@@ -1,4 +1,4 @@
-"""Part keys of series that the index has not seen yet, from the columns of decoded records."""
+"""Makes part keys of series that the index does not have yet, from the columns of decoded records."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +11,14 @@ from strandline.wire.columns import Columns
 
 
 def new_key_batch(columns: Columns, rows: Rows, part_ids: U32s) -> PartKeyBatch:
-    """The part keys of some rows of a decoded batch, under these ids."""
+    """Return the part keys of some rows of a decoded batch, with these ids."""
     found = part_key_bytes(columns, rows)
     hashes = np.column_stack((columns.key_low[rows], columns.key_high[rows]))
     return PartKeyBatch(part_ids, hashes, found.offsets, found.keys)
 
 
 def part_key_bytes(columns: Columns, rows: Rows) -> PartKeyBytes:
-    """The part keys of some rows of a decoded batch."""
+    """Return the part keys of some rows of a decoded batch."""
     starts = columns.labels_start[rows]
     ends = starts + columns.labels_length[rows]
     offsets = np.zeros(len(rows) + 1, dtype=np.int64)
@@ -28,7 +28,7 @@ def part_key_bytes(columns: Columns, rows: Rows) -> PartKeyBytes:
 
 
 def key_hashes(keys: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> tuple[U64s, U64s]:
-    """The hash of each part key, computed anew: what a record with that series would give."""
+    """Compute the hash of each part key, as decoding a record with that series would."""
     low, high = np.empty(len(offsets) - 1, dtype=np.uint64), np.empty(len(offsets) - 1, dtype=np.uint64)
     hash_part_keys(keys, offsets, low, high)
     return low, high

@@ -1,6 +1,7 @@
-"""Numbers for the series of a bucket whose keys the index already knows as they were: those below its checkpoint.
+"""Numbers the series of a bucket whose keys the index already has, because the bucket is below the index's checkpoint.
 
-There the stored buckets are the truth. Records only supply samples, and must change neither keys nor bitmaps.
+For such buckets the stored index bucket is authoritative. Records only supply samples, and must not change keys or
+bitmaps.
 """
 
 from dataclasses import dataclass, field
@@ -19,11 +20,13 @@ class BucketNumbering:
     _table: KeyTable = field(default_factory=KeyTable)
 
     def take(self, batch: Columns) -> tuple[U32s, Rows]:
-        """The number of each series row, `MISSING` where it has no sample, and the rows that got new ones in order."""
+        """Return the number of each series row, `MISSING` if it has no sample, and the rows that got new numbers, in
+        order.
+        """
         numbers = np.full(len(batch.record), MISSING, dtype=np.uint32)
         given = np.flatnonzero(run_lengths(batch.first_sample))
         assigned = self._table.assign(
-            batch.key_low[given], batch.key_high[given], next_row=len(self._table), most=MISSING
+            batch.key_low[given], batch.key_high[given], next_row=len(self._table), max_keys=MISSING
         )
         numbers[given] = assigned.rows
         return numbers, given[assigned.new]

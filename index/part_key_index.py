@@ -1,7 +1,7 @@
-"""The Lucene index of one shard's part keys: a thin hand on Lucene, and the only writer of its folder.
+"""The Lucene index of one shard's part keys: a thin wrapper around Lucene, and the only writer of its folder.
 
-Documents never change. What does change about a key (its start, its end, when its last sample came) lies elsewhere, by
-part id. So there is adding, deleting, and finding.
+Documents never change. The mutable properties of a key (start, end, last sample) are stored elsewhere, by part id. So
+there are only additions, deletions and searches.
 """
 
 import threading
@@ -17,7 +17,7 @@ from pyroaring import BitMap
 
 from strandline.disk import full_disk_named
 from strandline.index.cardinality import DEFAULT_LIMIT, METRIC_NAME, Cardinality, ValueCardinality, unpack_values
-from strandline.index.documents import FewKeys, PartKeyBatch, TermCounts, unpack_ids_and_hashes
+from strandline.index.documents import KeyList, PartKeyBatch, TermCounts, unpack_ids_and_hashes
 from strandline.index.part_memory import PartMemory
 from strandline.index.pylucene.classes import (
     IndexSearcher,
@@ -37,10 +37,10 @@ _NO_LIMIT = 2**31 - 1
 
 
 class PartKeyIndex:
-    """An open index. Any number of threads may use it at the same time, once the JVM runs.
+    """An open index. Thread-safe, once the JVM runs.
 
-    What was added or deleted is seen after `refresh`, and survives the process after `commit`. Closing does not commit:
-    a commit says in its user data what it holds, so only its owner can make one.
+    Additions and deletions are visible after `refresh`, and durable after `commit`. Closing does not commit, because
+    only the owner can write the commit's user data, which describes its content.
     """
 
     def __init__(self, folder: Path, writer: IndexWriter, searchers: SearcherManager) -> None:
@@ -50,17 +50,17 @@ class PartKeyIndex:
         self._lookup = java().key_lookup
         self._commit_lock = threading.Lock()
         self.refreshes = 0
-        """How often searches were let see what is new. Any thread may look."""
+        """The number of refreshes. Any thread may read it."""
         self.additions = 0
-        """How many documents were added since it was opened."""
+        """The number of documents that were added since the index was opened."""
 
     @classmethod
     def open(cls, folder: Path, *, ram_buffer_mb: float = DEFAULT_RAM_BUFFER_MB) -> Self:
         """Open the index in a folder as of its last commit, or an empty one if the folder has none.
 
-        Up to `ram_buffer_mb` of new documents are kept in the Java heap before Lucene writes them out as a segment.
-        Raises `IndexInUse` if the folder is open already, here or in another process, and `IndexDamaged` if what is in
-        it can't be opened; that says nothing yet about damage inside its files. All that write raise `DiskFull`.
+        Up to `ram_buffer_mb` of new documents are kept in the Java heap before Lucene writes them as a segment. Raises
+        `IndexInUse` if the folder is already open, in this or another process, and `IndexDamaged` if its content can't
+        be opened; damage inside of files may remain undetected. All methods that write raise `DiskFull`.
         """
         classes = java()
         with full_disk_named(folder):
@@ -73,7 +73,7 @@ class PartKeyIndex:
             try:
                 searchers = classes.searcher_manager(writer, True, False, classes.searcher_factory())
             except BaseException:
-                # The writer opens without a look into the segments. Left open it would keep the folder locked.
+                # The writer opens without reading the segments. If it stayed open, it would keep the folder locked.
                 writer.close()
                 raise
         return cls(folder, writer, searchers)
@@ -87,7 +87,7 @@ class PartKeyIndex:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder. What was not committed is gone. Closing twice does nothing."""
+        """Close the index. What was not committed is lost. Closing twice has no effect."""
         with java_failures():
             try:
                 self._searchers.close()
@@ -95,11 +95,11 @@ class PartKeyIndex:
                 self._writer.close()
 
     def add(self, batch: PartKeyBatch) -> int:
-        """Add each part key of a batch as a document, and say how many there were.
+        """Add each part key of a batch as a document; return their number.
 
-        A batch with a malformed key raises `MalformedBatch` and adds none. That an id or a key is new is the caller's
-        to know. After a failure of Lucene itself, a full disk say, a part of the batch may be in: then the index has to
-        be closed and opened again, as of its last commit.
+        A batch with a malformed key raises `MalformedBatch` and adds none. The caller ensures that ids and keys are
+        new. After a failure of Lucene itself, for instance a full disk, part of the batch may have been added: then the
+        index must be closed and reopened, as of its last commit.
         """
         classes = java()
         with java_failures(self._folder):
@@ -108,18 +108,18 @@ class PartKeyIndex:
         return added
 
     def delete(self, part_ids: BitMap) -> None:
-        """Delete the documents with these part ids, of which some may not exist."""
+        """Delete the documents with these part ids, some of which may not exist."""
         with java_failures(self._folder):
             self._writer.deleteDocuments(part_id_in(part_ids))
 
     def refresh(self) -> None:
-        """Let searches see everything that was added or deleted before this call."""
+        """Make all additions and deletions before this call visible to searches."""
         with java_failures(self._folder):
             self._searchers.maybeRefreshBlocking()
         self.refreshes += 1
 
     def commit(self, user_data: Mapping[str, str]) -> None:
-        """Make everything that was added or deleted before this call durable, described by `user_data`."""
+        """Make all additions and deletions before this call durable, with `user_data` as their description."""
         with self._commit_lock, java_failures(self._folder):
             entries = java().hash_map()
             for key, value in user_data.items():
@@ -128,29 +128,29 @@ class PartKeyIndex:
             self._writer.commit()
 
     def is_current(self) -> bool:
-        """Whether a refresh would show nothing else: nothing was added, deleted or merged since the last one."""
+        """Whether a refresh would change nothing: nothing was added, deleted or merged since the last one."""
         with java_failures():
             return self._searchers.isSearcherCurrent()
 
     def segments(self) -> int:
-        """How many segments searches go through."""
+        """The number of segments that searches visit."""
         with self._searcher() as searcher:
             return java().part_key_columns.segments(searcher)
 
-    def merge(self, most: int) -> None:
-        """Begin to merge what there is into so many segments, in the background. Searches go through these after a
-        refresh, once that is done.
+    def merge(self, max_segments: int) -> None:
+        """Start merging into this many segments, in the background. Searches use the merged segments after a refresh,
+        once the merge is done.
         """
         with java_failures(self._folder):
-            self._writer.forceMerge(most, False)
+            self._writer.forceMerge(max_segments, False)
 
     def user_data(self) -> dict[str, str]:
-        """The user data of the last commit: this object's, or else the one that it was opened from."""
+        """The user data of the last commit: this object's, or the one from which it was opened."""
         with java_failures():
             return strings_of(self._writer.getLiveCommitData())
 
     def count(self) -> int:
-        """How many part keys searches see."""
+        """The number of part keys that searches see."""
         with self._searcher() as searcher:
             return searcher.getIndexReader().numDocs()
 
@@ -164,22 +164,24 @@ class PartKeyIndex:
         with self._searcher() as searcher:
             return PartKeyBatch.unpack(to_python(java().part_key_columns.partKeys(searcher, query)))
 
-    def few_part_keys(self, query: Query, most: int) -> FewKeys | None:
-        """The keys that a query matches if they are no more than so many, and None if more are. It is over as soon as
-        that is known.
+    def part_keys_up_to(self, query: Query, max_keys: int) -> KeyList | None:
+        """The keys that a query matches, or None if there are more than `max_keys`. The search ends as soon as that is
+        known.
         """
         with self._searcher() as searcher:
-            packed = java().part_key_columns.fewPartKeys(searcher, query, most)
-            return FewKeys.unpack(to_python(packed)) if packed is not None else None
+            packed = java().part_key_columns.fewPartKeys(searcher, query, max_keys)
+            return KeyList.unpack(to_python(packed)) if packed is not None else None
 
-    def few_part_keys_having(self, selectors: bytes, most: int) -> FewKeys | None:
-        """The same for keys whose labels have certain values, packed by `strandline.index.key_lookup`: by one call."""
+    def part_keys_with_labels(self, selectors: bytes, max_keys: int) -> KeyList | None:
+        """The same for keys whose labels have certain values, packed by `strandline.index.key_lookup`: in a single
+        call.
+        """
         with java_failures():
-            packed = self._lookup.few(self._searchers, to_java(selectors), most)
-        return FewKeys.unpack(to_python(packed)) if packed is not None else None
+            packed = self._lookup.few(self._searchers, to_java(selectors), max_keys)
+        return KeyList.unpack(to_python(packed)) if packed is not None else None
 
-    def let_answer(self, server: LookupServer, memory: PartMemory) -> None:
-        """Let a server of the extension answer look-ups from this index, with what a memory says of its keys."""
+    def serve_lookups(self, server: LookupServer, memory: PartMemory) -> None:
+        """Have a server of the extension answer lookups from this index, with the keys' times from a memory."""
         with java_failures():
             server.open(self._searchers, memory.path, memory.rows)
 
@@ -195,10 +197,11 @@ class PartKeyIndex:
     def label_names(
         self, query: Query | None = None, *, prefix: str = "", after: str = "", limit: int = _NO_LIMIT
     ) -> TermCounts:
-        """The names of labels, each with the number of keys that have it; of all keys, or of those a query matches.
+        """The names of labels, each with the number of keys that have it; of all keys, or of those that a query
+        matches.
 
-        Only names that start with `prefix` and come behind `after`, the last one of the page before. Deleted keys don't
-        count, and a name that only they have is not listed.
+        Only names that start with `prefix` and come after `after`, the last one of the previous page. Deleted keys, and
+        names that only they have, are not included.
         """
         with self._searcher() as searcher:
             return TermCounts.unpack(
@@ -221,9 +224,9 @@ class PartKeyIndex:
             )
 
     def cardinality(self, query: Query | None = None, *, limit: int = DEFAULT_LIMIT) -> Cardinality:
-        """Which labels and values make the index large: of all keys, or of those that a query matches.
+        """The labels and values with the most series: of all keys, or of those that a query matches.
 
-        The extension walks past every value of every label for it, once, and keeps no more than `limit` of them.
+        The extension visits every value of every label once, and keeps at most `limit` of them.
         """
         with self._searcher() as searcher:
             return Cardinality.unpack(to_python(java().cardinality.labels(searcher, query, METRIC_NAME, limit)))
@@ -237,7 +240,7 @@ class PartKeyIndex:
 
     @contextmanager
     def _searcher(self) -> Iterator[IndexSearcher]:
-        """The view of the last refresh, which stays as it is for as long as it is held."""
+        """The view of the last refresh, which does not change while it is held."""
         with java_failures():
             searcher = self._searchers.acquire()
             try:

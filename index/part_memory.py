@@ -1,8 +1,8 @@
-"""Memory for columns of keys that Java reads beside Python: a file without a name, which both have mapped.
+"""Shared memory for columns of keys that Java reads concurrently with Python: an anonymous file that both have mapped.
 
-The layout, little endian: how many rows have a meaning as u64; the part ids as u32; the first times as i64; the last
-times as i64. It does not grow: whoever needs more room makes another one. There is plenty, since what was never written
-takes no memory.
+The layout, little endian: the number of valid rows as u64; the part ids as u32; the first times as i64; the last times
+as i64. It has a fixed, generous capacity, since pages that were never written take no memory; for more, another one is
+created.
 """
 
 import mmap
@@ -14,15 +14,17 @@ import numpy as np
 from strandline.arrays import I64s, U32s
 
 _NUMBER = 8
-_FEWEST = 1 << 16
+_MIN_ROWS = 1 << 16
 
 
 class PartMemory:
-    """Room for some rows. The arrays live as long as somebody has one, and the path as long as this does."""
+    """Space for some rows. The arrays stay valid as long as they are referenced, and the path as long as this object
+    is.
+    """
 
     def __init__(self, needed: int) -> None:
-        """All of it is zero, and there is room for so many rows at least."""
-        self.rows = rows = _room(needed)
+        """Zeroed memory for at least this many rows."""
+        self.rows = rows = _capacity(needed)
         ids = 4 * rows
         size = _NUMBER + ids + 2 * _NUMBER * rows
         file = os.memfd_create("strandline-keys", os.MFD_CLOEXEC)
@@ -37,26 +39,26 @@ class PartMemory:
 
     @property
     def path(self) -> str:
-        """Where this process, and none other, may open the file."""
+        """The path at which this process, and no other, may open the file."""
         return self._path
 
-    def tell_length(self, rows: int) -> None:
-        """The first rows have a meaning now."""
+    def set_length(self, rows: int) -> None:
+        """Set the number of valid rows."""
         self._length[0] = rows
 
 
 class _Mapped(mmap.mmap):
-    """Gives its memory back when nobody here has an array of it any more, though Java may still have it mapped: that
-    goes when Java cleans up, which may be never. Whoever reads it then reads zeros.
+    """Frees its memory when no array of it is referenced in Python, although Java may still have it mapped: Java unmaps
+    it when it is collected, which may be never. A reader then sees zeros.
     """
 
     def __del__(self) -> None:
         self.madvise(mmap.MADV_REMOVE)
 
 
-def _room(needed: int) -> int:
-    """A power of four times the fewest, so that keys move a few times in their lives."""
-    room = _FEWEST
+def _capacity(needed: int) -> int:
+    """Return a power of four times the minimum, so that keys are moved only a few times."""
+    room = _MIN_ROWS
     while room < needed:
         room *= 4
     return room

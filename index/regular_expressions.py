@@ -1,11 +1,11 @@
-"""What an RE2 expression over label values comes down to: a few values, a few prefixes, or a true expression.
+"""Analyses RE2 expressions over label values: a list of values, a list of prefixes, or a general expression.
 
-Most expressions in dashboards are lists (`a|b`) or prefixes (`web-.*`), which an index answers without any matching.
-This reads an expression as RE2 does, anchored at both ends, and with a dot that matches a line feed. Whatever is not
-plainly a list or a prefix stays an expression, of which two things are still known: the text that all its matches start
-with, and whether it matches the empty text.
+Most expressions in dashboards are lists (`a|b`) or prefixes (`web-.*`), which an index answers without matching. An
+expression is read as in RE2, anchored at both ends, with a dot that matches a line feed. Whatever is not clearly a list
+or a prefix stays an expression, of which two properties are still known: a prefix of all its matches, and whether it
+matches the empty text.
 
-Expressions come from strangers, so that reading one takes no deep stack, and what it may expand to has a bound.
+Expressions are untrusted, so reading one uses no deep recursion, and its expansion is bounded.
 """
 
 import re
@@ -26,22 +26,23 @@ from strandline.index.expression_parts import (
     text,
 )
 
-# Each prefix is a query of its own, of which Lucene takes a thousand at the most. More of them stay an expression.
+# Each prefix is a separate query, of which Lucene allows at most a thousand. With more prefixes, it stays an
+# expression.
 _MAX_PREFIXES = 64
-# In characters. Lucene makes an automaton of a prefix, and gives up at a thousand bytes.
-_LONGEST_PREFIX = 200
-# RE2's own bounds.
+# In characters. Lucene compiles a prefix into an automaton, and fails at a thousand bytes.
+_MAX_PREFIX_CHARACTERS = 200
+# RE2's own limits.
 _MAX_REPEATS = 1000
 _MAX_DEPTH = 1000
 _MAX_CLASS = 256
-# A step takes ten microseconds at the most, so that reading never takes much more than a second.
+# A step takes at most ten microseconds, so reading takes little more than a second.
 _MAX_STEPS = 100_000
-# Characters, and what stands for some, that all lists made on the way may have together.
+# The total size of all intermediate lists, in characters and entries.
 _MAX_EXPANSION = 1 << 20
 
-_PLAIN = re.compile(r"(?:[^\\.+*?()|\[{^$]|\\[!-/:-@\[-`{-~])+")
+_LITERAL_TEXT = re.compile(r"(?:[^\\.+*?()|\[{^$]|\\[!-/:-@\[-`{-~])+")
 _ESCAPED_SIGN = re.compile(r"\\(.)")
-_PLAIN_LIST = re.compile(r"[^\\.+*?()\[{^$]*")
+_LITERAL_LIST = re.compile(r"[^\\.+*?()\[{^$]*")
 _REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}")
 _FLAGS = re.compile(r"\(\?([imsU]*)(?:-([imsU]+))?([:)])")
 _NAMED_GROUP = re.compile(r"\(\?P?<\w+>", re.ASCII)
@@ -53,7 +54,7 @@ _DIGITS = frozenset("0123456789")
 
 
 class InvalidExpression(Fatal):
-    """Not an RE2 expression. `position` is the character at which reading stopped, from 0."""
+    """Not an RE2 expression. `position` is the index of the character at which reading stopped."""
 
     exit_code = ExitCode.USAGE
 
@@ -64,7 +65,9 @@ class InvalidExpression(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Matches these values, what starts with one of the prefixes, and what goes on behind one of `longer_than`."""
+    """Matches these values, texts that start with one of the prefixes, and texts that continue after one of
+    `longer_than`.
+    """
 
     values: frozenset[str] = frozenset()
     prefixes: frozenset[str] = frozenset()
@@ -72,18 +75,18 @@ class Alternatives:
 
     @property
     def matches_empty(self) -> bool:
-        """Whether the empty text is matched."""
+        """Whether the empty text matches."""
         return "" in self.values or "" in self.prefixes
 
     @property
     def matches_all_but_empty(self) -> bool:
-        """Whether every text that is not empty is matched, as by `.*` and `.+`."""
+        """Whether every non-empty text matches, as with `.*` and `.+`."""
         return "" in self.prefixes or "" in self.longer_than
 
 
 @dataclass(frozen=True, slots=True)
 class General:
-    """Only matching tells. Every match starts with `prefix`, which may be empty."""
+    """An expression that has to be matched. Every match starts with `prefix`, which may be empty."""
 
     prefix: str
     matches_empty: bool
@@ -92,18 +95,18 @@ class General:
 Shape = Alternatives | General
 
 
-def plain_list(expression: str) -> list[str] | None:
-    """The values, perhaps some twice, of an expression that is seen at once to be a list of them: `a|b|c`."""
-    return expression.split("|") if _PLAIN_LIST.fullmatch(expression) else None
+def literal_list(expression: str) -> list[str] | None:
+    """Return the values, possibly repeated, of an expression that is obviously a list of them: `a|b|c`."""
+    return expression.split("|") if _LITERAL_LIST.fullmatch(expression) else None
 
 
 def analyse(expression: str) -> Shape:
-    """Say what an expression comes down to; `InvalidExpression` if it can't be read.
+    """Analyse an expression; raise `InvalidExpression` if it can't be read.
 
-    Alternatives are exact, and were read to the last character. A `General` one may still turn out to be invalid when
-    it is compiled: names of classes are not looked at here.
+    Alternatives are exact, and were completely validated. A `General` one may still be invalid when it is compiled:
+    names of classes are not checked here.
     """
-    if (values := plain_list(expression)) is not None:
+    if (values := literal_list(expression)) is not None:
         return Alternatives(frozenset(values))
     part = _Reader(expression).read()
     general = General(part.prefix, part.matches_empty)
@@ -113,7 +116,7 @@ def analyse(expression: str) -> Shape:
     for start, tail in part.language:
         kinds[tail].add(start)
     prefixes = [*kinds[Tail.ANYTHING], *kinds[Tail.SOMETHING]]
-    if len(prefixes) > _MAX_PREFIXES or max(map(len, prefixes), default=0) > _LONGEST_PREFIX:
+    if len(prefixes) > _MAX_PREFIXES or max(map(len, prefixes), default=0) > _MAX_PREFIX_CHARACTERS:
         return general
     return Alternatives(
         frozenset(kinds[Tail.NOTHING]), frozenset(kinds[Tail.ANYTHING]), frozenset(kinds[Tail.SOMETHING])
@@ -128,7 +131,7 @@ class _Flags:
 
 @dataclass(slots=True)
 class _Group:
-    """A group that is still open: the alternatives before, the parts of this one, and the flags outside."""
+    """An open group: the completed alternatives, the parts of the current one, and the flags outside."""
 
     opened_at: int
     outer_flags: _Flags
@@ -176,8 +179,8 @@ class _Reader:
             raise InvalidExpression(f"more than {_MAX_STEPS} parts", self._position)
 
     def _take_parts(self, character: str) -> list[Part]:
-        """Step over what stands for characters or places, and give its parts: none for an empty quotation."""
-        plain = _PLAIN.match(self._expression, self._position)
+        """Read what stands for characters or positions, and return its parts: none for an empty quotation."""
+        plain = _LITERAL_TEXT.match(self._expression, self._position)
         if plain is not None:
             self._position = plain.end()
             return self._text(_ESCAPED_SIGN.sub(r"\1", plain.group()))
@@ -191,18 +194,18 @@ class _Reader:
         if character in "^$":
             self._position += 1
             return [AT_START if character == "^" else AT_END]
-        # A brace that opens no repetition is text.
+        # A brace that starts no repetition is text.
         self._position += 1
         return self._text(character)
 
     def _text(self, characters: str) -> list[Part]:
-        """Plain text before this position; the last character apart if there may be a repetition, which is of it."""
+        """Return the parts of plain text that ends here; the last character is separate if a repetition may follow."""
         apart = len(characters) - 1 if self._expression[self._position : self._position + 1] in _REPEATS else 0
         pieces = [piece for piece in (characters[:apart], characters[apart:]) if piece]
         return [opaque() if self._flags.ignore_case else text(piece) for piece in pieces]
 
     def _take_repeat(self) -> tuple[int, int | None] | None:
-        """Step over a repetition, greedy or lazy, and give its bounds; None at a brace that is mere text."""
+        """Read a repetition, greedy or lazy, and return its bounds; None at a brace that is plain text."""
         simple = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(self._expression[self._position])
         if simple is not None:
             bounds, end = simple, self._position + 1
@@ -217,7 +220,7 @@ class _Reader:
         return bounds
 
     def _check_bounds(self, least: str, comma: str | None, most: str | None) -> tuple[int, int | None]:
-        # The lengths first: Python refuses to read numbers of thousands of digits.
+        # Check the lengths first: Python refuses to parse numbers of thousands of digits.
         if max(len(least), len(most or "")) > 4:
             raise InvalidExpression(f"more than {_MAX_REPEATS} repeats", self._position)
         low = int(least)
@@ -248,7 +251,7 @@ class _Reader:
             if flags is not None:
                 self._set_flags(flags[1], flags[2] or "")
                 if flags[3] == ")":
-                    # Flags alone hold until the end of the group around them.
+                    # Flags alone apply until the end of the enclosing group.
                     return
         else:
             self._position += 1
@@ -264,16 +267,16 @@ class _Reader:
         if len(self._groups) == 1:
             raise InvalidExpression("a ) without its group", self._position)
         self._flags = self._groups[-1].outer_flags
-        whole = self._end_group()
-        self._groups[-1].parts.append(whole)
+        part = self._end_group()
+        self._groups[-1].parts.append(part)
         self._position += 1
 
     def _end_group(self) -> Part:
         self._end_alternative()
         group = self._groups.pop()
-        whole = alternatives(group.done)
-        # Names may be wrong or come twice, which only compiling finds.
-        return whole.unlisted() if group.named else whole
+        part = alternatives(group.done)
+        # Names may be invalid or repeated, which is only detected by compiling.
+        return part.unlisted() if group.named else part
 
     def _end_alternative(self) -> None:
         group = self._groups[-1]
@@ -281,7 +284,7 @@ class _Reader:
         group.parts = []
 
     def _listed(self, parts: list[Part]) -> list[Part]:
-        """The parts as they are, or without their languages once there was too much of them."""
+        """Return the parts, without their languages once the expansion limit is used up."""
         return parts if self._room > 0 else [part.unlisted() for part in parts]
 
     def _bounded(self, part: Part) -> Part:
@@ -289,7 +292,7 @@ class _Reader:
         return part if self._room > 0 else part.unlisted()
 
     def _take_escape(self) -> list[Part]:
-        """Step over a backslash and what belongs to it, outside of a class."""
+        """Read an escape outside of a class."""
         letter = self._expression[self._position + 1 : self._position + 2]
         if letter == "Q":
             start = self._position + 2
@@ -297,23 +300,23 @@ class _Reader:
             quoted = self._expression[start:] if end < 0 else self._expression[start:end]
             self._position = start + len(quoted) + (0 if end < 0 else 2)
             return self._text(quoted)
-        places = {"A": AT_START, "z": AT_END, "b": opaque(), "B": opaque(matches_empty=True)}
-        if letter in places:
+        anchors = {"A": AT_START, "z": AT_END, "b": opaque(), "B": opaque(matches_empty=True)}
+        if letter in anchors:
             self._position += 2
-            return [places[letter]]
+            return [anchors[letter]]
         if self._skip_escaped_class():
             return [one_of(_DIGITS) if letter == "d" else opaque()]
         code = self._take_escaped_code()
         return [opaque()] if _is_surrogate(code) else self._text(chr(code))
 
     def _skip_escaped_class(self) -> bool:
-        """Step over an escape that stands for many characters, if there is one here."""
+        """Skip an escape that stands for many characters, if there is one here."""
         found = _ESCAPED_CLASS.match(self._expression, self._position)
         self._position = found.end() if found else self._position
         return found is not None
 
     def _take_escaped_code(self) -> int:
-        """Step over an escape that stands for one character, and give its number."""
+        """Read an escape that stands for one character, and return its code point."""
         letter = self._expression[self._position + 1 : self._position + 2]
         number = _NUMBER.match(self._expression, self._position)
         if number is not None:
@@ -329,7 +332,7 @@ class _Reader:
         return code
 
     def _take_class(self) -> Part:
-        """Step over a class, and list its characters if they are few and each is named."""
+        """Read a class, and list its characters if they are few and each is named."""
         opened_at = self._position
         self._position += 1
         negated = self._expression.startswith("^", self._position)
@@ -337,7 +340,7 @@ class _Reader:
         first = self._position
         members: set[str] = set()
         listed = not negated and not self._flags.ignore_case
-        # A ] that comes first is a member.
+        # A leading ] is a member.
         while self._position == first or not self._expression.startswith("]", self._position):
             if self._position >= len(self._expression):
                 raise InvalidExpression("a class without its ]", opened_at)
@@ -353,14 +356,14 @@ class _Reader:
         return one_of(frozenset(members)) if listed else opaque()
 
     def _skip_class_inside(self) -> bool:
-        """Step over a class such as [:alpha:] that is a member of a class, if there is one here."""
+        """Skip a class such as [:alpha:] inside of a class, if there is one here."""
         if self._expression.startswith("[:", self._position) and self._position + 2 <= self._last_inner_end:
             self._position = self._expression.index(":]", self._position + 2) + 2
             return True
         return self._skip_escaped_class()
 
     def _take_range(self) -> tuple[int, int]:
-        """Step over a member of a class, and give its first and last character."""
+        """Read a member of a class, and return its first and last character."""
         start = self._position
         low = self._take_member()
         rest = self._expression[self._position : self._position + 2]
@@ -381,5 +384,5 @@ class _Reader:
 
 
 def _is_surrogate(code: int) -> bool:
-    """Whether it is half of a surrogate pair: a number without a character, so that no text has it."""
+    """Whether a code point is half of a surrogate pair, which no text contains."""
     return 0xD800 <= code <= 0xDFFF

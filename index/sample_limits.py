@@ -1,10 +1,9 @@
-"""Leaving out samples whose time lies too far from their record's.
+"""Drops samples whose time is too far from their record's.
 
-Of a record whose producer has checked the times nothing is left out: the samples were acknowledged, and the record's
-time is that of a broker, whose clock may be wrong. Nor of a record without a time: there is nothing to compare with.
+Records whose producer has checked the times are exempt: their samples were acknowledged, and the record's time is that
+of a broker, whose clock may be wrong. Records without a time are exempt too, because there is nothing to compare with.
 
-Whatever the limits, the least and the greatest number of 64 bits are no times: the index means by them that a key is
-absent or live, and a key that ended there would be neither.
+The minimum and maximum 64-bit numbers are never valid times: in the index they mean that a key is absent or live.
 """
 
 from dataclasses import dataclass, replace
@@ -22,16 +21,17 @@ _LEAST, _GREATEST = ABSENT + 1, LIVE - 1
 
 @dataclass(frozen=True, slots=True)
 class SampleLimits:
-    """How far a sample's time may lie from the time of its record; None for as far as it likes.
+    """How far a sample's time may be from its record's; None for no limit.
 
-    A reader compares with the record and never with the clock, so that a replay takes what live ingestion took.
+    Readers compare with the record's time and never with the clock, so that a replay accepts what live ingestion
+    accepted.
     """
 
     behind: int | None
     ahead: int | None
 
     def times_in(self, record_time: int) -> TimeRange:
-        """The times that samples of a record of this time may have."""
+        """The valid times of samples of a record with this time."""
         least = max(_LEAST, record_time - self.behind) if self.behind is not None else _LEAST
         greatest = min(_GREATEST, record_time + self.ahead) if self.ahead is not None else _GREATEST
         return TimeRange(least, greatest)
@@ -39,7 +39,7 @@ class SampleLimits:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The columns without the samples that were left out, and how many those were."""
+    """The columns without the dropped samples, and the numbers of those."""
 
     columns: Columns
     too_old: int
@@ -47,9 +47,9 @@ class Kept:
 
 
 def keep_timely(columns: Columns, record_times: I64s, times_checked: Bools, limits: SampleLimits) -> Kept:
-    """Leave out what is too old or too far ahead. Series keep their rows, perhaps without a sample.
+    """Drop samples that are too old or too far ahead. Series keep their rows, possibly without samples.
 
-    `times_checked` says of each record whether its producer has checked the times; a record without a time has a
+    `times_checked` states for each record whether its producer has checked the times; a record without a time has a
     negative one.
     """
     is_exempt = times_checked | (record_times < 0)
@@ -69,7 +69,7 @@ def keep_timely(columns: Columns, record_times: I64s, times_checked: Bools, limi
 
 
 def _least_times(record_times: I64s, behind: int | None) -> I64s:
-    """The least time that a sample of each record may have: what would lie before all times is the first of them."""
+    """The minimum valid sample time of each record, at least the minimum of all times."""
     if behind is None or behind > _GREATEST:
         return np.full_like(record_times, _LEAST)
     return np.maximum(record_times, _LEAST + behind) - behind

@@ -1,8 +1,8 @@
-"""PromQL's selectors as text: `up{job=~"a|b", x!="y"}`, and the matchers that one stands for.
+"""Parses PromQL selectors, such as `up{job=~"a|b", x!="y"}`, into matchers.
 
-A selector is a metric's name, matchers in braces, or both. Names that are not plain go into the braces in quotes:
-`{"metric.name", "a.b"="c"}`. Strings are quoted in three ways, with the escapes of Go; white space and comments may
-stand between any two tokens. Whether an expression is one is not looked at here.
+A selector is a metric name, matchers in braces, or both. Names with other characters are written in the braces, in
+quotes: `{"metric.name", "a.b"="c"}`. Strings have three kinds of quotes, with the escapes of Go; white space and
+comments are allowed between tokens. Regular expressions are not checked here.
 """
 
 import re
@@ -20,19 +20,19 @@ _METRIC_NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPERATOR = re.compile("=~|=|!=|!~")
 _OPERATORS = {op.value: op for op in MatchOp}
-_PLAIN_MATCHER = re.compile(r'([A-Za-z_][A-Za-z0-9_]*+)(=~|!=|!~|=)"([^"\\\n]*+)"')
-_ONE_PLAIN_MATCHER = r'[A-Za-z_][A-Za-z0-9_]*+(?:=~|!=|!~|=)"[^"\\\n]*+"'
-_PLAIN_SELECTOR = re.compile(
-    rf"([A-Za-z_:][A-Za-z0-9_:]*+)?(?:\{{({_ONE_PLAIN_MATCHER}(?:,{_ONE_PLAIN_MATCHER})*+,?)\}})?"
+_SIMPLE_MATCHER = re.compile(r'([A-Za-z_][A-Za-z0-9_]*+)(=~|!=|!~|=)"([^"\\\n]*+)"')
+_ONE_SIMPLE_MATCHER = r'[A-Za-z_][A-Za-z0-9_]*+(?:=~|!=|!~|=)"[^"\\\n]*+"'
+_SIMPLE_SELECTOR = re.compile(
+    rf"([A-Za-z_:][A-Za-z0-9_:]*+)?(?:\{{({_ONE_SIMPLE_MATCHER}(?:,{_ONE_SIMPLE_MATCHER})*+,?)\}})?"
 )
 _RAW_STRING = re.compile("`([^`]*)`")
 _PLAIN_CHARACTERS = {'"': re.compile(r'[^"\\\n]+'), "'": re.compile(r"[^'\\\n]+")}
-# PromQL reads these as operators or numbers wherever a metric's name could stand, in any case of their letters.
+# PromQL reads these as operators or numbers, in any case, where a metric name could be.
 _NO_METRIC_NAMES = frozenset({"atan2", "bool", "group_left", "group_right", "ignoring", "inf", "nan", "on"})
 
 
 class InvalidSelector(Fatal):
-    """Text that is not a selector, or a selector that is refused. `position` is a place in the text, from 0."""
+    """Not a selector, or one that is rejected. `position` is an index into the text."""
 
     exit_code = ExitCode.USAGE
 
@@ -42,20 +42,20 @@ class InvalidSelector(Fatal):
 
 
 def parse_selector(selector: str) -> tuple[Matcher, ...]:
-    """The matchers of a selector, in their order; a metric's name in front of the braces comes first.
+    """Return the matchers of a selector, in their order; a metric name in front of the braces comes first.
 
-    Raises `InvalidSelector`, which says where, what was found and what was expected. `{}` is a selector: whether one
-    may match everything is `require_a_non_empty_matcher`'s to say.
+    Raises `InvalidSelector` with the position, what was found and what was expected. `{}` is a valid selector here:
+    `require_a_non_empty_matcher` rejects it.
     """
-    if plain := plain_matchers(selector):
+    if plain := simple_matchers(selector):
         return tuple([Matcher(label, _OPERATORS[op], value) for label, op, value in plain])
     return _Parser(selector).parse()
 
 
 def require_a_non_empty_matcher(matchers: Sequence[Matcher]) -> None:
-    """Refuse matchers that all let the empty value pass, as PromQL does: `{}` or `{a=~".*"}` would mean every series.
+    """Reject matchers that all match the empty value, as PromQL does: `{}` or `{a=~".*"}` would select every series.
 
-    Raises `InvalidSelector`, or `InvalidMatcher` for an expression that can't be read.
+    Raises `InvalidSelector`, or `InvalidMatcher` for an invalid expression.
     """
     if any(matcher.value and matcher.op is MatchOp.EQUAL for matcher in matchers):
         return
@@ -67,15 +67,15 @@ def require_a_non_empty_matcher(matchers: Sequence[Matcher]) -> None:
         )
 
 
-def plain_matchers(selector: str) -> list[tuple[str, str, str]]:
-    """The matchers of a selector without anything that has to be looked at twice, as most are: a label, an operator and
-    a value of each. None if this is another one, or none at all.
+def simple_matchers(selector: str) -> list[tuple[str, str, str]]:
+    """Return the label, operator and value of each matcher of a selector without escapes or other special syntax, as
+    most are. Empty if this is another selector, or one without matchers.
     """
-    plain = _PLAIN_SELECTOR.fullmatch(selector)
+    plain = _SIMPLE_SELECTOR.fullmatch(selector)
     if plain is None or not selector.isascii():
         return []
     name, braces = plain.groups("")
-    matchers: list[tuple[str, str, str]] = _PLAIN_MATCHER.findall(braces)
+    matchers: list[tuple[str, str, str]] = _SIMPLE_MATCHER.findall(braces)
     if not name:
         return matchers
     if name.lower() in _NO_METRIC_NAMES or METRIC_NAME in braces:
@@ -109,7 +109,7 @@ class _Parser:
         return [Matcher(METRIC_NAME, MatchOp.EQUAL, name.group())]
 
     def _take_braces(self, *, named: bool) -> list[Matcher]:
-        """What stands in braces. A name in front of them and one inside are one too many."""
+        """Read the matchers in braces. A metric name may be in front of them or inside, not both."""
         matchers: list[Matcher] = []
         quoted_name = False
         self._go_to(self.position + 1)
@@ -128,7 +128,7 @@ class _Parser:
         return matchers
 
     def _take_matcher(self) -> tuple[Matcher, bool]:
-        """A matcher, and whether it is a metric's name alone, in quotes."""
+        """Read a matcher. Also return whether it is only a metric name, in quotes."""
         plain = _LABEL_NAME.match(self.text, self.position)
         quoted = plain is None and self._at_string()
         if plain is not None:
@@ -160,7 +160,7 @@ class _Parser:
             self._go_to(raw.end())
             return raw[1]
         quote = self.text[start]
-        # Escapes may give single bytes of a character, so that bytes it is until the end.
+        # Escapes may be single bytes of a character, so collect bytes until the end.
         data = bytearray()
         self.position += 1
         while not self._at(quote):
@@ -176,14 +176,14 @@ class _Parser:
         try:
             return data.decode(errors="strict")
         except UnicodeDecodeError as error:
-            raise self._fault("a string that is not UTF-8, which no label can be,", start) from error
+            raise self._fault("a string that is not valid UTF-8", start) from error
 
     def _take_escape(self, quote: str) -> bytes:
         start = self.position
         escape = escape_at(self.text, start, quote)
         if escape is None:
             if number := NUMBERED_ESCAPE.match(self.text, start):
-                raise self._fault(f"an escape {number.group()} for a character that is none", start)
+                raise self._fault(f"an escape {number.group()} for a character that does not exist", start)
             raise self._fault(f"an unknown escape {self.text[start : start + 2]}", start)
         data, self.position = escape
         return data
@@ -192,7 +192,7 @@ class _Parser:
         return self.text.startswith(expected, self.position)
 
     def _go_to(self, position: int) -> None:
-        """Move behind a token, and behind what is blank after it."""
+        """Advance to a position, and skip white space and comments."""
         self.position = position
         self._skip_blank()
 

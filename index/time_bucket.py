@@ -1,4 +1,4 @@
-"""A time bucket: open while its records are read, frozen from its cut on."""
+"""A time bucket: open while its records are read, frozen after its cut."""
 
 from dataclasses import dataclass, field
 
@@ -9,10 +9,10 @@ from strandline.arrays import I64s, U32s
 
 @dataclass(slots=True)
 class OpenBucket:
-    """The bucket that is being filled.
+    """The open bucket.
 
-    `changed` holds the part ids whose record this bucket will store: started, ended, resumed, start lowered or rolled
-    over. `active` holds those that had a sample in it.
+    `changed` has the part ids whose record this bucket will store: started, ended, resumed, start lowered or rolled
+    over. `active` has those with a sample in it.
     """
 
     bucket: int
@@ -22,10 +22,10 @@ class OpenBucket:
 
 @dataclass(frozen=True, slots=True)
 class FrozenBucket:
-    """A bucket as of its cut; nothing in it changes any more.
+    """A bucket as of its cut; immutable.
 
-    The records are `part_ids`, rising, with `start` and `end` (`LIVE` for a live key) of each. `active_ids`, rising,
-    had a sample in the bucket, and `last` is the greatest sample time of each so far.
+    The records are `part_ids`, in ascending order, with the `start` and `end` (`LIVE` for a live key) of each.
+    `active_ids`, in ascending order, had a sample in the bucket, and `last` is the maximum sample time of each so far.
     """
 
     bucket: int

@@ -1,7 +1,7 @@
-"""The JVM that Lucene runs in: one a process, started once, and every thread attached before it calls in.
+"""The JVM that Lucene runs in: one per process, started once. Every thread must be attached before it calls Java.
 
-JCC allows exactly one JVM a process, which lives until the process ends. It is lost by a fork: the child has the memory
-of a JVM but none of its threads, and a call into it would hang. So a call from a forked process is refused here.
+JCC allows exactly one JVM per process, which exists until the process ends. After a fork, the child has the JVM's
+memory but none of its threads, and calls would hang. So calls from a forked process are rejected here.
 """
 
 import faulthandler
@@ -16,16 +16,16 @@ from typing import NewType
 
 from strandline.errors import Fatal
 
-# A Java `byte[]`, on its way in or out.
+# A Java `byte[]`, as an argument or result.
 JavaBytes = NewType("JavaBytes", object)
 
 DEFAULT_HEAP_MB = 512
-# Options of every JVM, whoever starts it. Tests add to them.
+# Options of every JVM. Tests add to them.
 common_options: tuple[str, ...] = ("-XX:-UsePerfData", "-Djava.awt.headless=true")
 
 
 class VmUnusable(Fatal):
-    """The JVM can't be started, or not be called from here."""
+    """The JVM can't be started, or can't be called from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,15 @@ class _RunningVm:
 
 
 class _Attachment:
-    """Attaches the thread that makes it, and detaches it when the thread ends and its locals are dropped.
+    """Attaches the thread that creates it, and detaches it when the thread ends and its locals are dropped.
 
-    A thread that ended without that would stay on the JVM's list of threads for ever.
+    Otherwise the thread would stay on the JVM's list of threads forever.
     """
 
     def __init__(self, environment: object) -> None:
         self._environment = environment
         name = threading.current_thread().name.encode("ascii", "replace").decode()
-        # As a daemon: the JVM must not wait for Python's threads.
+        # As a daemon, so that the JVM does not wait for Python's threads.
         environment.attachCurrentThread(name, 1)  # type: ignore[attr-defined]  # JCC has no types
 
     def __del__(self) -> None:
@@ -59,8 +59,8 @@ class _ThreadLocals(threading.local):
 _start_lock = threading.Lock()
 _running: _RunningVm | None = None
 _thread = _ThreadLocals()
-# Whether this process was forked from the one that the JVM runs in. Told by the fork itself, since whatever calls Java
-# would have to ask the kernel otherwise.
+# Whether this process was forked from the one in which the JVM runs. Set at the fork, because checking the process id
+# would need a system call for each call of Java.
 _is_lost = False
 
 
@@ -75,9 +75,9 @@ os.register_at_fork(after_in_child=_after_fork)
 def start_vm(heap_mb: int = DEFAULT_HEAP_MB, extra: Sequence[str] = ()) -> None:
     """Start this process's JVM with a heap of at most `heap_mb` and further JVM options, and attach this thread.
 
-    Called again it only attaches the thread; asking for another heap or other options than it runs with is refused.
-    Python keeps SIGINT, SIGTERM and SIGHUP. `faulthandler` is switched off: the JVM uses SIGSEGV itself, many times a
-    second, and must be the one who handles it.
+    Further calls only attach the thread; other options than those of the running JVM are rejected. Python keeps SIGINT,
+    SIGTERM and SIGHUP. `faulthandler` is switched off, because the JVM itself uses SIGSEGV, many times per second, and
+    must handle it.
     """
     global _running  # noqa: PLW0603 - one JVM a process is JCC's rule; this is where it is kept
     arguments = _arguments(heap_mb, extra)
@@ -88,15 +88,15 @@ def start_vm(heap_mb: int = DEFAULT_HEAP_MB, extra: Sequence[str] = ()) -> None:
         elif _running.arguments != arguments:
             raise VmUnusable(
                 f"the JVM runs with {' '.join(_running.arguments)}, and can't be started with {' '.join(arguments)}",
-                remedy="Start it once, with the options that the whole process needs",
+                remedy="Start it once, with the options that the process needs",
             )
     attach_thread()
 
 
 def attach_thread() -> None:
-    """Make sure that the JVM runs, in this very process, and that this thread may call it.
+    """Make sure that the JVM runs in this process, and that this thread may call it.
 
-    It costs next to nothing when it was done before, so that whatever calls Java does it first.
+    Repeated calls cost almost nothing, so everything that calls Java does this first.
     """
     _attached()
 
@@ -112,14 +112,14 @@ def _attached() -> _RunningVm:
         )
     if _thread.attachment is None:
         environment = vm.lucene.getVMEnv()
-        # The thread that created the JVM is attached for good.
+        # The thread that created the JVM is always attached.
         if not environment.isCurrentThreadAttached():
             _thread.attachment = _Attachment(environment)
     return vm
 
 
 def lucene_module() -> ModuleType:
-    """The `lucene` module, with the JVM running and this thread attached."""
+    """Return the `lucene` module, with the JVM running and this thread attached."""
     return _attached().lucene
 
 
@@ -135,7 +135,7 @@ def to_python(array: JavaBytes) -> bytes:
 
 
 def java_heap_bytes() -> int:
-    """How much of the Java heap is in use, after a collection: for figures, not for hot paths."""
+    """Return the bytes of the Java heap in use, after a collection: for reports, not for hot paths."""
     attach_thread()
     runtime = import_module("java.lang").Runtime.getRuntime()
     runtime.gc()
@@ -146,15 +146,15 @@ def _arguments(heap_mb: int, extra: Sequence[str]) -> tuple[str, ...]:
     if heap_mb < 32:
         raise VmUnusable(f"a heap of {heap_mb} MB is too small for Lucene", remedy="Give it 32 MB or more")
     chosen = [option for option in extra if option.startswith("-XX:+Use") and option.endswith("GC")]
-    # Adding documents runs a third faster than under G1, whose barriers cost most while code is not yet compiled.
+    # Adding documents is a third faster than with G1, whose barriers are most expensive before code is compiled.
     collector = () if chosen else ("-XX:+UseParallelGC",)
-    # -Xrs leaves signals to Python; -UsePerfData writes no file for jps and its like into the temporary folder.
+    # -Xrs leaves signals to Python; -UsePerfData avoids files for jps in the temporary folder.
     return ("-Xrs", f"-Xmx{heap_mb}m", *collector, *common_options, *extra)
 
 
 def _create_vm(arguments: tuple[str, ...]) -> ModuleType:
     faulthandler.disable()
-    # JCC names its types in a way that Python warns of. Where warnings are errors it would crash: it does not look.
+    # JCC's type names cause a Python warning. If warnings were errors, JCC would crash, because it does not check.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
@@ -165,6 +165,6 @@ def _create_vm(arguments: tuple[str, ...]) -> ModuleType:
         except ValueError as error:
             raise VmUnusable(
                 f"no JVM could be started with {' '.join(arguments)}",
-                remedy="The JVM has said why on standard error; a wrong option or too large a heap are likely",
+                remedy="See standard error for the JVM's message; a wrong option or too large a heap are likely",
             ) from error
     return lucene

@@ -41,7 +41,7 @@ class BulkBoard(LeaseBoard[BulkPart]):
         self.store, self.dataset = store, dataset
 
     def current(self, unit: BulkPart) -> BulkPart | None:
-        return self.store.bulk_part(*unit.place)
+        return self.store.bulk_part(*unit.primary_key)
 
     def replace(self, before: BulkPart, after: BulkPart) -> bool:
         return self.store.replace_bulk_part(before, after)

@@ -284,8 +284,8 @@ def _batches(rows: Sequence[GroupRow], most: int) -> list[tuple[GroupRow, ...]]:
     whole = batches(
         buckets.values(),
         lambda members: sum(map(row_bytes, members)),
-        most_rows=most,
+        max_rows=most,
         rows_of=len,
     )
     together = [[row for members in some for row in members] for some in whole]
-    return [tuple(piece) for some in together for piece in batches(some, row_bytes, most_rows=most)]
+    return [tuple(piece) for some in together for piece in batches(some, row_bytes, max_rows=most)]

@@ -67,7 +67,7 @@ class UnnamedSeries:
         if len(unnamed) == 0:
             return
         low, high = series.key_low[unnamed], series.key_high[unnamed]
-        self._met.assign(low, high, next_row=len(self._met), most=MISSING)
+        self._met.assign(low, high, next_row=len(self._met), max_keys=MISSING)
         self._samples += int(series.samples[unnamed].sum())
         least, greatest = int(series.least[unnamed].min()), int(series.greatest[unnamed].max())
         self._least = least if self._least is None else min(self._least, least)

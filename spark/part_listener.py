@@ -99,4 +99,4 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 def _key(part: BulkPart) -> _SlotKey:
-    return *part.place, part.epoch
+    return *part.primary_key, part.epoch

@@ -56,7 +56,7 @@ class DriverLink:
     def greet(self) -> None:
         """Begin the part, once no other task has it. Raises `PartStopped`."""
         part = self._task.part
-        while (answer := self._ask(Ask(part=(*part.place, part.epoch)))).wait_s > 0:
+        while (answer := self._ask(Ask(part=(*part.primary_key, part.epoch)))).wait_s > 0:
             self._clock.sleep(answer.wait_s)
 
     def deadline(self) -> float:

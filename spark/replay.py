@@ -22,7 +22,7 @@ from strandline.recovery.replay.result_codec import encode_result
 from strandline.recovery.replay.sampling import RecordSampler, look_at
 from strandline.spark.executor_store import StoreOpener
 from strandline.spark.kafka_source import OffsetRange, read_ranges, source_options
-from strandline.spark.sizing import MOST_BATCH_BYTES, WaveSize, wave_size
+from strandline.spark.sizing import MAX_BATCH_BYTES, WaveSize, wave_size
 from strandline.spark.slots import slots
 from strandline.spark.tasks import BLOCKS, OUTCOMES, RECORD_COLUMNS, map_task, reduce_task
 from strandline.spark.watching import failures_named, run_watched
@@ -119,7 +119,7 @@ class SparkRunner:
 
         def collect() -> list[Row]:
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(size.records_a_batch))
-            session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(MOST_BATCH_BYTES))
+            session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(MAX_BATCH_BYTES))
             return self._query(read_ranges(session, options), given).collect()
 
         named = ", ".join(f"[{one.start}, {one.end}) of partition {one.partition}" for one in ranges)

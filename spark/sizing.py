@@ -15,7 +15,7 @@ MOST_TASK_BYTES = 256 << 20
 TASKS_A_CORE = 2
 # Records that the JVM hands to Python at a time: as many as are expected to have so many bytes, and in no case more
 # bytes than that, but one record at least.
-BATCH_BYTES, MOST_BATCH_BYTES = 8 << 20, 16 << 20
+BATCH_BYTES, MAX_BATCH_BYTES = 8 << 20, 16 << 20
 MOST_BATCH_RECORDS = 65_536
 
 

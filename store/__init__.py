@@ -1,6 +1,9 @@
-"""The store: where samples, index buckets and the manifest lie for good.
+"""The store: samples, index buckets, the manifest and jobs, in Cassandra or in one SQLite file.
 
-Encoded segments, bitmaps and manifest rows flow in; the same rows flow out, by shard, bucket and group. The store keeps
-what it is given and the order in which it was given, and refuses a writer that has lost its shard. It must not know
-what a label or a sample means, or who asks for the shards that it keeps.
+In: encoded segments, rows of index buckets, manifest rows, and changes of jobs. Out: the same rows, by shard, bucket
+and group, in the order in which they were written. `protocol` is the interface of every store, `rows`, `jobs` and
+`bulk_jobs` are its values, `cassandra` and `sqlite` implement it, and `buffer` holds samples until they are stored. A
+commit of a writer that no longer owns the shard is refused.
+
+It must not know what a label or a sample means, or which process reads the shards.
 """

@@ -1,7 +1,7 @@
-"""Rows of the manifest, and of bulk jobs, in batches that a store takes: bounded by bytes, and not only by number.
+"""Divides rows of the manifest and of bulk jobs into batches, bounded by rows and by bytes.
 
-Cassandra refuses a batch that is larger than half a commit log segment, 16 MiB as shipped, and a refusal is final. The
-bound leaves an order of magnitude to that.
+Cassandra rejects a batch that is larger than half a commit log segment (16 MiB by default), and retrying does not help.
+The limit here is an order of magnitude below that.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 from strandline.store.group_write import StoredGroup
 from strandline.store.rows import CutRow, GroupRow
 
-MOST_BATCH_BYTES: Final = 2**20
+MAX_BATCH_BYTES: Final = 2**20
 
-# Key, offsets, sums, checksums and names of a row, with what a server adds for each column. Names are bounded: an
-# attempt is an owner's or a plan's random name and some numbers, `written_by` a host and a process.
+# The key, offsets, sums, checksums and names of a row, and what a server adds for each column. Names are bounded: an
+# attempt is a random name of an owner or plan and some numbers, `written_by` a host and a process.
 _ROW_BYTES: Final = 1_024
 _LATE_BYTES: Final = 48
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def row_bytes(row: CutRow | GroupRow | StoredGroup) -> int:
-    """How many bytes a row takes in a batch, or some more."""
+    """An upper estimate of the bytes that a row takes in a batch."""
     return _ROW_BYTES if isinstance(row, CutRow) else _ROW_BYTES + _LATE_BYTES * len(row.late)
 
 
@@ -33,19 +33,20 @@ def batches(
     rows: Iterable[T],
     size: Callable[[T], int],
     *,
-    most_rows: int,
-    most_bytes: int = MOST_BATCH_BYTES,
+    max_rows: int,
+    max_bytes: int = MAX_BATCH_BYTES,
     rows_of: Callable[[T], int] = _one,
 ) -> Iterator[list[T]]:
-    """Rows in order, as many together as fit. One that is larger than all of a batch goes alone.
+    """Divide rows into batches, in order, each as large as the limits permit. A row above the byte limit is a batch of
+    its own.
 
-    What is not to be parted may be given as one, with `rows_of` for how many rows it is.
+    An element may stand for several rows that must stay together; `rows_of` returns their number.
     """
     batch: list[T] = []
     count = total = 0
     for row in rows:
         more, length = rows_of(row), size(row)
-        if batch and (count + more > most_rows or total + length > most_bytes):
+        if batch and (count + more > max_rows or total + length > max_bytes):
             yield batch
             batch, count, total = [], 0, 0
         batch.append(row)

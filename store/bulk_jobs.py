@@ -1,7 +1,7 @@
-"""Bulk jobs and their parts as values. Times and lengths are milliseconds, times since the epoch.
+"""Bulk jobs and their parts as values. Times and durations are in milliseconds, times since the epoch.
 
-What a job is to do (`spec`), which bytes or series a part is about (`source`), and what was counted (`counts`,
-`outcome`, `report`) are JSON, which no store looks into.
+A job's task (`spec`), a part's bytes or series (`source`), and the counts (`counts`, `outcome`, `report`) are JSON that
+no store interprets.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from strandline.store.jobs import JobState
 
 
 class BulkJobState(StrEnum):
-    """Where a bulk job stands."""
+    """The state of a bulk job."""
 
     PLANNED = "planned"
     RUNNING = "running"
     PAUSED = "paused"
     BROKEN = "broken"
-    """Too many records were bad: the circuit breaker is open."""
+    """The circuit breaker is open: too many records were bad."""
     COMPLETING = "completing"
     DONE = "done"
     FAILED = "failed"
@@ -25,7 +25,7 @@ class BulkJobState(StrEnum):
 
 
 class Wanted(StrEnum):
-    """What an operator has asked for, while parts that are leased are still being fenced."""
+    """The state that an operator has requested, while leased parts are still being fenced."""
 
     NOTHING = ""
     PAUSED = "paused"
@@ -34,10 +34,10 @@ class Wanted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BulkJob:
-    """A large piece of work that is divided into `parts` parts.
+    """A task over files or series, divided into `parts` parts.
 
-    It is written after all of its parts. `job` is an id that begins with the time at which it was planned, so that a
-    dataset's jobs come in that order. `version` rises with each change. Each write gives a job its whole `life` again.
+    The row is written after all of its parts. `job` is an id that begins with the planning time, so a dataset's jobs
+    are in that order. `version` rises with each change. Each write renews the lifetime (`life`).
     """
 
     dataset: str
@@ -51,40 +51,40 @@ class BulkJob:
     state: BulkJobState = BulkJobState.PLANNED
     version: int = 0
     window: int = 0
-    """The circuit breaker counts from the beginning of a window on. A resume begins the next one."""
+    """The circuit breaker counts from the start of the current window. A resume starts the next window."""
     wanted: Wanted = Wanted.NOTHING
     reason: str = ""
     changed_at: int = 0
     due_at: int = 0
-    """Not before this; 0: at once."""
+    """The earliest time to start; 0: immediately."""
     idle_since: int = 0
-    """Since when it has been paused or broken; 0: it is neither."""
+    """When the job was paused or broken; 0: it is neither."""
     expires_after: int = 0
-    """For how long it may be paused or broken; 0: for ever."""
+    """How long the job may stay paused or broken; 0: without a limit."""
     report: str = ""
 
     @property
-    def place(self) -> tuple[str, str]:
-        """Where it stands in the table."""
+    def primary_key(self) -> tuple[str, str]:
+        """The primary key of the row."""
         return self.dataset, self.job
 
     @property
     def compared(self) -> tuple[object, ...]:
-        """What must be as it was seen for a change to be made."""
+        """The values that must be unchanged for a change to be applied."""
         return self.plan_hash, self.version, self.state, self.window, self.wanted
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name of the job in messages."""
         return f"the bulk job {self.job} of {self.dataset}"
 
 
 @dataclass(frozen=True, slots=True)
 class BulkPart:
-    """One part of a bulk job: the unit of leasing, retry and counting. Its lease is like that of a replay job.
+    """One part of a bulk job: the unit of leasing, retry and counting. It is leased like a replay job.
 
-    `counts` are those of the attempt so far, which each renewal stores, for the breaker's `window`; `outcome` those of
-    a part that is done. Each write gives a part its whole `life` again.
+    `counts` are those of the current attempt, stored with each renewal, for the circuit breaker's `window`; `outcome`
+    has those of a finished part. Each write renews the lifetime (`life`).
     """
 
     dataset: str
@@ -104,26 +104,26 @@ class BulkPart:
     outcome: str = ""
 
     @property
-    def place(self) -> tuple[str, str, int]:
-        """Where it stands in the table."""
+    def primary_key(self) -> tuple[str, str, int]:
+        """The primary key of the row."""
         return self.dataset, self.job, self.part
 
     @property
     def compared(self) -> tuple[object, ...]:
-        """What must be as it was seen for a change to be made."""
+        """The values that must be unchanged for a change to be applied."""
         return self.state, self.epoch, self.worker, self.leased_until, self.renewals
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Which work it is: a job is planned once."""
-        return self.place
+        """Identifies the work; a job is planned once, so this is the primary key."""
+        return self.primary_key
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name of the part in messages."""
         return f"part {self.part} of the bulk job {self.job} of {self.dataset}"
 
     @property
     def detail(self) -> str:
-        """Nothing: its number says all."""
+        """Empty: the part's number identifies it completely."""
         return ""

@@ -1,7 +1,7 @@
-"""One connection to Cassandra, with the guarantees that the store relies on.
+"""A connection to Cassandra, with the guarantees that the store relies on.
 
-Reads and writes are LOCAL_QUORUM and compare-and-sets LOCAL_SERIAL, everywhere and for every statement: the manifest is
-only the truth if nobody reads it at a lower level than it was written.
+All statements read and write with LOCAL_QUORUM, and compare-and-set with LOCAL_SERIAL: the manifest is only
+authoritative if it is never read at a lower level than it was written.
 """
 
 import random
@@ -32,32 +32,32 @@ from cassandra.policies import DCAwareRoundRobinPolicy, ReconnectionPolicy, Toke
 
 from strandline.errors import Fatal, Retryable
 
-# 5 since Cassandra 4.0, 4 before. Said outright, because the driver's own search begins with versions that no Cassandra
-# speaks and warns of each.
+# 5 since Cassandra 4.0, 4 before. Stated explicitly, because the driver's negotiation starts with versions that no
+# Cassandra supports and logs a warning for each.
 _PROTOCOL_VERSIONS = (5, 4)
 
-# The driver sends a request in pieces of 4 KB. Without this the kernel holds all but the first piece back until the
-# server acknowledges that one, for which it takes its time: 40 ms for every request of more than 4 KB.
+# The driver sends a request in pieces of 4 KB. Without TCP_NODELAY, the kernel holds back all but the first piece until
+# the server acknowledges it, which delays every request above 4 KB by 40 ms.
 _SOCKET_OPTIONS = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)
 
 
-# How a server answers that could not look the user up, because too few replicas of `system_auth` answered.
-_NOT_LOOKED_UP = "Unable to perform authentication"
+# The server's answer if too few replicas of `system_auth` answered to look the user up.
+_USER_LOOKUP_FAILED = "Unable to perform authentication"
 
 
 class LoginRefused(ConnectionException):  # type: ignore[misc] # the driver carries no types
-    """A server did not let us in."""
+    """A server rejected the login."""
 
 
 class StoreConnection(DefaultConnection):  # type: ignore[misc] # the driver carries no types
-    """A connection that queues what its socket can't take yet, and whose login may be tried again.
+    """A connection that queues what its socket can't take yet, and that may log in again after a failure.
 
-    After an `AuthenticationFailed` the driver never tries again to connect to that server, though a password may be
-    set right, and replicas of `system_auth` come back. After any other failure to connect it does.
+    After an `AuthenticationFailed` the driver never reconnects to that server, although the password may be corrected
+    and replicas of `system_auth` may recover. It does reconnect after other errors, so a failed login is raised as one
+    of those.
 
-    The driver's own connection refuses requests while the socket's buffer is full, which rows of 1 MB fill at once;
-    each refusal costs it one of the connection's request numbers for good. Nothing is refused here: how much may be
-    queued is up to the writers.
+    The driver's own connection rejects requests while the socket's buffer is full, which rows of 1 MB fill at once, and
+    loses a request id each time. This one queues them; the writers limit what is in flight.
     """
 
     @classmethod
@@ -70,41 +70,42 @@ class StoreConnection(DefaultConnection):  # type: ignore[misc] # the driver car
 
     @property
     def _socket_writable(self) -> bool:
+        """Ignore what the driver sets here: it only uses it to reject requests."""
         return True
 
     @_socket_writable.setter
     def _socket_writable(self, _: bool) -> None:
-        """What the driver notes here is only used to refuse."""
+        """Ignore what the driver sets here: it only uses it to reject requests."""
 
 
-_FIRST_RECONNECT_S, _LONGEST_RECONNECT_S = 0.25, 4.0
+_MIN_RECONNECT_S, _MAX_RECONNECT_S = 0.25, 4.0
 
 
 class BoundedReconnection(ReconnectionPolicy):  # type: ignore[misc] # the driver carries no types
-    """Pauses between attempts to reconnect to a server that is down: doubling up to a few seconds, without an end.
+    """Delays between attempts to reconnect to a server that is down: doubling up to 4 s, without an end.
 
-    The driver's own default grows to ten minutes and gives up after 64 attempts. Half of each pause is random, so that
-    the processes of a fleet do not all come back in the same moment.
+    The driver's default grows to ten minutes and gives up after 64 attempts. Half of each delay is random, so that not
+    all processes reconnect at the same moment.
     """
 
     def new_schedule(self) -> Iterator[float]:
-        pause = _FIRST_RECONNECT_S
+        pause = _MIN_RECONNECT_S
         while True:
             yield pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
-            pause = min(2 * pause, _LONGEST_RECONNECT_S)
+            pause = min(2 * pause, _MAX_RECONNECT_S)
 
 
 class CassandraUnreachable(Retryable):
-    """No server answered; one may be starting, or the network be down."""
+    """No server answered: it may be starting, or the network may be down."""
 
 
 class CassandraRefused(Fatal):
-    """The servers answered, and will not have us as we are: wrong password, certificate, keyspace or data centre."""
+    """The servers reject the connection: wrong password, certificate, keyspace or data centre."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who we are."""
+    """User and password."""
 
     username: str
     password: str = field(repr=False)
@@ -112,7 +113,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How to know the servers, and how they may know us. Without a CA file the system's own authorities count."""
+    """How servers and clients are authenticated. Without a CA file, the system's certificate authorities are used."""
 
     ca_file: Path | None
     certificate_file: Path | None
@@ -121,7 +122,9 @@ class Tls:
     check_hostname: bool
 
     def context(self) -> ssl.SSLContext:
-        """A fresh context. Servers must prove themselves; `check_hostname` says whether for the very address."""
+        """Make a new context. Servers must have a valid certificate; `check_hostname` requires that it names the
+        server's address.
+        """
         context = ssl.create_default_context(cafile=self.ca_file)
         context.check_hostname = self.check_hostname
         if self.certificate_file is not None:
@@ -131,7 +134,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class CassandraConnection:
-    """All that it takes to connect. Times are in seconds."""
+    """The parameters of a connection. Times are in seconds."""
 
     contact_points: tuple[tuple[str, int], ...]
     port: int
@@ -149,26 +152,26 @@ class CassandraConnection:
 
 
 def connect(connection: CassandraConnection, *, require_keyspace: bool = True) -> Session:
-    """A session; the keyspace must be there, unless `require_keyspace` is false. The caller ends it with
+    """Open a session. The keyspace must exist, unless `require_keyspace` is false. The caller closes the session with
     `session.cluster.shutdown()`.
 
-    The session is in no keyspace: statements name theirs, since prepared ones could otherwise mean another table after
-    a reconnection, of which Cassandra warns. Raises `CassandraUnreachable` if no server answers, and `CassandraRefused`
-    if they won't serve us.
+    The session has no default keyspace: statements name theirs, because after a reconnection a prepared statement could
+    refer to another table, which Cassandra warns about. Raises `CassandraUnreachable` if no server answers, and
+    `CassandraRefused` if the servers reject the connection.
     """
     for version in _PROTOCOL_VERSIONS:
         try:
             return _connect(connection, version, require_keyspace=require_keyspace)
-        except _OlderServer:
+        except _UnsupportedProtocol:
             continue
     raise CassandraRefused(
-        f"Cassandra at {connection.hosts} speaks none of the protocol versions {_PROTOCOL_VERSIONS}",
+        f"Cassandra at {connection.hosts} supports none of the protocol versions {_PROTOCOL_VERSIONS}",
         remedy="Use Cassandra 4.0 or later",
     )
 
 
-class _OlderServer(Exception):  # noqa: N818 - a signal to try again, never seen outside
-    """The server does not know the protocol version."""
+class _UnsupportedProtocol(Exception):  # noqa: N818 - a signal to try again, never seen outside
+    """The server does not support the protocol version."""
 
 
 def _connect(connection: CassandraConnection, version: int, *, require_keyspace: bool) -> Session:
@@ -189,7 +192,7 @@ def _connect(connection: CassandraConnection, version: int, *, require_keyspace:
         datacenters = {host.datacenter for host in cluster.metadata.all_hosts()} - {None}
         cluster.shutdown()
         if isinstance(error, NoHostAvailable | DriverException):
-            raise _explained(error, connection, datacenters) from error
+            raise _to_our_error(error, connection, datacenters) from error
         raise
     return session
 
@@ -214,24 +217,24 @@ def _cluster(connection: CassandraConnection, version: int) -> Cluster:
         connection_class=StoreConnection,
         reconnection_policy=BoundedReconnection(),
         sockopts=_SOCKET_OPTIONS,
-        # Reports of use to a server of another make.
+        # Usage reports, for servers of DataStax.
         monitor_reporting_enabled=False,
     )
 
 
-def _explained(
+def _to_our_error(
     error: NoHostAvailable | DriverException, connection: CassandraConnection, datacenters: set[str]
 ) -> Exception:
-    """What the driver's error means to whoever set the connection up."""
+    """Translate the driver's error into one that names the cause and the setting to check."""
     at = f"Cassandra at {connection.hosts}"
     reasons = _reasons(error)
     if any("explicitly set client protocol_version" in str(reason) for reason in reasons):
-        return _OlderServer()
+        return _UnsupportedProtocol()
     refusals = [reason for reason in reasons if isinstance(reason, LoginRefused)]
-    if any(_NOT_LOOKED_UP not in str(reason) for reason in refusals):
+    if any(_USER_LOOKUP_FAILED not in str(reason) for reason in refusals):
         login = connection.credentials
-        what = f"refuses the user {login.username!r}" if login is not None else "wants a user and a password"
-        return CassandraRefused(f"{at} {what}", remedy="Check the file that cassandra.credentials_file names")
+        what = f"refuses the user {login.username!r}" if login is not None else "requires a user and a password"
+        return CassandraRefused(f"{at} {what}", remedy="Check the file cassandra.credentials_file")
     if handshakes := [text for text in map(_text, reasons) if text.startswith("[SSL")]:
         return CassandraRefused(
             f"no TLS connection to {at}: {handshakes[0]}", remedy="Check the cassandra.tls settings"
@@ -246,12 +249,14 @@ def _explained(
 
 
 def _reasons(error: NoHostAvailable | DriverException) -> list[Exception]:
-    """The errors behind an error: one for each server that was tried, if the driver says so, and itself if not."""
+    """Return the errors behind an error: one for each server that was tried, if the driver has them, else the error
+    itself.
+    """
     if isinstance(error, NoHostAvailable) and isinstance(error.errors, Mapping) and error.errors:
         return list(error.errors.values())
     return [error]
 
 
 def _text(reason: Exception) -> str:
-    """What an error says. Of an error while connecting the driver keeps only the text, behind what it tried."""
+    """Return the text of an error. If a connection failed, the driver puts the text after a list of what it tried."""
     return str(reason).rpartition("Last error: ")[2] or type(reason).__name__

@@ -1,4 +1,4 @@
-"""One group of one bucket, encoded: its segments and what the manifest will say of them. Pure functions."""
+"""Encodes one group of one bucket into segments and its manifest row. Pure functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from strandline.store.series_run import SeriesRun
 
 @dataclass(frozen=True, slots=True)
 class StoredGroup:
-    """Segments of one group that lie in the store, as the manifest will tell of them."""
+    """The segments of one group that are in the store, as its manifest row describes them."""
 
     group: int
     segments: int
@@ -34,7 +34,7 @@ class StoredGroup:
         written_at: int,
         index: IndexBucketRows | None,
     ) -> GroupRow:
-        """The manifest's row."""
+        """Make the manifest row."""
         return GroupRow(
             bucket=bucket,
             group=self.group,
@@ -57,7 +57,7 @@ class StoredGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupWrite:
-    """Segments under an attempt, and their sums."""
+    """The encoded segments of a group under an attempt, with their sums."""
 
     bucket: int
     group: int
@@ -72,7 +72,7 @@ class GroupWrite:
 
     @property
     def stored(self) -> StoredGroup:
-        """What the manifest will tell of it, once it is stored."""
+        """The description for the manifest, valid once the segments are stored."""
         return StoredGroup(
             group=self.group,
             segments=len(self.segments),
@@ -87,7 +87,7 @@ class GroupWrite:
 
 
 def encode_group(run: SeriesRun, bucket: int, group: int, attempt: str, flush_interval: int) -> GroupWrite:
-    """Encode a group's run. The same run gives the same segments."""
+    """Encode a group's run. The same run always gives the same segments."""
     segments = encode_run(run)
     return GroupWrite(
         bucket=bucket,

@@ -7,11 +7,13 @@ from typing import Final
 from strandline.store.rows import ShardId
 
 LIFE_OF_VERSION_2: Final = 7 * 24 * 3_600_000
-"""The life of a job that a node of schema version 2 wrote, from the next write on: it has a date instead of a life."""
+"""The lifetime, from the next write, of a job that a node of schema version 2 wrote: that version stores a date
+instead.
+"""
 
 
 class JobState(StrEnum):
-    """Where a replay job stands, or a part of a bulk job."""
+    """The state of a replay job, or of a part of a bulk job."""
 
     PENDING = "pending"
     LEASED = "leased"
@@ -21,11 +23,11 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Offsets `[start, end)` of a shard's bucket, to be read again for some groups.
+    """Offsets `[start, end)` of a shard's bucket, to be replayed for some groups.
 
-    A shard has one job a bucket. `epoch` rises with each lease, so that a worker whose lease ran out is known by it,
-    and `renewals` with each renewal, so that a watcher sees it without comparing clocks. Each write gives a job its
-    whole `life` again, in milliseconds.
+    A shard has at most one job per bucket. `epoch` rises with each lease, which identifies a worker whose lease has
+    expired. `renewals` rises with each renewal, so that watchers need not compare clocks. Each write renews the
+    lifetime (`life`, in milliseconds).
     """
 
     shard: ShardId
@@ -46,34 +48,34 @@ class Job:
     settings: str = ""
 
     @property
-    def place(self) -> tuple[str, int, int]:
-        """Where it stands in the table."""
+    def primary_key(self) -> tuple[str, int, int]:
+        """The primary key of the row."""
         return self.shard.dataset, self.shard.shard, self.bucket
 
     @property
     def compared(self) -> tuple[object, ...]:
-        """What must be as it was seen for a change to be made."""
+        """The values that must be unchanged for a change to be applied."""
         return self.plan, self.state, self.epoch, self.worker, self.leased_until, self.renewals
 
     @property
     def key(self) -> tuple[ShardId, int, str]:
-        """Which work it is: another plan's job for the bucket is another one."""
+        """Identifies the work: a job of another plan for the same bucket is another job."""
         return self.shard, self.bucket, self.plan
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name of the job in messages."""
         return f"the job for bucket {self.bucket} of {self.shard}"
 
     @property
     def detail(self) -> str:
-        """What messages say beside the name."""
+        """What messages add to the name."""
         return f"offsets [{self.start}, {self.end})"
 
 
 @dataclass(frozen=True, slots=True)
 class JobResultOf:
-    """Where the key summaries of a job lie, under the attempt (plan and job epoch) that wrote them."""
+    """The address of a job's key summaries, under the attempt (plan and job epoch) that wrote them."""
 
     shard: ShardId
     bucket: int
@@ -82,7 +84,7 @@ class JobResultOf:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """One row of a result. `kind` sets summaries and the keys' bytes apart; rows stand in the order of (kind, seq)."""
+    """One row of a result. `kind` separates summaries from key bytes; rows are ordered by (kind, seq)."""
 
     kind: str
     seq: int

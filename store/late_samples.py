@@ -1,8 +1,8 @@
-"""Samples that came late, counted by hour: at most 64 counts a row, however many hours a backfill covers.
+"""Counts of late samples by hour: at most 64 counts per row, however many hours a backfill covers.
 
-Past 64 hours the newest 32 are told apart, and the older ones are counted in ranges: at most 32, of an equal power of
-two of hours, each beginning at a multiple of that. So the ranges follow from the hours alone: it does not matter in
-which order, or in how many parts, samples were counted, and a replay tells the same as a shard.
+Beyond 64 hours, the newest 32 are counted separately and the older ones in at most 32 ranges. All ranges have the same
+length, a power of two hours, and start at a multiple of it. So the ranges depend only on the hours, not on the order or
+the parts in which samples were counted, and a replay counts as a shard does.
 """
 
 from collections import Counter
@@ -15,16 +15,16 @@ from strandline.arrays import I64s
 from strandline.store.rows import LateSamples
 
 HOUR: Final = 3_600_000
-MOST_COUNTS: Final = 64
+MAX_COUNTS: Final = 64
 _NEWEST_HOURS: Final = 32
-_MOST_RANGES: Final = MOST_COUNTS - _NEWEST_HOURS
+_MAX_RANGES: Final = MAX_COUNTS - _NEWEST_HOURS
 
 
 def late_samples(times: I64s, bucket: int, flush_interval: int) -> tuple[LateSamples, ...]:
-    """The samples of hours that counted as complete with an earlier bucket: how many of each such hour.
+    """Count the samples of each hour that was already complete with an earlier bucket.
 
-    An hour is complete with the bucket that holds its last millisecond: so those are late whose hours ended before the
-    bucket's time began, or just then.
+    An hour is complete with the bucket that contains its last millisecond, so samples of hours that ended at or before
+    the bucket's start are late.
     """
     hours = times // HOUR
     late = hours < first_hour_on_time(bucket, flush_interval)
@@ -34,12 +34,12 @@ def late_samples(times: I64s, bucket: int, flush_interval: int) -> tuple[LateSam
 
 
 def first_hour_on_time(bucket: int, flush_interval: int) -> int:
-    """The first hour of which samples in a bucket are not late."""
+    """Return the first hour whose samples are not late in a bucket."""
     return bucket * flush_interval // HOUR
 
 
 def merged_late(counts: Iterable[LateSamples]) -> tuple[LateSamples, ...]:
-    """Counts that were made apart, as one would have been made of all samples."""
+    """Merge counts that were made separately into those that counting all samples together would have given."""
     hours: Counter[int] = Counter()
     ranges: list[LateSamples] = []
     for one in counts:
@@ -47,22 +47,22 @@ def merged_late(counts: Iterable[LateSamples]) -> tuple[LateSamples, ...]:
             hours[one.hour] += one.samples
         else:
             ranges.append(one)
-    told = sorted(hours)
+    distinct = sorted(hours)
     return _counts(
-        np.array(told, dtype=np.int64), np.array([hours[hour] for hour in told], dtype=np.int64), tuple(ranges)
+        np.array(distinct, dtype=np.int64), np.array([hours[hour] for hour in distinct], dtype=np.int64), tuple(ranges)
     )
 
 
 def _counts(hours: I64s, samples: I64s, ranges: tuple[LateSamples, ...] = ()) -> tuple[LateSamples, ...]:
-    """`hours` rise. Ranges are of hours below the newest ones, of which there were too many."""
-    if not ranges and len(hours) <= MOST_COUNTS:
+    """`hours` are sorted. `ranges`, if there are any, lie below the newest hours."""
+    if not ranges and len(hours) <= MAX_COUNTS:
         return _single(hours, samples)
     older = max(0, len(hours) - _NEWEST_HOURS)
     first = np.concatenate([np.array([one.hour for one in ranges], dtype=np.int64), hours[:older]])
     counted = np.concatenate([np.array([one.samples for one in ranges], dtype=np.int64), samples[:older]])
-    # A power of two of hours: what was counted in ranges before can't be told apart any more.
+    # The length in hours is a power of two. Ranges that were merged before can't be divided again.
     shift = max((one.hours.bit_length() - 1 for one in ranges), default=1)
-    while len(np.unique(first >> shift)) > _MOST_RANGES:
+    while len(np.unique(first >> shift)) > _MAX_RANGES:
         shift += 1
     blocks, of_block = np.unique(first >> shift, return_inverse=True)
     sums = np.zeros(len(blocks), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a worker leases: a replay job, or a part of a bulk job. Both are frozen dataclasses with these fields."""
+"""The interface of what a worker leases: a replay job or a part of a bulk job. Both are frozen dataclasses."""
 
 from collections.abc import Hashable
 from dataclasses import Field
@@ -10,8 +10,8 @@ from strandline.store.jobs import JobState
 class Leasable(Protocol):
     """A unit of work under a lease.
 
-    `epoch` rises with each lease, so that a worker whose lease was lost is known by it, and `renewals` with each
-    renewal, so that a watcher sees it without comparing clocks.
+    `epoch` rises with each lease, which identifies a worker whose lease was lost. `renewals` rises with each renewal,
+    so that watchers need not compare clocks.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -39,15 +39,15 @@ class Leasable(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """Which unit of work it is. One that another plan puts into its place has another key."""
+        """Identifies the unit of work. A unit of another plan under the same primary key has another key."""
         ...
 
     @property
     def name(self) -> str:
-        """What it is called in messages: "the job for bucket 8 of metrics/3"."""
+        """The name in messages: "the job for bucket 8 of metrics/3"."""
         ...
 
     @property
     def detail(self) -> str:
-        """What messages and reasons say beside the name ("offsets [100, 150)"), or nothing."""
+        """What messages and reasons add to the name ("offsets [100, 150)"); may be empty."""
         ...

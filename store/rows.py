@@ -1,6 +1,8 @@
-"""What the manifest and its neighbours hold, as values. Times are milliseconds since the epoch, offsets are Kafka's.
+"""The values in the manifest and the tables that it references. Times are milliseconds since the epoch, offsets are
+Kafka's.
 
-The manifest is the only truth about what is stored: a segment or an index bucket that no row names does not exist.
+The manifest alone determines what is stored: a segment or index bucket that no row references does not exist for
+readers.
 """
 
 from dataclasses import dataclass, field, replace
@@ -8,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """How long what is written lives, in milliseconds: `length` counts from the write, by the store's own clock, and
-    `expires` is the date that follows from it by the writer's present.
+    """How long a written row is kept, in milliseconds: the store counts `length` from the write by its own clock, and
+    `expires` is the resulting date by the writer's present.
     """
 
     length: int
@@ -17,12 +19,12 @@ class Lifetime:
 
     @classmethod
     def from_present(cls, present: int, length: int) -> "Lifetime":
-        """A life of this length that begins now."""
+        """A lifetime of this length that starts now."""
         return cls(length, present + length)
 
     @classmethod
     def until(cls, expires: int, present: int) -> "Lifetime":
-        """A life up to a date. Both times must come from the same present."""
+        """A lifetime up to a date. Both times must come from the same present."""
         return cls(expires - present, expires)
 
 
@@ -39,9 +41,9 @@ class ShardId:
 
 @dataclass(frozen=True, slots=True)
 class DatasetShape:
-    """What belongs to a dataset from its making on; a start with another shape is refused.
+    """The properties of a dataset that are fixed at its creation; a start with another shape is rejected.
 
-    `partitions` is how many partitions there were then: a later one is new, and is read from its beginning.
+    `partitions` is the number at creation: a later partition is new, and is read from its beginning.
     """
 
     dataset: str
@@ -53,10 +55,10 @@ class DatasetShape:
 
 @dataclass(frozen=True, slots=True)
 class ShardState:
-    """What is known of a shard beside its rows. `seen_at` is None once an owner has left.
+    """The state of a shard, apart from its rows. `seen_at` is None after an owner has stopped.
 
-    `seen_at` is by the owner's clock, for people. `beats` rises with each heartbeat of an owner, so that a watcher
-    needs no clock but its own. An owner of schema version 2 writes `seen_at` alone.
+    `seen_at` is the owner's clock, for display only. `beats` rises with each heartbeat, so that watchers use only their
+    own clock. An owner of schema version 2 writes only `seen_at`.
     """
 
     epoch: int
@@ -69,7 +71,7 @@ class ShardState:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The right to write a shard's manifest, for as long as nobody takes it. `owner` is random, and used once."""
+    """The right to write a shard's manifest, until another owner takes it. `owner` is random and used once."""
 
     shard: ShardId
     epoch: int
@@ -78,10 +80,9 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True)
 class RecordMark:
-    """What identifies a record of a log: a log that was cut short and refilled has another one at the same offset.
+    """Identifies a record of a log: a log that was truncated and refilled has another record at the same offset.
 
-    `leader_epoch` is None where it is not known, and in rows of versions that did not keep it. `checksum` fits into 63
-    bits.
+    `leader_epoch` is None if it is unknown, and in rows of versions that did not store it. `checksum` has 63 bits.
     """
 
     offset: int
@@ -92,11 +93,12 @@ class RecordMark:
 
 @dataclass(frozen=True, slots=True)
 class CutRow:
-    """Bucket `bucket` is the offsets from `start` up to, not including, `end`; the same for all groups.
+    """Bucket `bucket` has the offsets `[start, end)`, the same for all groups.
 
-    `[start, lost_to)` could not be read any more and a person accepted that. `reset` marks the row from which on
-    offsets count again, after a topic was made anew. `last` is the last record below `end`, None where it is not known.
-    `closed_early`: the log lost the position of a shard that was reading, so the bucket ends before its time was over.
+    `[start, lost_to)` could not be read, and an operator accepted the loss. `reset` marks the row from which offsets
+    are valid again after the topic was recreated. `last` is the last record below `end`, None if it is unknown.
+    `closed_early`: the brokers no longer had the position of a shard that was reading, so the bucket ends before its
+    deadline.
     """
 
     bucket: int
@@ -111,8 +113,9 @@ class CutRow:
 
 @dataclass(frozen=True, slots=True)
 class IndexBucketRows:
-    """The index bucket that a designated group's row names: how many rows, their checksum, and the attempt that wrote
-    them. That is another one than the segments' where a replay job wrote those: the index bucket is always its owner's.
+    """The index bucket that a designated group's row references: the number of rows, their checksum and their attempt.
+    If a replay job wrote the segments, their attempt is another one, because an index bucket is always written by the
+    owner.
     """
 
     rows: int
@@ -122,9 +125,9 @@ class IndexBucketRows:
 
 @dataclass(frozen=True, slots=True)
 class LateSamples:
-    """How many samples of an hour came in a bucket behind it. `hour` counts hours since the epoch.
+    """The number of samples of an hour that arrived in a later bucket. `hour` counts hours since the epoch.
 
-    Where a row has too many hours, the older ones are counted together: `hours` of them, from `hour` on.
+    If a row has too many hours, the older ones are counted together: `hours` hours, starting with `hour`.
     """
 
     hour: int
@@ -134,11 +137,11 @@ class LateSamples:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """What is stored of one group in one bucket; always written whole, after all that it names.
+    """What is stored of one group in one bucket. The row is written as a whole, after everything that it references.
 
-    `least_time` and `greatest_time` are sample times, None where there is no sample. `checksum` is over the segments'
-    bytes in order. The row itself tells of the data until `expires`; the data is there until `data_expires`. A
-    superseded row is a hole: its segments are not read, and a rewind will write it again.
+    `least_time` and `greatest_time` are sample times, None if there are no samples. `checksum` covers the segments'
+    bytes in order. The row is valid until `expires`, the data until `data_expires`. A superseded row counts as a hole:
+    its segments are not read, and the bucket is written again after the rewind.
     """
 
     bucket: int
@@ -162,14 +165,14 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class ManifestRows:
-    """A shard's manifest, or the part of it that was asked for: newest bucket first, groups rising within it."""
+    """A shard's manifest, or the requested part of it: newest bucket first, groups in ascending order."""
 
     state: ShardState
     cuts: tuple[CutRow, ...]
     groups: tuple[GroupRow, ...]
 
     def unexpired(self, now: int) -> "ManifestRows":
-        """Without the rows that have expired by this time: a store may keep them for longer."""
+        """Drop the rows that had expired at `now`: a store may keep them longer."""
         return replace(
             self,
             cuts=tuple(row for row in self.cuts if row.expires > now),
@@ -179,10 +182,10 @@ class ManifestRows:
 
 @dataclass(frozen=True, slots=True)
 class ManifestWrite:
-    """Rows and values that are written together or not at all. `next_part_id` only rises, `topic_id` None keeps it.
+    """Rows and values that are written atomically. `next_part_id` can only rise; `topic_id` None leaves it unchanged.
 
-    `present` is the reading of the present that the rows' dates were made from: a row lives for `expires - present`
-    from its write on, whenever that is.
+    `present` is the present from which the rows' dates were computed: a row's lifetime is `expires - present`, counted
+    from the write.
     """
 
     cuts: tuple[CutRow, ...] = ()
@@ -194,7 +197,7 @@ class ManifestWrite:
 
 @dataclass(frozen=True, slots=True)
 class SegmentsOf:
-    """Where the segments of a group in a bucket lie, under the attempt that wrote them."""
+    """The address of a group's segments in a bucket, under the attempt that wrote them."""
 
     shard: ShardId
     bucket: int
@@ -204,8 +207,8 @@ class SegmentsOf:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One row of segments: the first series in it (`SeriesKey.to_bytes`), a number that sets rows apart which begin
-    with the same series, and the encoded segment. Rows stand in the order of (first, seq).
+    """One row of segments: its first series (`SeriesKey.to_bytes`), a number that distinguishes rows with the same
+    first series, and the encoded segment. Rows are ordered by (first, seq).
     """
 
     first: bytes
@@ -215,7 +218,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class IndexBucketOf:
-    """Where the rows of an index bucket lie, under the attempt that wrote them."""
+    """The address of an index bucket's rows, under the attempt that wrote them."""
 
     shard: ShardId
     bucket: int

@@ -1,9 +1,9 @@
-"""Runs of series as segments, the rows that samples are stored in, and back.
+"""Encodes runs of series as segments, the stored rows of samples, and decodes them.
 
-A segment is a checksum, a header with counts, the least and the greatest time and the lengths of the sections, and the
-sections: first the directory (metrics, key hashes, which series has which times), then times and values. The key hashes
-lie there as they are, for nothing makes them smaller. Segments come out at about 64 KB. How much goes into one has to
-be chosen before it is compressed: by what the segments before it came to.
+A segment consists of a checksum; a header with counts, the minimum and maximum time and the section lengths; and the
+sections. The first sections are the directory (metrics, key hashes, and which series has which times), then times and
+values follow. Key hashes are stored uncompressed, because they don't compress. Segments have about 64 KB. The number of
+samples in a segment must be chosen before they are compressed, from the sizes of the segments before it.
 """
 
 import struct
@@ -23,8 +23,8 @@ from strandline.store.rows import Segment
 from strandline.store.segment_columns import (
     TIME_SECTIONS,
     VALUE_SECTIONS,
+    MalformedSegmentError,
     Timetables,
-    UnsoundError,
     pack,
     pack_times,
     pack_values,
@@ -40,10 +40,10 @@ from strandline.time_range import ALL_TIMES, TimeRange
 
 VERSION = 1
 TARGET_BYTES = 65_536
-# However well samples compress: whoever wants one series reads a whole segment.
+# Independent of the compression ratio: reading one series decodes a whole segment.
 MAX_SAMPLES = 262_144
-# What a series takes beside its samples, and what a sample takes as long as nothing else is known.
-BYTES_A_SERIES, FIRST_GUESS = 24, 0.5
+# The overhead of a series, and the initial estimate of the bytes per sample.
+BYTES_PER_SERIES, INITIAL_BYTES_PER_SAMPLE = 24, 0.5
 
 _MAGIC = b"SLS"
 _CHECKSUM = struct.Struct("<Q")
@@ -54,12 +54,12 @@ _SECTIONS_FROM = _CHECKSUM.size + _HEADER.size + _LENGTHS.size
 
 
 class SegmentDamaged(Fatal):
-    """A stored segment is not what was written. Nothing of it is given out."""
+    """A stored segment differs from what was written. No part of it is returned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """What a segment says of itself before any sample is decompressed: its series in order, and its times' bounds."""
+    """What is known of a segment without decompressing samples: its series in order, and its time bounds."""
 
     metric: U64s
     key_high: U64s
@@ -73,17 +73,17 @@ class Directory:
 
     @property
     def counts(self) -> I64s:
-        """How many samples each series has here."""
+        """The number of samples of each series in the segment."""
         return self.timetables.counts
 
     def overlaps(self, least: int, greatest: int) -> bool:
-        """Whether there may be a sample from one time to another, both included."""
+        """Whether the segment may have a sample between two times (inclusive)."""
         return self.least_time <= greatest and least <= self.greatest_time
 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A segment whose checksum is right, taken apart."""
+    """The parsed segment, with a valid checksum."""
 
     series: int
     samples: int
@@ -104,22 +104,23 @@ class _Opened:
 
 
 def encode_run(run: SeriesRun, *, target_bytes: int = TARGET_BYTES) -> list[Segment]:
-    """Segments of a run, in order. Each has about so many bytes, never more than twice as many if it has more than one
-    sample. A series is in two segments only where the first would otherwise be less than half full. The same run gives
-    the same bytes.
+    """Encode a run as segments, in order. Each has about `target_bytes`, and never more than twice that if it has more
+    than one sample. A series is divided only if the first segment would otherwise be less than half full. The same run
+    always gives the same bytes.
     """
     _check(run)
     segments: list[Segment] = []
-    start, guess = 0, FIRST_GUESS
+    start, estimate = 0, INITIAL_BYTES_PER_SAMPLE
     while start < run.samples:
-        piece = _piece(run, start, _end_of_piece(run, start, guess, target_bytes))
+        piece = _piece(run, start, _end_of_piece(run, start, estimate, target_bytes))
         data = _encode(piece)
-        came_to = (len(data) - BYTES_A_SERIES * len(piece)) / piece.samples
+        actual = (len(data) - BYTES_PER_SERIES * len(piece)) / piece.samples
         if len(data) > 2 * target_bytes and piece.samples > 1:
-            guess = max(came_to, 2 * guess)
+            estimate = max(actual, 2 * estimate)
             continue
-        # One segment that compressed well promises little for the next: guess too much rather than encode it twice.
-        guess = max(came_to, guess / 2)
+        # A segment that compressed well says little about the next one: an estimate that is too high is cheaper than
+        # encoding twice.
+        estimate = max(actual, estimate / 2)
         first = SeriesKey(int(piece.metric[0]), int(piece.key_high[0]), int(piece.key_low[0])).to_bytes()
         is_same = bool(segments) and segments[-1].first == first
         segments.append(Segment(first, segments[-1].seq + 1 if is_same else 0, data))
@@ -128,12 +129,12 @@ def encode_run(run: SeriesRun, *, target_bytes: int = TARGET_BYTES) -> list[Segm
 
 
 def runs_checksum(segments: Sequence[Segment]) -> bytes:
-    """The checksum over all segments of a group, in order, that its row in the manifest holds."""
+    """Return the checksum over all segments of a group, in order, that the manifest row stores."""
     return digest(b"".join(segment.data[: _CHECKSUM.size] for segment in segments)).to_bytes(16, "little")
 
 
 def decode_segment(data: bytes, *, named: str) -> SeriesRun:
-    """All that a segment holds; raise `SegmentDamaged`, with the segment named, unless it is what was written."""
+    """Decode a whole segment. Raise `SegmentDamaged`, with the segment's name, if it differs from what was written."""
     with _naming(named):
         opened = _open(data, named)
         directory = _directory(opened)
@@ -141,14 +142,14 @@ def decode_segment(data: bytes, *, named: str) -> SeriesRun:
 
 
 def decode_directory(data: bytes, *, named: str) -> Directory:
-    """What a segment says of itself, without its samples; raise `SegmentDamaged` as `decode_segment` does."""
+    """Decode a segment's directory, without samples. Raise `SegmentDamaged` as `decode_segment` does."""
     with _naming(named):
         return _directory(_open(data, named))
 
 
 def select(data: bytes, keys: WantedSeries, times: TimeRange, *, named: str, with_values: bool = True) -> SeriesRun:
-    """The samples of some series in a range of times; series without any are left out. Without values, each value is 0,
-    unless it is a staleness marker: enough to count samples, for much less work.
+    """Decode the samples of some series in a time range; series without samples there are omitted. Without values, each
+    value is 0 unless it is a staleness marker: enough to count samples, at much less cost.
 
     Raises `SegmentDamaged` as `decode_segment` does.
     """
@@ -157,7 +158,7 @@ def select(data: bytes, keys: WantedSeries, times: TimeRange, *, named: str, wit
         if opened.least_time > times.last or times.first > opened.greatest_time:
             return SeriesRun.empty()
         directory = _directory(opened)
-        wanted = keys.mark(directory.metric, directory.key_high, directory.key_low)
+        wanted = keys.wanted_mask(directory.metric, directory.key_high, directory.key_low)
         if not wanted.any():
             return SeriesRun.empty()
         return _samples(opened, directory, wanted, times, with_values=with_values)
@@ -167,7 +168,7 @@ def select(data: bytes, keys: WantedSeries, times: TimeRange, *, named: str, wit
 def _naming(named: str) -> Iterator[None]:
     try:
         yield
-    except UnsoundError as unsound:
+    except MalformedSegmentError as unsound:
         raise SegmentDamaged(
             f"segment {named} is damaged: {unsound}",
             remedy="Rewind the shard to before this bucket while Kafka still has its records, to write it again",
@@ -175,40 +176,42 @@ def _naming(named: str) -> Iterator[None]:
 
 
 def _check(run: SeriesRun) -> None:
-    """A run that is none would be stored, and refused whenever it is read."""
+    """Reject an invalid run, which would be stored and then rejected at each read."""
     if run.first_sample[0] != 0 or not run.first_sample[-1] == len(run.time) == len(run.value):
-        raise ValueError(f"the samples of a run's series are not its {len(run.time)} times and {len(run.value)} values")
+        raise ValueError(
+            f"the bounds of a run's series don't cover its {len(run.time)} times and {len(run.value)} values"
+        )
     if len(run) + 1 != len(run.first_sample) or (run_lengths(run.first_sample) < 1).any():
         raise ValueError("a series of a run has no samples")
     if (series := first_unordered_series(run.metric, run.key_high, run.key_low)) >= 0:
-        raise ValueError(f"series {series} of a run does not come behind the one before it")
+        raise ValueError(f"series {series} of a run is not above the one before it")
     if (series := first_unordered_times(run.time, run.first_sample)) >= 0:
-        raise ValueError(f"the times of series {series} of a run do not rise")
+        raise ValueError(f"the times of series {series} of a run are not ascending")
 
 
-def _end_of_piece(run: SeriesRun, start: int, guess: float, target_bytes: int) -> int:
-    """Where a segment that begins with a sample should end, if a sample takes so many bytes."""
-    a_sample = max(guess, target_bytes / MAX_SAMPLES)
+def _end_of_piece(run: SeriesRun, start: int, estimate: float, target_bytes: int) -> int:
+    """Return where a segment that begins with sample `start` should end, at `estimate` bytes per sample."""
+    bytes_per_sample = max(estimate, target_bytes / MAX_SAMPLES)
     series = int(np.searchsorted(run.first_sample, start, side="right")) - 1
-    ends = run.first_sample[series + 1 : series + 2 + target_bytes // BYTES_A_SERIES]
-    sizes = BYTES_A_SERIES * np.arange(1, len(ends) + 1) + a_sample * (ends - start)
+    ends = run.first_sample[series + 1 : series + 2 + target_bytes // BYTES_PER_SERIES]
+    sizes = BYTES_PER_SERIES * np.arange(1, len(ends) + 1) + bytes_per_sample * (ends - start)
     whole = int(np.searchsorted(sizes, target_bytes, side="right"))
     end, size = (int(ends[whole - 1]), float(sizes[whole - 1])) if whole else (start, 0.0)
     if size < target_bytes / 2 and whole < len(ends):
-        room = int((target_bytes - size - BYTES_A_SERIES) / a_sample)
+        room = int((target_bytes - size - BYTES_PER_SERIES) / bytes_per_sample)
         end = min(end + max(room, 1), int(ends[whole]))
     return end
 
 
 def _piece(run: SeriesRun, start: int, end: int) -> SeriesRun:
-    """The samples at places from `start` up to, not including, `end`, with the series that they belong to."""
+    """Return the samples `[start, end)` with their series."""
     series = int(np.searchsorted(run.first_sample, start, side="right")) - 1
-    behind = int(np.searchsorted(run.first_sample, end, side="left"))
+    stop = int(np.searchsorted(run.first_sample, end, side="left"))
     return SeriesRun(
-        run.metric[series:behind],
-        run.key_high[series:behind],
-        run.key_low[series:behind],
-        run.first_sample[series : behind + 1].clip(start, end) - start,
+        run.metric[series:stop],
+        run.key_high[series:stop],
+        run.key_low[series:stop],
+        run.first_sample[series : stop + 1].clip(start, end) - start,
         run.time[start:end],
         run.value[start:end],
     )
@@ -237,9 +240,9 @@ def _encode(piece: SeriesRun) -> bytes:
 
 def _open(data: bytes, named: str) -> _Opened:
     if len(data) < _SECTIONS_FROM:
-        raise UnsoundError(f"{len(data)} bytes are too few")
+        raise MalformedSegmentError(f"it has only {len(data)} bytes")
     if _CHECKSUM.unpack_from(data)[0] != _low_word(np.frombuffer(data, dtype=np.uint8)[_CHECKSUM.size :]):
-        raise UnsoundError("its checksum is wrong")
+        raise MalformedSegmentError("its checksum is wrong")
     magic, version, series, samples, metrics, timetables, odd, least, greatest = _HEADER.unpack_from(
         data, _CHECKSUM.size
     )
@@ -250,11 +253,12 @@ def _open(data: bytes, named: str) -> _Opened:
         )
     ends = run_places(np.array(_LENGTHS.unpack_from(data, _CHECKSUM.size + _HEADER.size))) + _SECTIONS_FROM
     if ends[-1] != len(data):
-        raise UnsoundError(f"its sections end at byte {ends[-1]} of {len(data)}")
+        raise MalformedSegmentError(f"its sections end at byte {ends[-1]} of {len(data)}")
     sections = [data[start:end] for start, end in pairwise(ends.tolist())]
     if not 0 < metrics <= series <= samples <= MAX_SAMPLES or timetables > series or odd > samples:
-        raise UnsoundError(
-            f"it says {metrics} metrics, {series} series, {timetables} timetables, {samples} samples, {odd} odd values"
+        raise MalformedSegmentError(
+            f"its header has invalid counts: {metrics} metrics, {series} series, {timetables} timetables, "
+            f"{samples} samples, {odd} odd values"
         )
     return _Opened(series, samples, metrics, timetables, odd, least, greatest, sections)
 
@@ -262,25 +266,25 @@ def _open(data: bytes, named: str) -> _Opened:
 def _directory(opened: _Opened) -> Directory:
     metric_hashes, metric_counts, high, low = opened.sections[:_DIRECTORY_SECTIONS]
     if len(metric_hashes) != 8 * opened.metrics or not len(high) == len(low) == 8 * opened.series:
-        raise UnsoundError("it has not as many hashes as series")
+        raise MalformedSegmentError("its numbers of hashes and series differ")
     counts = unpack(metric_counts, opened.metrics, np.uint32)
     if counts.sum() != opened.series or not counts.all():
-        raise UnsoundError("its metrics have not as many series as it has")
+        raise MalformedSegmentError("the series of its metrics don't add up")
     metric = np.repeat(np.frombuffer(metric_hashes, dtype="<u8").astype(np.uint64), counts)
     key_high, key_low = (np.frombuffer(hashes, dtype="<u8").astype(np.uint64) for hashes in (high, low))
     if first_unordered_series(metric, key_high, key_low) >= 0:
-        raise UnsoundError("its series are not in order")
+        raise MalformedSegmentError("its series are not in order")
     tables = unpack_timetables(opened.times, opened.series, opened.timetables)
     if int(tables.counts.sum()) != opened.samples:
-        raise UnsoundError("its series have not as many samples as it has")
+        raise MalformedSegmentError("the samples of its series don't add up")
     return Directory(metric, key_high, key_low, tables, opened.least_time, opened.greatest_time)
 
 
 def _samples(opened: _Opened, directory: Directory, wanted: Mask, times: TimeRange, *, with_values: bool) -> SeriesRun:
     chosen = unpack_times(opened.times, directory.timetables, wanted, times)
-    bounds, said = (chosen.least, chosen.greatest), (opened.least_time, opened.greatest_time)
-    if bounds[0] < said[0] or bounds[1] > said[1] or (wanted.all() and bounds != said):
-        raise UnsoundError(f"its times are from {bounds[0]} to {bounds[1]}, and its header says other ones")
+    bounds, header_bounds = (chosen.least, chosen.greatest), (opened.least_time, opened.greatest_time)
+    if bounds[0] < header_bounds[0] or bounds[1] > header_bounds[1] or (wanted.all() and bounds != header_bounds):
+        raise MalformedSegmentError(f"its times are from {bounds[0]} to {bounds[1]}, unlike those in its header")
     values_of = unpack_values if with_values else unpack_stale_markers
     value = values_of(opened.values, directory.counts, opened.odd, chosen)
     kept = chosen.ends > chosen.starts

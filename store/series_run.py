@@ -1,4 +1,4 @@
-"""Samples of many series as one sorted run: what the write buffer gives, and what segments hold."""
+"""Samples of many series as one sorted run: the output of the write buffer and the content of segments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,10 @@ from strandline.arrays import F64s, I64s, U64s
 
 @dataclass(frozen=True, slots=True)
 class SeriesRun:
-    """Series in rising order of (metric, key_high, key_low), each once; the order that segments have everywhere.
+    """Series in ascending order of (metric, key_high, key_low), without duplicates: the order of all segments.
 
-    Series i has the samples `first_sample[i]` up to, not including, `first_sample[i + 1]` of the sample columns, at
-    least one, in rising order of their times, no time twice. The bits of a value are kept as they are: a NaN may be a
-    staleness marker.
+    Series i has the samples `[first_sample[i], first_sample[i + 1])` of the sample columns: at least one, with strictly
+    ascending times. Values are kept bit for bit, because a NaN may be a staleness marker.
     """
 
     metric: U64s
@@ -29,12 +28,12 @@ class SeriesRun:
 
     @property
     def samples(self) -> int:
-        """How many samples all of them have."""
+        """The total number of samples."""
         return len(self.time)
 
     @classmethod
     def empty(cls) -> "SeriesRun":
-        """No series at all."""
+        """A run without series."""
         hashes = np.empty(0, dtype=np.uint64)
         times = np.empty(0, dtype=np.int64)
         return cls(hashes, hashes, hashes, np.zeros(1, dtype=np.int64), times, np.empty(0, dtype=np.float64))
@@ -54,18 +53,18 @@ class SeriesKeys:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SeriesKey:
-    """One series, as runs and segments order them."""
+    """The key of a series, which orders runs and segments."""
 
     metric: int
     key_high: int
     key_low: int
 
     def to_bytes(self) -> bytes:
-        """24 bytes that compare as the keys do."""
+        """Return 24 bytes with the same order as the keys."""
         return b"".join(word.to_bytes(8, "big") for word in (self.metric, self.key_high, self.key_low))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "SeriesKey":
-        """The key that `to_bytes` gave these bytes for."""
+        """The inverse of `to_bytes`."""
         words: Sequence[int] = [int.from_bytes(data[at : at + 8], "big") for at in (0, 8, 16)]
         return cls(*words)

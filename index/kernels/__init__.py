@@ -1,4 +1,4 @@
-"""Compiled code of the index: numba kernels over arrays of key hashes and part ids.
+"""Compiled kernels of the index, over arrays of key hashes and part ids.
 
-As in `strandline.wire.kernels`, functions carry no annotations; what each takes and gives stands in its docstring.
+As in `strandline.wire.kernels`, functions have no annotations; their docstrings describe parameters and results.
 """

@@ -1,11 +1,13 @@
-"""Copying runs of bytes together."""
+"""Copies ranges of bytes together."""
 
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
 def gather_runs(data, starts, ends, out):
-    """Copy the runs `data[starts[i] : ends[i]]` one behind the other into `out`, which is just as long as they are."""
+    """Copy the ranges `data[starts[i]:ends[i]]` one after the other into `out`, which has exactly their total
+    length.
+    """
     at = 0
     for run in range(len(starts)):
         length = ends[run] - starts[run]

@@ -1,9 +1,9 @@
-"""Part keys in the order of their labels, as Prometheus compares label sets: label by label, first the names and then
-the values, as bytes; of two that are alike as far as one of them goes, the shorter one comes first.
+"""Sorts part keys by their labels, as Prometheus compares label sets: label by label, first names and then values, as
+bytes; if one key is a prefix of the other, the shorter one comes first.
 
-A part key has the length of each text in front of it, so that keys can't be compared as bytes. They are sorted text by
-text, eight bytes at a time: keys that stand together have all texts before alike, and so the next one begins at the
-same place in each of them.
+A part key has the length of each text in front of it, so keys can't be compared as bytes. They are sorted text by text,
+eight bytes at a time: the keys of a group have equal texts before, so the next text begins at the same position in each
+of them.
 """
 
 import numpy as np
@@ -12,10 +12,10 @@ from numba import njit
 from strandline.kernels.machine import load_u8, load_u64
 
 U64 = np.uint64
-# Below this many an insertion sort is quicker.
-FEW = 12
-# The same for keys whose labels are compared.
-HANDFUL = 4
+# Below this number, an insertion sort is faster.
+INSERTION_SORT_MAX_KEYS = 12
+# Up to this number, keys are compared label by label.
+COMPARE_WHOLE_MAX_KEYS = 4
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -32,7 +32,7 @@ def _big_endian(word):
 
 @njit(cache=True, nogil=True, inline="always")
 def _chunk(at, left):
-    """The next eight bytes of a text of which so many are left, as a number that compares as they do."""
+    """Return the next eight bytes of a text with `left` bytes left, as a number with the same order."""
     if left >= 8:
         return _big_endian(load_u64(at))
     word = U64(0)
@@ -43,7 +43,9 @@ def _chunk(at, left):
 
 @njit(cache=True, nogil=True)
 def compare_texts(one, one_length, other, other_length):
-    """Below, at or above 0 as one text at an address is below, the same as or above another."""
+    """Return a negative number, 0 or a positive number if one text is below, equal to or above another. Texts are given
+    by address.
+    """
     shorter = min(one_length, other_length)
     at = 0
     while at + 8 <= shorter:
@@ -61,7 +63,9 @@ def compare_texts(one, one_length, other, other_length):
 
 @njit(cache=True, nogil=True)
 def compare_keys(one, one_end, other, other_end):
-    """Below, at or above 0 as one part key from an address to another is below, the same as or above another key."""
+    """Return a negative number, 0 or a positive number if one part key is below, equal to or above another. Keys are
+    given by the addresses of their start and end.
+    """
     while one < one_end and other < other_end:
         one_length, other_length = _length(one), _length(other)
         order = compare_texts(one + 2, one_length, other + 2, other_length)
@@ -85,17 +89,17 @@ def _swap(i, j, order, chunks, stops):
 
 
 @njit(cache=True, nogil=True)
-def _sort_by_chunk(first, behind, order, chunks, stops, stack):
-    """Sort places by (chunk, stop): a quicksort in three parts, whose parts wait on a stack."""
+def _sort_by_chunk(first, group_stop, order, chunks, stops, stack):
+    """Sort indices by (chunk, stop): a three-way quicksort with an explicit stack."""
     depth = 0
-    stack[0, 0], stack[0, 1] = first, behind
+    stack[0, 0], stack[0, 1] = first, group_stop
     depth = 1
     while depth:
         depth -= 1
         low, high = stack[depth, 0], stack[depth, 1]
-        while high - low > FEW:
+        while high - low > INSERTION_SORT_MAX_KEYS:
             middle = (low + high) >> 1
-            # The median of three, moved into the middle.
+            # Move the median of three into the middle.
             if _is_below(chunks[middle], stops[middle], chunks[low], stops[low]):
                 _swap(middle, low, order, chunks, stops)
             if _is_below(chunks[high - 1], stops[high - 1], chunks[middle], stops[middle]):
@@ -114,7 +118,7 @@ def _sort_by_chunk(first, behind, order, chunks, stops, stack):
                     _swap(at, above, order, chunks, stops)
                 else:
                     at += 1
-            # The larger part waits, so that the stack stays as low as the logarithm.
+            # The larger part goes onto the stack, so that its depth is logarithmic.
             if below - low > high - above:
                 stack[depth, 0], stack[depth, 1] = low, below
                 low = above
@@ -123,80 +127,81 @@ def _sort_by_chunk(first, behind, order, chunks, stops, stack):
                 high = below
             depth += 1
         for i in range(low + 1, high):
-            place, chunk, stop = order[i], chunks[i], stops[i]
+            position, chunk, stop = order[i], chunks[i], stops[i]
             j = i
             while j > low and _is_below(chunk, stop, chunks[j - 1], stops[j - 1]):
                 order[j], chunks[j], stops[j] = order[j - 1], chunks[j - 1], stops[j - 1]
                 j -= 1
-            order[j], chunks[j], stops[j] = place, chunk, stop
+            order[j], chunks[j], stops[j] = position, chunk, stop
 
 
 @njit(cache=True, nogil=True)
 def order_by_labels(data, starts, ends, order):
-    """Put the places of the keys `data[starts[i] : ends[i]]` into `order`, sorted by their labels. The bytes are sound
-    part keys: nothing is checked here.
+    """Fill `order` with the indices of the keys `data[starts[i]:ends[i]]`, sorted by their labels. The part keys must
+    be valid; they are not checked.
     """
     base = np.int64(data.ctypes.data)
     n = len(starts)
     chunks, stops = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64)
     stack = np.empty((64, 2), dtype=np.int64)
-    for place in range(n):
-        order[place] = place
-    # Groups that wait: from, behind, where their text begins in each key, how far of it is alike. One that is split
-    # leaves only its parts of two or more, so there are never more than half as many as keys.
-    waiting = np.empty((n // 2 + 2, 4), dtype=np.int64)
+    for position in range(n):
+        order[position] = position
+    # Groups to sort: first, end, where their text begins in each key, and how much of it is equal. A group is only
+    # pushed if it has at least two keys, so there are never more groups than half the number of keys.
+    groups = np.empty((n // 2 + 2, 4), dtype=np.int64)
     depth = 0
     if n > 1:
-        waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3] = 0, n, 0, 0
+        groups[0, 0], groups[0, 1], groups[0, 2], groups[0, 3] = 0, n, 0, 0
         depth = 1
     while depth:
         depth -= 1
-        first, behind, text, done = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2], waiting[depth, 3]
-        if behind - first <= HANDFUL:
-            # Long texts that few keys share are walked once for each pair, not once for every eight bytes of them.
-            for i in range(first + 1, behind):
-                place, j = order[i], i
-                start, end = base + starts[place] + text, base + ends[place]
+        first, group_stop, text, done = groups[depth, 0], groups[depth, 1], groups[depth, 2], groups[depth, 3]
+        if group_stop - first <= COMPARE_WHOLE_MAX_KEYS:
+            # Compare few keys directly: long texts that they share are then read once per pair, not once per eight
+            # bytes.
+            for i in range(first + 1, group_stop):
+                position, j = order[i], i
+                start, end = base + starts[position] + text, base + ends[position]
                 while j > first:
                     before = order[j - 1]
                     if compare_keys(base + starts[before] + text, base + ends[before], start, end) <= 0:
                         break
                     order[j] = before
                     j -= 1
-                order[j] = place
+                order[j] = position
             continue
-        alike = True
-        while alike:
-            for i in range(first, behind):
+        are_equal = True
+        while are_equal:
+            for i in range(first, group_stop):
                 start = base + starts[order[i]]
                 if start + text >= base + ends[order[i]]:
-                    # No label is left: below any text, the empty one too.
+                    # No label is left: below any text, including the empty one.
                     chunks[i], stops[i] = U64(0), -1
                 else:
                     length = _length(start + text)
                     chunks[i] = _chunk(start + text + 2 + done, length - done)
                     stops[i] = min(length, done + 9)
-                alike &= chunks[i] == chunks[first] and stops[i] == stops[first]
-            if alike:
+                are_equal &= chunks[i] == chunks[first] and stops[i] == stops[first]
+            if are_equal:
                 if stops[first] < 0:
-                    break  # The same key more than once.
+                    break  # A duplicate key.
                 if stops[first] <= done + 8:
                     text, done = text + 2 + stops[first], 0
                 else:
                     done += 8
-        if alike:
+        if are_equal:
             continue
-        _sort_by_chunk(first, behind, order, chunks, stops, stack)
+        _sort_by_chunk(first, group_stop, order, chunks, stops, stack)
         at = first
-        while at < behind:
+        while at < group_stop:
             end = at + 1
-            while end < behind and chunks[end] == chunks[at] and stops[end] == stops[at]:
+            while end < group_stop and chunks[end] == chunks[at] and stops[end] == stops[at]:
                 end += 1
             if end - at > 1 and stops[at] >= 0:
-                waiting[depth, 0], waiting[depth, 1] = at, end
+                groups[depth, 0], groups[depth, 1] = at, end
                 if stops[at] <= done + 8:
-                    waiting[depth, 2], waiting[depth, 3] = text + 2 + stops[at], 0
+                    groups[depth, 2], groups[depth, 3] = text + 2 + stops[at], 0
                 else:
-                    waiting[depth, 2], waiting[depth, 3] = text, done + 8
+                    groups[depth, 2], groups[depth, 3] = text, done + 8
                 depth += 1
             at = end

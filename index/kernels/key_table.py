@@ -1,7 +1,8 @@
-"""Open addressing with linear probing, over one array of three words a slot: key hash low, key hash high, row.
+"""A hash table with open addressing and linear probing, in one array of three words per slot: key hash low, key hash
+high, row.
 
 A slot whose third word is `EMPTY` is free. There are no tombstones: a removal moves the rest of its run up, so the
-table never grows slower with age. The number of slots is a power of two, and at least one is always free.
+table does not get slower with age. The number of slots is a power of two, and at least one is always free.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ MISSING = np.uint32(0xFFFF_FFFF)  # No row, and no part id: both stay below it.
 
 @njit(cache=True)
 def _slot_of(slots, mask, low, high):
-    """The slot that holds a key, or the free one where its run ends."""
+    """Return the slot of a key, or the free slot at the end of its run."""
     slot = np.int64(low & mask)
     while slots[slot * WORDS + 2] != EMPTY:
         if slots[slot * WORDS] == low and slots[slot * WORDS + 1] == high:
@@ -25,94 +26,94 @@ def _slot_of(slots, mask, low, high):
 
 @njit(cache=True, nogil=True)
 def find(slots, low, high, out):
-    """Fill `out` with the row of each key, `MISSING` where there is none; how many are missing."""
+    """Fill `out` with the row of each key, `MISSING` if there is none; return the number of missing keys."""
     mask = np.uint64(len(slots) // WORDS - 1)
     missing = 0
-    for place in range(len(low)):
-        row = slots[_slot_of(slots, mask, low[place], high[place]) * WORDS + 2]
+    for position in range(len(low)):
+        row = slots[_slot_of(slots, mask, low[position], high[position]) * WORDS + 2]
         if row == EMPTY:
-            out[place] = MISSING
+            out[position] = MISSING
             missing += 1
         else:
-            out[place] = np.uint32(row)
+            out[position] = np.uint32(row)
     return missing
 
 
 @njit(cache=True, nogil=True)
 def find_in_order(slots, low, high, known_low, known_high, known_end, absent, out):
-    """The same as `find`, for keys that mostly come in the order of their rows, as scrapes do.
+    """The same as `find`, for keys that mostly come in the order of their rows, as in scrapes.
 
-    `known_low`, `known_high` and `known_end` are columns by row; a row whose end is `absent` is nobody's. If a key is
-    that of the row behind the one before, which takes no look into the table, that is its row.
+    `known_low`, `known_high` and `known_end` are columns by row; a row whose end is `absent` has no key. If a key is
+    that of the row after the previous one, its row is known without a lookup.
     """
     mask = np.uint64(len(slots) // WORDS - 1)
     missing = 0
     n_rows = len(known_low)
     guess = 0
-    for place in range(len(low)):
+    for position in range(len(low)):
         if (
             guess < n_rows
-            and known_low[guess] == low[place]
-            and known_high[guess] == high[place]
+            and known_low[guess] == low[position]
+            and known_high[guess] == high[position]
             and known_end[guess] != absent
         ):
-            out[place] = np.uint32(guess)
+            out[position] = np.uint32(guess)
             guess += 1
             continue
-        row = slots[_slot_of(slots, mask, low[place], high[place]) * WORDS + 2]
+        row = slots[_slot_of(slots, mask, low[position], high[position]) * WORDS + 2]
         if row == EMPTY:
-            out[place] = MISSING
+            out[position] = MISSING
             missing += 1
         else:
-            out[place] = np.uint32(row)
+            out[position] = np.uint32(row)
             guess = np.int64(row) + 1
     return missing
 
 
 @njit(cache=True, nogil=True)
-def assign(slots, low, high, places, next_row, room, out, first_places):
-    """Give the keys at `places` rows from `next_row` on, in order of places; a key that repeats keeps its first.
+def assign(slots, low, high, positions, next_row, room, out, first_positions):
+    """Give the keys at `positions` the rows from `next_row`, in that order; a repeated key keeps its first row.
 
-    Fills `out` at those places; `first_places` gets the place of each new key. Past `room` new keys the others stay
-    `MISSING`. How many keys are new.
+    Fills `out` at those positions; `first_positions` gets the position of each new key. After `room` new keys, the
+    others stay `MISSING`. Returns the number of new keys.
     """
     mask = np.uint64(len(slots) // WORDS - 1)
     new = 0
-    for place in places:
-        slot = _slot_of(slots, mask, low[place], high[place])
+    for position in positions:
+        slot = _slot_of(slots, mask, low[position], high[position])
         if slots[slot * WORDS + 2] == EMPTY:
             if new == room:
                 continue
-            slots[slot * WORDS] = low[place]
-            slots[slot * WORDS + 1] = high[place]
+            slots[slot * WORDS] = low[position]
+            slots[slot * WORDS + 1] = high[position]
             slots[slot * WORDS + 2] = np.uint64(next_row + new)
-            first_places[new] = place
+            first_positions[new] = position
             new += 1
-        out[place] = np.uint32(slots[slot * WORDS + 2])
+        out[position] = np.uint32(slots[slot * WORDS + 2])
     return new
 
 
 @njit(cache=True, nogil=True)
 def insert(slots, low, high, rows, new):
-    """Put keys in with the rows that they have. `new` gets whether each was not there before; how many were not. A key
-    that is there keeps its row.
+    """Insert keys with their rows. `new` gets whether each was new; returns the number of new ones. An existing key
+    keeps its row.
     """
     mask = np.uint64(len(slots) // WORDS - 1)
     n_new = 0
-    for place in range(len(low)):
-        slot = _slot_of(slots, mask, low[place], high[place])
-        new[place] = slots[slot * WORDS + 2] == EMPTY
-        if new[place]:
-            slots[slot * WORDS] = low[place]
-            slots[slot * WORDS + 1] = high[place]
-            slots[slot * WORDS + 2] = np.uint64(rows[place])
+    for position in range(len(low)):
+        slot = _slot_of(slots, mask, low[position], high[position])
+        new[position] = slots[slot * WORDS + 2] == EMPTY
+        if new[position]:
+            slots[slot * WORDS] = low[position]
+            slots[slot * WORDS + 1] = high[position]
+            slots[slot * WORDS + 2] = np.uint64(rows[position])
             n_new += 1
     return n_new
 
 
 @njit(cache=True, nogil=True)
 def renumber(slots, rows):
-    """Put `rows[row]` in the place of each row."""
+    """Replace each row by `rows[row]`."""
     for slot in range(len(slots) // WORDS):
         if slots[slot * WORDS + 2] != EMPTY:
             slots[slot * WORDS + 2] = np.uint64(rows[slots[slot * WORDS + 2]])
@@ -120,24 +121,24 @@ def renumber(slots, rows):
 
 @njit(cache=True, nogil=True)
 def rehash(old, new):
-    """Move every key of one array of slots into another, empty one. No key is there twice, so none is compared."""
+    """Copy every key of one array of slots into another, empty one. Keys are unique, so they are not compared."""
     mask = np.int64(len(new) // WORDS - 1)
     for start in range(0, len(old), WORDS):
         if old[start + 2] != EMPTY:
-            place = np.int64(old[start]) & mask
-            while new[place * WORDS + 2] != EMPTY:
-                place = (place + 1) & mask
+            position = np.int64(old[start]) & mask
+            while new[position * WORDS + 2] != EMPTY:
+                position = (position + 1) & mask
             for word in range(WORDS):
-                new[place * WORDS + word] = old[start + word]
+                new[position * WORDS + word] = old[start + word]
 
 
 @njit(cache=True, nogil=True)
 def remove(slots, low, high):
-    """Take keys out; how many were there."""
+    """Remove keys; return how many existed."""
     mask = np.uint64(len(slots) // WORDS - 1)
     removed = 0
-    for place in range(len(low)):
-        hole = _slot_of(slots, mask, low[place], high[place])
+    for position in range(len(low)):
+        hole = _slot_of(slots, mask, low[position], high[position])
         if slots[hole * WORDS + 2] == EMPTY:
             continue
         removed += 1
@@ -146,7 +147,8 @@ def remove(slots, low, high):
             slot = (slot + 1) & np.int64(mask)
             if slots[slot * WORDS + 2] == EMPTY:
                 break
-            # A key may move up into the hole only if its run begins at or before it: otherwise it would not be found.
+            # A key may move into the hole only if its home slot is at or before the hole: otherwise it would not be
+            # found.
             home = np.int64(slots[slot * WORDS] & mask)
             if (slot - home) & np.int64(mask) >= (slot - hole) & np.int64(mask):
                 for word in range(WORDS):
@@ -158,7 +160,7 @@ def remove(slots, low, high):
 
 @njit(cache=True, nogil=True)
 def dump(slots, low, high, rows):
-    """Fill the arrays with every key and its row, in no order; how many there are."""
+    """Fill the arrays with every key and its row, in no particular order; return their number."""
     found = 0
     for slot in range(len(slots) // WORDS):
         if slots[slot * WORDS + 2] != EMPTY:

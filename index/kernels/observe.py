@@ -1,4 +1,4 @@
-"""Samples seen: what they do to the columns of their keys."""
+"""Applies samples to the columns of their keys."""
 
 from numba import njit
 
@@ -8,28 +8,28 @@ from strandline.index.part_columns import LIVE
 
 @njit(cache=True, nogil=True)
 def observe(rows, least, greatest, bucket, next_number, columns, numbers, changed, newly_active):
-    """Let samples count: `rows` of the columns (`MISSING` for none), the least and the greatest sample time of each.
+    """Apply samples: `rows` of the columns (`MISSING` for none), with the minimum and maximum sample time of each.
 
-    `columns` are start, last, end, active_in and number. `numbers`, `changed` and `newly_active` are as long as
-    `rows`. `numbers` gets each one's number among the keys with a sample in the bucket; those that have their first
-    there get the numbers from `next_number` on, and their places in `rows` go to `newly_active`. `changed` gets the
-    rows whose record is another now: their start was lowered, or they had ended and are live again; one may be among
-    them twice. How many newly active, how many changed, and how many live again there are.
+    `columns` are start, last, end, active_in and number. `numbers`, `changed` and `newly_active` are as long as `rows`.
+    `numbers` gets each key's number among the keys with a sample in the bucket; those with their first sample there get
+    the numbers from `next_number`, and their indices in `rows` go to `newly_active`. `changed` gets the rows whose
+    record has changed, because their start was lowered or an ended key is live again; a row may be there twice. Returns
+    the numbers of newly active, changed, and resumed keys.
     """
     start, last, end, active_in, number = columns
     n_changed = 0
     n_active = 0
     n_resumed = 0
-    for place in range(len(rows)):
-        row = rows[place]
+    for position in range(len(rows)):
+        row = rows[position]
         if row == MISSING:
-            numbers[place] = MISSING
+            numbers[position] = MISSING
             continue
         is_changed = False
-        if least[place] < start[row]:
-            start[row] = least[place]
+        if least[position] < start[row]:
+            start[row] = least[position]
             is_changed = True
-        last[row] = max(last[row], greatest[place])
+        last[row] = max(last[row], greatest[position])
         if end[row] != LIVE:
             end[row] = LIVE
             n_resumed += 1
@@ -37,9 +37,9 @@ def observe(rows, least, greatest, bucket, next_number, columns, numbers, change
         if active_in[row] != bucket:
             active_in[row] = bucket
             number[row] = next_number + n_active
-            newly_active[n_active] = place
+            newly_active[n_active] = position
             n_active += 1
-        numbers[place] = number[row]
+        numbers[position] = number[row]
         if is_changed:
             changed[n_changed] = row
             n_changed += 1

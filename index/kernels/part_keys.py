@@ -1,8 +1,8 @@
-"""Part keys from canonical labels, and back.
+"""Converts canonical labels into part keys, and back.
 
 Labels in a remote-write message are protobuf: tag, length of the label, tag, length of the name, name, tag, length of
-the value, value, with lengths as varints. A part key has only what differs: for each label the name's length as u16,
-the name, the value's length as u16, the value. Either follows from the other, byte for byte.
+the value, value, with lengths as varints. A part key has only the variable parts: for each label the name's length as
+u16, the name, the value's length as u16, the value. Each form determines the other, byte for byte.
 """
 
 import numpy as np
@@ -27,8 +27,8 @@ def _put_text(out, at, start, length):
 
 @njit(cache=True, nogil=True)
 def from_labels(data, starts, ends, out, offsets):
-    """Write the part key of each run `data[starts[i] : ends[i]]` of canonical labels into `out`; its end into
-    `offsets[i + 1]`. A part key is never longer than the labels that it is made from.
+    """Write the part key of each range `data[starts[i]:ends[i]]` of canonical labels into `out`, and its end into
+    `offsets[i + 1]`. A part key is never longer than its labels.
     """
     base = data.ctypes.data
     written = 0
@@ -47,7 +47,7 @@ def from_labels(data, starts, ends, out, offsets):
 
 @njit(cache=True)
 def _to_labels(keys, start, end, out):
-    """Write the canonical labels of one part key into `out`; how long they are."""
+    """Write the canonical labels of one part key into `out`; return their length."""
     written = 0
     while start < end:
         name_length = np.int64(keys[start]) | np.int64(keys[start + 1]) << 8
@@ -71,11 +71,11 @@ def _to_labels(keys, start, end, out):
 
 @njit(cache=True, nogil=True)
 def hash_part_keys(keys, offsets, low, high):
-    """The hash of each part key `keys[offsets[i] : offsets[i + 1]]`: that of its canonical labels."""
+    """Compute the hash of each part key `keys[offsets[i]:offsets[i + 1]]`: that of its canonical labels."""
     longest = 0
     for key in range(len(offsets) - 1):
         longest = max(longest, offsets[key + 1] - offsets[key])
-    # A label is at least two bytes long and gains at most eight.
+    # A label has at least two bytes and grows by at most eight.
     labels = np.empty(5 * longest + 8, dtype=np.uint8)
     for key in range(len(offsets) - 1):
         length = _to_labels(keys, offsets[key], offsets[key + 1], labels)
@@ -84,8 +84,8 @@ def hash_part_keys(keys, offsets, low, high):
 
 @njit(cache=True, nogil=True)
 def hash_metrics(keys, offsets, out):
-    """The metric hash of each part key `keys[offsets[i] : offsets[i + 1]]`: the low word of its metric name's hash, and
-    that of nothing where it has no name.
+    """Compute the metric hash of each part key `keys[offsets[i]:offsets[i + 1]]`: the low word of its metric name's
+    hash, or of the empty text's if it has no name.
     """
     base = keys.ctypes.data
     for key in range(len(offsets) - 1):

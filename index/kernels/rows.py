@@ -1,19 +1,20 @@
-"""From part ids to the rows of columns that are sorted by part id."""
+"""Finds the rows of part ids in columns that are sorted by part id."""
 
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
 def rows_of_ids(sorted_ids, wanted, rows):
-    """Fill `rows` with the place of each wanted id among sorted ones, -1 where there is none. The wanted ids rise.
+    """Fill `rows` with the position of each wanted id among sorted ones, -1 if there is none. The wanted ids are
+    ascending.
 
-    Each search begins where the one before ended and doubles its steps, so few ids cost a search each, and many of them
+    Each search starts where the previous one ended and doubles its steps, so few ids cost one search each, and many ids
     one pass.
     """
     n_ids = len(sorted_ids)
     at = 0
-    for place in range(len(wanted)):
-        part_id = wanted[place]
+    for position in range(len(wanted)):
+        part_id = wanted[position]
         step = 1
         low = at
         while at < n_ids and sorted_ids[at] < part_id:
@@ -28,4 +29,4 @@ def rows_of_ids(sorted_ids, wanted, rows):
             else:
                 high = middle
         at = low
-        rows[place] = low if low < n_ids and sorted_ids[low] == part_id else -1
+        rows[position] = low if low < n_ids and sorted_ids[low] == part_id else -1

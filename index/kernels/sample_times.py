@@ -1,11 +1,11 @@
-"""Samples whose time lies too far from their record's."""
+"""Samples whose time is too far from their record's."""
 
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
 def count_outside(record, first_sample, time, least, greatest):
-    """How many samples lie before the least time of their record, and how many after its greatest."""
+    """Count the samples before the minimum time of their record, and those after its maximum."""
     old = 0
     far = 0
     for row in range(len(record)):
@@ -21,7 +21,7 @@ def count_outside(record, first_sample, time, least, greatest):
 
 @njit(cache=True, nogil=True)
 def keep_inside(record, first_sample, time, value, least, greatest, kept_first, kept_time, kept_value):
-    """Copy the samples that lie inside; `kept_first` gets where each row's begin. How many there are."""
+    """Copy the samples within the limits; `kept_first` gets the start of each row's. Return the number of samples."""
     kept = 0
     for row in range(len(record)):
         kept_first[row] = kept

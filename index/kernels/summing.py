@@ -1,4 +1,4 @@
-"""Least and greatest sample times of keys, from rows of samples."""
+"""Computes the minimum and maximum sample times of keys from rows of samples."""
 
 from numba import njit
 
@@ -7,7 +7,7 @@ from strandline.index.kernels.key_table import MISSING
 
 @njit(cache=True, nogil=True)
 def widen(numbers, first_sample, time, least, greatest):
-    """Let the samples of each row count for the key of its number, unless that is `MISSING`."""
+    """Apply the samples of each row to the key of its number, unless that is `MISSING`."""
     for row in range(len(numbers)):
         number = numbers[row]
         if number == MISSING:

@@ -1,9 +1,9 @@
 """Builds the `lucene` wheel: Lucene's jars, our extension compiled into a jar, and JCC's wrappers around both.
 
-It runs before anything is installed, under the system's Python. JCC runs in an environment of its own that set-up
-makes: it wants setuptools below 80 and `wheel` beside it, and has to be compiled for the same JDK (`jcc_environment`).
-The wrappers are not built in JCC's shared mode: one module needs no library to share, and the wheel then stands alone,
-without JCC's own at a path that may be gone tomorrow.
+It runs before anything is installed, with the system's Python. JCC runs in a separate environment that set-up creates,
+because it needs setuptools below 80 and `wheel`, and must be compiled for the same JDK (`jcc_environment`). The
+wrappers are not built in JCC's shared mode: there is only one module, and the wheel does not depend on JCC's own
+library at a path that may be deleted.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import Protocol
 from strandline.errors import Fatal
 
 LUCENE_VERSION = "9.12.3"
-# By the names that Maven gives them. Those that are wrapped or called at run time, all of them inside the wheel.
+# Maven's file names. The classes that are wrapped or used at run time; all are included in the wheel.
 JARS = (f"lucene-core-{LUCENE_VERSION}.jar", "RoaringBitmap-1.3.0.jar", "re2j-1.8.jar")
 EXTENSION_JAR = "strandline-index.jar"
 
@@ -29,21 +29,23 @@ class BuildFailed(Fatal):
 
 
 class Run(Protocol):
-    """Runs a command to its end in a folder, with some environment variables of its own; raises if it fails."""
+    """Runs a command in a folder, with additional environment variables; raises if it fails."""
 
     def __call__(self, command: Sequence[str], *, cwd: Path, extra: Mapping[str, str]) -> None: ...
 
 
 def inputs() -> list[Path]:
-    """The files of the checkout that decide what the wheel holds, in a fixed order."""
+    """Return the files of the checkout that determine the wheel's content, in a fixed order."""
     return [_HERE / "build.py", _HERE / "classes.txt", *_java_sources()]
 
 
 def jcc_environment(java_home: Path) -> dict[str, str]:
-    """The environment variables under which JCC is compiled, so that it and what it wraps find this JDK's libraries."""
+    """Return the environment variables with which JCC is compiled, so that it and the wrappers find this JDK's
+    libraries.
+    """
     return {
         "JCC_JDK": str(java_home),
-        # JCC's own guess is for another layout of the JDK's folders: with it the linker finds no libjvm.
+        # JCC's default is for another layout of the JDK's folders: with it the linker finds no libjvm.
         "JCC_LFLAGS": ":".join(_link_flags(java_home)),
         "NO_SHARED": "1",
         **_compiler_environment(java_home),
@@ -51,26 +53,26 @@ def jcc_environment(java_home: Path) -> dict[str, str]:
 
 
 def build_wheel(jars: Path, java_home: Path, python: Path, out: Path, run: Run) -> Path:
-    """Build the wheel of the `lucene` module for this JDK, try it out, and leave nothing but it in `out`.
+    """Build the wheel of the `lucene` module for this JDK, and test it. Nothing else remains in `out`.
 
-    `jars` is the folder with Lucene's jars; `python` is that of an environment with JCC, setuptools below 80 and
-    wheel. `run` sees to what the tools print.
+    `jars` is the folder with Lucene's jars; `python` is that of an environment with JCC, setuptools below 80 and wheel.
+    `run` handles the output of the tools.
     """
-    place = _empty_folder(out / "work")
+    work = _empty_folder(out / "work")
     libraries = [jars.absolute() / name for name in JARS]
     for library in libraries:
         if not library.is_file():
             raise BuildFailed(
                 f"there is no {library.name} in {jars}", remedy="Fetch the jars of conf/maven/lucene again"
             )
-    _check_jcc(java_home, python, place, run)
-    extension = _compile_extension(libraries, java_home, place, run)
-    _mend_jcc(python, place, run)
-    run(_jcc_command(python, libraries, extension), cwd=place, extra=_compiler_environment(java_home))
-    wheel = _only_wheel(place / "dist")
-    _try_out(wheel, python, place, run)
+    _check_jcc(java_home, python, work, run)
+    extension = _compile_extension(libraries, java_home, work, run)
+    _patch_jcc(python, work, run)
+    run(_jcc_command(python, libraries, extension), cwd=work, extra=_compiler_environment(java_home))
+    wheel = _only_wheel(work / "dist")
+    _try_out(wheel, python, work, run)
     wheel = wheel.replace(out / wheel.name)
-    shutil.rmtree(place)
+    shutil.rmtree(work)
     return wheel
 
 
@@ -83,37 +85,37 @@ def _compiler_environment(java_home: Path) -> dict[str, str]:
     return {
         "JAVA_HOME": str(java_home),
         "PATH": os.pathsep.join([str(java_home / "bin"), os.environ.get("PATH", os.defpath)]),
-        # Wrappers only pass calls on: there is nothing to optimise, and debug symbols are stripped in the end anyway.
+        # Wrappers only pass calls on: there is nothing to optimise, and debug symbols are stripped anyway.
         "CXXFLAGS": "-O1 -g0 -fwrapv -DNDEBUG",
     }
 
 
-def _check_jcc(java_home: Path, python: Path, place: Path, run: Run) -> None:
-    """JCC links its wrappers against the JDK that it was compiled for itself: make sure that it is this one."""
+def _check_jcc(java_home: Path, python: Path, work: Path, run: Run) -> None:
+    """Check that JCC was compiled for this JDK: it links its wrappers against its own."""
     wanted = _link_flags(java_home)
     program = (
         "import sys, jcc.config\n"
         f"found = jcc.config.LFLAGS[:{len(wanted)}]\n"
         f"sys.exit(None if found == {wanted!r} else f'JCC was compiled for another JDK: it links with {{found}}')"
     )
-    run([str(python), "-c", program], cwd=place, extra={})
+    run([str(python), "-c", program], cwd=work, extra={})
 
 
-def _mend_jcc(python: Path, place: Path, run: Run) -> None:
-    """Put a copy of JCC where `python -m jcc` finds it first, whose count of calls into Java is right.
+def _patch_jcc(python: Path, work: Path, run: Run) -> None:
+    """Put a patched copy of JCC where `python -m jcc` finds it first, with a correct counter of calls into Java.
 
-    As it comes, the count begins with whatever is in memory, and threads change it without a lock. In a process where
-    it reads as none while a call is under way, JCC prints Java's exceptions instead of passing them on, for good.
+    In the original, the counter is not initialised, and threads change it without a lock. If it is 0 while a call is in
+    progress, JCC permanently prints Java's exceptions instead of raising them.
     """
-    copy = place / "jcc"
+    copy = work / "jcc"
     program = "import os, shutil, sys, jcc; shutil.copytree(os.path.dirname(jcc.__file__), sys.argv[1])"
-    run([str(python), "-c", program, str(copy)], cwd=place, extra={})
+    run([str(python), "-c", program, str(copy)], cwd=work, extra={})
     header = copy / "sources" / "JCCEnv.h"
     text = header.read_text(encoding="utf-8")
     if text.count(_COUNT_OF_CALLS) != 1:
         raise BuildFailed(
             f"{header.name} of JCC has no {_COUNT_OF_CALLS!r}, or several",
-            remedy="It is another version: see whether it still counts calls like this, and mend that here",
+            remedy="It is another version: check whether it still counts calls like this, and adapt the patch",
         )
     text = text.replace(_COUNT_OF_CALLS, "std::atomic<int> handlers{0};")
     header.write_text(f"#include <atomic>\n{text}", encoding="utf-8")
@@ -123,19 +125,19 @@ def _java_sources() -> list[Path]:
     return sorted((_HERE / "java").rglob("*.java"))
 
 
-def _compile_extension(libraries: Sequence[Path], java_home: Path, place: Path, run: Run) -> Path:
-    classes = _empty_folder(place / "classes")
+def _compile_extension(libraries: Sequence[Path], java_home: Path, work: Path, run: Run) -> Path:
+    classes = _empty_folder(work / "classes")
     command = [
         str(java_home / "bin" / "javac"),
         *("--release", "17", "-encoding", "UTF-8", "-proc:none", "-Xlint:all", "-Werror"),
         *("-classpath", os.pathsep.join(map(str, libraries)), "-d", str(classes)),
         *map(str, _java_sources()),
     ]
-    run(command, cwd=place, extra={})
-    jar = place / EXTENSION_JAR
+    run(command, cwd=work, extra={})
+    jar = work / EXTENSION_JAR
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(classes.rglob("*.class")):
-            # A ZipInfo made by hand has a fixed date, so that the same sources give the same jar.
+            # An explicit ZipInfo has a fixed date, so that the same sources give the same jar.
             archive.writestr(zipfile.ZipInfo(str(path.relative_to(classes))), path.read_bytes(), zipfile.ZIP_DEFLATED)
     return jar
 
@@ -154,9 +156,9 @@ def _wrapped_classes() -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
-def _try_out(wheel: Path, python: Path, place: Path, run: Run) -> None:
-    """Start a JVM from the wheel and reach our extension in it: what is kept must work."""
-    unpacked = _empty_folder(place / "unpacked")
+def _try_out(wheel: Path, python: Path, work: Path, run: Run) -> None:
+    """Start a JVM from the wheel and use the extension: what is kept must work."""
+    unpacked = _empty_folder(work / "unpacked")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(unpacked)
     program = (
@@ -175,5 +177,5 @@ def _empty_folder(folder: Path) -> Path:
 def _only_wheel(folder: Path) -> Path:
     wheels = sorted(folder.glob("*.whl"))
     if len(wheels) != 1:
-        raise BuildFailed(f"JCC left {len(wheels)} wheels in {folder}, not one")
+        raise BuildFailed(f"JCC built {len(wheels)} wheels in {folder}, not one")
     return wheels[0]

@@ -1,8 +1,8 @@
 # ruff: noqa: N802 - the methods below have Java's names
-"""Lucene's classes and our extension's, as Python's type checker sees them.
+"""Lucene's classes and those of our extension, with types for Python's type checker.
 
-PyLucene has no types of its own: a name that is misspelt would fail only when it is called. Here stands what the index
-uses of each class, and `java()` hands out the classes themselves, so that everything else is checked.
+PyLucene has no types: a misspelt name would only fail when it is called. This module declares what the index uses of
+each class, and `java()` returns the classes themselves, so that all uses are checked.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from typing import NewType, Protocol
 
 from strandline.index.vm import JavaBytes, lucene_module
 
-# Objects that are only passed on to other Java calls.
+# Objects that are only passed to other Java calls.
 Query = NewType("Query", object)
 Directory = NewType("Directory", object)
 Occur = NewType("Occur", object)
@@ -24,7 +24,7 @@ Entry = NewType("Entry", object)
 
 
 class JavaThrowable(Protocol):
-    """A Java exception, as PyLucene's JavaError carries it."""
+    """A Java exception, in PyLucene's JavaError."""
 
     def getClass(self) -> "JavaClass": ...
     def getMessage(self) -> str | None: ...
@@ -45,27 +45,27 @@ class HashMap(Protocol):
 
 
 class MapEntry(Protocol):
-    """java.util.Map.Entry. Key and value come as Java objects; `str` makes strings of them."""
+    """java.util.Map.Entry. Key and value are Java objects; `str` converts them."""
 
     def getKey(self) -> object: ...
     def getValue(self) -> object: ...
 
 
 class CountingReader(Protocol):
-    """What a reader says of its size."""
+    """A reader's counts of documents."""
 
     def numDocs(self) -> int: ...
     def numDeletedDocs(self) -> int: ...
 
 
 class IndexSearcher(Protocol):
-    """One unchanging view of an index."""
+    """An immutable view of an index."""
 
     def getIndexReader(self) -> CountingReader: ...
 
 
 class IndexWriterConfig(Protocol):
-    """How a writer works; each setter returns the configuration itself."""
+    """The configuration of a writer; each setter returns the configuration itself."""
 
     def setRAMBufferSizeMB(self, megabytes: float) -> "IndexWriterConfig": ...
     def setUseCompoundFile(self, compound: bool, /) -> "IndexWriterConfig": ...
@@ -73,18 +73,18 @@ class IndexWriterConfig(Protocol):
 
 
 class IndexWriter(Protocol):
-    """The one writer of a folder."""
+    """The only writer of a folder."""
 
     def deleteDocuments(self, query: Query) -> int: ...
     def setLiveCommitData(self, entries: Iterable[Entry]) -> None: ...
     def getLiveCommitData(self) -> Iterable[Entry]: ...
     def commit(self) -> int: ...
-    def forceMerge(self, most: int, wait: bool, /) -> None: ...
+    def forceMerge(self, max_segments: int, wait: bool, /) -> None: ...
     def close(self) -> None: ...
 
 
 class SearcherManager(Protocol):
-    """Keeps the newest searcher, and those that are still in use."""
+    """Manages the newest searcher, and those that are still in use."""
 
     def acquire(self) -> IndexSearcher: ...
     def release(self, searcher: IndexSearcher) -> None: ...
@@ -118,17 +118,17 @@ class PartKeyColumns(Protocol):
     def segments(self, searcher: IndexSearcher) -> int: ...
     def idsAndHashes(self, searcher: IndexSearcher, segment: int) -> JavaBytes: ...
     def partKeys(self, searcher: IndexSearcher, query: Query) -> JavaBytes: ...
-    def fewPartKeys(self, searcher: IndexSearcher, query: Query, most: int) -> JavaBytes | None: ...
+    def fewPartKeys(self, searcher: IndexSearcher, query: Query, max_segments: int) -> JavaBytes | None: ...
 
 
 class KeyLookup(Protocol):
     """Finds keys by the values of their labels, in one call."""
 
-    def few(self, searchers: SearcherManager, selectors: JavaBytes, most: int) -> JavaBytes | None: ...
+    def few(self, searchers: SearcherManager, selectors: JavaBytes, max_segments: int) -> JavaBytes | None: ...
 
 
 class LookupServer(Protocol):
-    """Answers look-ups by itself."""
+    """Answers lookups."""
 
     def open(self, searchers: SearcherManager, file: str, rows: int) -> None: ...
     def shut(self) -> None: ...
@@ -161,7 +161,7 @@ class TermSets(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JavaClasses:
-    """The classes, by what they are used for: making objects, or their static methods."""
+    """The classes, by their use: constructors, or static methods."""
 
     error: type[Exception]
     open_directory: Callable[[str], Directory]
@@ -199,27 +199,27 @@ class JavaClasses:
 
 
 def strings_of(entries: Iterable[Entry]) -> dict[str, str]:
-    """The entries of a Java map of strings."""
+    """Return the entries of a Java map of strings."""
     pairs = [java().map_entry(entry) for entry in entries]
     return {str(pair.getKey()): str(pair.getValue()) for pair in pairs}
 
 
 class MalformedBatchException(Protocol):
-    """What the extension says of a malformed batch."""
+    """The extension's exception for a malformed batch."""
 
     def getDocument(self) -> int: ...
     def getPosition(self) -> int: ...
 
 
 class RegexTooCostlyException(Protocol):
-    """What the extension says of an expression that it gave up."""
+    """The extension's exception for an expression that exceeded its budget."""
 
     def getExaminedTerms(self) -> int: ...
     def getElapsedMillis(self) -> int: ...
 
 
 def java() -> JavaClasses:
-    """The classes, with the JVM running and this thread attached."""
+    """Return the classes, with the JVM running and this thread attached."""
     lucene = lucene_module()
     return _load(lucene.JavaError)
 

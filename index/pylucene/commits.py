@@ -1,5 +1,5 @@
 # ruff: noqa: N802 - the methods below have Java's names
-"""The last commit of an index that nobody has open: what it says of itself, and whether it is whole."""
+"""The last commit of an index that is not open: its user data, and whether its files are intact."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ class _Status(Protocol):
 
 
 class _CheckIndex(Protocol):
-    """org.apache.lucene.index.CheckIndex, which holds the writer's lock from its making until it is closed."""
+    """org.apache.lucene.index.CheckIndex, which holds the writer's lock until it is closed."""
 
     def setChecksumsOnly(self, only: bool, /) -> None: ...
     def checkIndex(self) -> _Status: ...
@@ -56,36 +56,38 @@ def _classes() -> _Classes:
     return _Classes(index.CheckIndex, index.DirectoryReader.listCommits, index.IndexCommit.cast_)
 
 
-class ClosedIndex:
-    """An index that is kept closed for as long as this is held."""
+class LockedIndex:
+    """An index that no writer can open while this exists."""
 
     def __init__(self, directory: Directory, check: _CheckIndex) -> None:
         self._directory = directory
         self._check = check
 
     def user_data(self) -> dict[str, str]:
-        """The user data of the last commit. Raises `IndexDamaged` or `LuceneFailed` if there is none to be read."""
+        """Return the user data of the last commit. Raises `IndexDamaged` or `LuceneFailed` if it can't be read."""
         with java_failures():
             *_, newest = _classes().list_commits(self._directory)
             return strings_of(_classes().commit(newest).getUserData().entrySet())
 
-    def is_whole(self) -> bool:
-        """Whether every file of the last commit is there and agrees with the checksum that Lucene ended it with."""
+    def is_intact(self) -> bool:
+        """Whether every file of the last commit exists and matches the checksum that Lucene wrote at its end."""
         with java_failures():
             self._check.setChecksumsOnly(True)
             return self._check.checkIndex().clean
 
 
 @contextmanager
-def held_closed(folder: Path) -> Iterator[ClosedIndex]:
-    """Keep writers away from the index in a folder. Raises `IndexInUse` if there is one, here or elsewhere."""
+def locked_index(folder: Path) -> Iterator[LockedIndex]:
+    """Lock the index in a folder against writers. Raises `IndexInUse` if one has it open, in this or another
+    process.
+    """
     classes = java()
     with java_failures():
         directory = classes.open_directory(str(folder.absolute()))
         try:
             check = _classes().check_index(directory)
             try:
-                yield ClosedIndex(directory, check)
+                yield LockedIndex(directory, check)
             finally:
                 check.close()
         finally:

@@ -1,4 +1,4 @@
-"""What Java's exceptions mean here: each becomes an error of ours that says what to do."""
+"""Translates Java's exceptions into errors with a remedy."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,15 +12,15 @@ from strandline.index.vm import attach_thread
 
 
 class LuceneFailed(Fatal):
-    """Lucene failed in a way that nothing here expects; the Java stack trace is this error's cause."""
+    """An unexpected failure of Lucene; the Java stack trace is this error's cause."""
 
 
 class IndexDamaged(Fatal):
-    """The index in the folder is not whole, or of another version of Lucene."""
+    """The index in the folder is incomplete, damaged, or of another version of Lucene."""
 
 
 class IndexInUse(Fatal):
-    """Another writer has the folder."""
+    """Another writer has the folder open."""
 
 
 class IndexClosed(Fatal):
@@ -32,7 +32,7 @@ class InvalidRegex(Fatal):
 
 
 class RegexTooCostly(Fatal):
-    """An expression takes more work than is allowed. `examined_terms` and `elapsed_ms` say how far it came."""
+    """Matching an expression would exceed the budget. `examined_terms` and `elapsed_ms` are the work that was done."""
 
     def __init__(self, reason: str, examined_terms: int, elapsed_ms: int) -> None:
         super().__init__(
@@ -44,22 +44,24 @@ class RegexTooCostly(Fatal):
 
 
 class _JavaFailures:
-    """No generator, and one for all that only read: a search is over in microseconds."""
+    """A class instead of a generator, and one object for all calls that only read, because a search takes
+    microseconds.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
 
     def __enter__(self) -> None:
-        # Whoever may not call the JVM is told so before anything inside is done.
+        # Raises before anything inside is done, if the JVM can't be called from here.
         attach_thread()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and isinstance(error, java().error):
-            # JCC leaves it empty for an exception that it could not get hold of.
+            # JCC leaves the arguments empty if it could not get the exception.
             if not error.args:
-                raise LuceneFailed("Java failed, and did not say how") from error
+                raise LuceneFailed("Java failed without an error message") from error
             raise _translate(error.args[0], self._folder) from error
 
 
@@ -67,7 +69,7 @@ _JAVA_FAILURES = _JavaFailures()
 
 
 def java_failures(folder: Path | None = None) -> AbstractContextManager[None]:
-    """Turn the exceptions of the Java calls inside into our errors. `folder` is where they write, for `DiskFull`."""
+    """Translate the exceptions of the Java calls inside. `folder` is where they write, for `DiskFull`."""
     return _JavaFailures(folder) if folder is not None else _JAVA_FAILURES
 
 
@@ -89,8 +91,8 @@ def _translate(thrown: JavaThrowable, folder: Path | None) -> Fatal:
 
 
 def _is_disk_full(thrown: JavaThrowable) -> bool:
-    """Whether a full disk is what an exception comes from: Lucene closes its writer for it, perhaps in a thread that
-    merges, and all later calls fail with that as their cause.
+    """Whether an exception is caused by a full disk: Lucene then closes its writer, possibly in a merge thread, and all
+    later calls fail with that cause.
     """
     cause: JavaThrowable | None = thrown
     while cause is not None:

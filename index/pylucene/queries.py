@@ -1,7 +1,6 @@
-"""Queries over part keys, as plain functions. None is ever scored.
+"""Queries over part keys, as functions. None is scored.
 
-They mean what Lucene means by them: a label that a key does not have matches nothing. What PromQL makes of a missing
-label is not known here.
+They have Lucene's semantics: a missing label matches nothing. PromQL's semantics of missing labels are not known here.
 """
 
 from collections.abc import Iterable
@@ -20,7 +19,7 @@ def everything() -> Query:
 
 
 def has_label(label: str) -> Query:
-    """Keys with this label, whatever its value."""
+    """Keys with this label, with any value."""
     return java().has_label_query(label)
 
 
@@ -35,17 +34,18 @@ def label_in(label: str, values: Iterable[str]) -> Query:
 
 
 def label_starts_with(label: str, prefix: str) -> Query:
-    """Keys whose label has a value with this prefix; with an empty one, keys that have the label."""
+    """Keys whose label has a value with this prefix; with an empty prefix, keys that have the label."""
     return java().prefix_query(_term(label, prefix)) if prefix else has_label(label)
 
 
 def label_matches(label: str, expression: str, *, prefix: str = "", max_terms: int, max_ms: int) -> Query:
-    """Keys whose label has a value that all of an RE2 expression matches: the dot matches a line feed, case counts.
+    """Keys whose label has a value that an RE2 expression matches completely: the dot matches a line feed,
+    case-sensitive.
 
     `prefix` is plain text that every match is known to start with: only such values are examined. A search that would
-    examine more values than `max_terms`, counted in each of the index's segments, or take longer than `max_ms` for it,
-    raises `RegexTooCostly`; the query is good for one search. An expression that is none raises `InvalidRegex`, and one
-    that is far too large `RegexTooCostly`, both here and now.
+    examine more than `max_terms` values, counted per segment of the index, or take longer than `max_ms`, raises
+    `RegexTooCostly`; the query may be used for one search. This call raises `InvalidRegex` for an invalid expression,
+    and `RegexTooCostly` for one that is too large.
     """
     classes = java()
     with java_failures():
@@ -55,12 +55,12 @@ def label_matches(label: str, expression: str, *, prefix: str = "", max_terms: i
 
 
 def part_id_in(part_ids: BitMap) -> Query:
-    """Keys with these part ids. Beside a query that matches few keys it costs only a look at each of them."""
+    """Keys with these part ids. Combined with a query that matches few keys, it only checks each of them."""
     return java().part_id_query(to_java(part_ids.serialize()))
 
 
 def all_of(wanted: Iterable[Query], *, but_none_of: Iterable[Query] = ()) -> Query:
-    """Keys that match each of the wanted queries and none of the others. No wanted query at all means every key."""
+    """Keys that match all of the wanted queries and none of the others. Without wanted queries, every key."""
     queries, unwanted = list(wanted) or [everything()], list(but_none_of)
     if len(queries) == 1 and not unwanted:
         return queries[0]
@@ -74,7 +74,7 @@ def all_of(wanted: Iterable[Query], *, but_none_of: Iterable[Query] = ()) -> Que
 
 
 def any_of(queries: Iterable[Query]) -> Query:
-    """Keys that match one of the queries or more; none of them if there is no query."""
+    """Keys that match at least one of the queries; no keys without queries."""
     alternatives = list(queries)
     if len(alternatives) == 1:
         return alternatives[0]

@@ -49,7 +49,7 @@ class _ShardKeys:
     def take(self, records: StoredRecords) -> None:
         keys, hashes = records.keys, records.keys.key_hashes
         low, high = hashes[:, 0].copy(), hashes[:, 1].copy()
-        assigned = self.table.assign(low, high, next_row=len(self.table), most=MISSING)
+        assigned = self.table.assign(low, high, next_row=len(self.table), max_keys=MISSING)
         self.starts = np.append(self.starts, np.full(len(assigned.new), np.iinfo(np.int64).max))
         np.minimum.at(self.starts, assigned.rows, records.start)
         new = keys.take(assigned.new)

@@ -89,7 +89,7 @@ class _Reader:
             yield from self.slices(places[half:], check)
             return
         found = WantedSeries(run.metric, run.key_high, run.key_low)
-        with_samples = found.mark(series.metric[places], series.key_high[places], series.key_low[places])
+        with_samples = found.wanted_mask(series.metric[places], series.key_high[places], series.key_low[places])
         yield SeriesSlice(self._task, places[with_samples], run)
 
     def _read(self, series: SeriesSet, most: int | None) -> SeriesRun:

@@ -35,14 +35,14 @@ def grow_table(keys: int, *, clock: Callable[[], float] = time.perf_counter) -> 
     chance = np.random.default_rng(7)
     table = KeyTable()
     # Kernels are compiled, or loaded, at their first call.
-    table.assign(*_random_keys(chance, _WARM_UP_KEYS), next_row=0, most=_WARM_UP_KEYS)
+    table.assign(*_random_keys(chance, _WARM_UP_KEYS), next_row=0, max_keys=_WARM_UP_KEYS)
     table = KeyTable()
     growths, longest = 0, (0.0, 0.0, 1)
     while len(table) < keys:
         low, high = _random_keys(chance, min(KEYS_A_BATCH, keys - len(table)))
         size_before = table.nbytes
         began, cpu_began = clock(), time.thread_time()
-        table.assign(low, high, next_row=len(table), most=keys)
+        table.assign(low, high, next_row=len(table), max_keys=keys)
         pause, cpu = clock() - began, time.thread_time() - cpu_began
         if table.nbytes > size_before:
             growths += 1

@@ -10,8 +10,8 @@ from strandline.node.query.asks import BucketsAsk
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.closed_bucket import ClosedBucket
 from strandline.node.shard.shard import Shard
+from strandline.store.buffer.contents import BufferStatus
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
-from strandline.store.buffer.status import BufferStatus
 from strandline.store.rows import GroupRow
 
 OPEN, CLOSED, STORED = "open", "closed", "stored"

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from strandline.arrays import Bools, Rows, U32s
 from strandline.index.bitmaps import to_ids
 from strandline.index.catalogue import Catalogue
-from strandline.index.documents import FewKeys, PartKeyBatch
+from strandline.index.documents import KeyList, PartKeyBatch
 from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import EvaluateAnswer
@@ -82,9 +82,9 @@ def evaluate_fragment(
     return EvaluateAnswer(partial, misplaced, evaluation.samples, warnings)
 
 
-def _found(catalogue: Catalogue, ask: EvaluateAsk) -> tuple[U32s, FewKeys | None]:
+def _found(catalogue: Catalogue, ask: EvaluateAsk) -> tuple[U32s, KeyList | None]:
     """The part ids of the series, which rise, and their keys if they are few: one search finds both."""
-    few = catalogue.few_keys((ask.fragment.matchers,), ask.within)
+    few = catalogue.keys_up_to((ask.fragment.matchers,), ask.within)
     if few is not None:
         return np.sort(few.part_ids), few
     return to_ids(catalogue.find((ask.fragment.matchers,), ask.within).part_ids), None
@@ -106,7 +106,7 @@ class _Evaluation:
     """Fragments over the series of one shard, at one moment of it."""
 
     def __init__(
-        self, view: ShardView, ask: EvaluateAsk, wanted: Wanted, cancellation: Cancellation, few: FewKeys | None
+        self, view: ShardView, ask: EvaluateAsk, wanted: Wanted, cancellation: Cancellation, few: KeyList | None
     ) -> None:
         """`few` has the keys of all series, if they are known already."""
         self._view, self._ask, self._wanted, self._cancellation = view, ask, wanted, cancellation

@@ -8,7 +8,7 @@ import numpy as np
 from strandline.arrays import Rows, U32s
 from strandline.index.bitmaps import to_ids
 from strandline.index.catalogue import Catalogue, Found
-from strandline.index.documents import FewKeys, PartKeyBatch
+from strandline.index.documents import KeyList, PartKeyBatch
 from strandline.index.key_bytes import KeyBytes, label_order, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import SamplesAnswer
@@ -23,7 +23,7 @@ from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesRun
 from strandline.time_range import ALL_TIMES
 
-Keys = PartKeyBatch | FewKeys
+Keys = PartKeyBatch | KeyList
 
 # While samples are read they are counted piece by piece, and a sample may be in two pieces: in the buffer and, stored a
 # moment ago, in a segment. So reading is given up at twice the limit, and what is left is counted in the end.
@@ -100,9 +100,9 @@ def estimated_samples(catalogue: Catalogue, columns: PartColumns, reader: ShardR
     return reader.pinned(within).estimated_samples(wanted.series)
 
 
-def _find(catalogue: Catalogue, ask: SamplesAsk) -> Found | FewKeys:
+def _find(catalogue: Catalogue, ask: SamplesAsk) -> Found | KeyList:
     """The series that are asked for. Of a few, one search finds the keys as well."""
-    few = catalogue.few_keys((ask.selector,), ask.within)
+    few = catalogue.keys_up_to((ask.selector,), ask.within)
     return few if few is not None else catalogue.find((ask.selector,), ask.within)
 
 
@@ -117,10 +117,10 @@ def wanted_series(columns: PartColumns, part_ids: U32s) -> Wanted:
     return Wanted(WantedSeries(metric[order], key_high[order], key_low[order]), known.part_id[rows][order])
 
 
-def _keys_of(catalogue: Catalogue, found: Found | FewKeys, part_ids: U32s, cancellation: Cancellation) -> Keys:
+def _keys_of(catalogue: Catalogue, found: Found | KeyList, part_ids: U32s, cancellation: Cancellation) -> Keys:
     """The keys of the series that have samples, in the order of their ids."""
     batch: Keys
-    if isinstance(found, FewKeys):
+    if isinstance(found, KeyList):
         batch = found
     elif _MOST_LACKING * len(part_ids) >= len(found.part_ids):
         batch = catalogue.keys(found, step=cancellation.check)

@@ -114,7 +114,7 @@ class ShardAnswers:
         if self._running.status.phase is not Phase.ACTIVE:
             # Another thread has just said so, and waits to tell it.
             lookups.shut()
-        if index.has_forgotten():
+        if index.has_purged_documents():
             page.publish(None, NO_KEYS)
         else:
             # The refreshes first: what comes between the two is in the span and not yet in the lists.
@@ -134,7 +134,7 @@ class ShardAnswers:
         reader = self._reader_of(able)
         index = able.shard.index
         budget = self._budget_of(cancellation)
-        catalogue = Catalogue(able.lucene, index.columns, budget, has_forgotten=index.has_forgotten)
+        catalogue = Catalogue(able.lucene, index.columns, budget, has_purged_documents=index.has_purged_documents)
         match ask:
             case SeriesAsk():
                 return _series(catalogue, ask, cancellation, able.warnings)
@@ -190,7 +190,7 @@ class ShardAnswers:
 def _series(
     catalogue: Catalogue, ask: SeriesAsk, cancellation: Cancellation, warnings: tuple[str, ...]
 ) -> SeriesAnswer:
-    few = catalogue.few_keys(ask.selectors, ask.within)
+    few = catalogue.keys_up_to(ask.selectors, ask.within)
     if few is not None and len(few) <= ask.limit:
         return SeriesAnswer(in_label_order(KeyBytes(few.offsets, few.keys)), more=False, warnings=warnings)
     found = catalogue.find(ask.selectors, ask.within)

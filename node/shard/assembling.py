@@ -27,7 +27,7 @@ from strandline.node.shard.replaying import ReplayService
 from strandline.node.shard.store_health import StoreHealth, watched
 from strandline.node.shard.warm_up import WarmUp
 from strandline.recovery.present import Present
-from strandline.store.cassandra.retries import Patience
+from strandline.store.cassandra.retries import RetryPolicy
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
@@ -119,6 +119,6 @@ def store_progress(settings: Settings, store: Store) -> StoreProgress:
     """How to tell that calls to a store get on."""
     if isinstance(store, CassandraStore):
         # A write whose answer is missed is followed by retries and by a serial read, whose answers are not counted.
-        silence_s = Patience().deadline + 2 * settings.cassandra.request_timeout.seconds
+        silence_s = RetryPolicy().deadline + 2 * settings.cassandra.request_timeout.seconds
         return StoreProgress(lambda: store.writes_answered, silence_s)
     return StoreProgress(silence_s=_SQLITE_CALLS_A_STEP * DEFAULT_BUSY_TIMEOUT)

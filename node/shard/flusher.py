@@ -188,7 +188,7 @@ class Flusher:
             _LOG.warning("heartbeat write failed", shard=str(self._options.shard), error=str(error))
 
     def _commit_cut(self, now: int) -> None:
-        waiting = next(batches(self._uncommitted_cuts, lambda one: row_bytes(one.cut), most_rows=_CUTS_PER_COMMIT))
+        waiting = next(batches(self._uncommitted_cuts, lambda one: row_bytes(one.cut), max_rows=_CUTS_PER_COMMIT))
         # As of now, and not of when they were made: no row may expire before an older one.
         present = self._present.now_ms()
         expires = self._row_expiry(waiting[-1].bucket, present)
@@ -224,7 +224,7 @@ class Flusher:
         # The group that names the index bucket goes by itself: what fails with that must hold back no other.
         named = [one for one in stored if one.group.group == self._designated and closed.index is not None]
         unnamed = [one for one in stored if one not in named]
-        for some in (*batches(unnamed, lambda one: row_bytes(one.group), most_rows=_ROWS_PER_COMMIT), named):
+        for some in (*batches(unnamed, lambda one: row_bytes(one.group), max_rows=_ROWS_PER_COMMIT), named):
             if some:
                 self._commit_or_fail(closed, some, now, present)
         self._drop_if_stored(closed)

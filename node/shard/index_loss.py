@@ -86,7 +86,7 @@ class LossSurvey:
         except BucketDamaged:
             stored, is_whole = salvage_bucket(row.bucket, data).bucket, False
         for low, high in _hashes(stored):
-            known.assign(low, high, next_row=len(known), most=MISSING)
+            known.assign(low, high, next_row=len(known), max_keys=MISSING)
         return is_whole
 
     def _scan_segments(self, row: GroupRow, unnamed: UnnamedSeries) -> int:

@@ -13,6 +13,7 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.index.cut_snapshot import CutSnapshot
+from strandline.index.idle_merging import IdleMerger
 from strandline.index.key_documents import DictDocuments, KeyDocuments, LuceneDocuments
 from strandline.index.key_table import KeyTable
 from strandline.index.local_copy import (
@@ -24,7 +25,6 @@ from strandline.index.local_copy import (
     open_saved,
     save_copy,
 )
-from strandline.index.merging_at_rest import MergingAtRest
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.refreshing import BoundedRefresh
 from strandline.store.rows import GroupRow, ShardId
@@ -93,7 +93,7 @@ class LuceneStorage:
     clock: Clock
     index: PartKeyIndex | None = field(default=None)
     _refreshing: BoundedRefresh | None = field(default=None)
-    _merging: MergingAtRest | None = field(default=None)
+    _merging: IdleMerger | None = field(default=None)
     _opening: Future[OpenedCopy] | None = field(default=None)
     _disk_usage: tuple[float, int] = field(default=(float("-inf"), 0))
 
@@ -118,7 +118,7 @@ class LuceneStorage:
             self.index, copy = PartKeyIndex.open(lucene_folder(self.folder), ram_buffer_mb=self.ram_buffer_mb), None
             table = None
         self._refreshing = BoundedRefresh(self.index, self.clock, self.refresh_s)
-        self._merging = MergingAtRest(self.index, self.clock, self._has_room)
+        self._merging = IdleMerger(self.index, self.clock, self._has_room)
         # What the start is about to add is to be found, though no record may ever come.
         self._refreshing.changed()
         return OpenedDocuments(LuceneDocuments(self.index), copy, table)
@@ -134,7 +134,7 @@ class LuceneStorage:
                 self._refreshing.changed()
             self._refreshing.refresh_if_due()
         if may_merge and self._merging is not None:
-            self._merging.look()
+            self._merging.check()
 
     def refresh_now(self) -> None:
         if self._refreshing is not None:
@@ -181,7 +181,7 @@ class LuceneStorage:
         except CopyUnusable:
             saved.close()
             raise
-        return saved.used_as(expected, self.retention)
+        return saved.verified_as(expected, self.retention)
 
     def _expected(self, topic_id: str, found: CopyIdentity, index_rows: Sequence[GroupRow]) -> CopyIdentity:
         """What the copy has to be: of its own bucket, under the attempt that the manifest names for it."""

@@ -111,7 +111,7 @@ def _commit_cuts(
     present = parts.present.now_ms()
     expires = view.row_expiry(present + options.row_lifetime)
     rows = (cut.row(expires, lost_to) for cut in planned)
-    for some in batches(rows, row_bytes, most_rows=_CUTS_PER_COMMIT):
+    for some in batches(rows, row_bytes, max_rows=_CUTS_PER_COMMIT):
         write = ManifestWrite(cuts=tuple(some), present=present)
         parts.store.commit(ownership, write)
         view.committed(write)

@@ -25,9 +25,9 @@ from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.replay_input import JobInput, ReplayInput
 from strandline.recovery.replay.sections import pack_sections
 from strandline.recovery.replay.series_order import UnitOrder, unit_order
+from strandline.store.buffer.collecting import WantedNumbers, collect_samples
 from strandline.store.buffer.dictionary import Dictionary
-from strandline.store.buffer.gathering import WantedNumbers, gather
-from strandline.store.buffer.open_rows import Arriving, OpenRows, Rows
+from strandline.store.buffer.open_rows import IncomingRows, OpenRows, Rows
 from strandline.store.segment_codec import encode_run
 from strandline.store.series_run import SeriesKeys, SeriesRun
 from strandline.wire.columns import Columns
@@ -147,23 +147,23 @@ class _JobMapping:
         return blocks
 
     def _sample_blocks(self, order: UnitOrder, keys: SeriesKeys) -> list[Block]:
-        gathered = gather((), self._rows(), WantedNumbers.every(order.place), len(order.number))
-        found = order.number[gathered.place]
+        collected = collect_samples((), self._rows(), WantedNumbers.every(order.place), len(order.number))
+        found = order.number[collected.position]
         metric, key_high, key_low = keys.metric[found], keys.key_high[found], keys.key_low[found]
         blocks = []
         for part in order.parts:
-            first, behind = bisect_left(gathered.place, part.first), bisect_left(gathered.place, part.behind)
+            first, behind = bisect_left(collected.position, part.first), bisect_left(collected.position, part.behind)
             if first == behind:
                 continue
-            bounds = gathered.first_sample[first : behind + 1]
+            bounds = collected.first_sample[first : behind + 1]
             samples = slice(int(bounds[0]), int(bounds[-1]))
             run = SeriesRun(
                 metric[first:behind],
                 key_high[first:behind],
                 key_low[first:behind],
                 bounds - bounds[0],
-                gathered.time[samples],
-                gathered.value[samples],
+                collected.time[samples],
+                collected.value[samples],
             )
             segments = encode_run(run, target_bytes=BLOCK_SEGMENT_BYTES)
             data = pack_sections([segment.data for segment in segments])
@@ -174,12 +174,12 @@ class _JobMapping:
         return Block(unit, kind, group, self._first_offset, data)
 
     def _append(self, columns: Columns, numbers: U32s) -> None:
-        arriving = Arriving.of(numbers, columns.first_sample, columns.time, columns.value, len(self._dictionary))
+        incoming = IncomingRows.of(numbers, columns.first_sample, columns.time, columns.value, len(self._dictionary))
         row = sample = 0
         while row < len(numbers):
             if not self._columns or self._columns[-1].is_full:
                 self._columns.append(OpenRows(ROWS_A_COLUMN))
-            row, sample = self._columns[-1].fill(arriving, row, sample)
+            row, sample = self._columns[-1].fill(incoming, row, sample)
 
     def _rows(self) -> Rows:
         some = [columns.rows() for columns in self._columns] or [OpenRows(0).rows()]

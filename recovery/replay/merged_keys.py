@@ -63,7 +63,7 @@ def _rows(summary: KeySummary, keys: PartKeyBytes, seq: int) -> Iterator[KeyRows
 def _merged(summaries: Sequence[KeySummary]) -> tuple[KeySummary, list[Rows]]:
     """One summary of all, and of each the rows whose keys none before it has."""
     table = KeyTable()
-    assigned = [table.assign(one.key_low, one.key_high, next_row=len(table), most=MISSING) for one in summaries]
+    assigned = [table.assign(one.key_low, one.key_high, next_row=len(table), max_keys=MISSING) for one in summaries]
     merged = KeySummary.concatenated([one.take(some.new) for one, some in zip(summaries, assigned, strict=True)])
     for one, some in zip(summaries, assigned, strict=True):
         # A summary has each key once, so no row is named twice here.

@@ -69,7 +69,7 @@ class KeyGathering:
         for records in stored.records:
             keys = records.keys
             low, high = keys.key_hashes[:, 0].copy(), keys.key_hashes[:, 1].copy()
-            assigned = self.table.assign(low, high, next_row=len(self.table), most=MISSING)
+            assigned = self.table.assign(low, high, next_row=len(self.table), max_keys=MISSING)
             new = keys.take(assigned.new)
             metric = np.empty(len(new), dtype=np.uint64)
             hash_metrics(new.keys, new.offsets, metric)

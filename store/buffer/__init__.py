@@ -1,18 +1,20 @@
-"""The write buffer: the samples of one bucket, from the moment they are decoded until they are stored.
+"""The write buffer: the samples of one bucket, from decoding until they are stored.
 
-In flow columns of samples, in order of arrival, of series that the shard has numbered; out flow sorted runs, a group at
-a time for the flush, or for whatever series and times a query asks for. In between, rows are sealed into compressed
-pages, short pages are merged, and past the memory limit pages lie on local disk. Nothing is ever dropped but a sample
-that a later one of the same series and time replaces. The buffer must not know what a label is, where samples come
-from, or what a segment looks like; nothing in it survives the process, because Kafka still has it all.
+In: columns of samples of numbered series, in order of arrival. Out: sorted runs, one group at a time for the flush, or
+the series and times of a query. In between, rows are sealed into compressed pages, short pages are merged, and beyond
+the memory limit pages are spilled to local disk. A sample is only dropped if a later one has the same series and time.
 
-Who may call what:
+The buffer must not know what a label is, where samples come from, or the format of segments. It does not survive the
+process, because Kafka still has its samples.
 
-- the *writer*, one thread: `WriteBuffer.define`, `append`, `freeze`. It seals and spills, and waits for nobody else;
-- *maintenance*, one thread a buffer: `WriteBuffer.maintain`, which merges pages in bounded steps;
-- the *flusher*, one thread a buffer: `FrozenBuffer.run` and `release`;
-- anybody: `snapshot` and `status`, at any time.
+Threads:
 
-A page's content never changes. What changes is which pages there are, and a small lock is held for as long as it takes
-to swap a tuple. A snapshot holds the pages and rows that there were, and keeps them for as long as it lives.
+- the *writer*, one thread, calls `WriteBuffer.define`, `append` and `freeze`. It seals and spills, and never waits for
+  the other threads;
+- *maintenance*, one thread per buffer, calls `WriteBuffer.maintain`, which merges pages in bounded steps;
+- the *flusher*, one thread per buffer, calls `FrozenBuffer.run` and `release`;
+- any thread may call `snapshot` and `status` at any time.
+
+A page's content is immutable; only the set of pages changes, under a lock that is held while a tuple is swapped. A
+snapshot references the pages and rows of its moment, and keeps them in memory as long as it exists.
 """

@@ -1,6 +1,7 @@
-"""What a buffer holds, behind one small lock: the part that writer, maintenance, flusher and readers share."""
+"""The contents of a buffer, protected by one lock, shared by writer, maintenance, flusher and readers."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import count
 from threading import Lock
 
@@ -9,20 +10,35 @@ from strandline.store.buffer.memory import MemoryBudget
 from strandline.store.buffer.open_rows import OpenRows
 from strandline.store.buffer.page import Page
 from strandline.store.buffer.spill import SpillFolder
-from strandline.store.buffer.status import BufferStatus
 from strandline.store.buffer.view import BufferView, SealedTimes
 from strandline.store.series_run import SeriesKeys
 from strandline.time_range import LATEST
 
-# Tells buffers of this process apart: two may be of one bucket.
+# Identifies buffers within the process: two may have the same bucket.
 _NUMBERS = count()
 
 
-class Contents:
-    """Dictionary, rows and pages of one bucket. Each method leaves them consistent, and their memory counted.
+@dataclass(frozen=True, slots=True)
+class BufferStatus:
+    """A snapshot of counts, for metrics. `samples` counts those of pages and rows, some of which later ones may
+    replace; `replaced` counts those that were dropped because a later sample has the same series and time.
+    """
 
-    The lock is held while references are swapped and while the dictionary takes new series, never while a page is made
-    or read.
+    bucket: int
+    series: int
+    rows: int
+    samples: int
+    replaced: int
+    pages: int
+    memory_bytes: int
+    spilled_bytes: int
+
+
+class Contents:
+    """Dictionary, rows and pages of one bucket. Each method leaves them consistent, with their memory accounted for.
+
+    The lock is held while references are swapped and while the dictionary adds series, never while a page is made or
+    read.
     """
 
     def __init__(self, bucket: int, groups: int, memory: MemoryBudget, seal_rows: int) -> None:
@@ -33,39 +49,39 @@ class Contents:
         self._dictionary = Dictionary(groups)
         # The pages of each group that is not released, in order of arrival.
         self._pages: dict[int, tuple[Page, ...]] = dict.fromkeys(range(groups), ())
-        # The least sample time of each seal: by it a query tells what came after an earlier one.
+        # The minimum sample time of each seal: from it, a query finds what arrived since an earlier one.
         self._sealed_times: list[int] = []
         self._number = next(_NUMBERS)
         self._is_frozen = False
         self._replaced = 0
         memory.add(self.rows.nbytes)
-        memory.join(self)
+        memory.register(self)
 
-    # What there is.
+    # Reads.
 
     @property
     def is_frozen(self) -> bool:
-        """Whether nothing is appended any more."""
+        """Whether appending has ended."""
         return self._is_frozen
 
     @property
     def series(self) -> int:
-        """How many series are defined."""
+        """The number of defined series."""
         return len(self._dictionary)
 
     @property
     def groups_left(self) -> tuple[int, ...]:
-        """The groups that are not released, rising."""
+        """The groups that are not released, in ascending order."""
         with self._lock:
             return tuple(self._pages)
 
     def known(self) -> KnownSeries:
-        """The series as of now."""
+        """The series defined so far."""
         with self._lock:
             return self._dictionary.known()
 
     def pages(self) -> tuple[KnownSeries, dict[int, tuple[Page, ...]]]:
-        """The pages of each group that is not released, in order of arrival, and the series that they name."""
+        """The pages of each group that is not released, in order of arrival, and the series that they refer to."""
         with self._lock:
             return self._dictionary.known(), dict(self._pages)
 
@@ -75,13 +91,13 @@ class Contents:
             return self._dictionary.known(), self._pages[self._not_released(group)]
 
     def view(self) -> BufferView:
-        """All that there is now, to keep."""
+        """Everything in the buffer now, as an immutable view."""
         with self._lock:
             sealed = SealedTimes(self._number, self._sealed_times, len(self._sealed_times))
-            return BufferView(self._dictionary.known(), dict(self._pages), self.rows.look(), sealed)
+            return BufferView(self._dictionary.known(), dict(self._pages), self.rows.snapshot(), sealed)
 
     def status(self) -> BufferStatus:
-        """Numbers for metrics."""
+        """Counts for metrics."""
         with self._lock:
             pages = [page for some in self._pages.values() for page in some]
             return BufferStatus(
@@ -95,7 +111,7 @@ class Contents:
                 spilled_bytes=sum(page.stored.on_disk for page in pages),
             )
 
-    # What the writer does.
+    # Called by the writer.
 
     def define(self, keys: SeriesKeys) -> None:
         """Give keys the next numbers."""
@@ -105,26 +121,26 @@ class Contents:
             self._memory.add(self._dictionary.nbytes - before)
 
     def add_sealed(self, pages: Mapping[int, Page], replaced: int) -> None:
-        """Put the pages that were made of the rows in their place."""
+        """Add the pages that were made of the rows, and remove the rows."""
         with self._lock:
             for group, page in pages.items():
                 self._pages[group] += (page,)
             self._sealed_times.append(min((page.first_time for page in pages.values()), default=LATEST))
             self._replaced += replaced
-            self.rows = self.rows.emptied()
+            self.rows = self.rows.reset()
             self._memory.add(_in_memory(pages.values()))
 
     def freeze(self) -> None:
-        """Nothing is appended from now on; all rows are sealed."""
+        """End appending; all rows must be sealed."""
         with self._lock:
             self._memory.add(-self.rows.nbytes)
             self.rows = OpenRows(0)
             self._is_frozen = True
 
-    # What maintenance does.
+    # Called by maintenance.
 
     def replace(self, group: int, old: tuple[Page, ...], new: Page, replaced: int) -> bool:
-        """Put a merged page in the place of those that it was made of; whether they were still there."""
+        """Replace pages by the page into which they were merged. Return False if they are no longer there."""
         with self._lock:
             pages = self._pages.get(group, ())
             first = next((at for at, page in enumerate(pages) if page is old[0]), len(pages))
@@ -135,23 +151,23 @@ class Contents:
             self._memory.add(new.stored.in_memory - _in_memory(old))
             return True
 
-    # What the flusher does.
+    # Called by the flusher.
 
     def release(self, group: int, replaced: int) -> None:
-        """Let go of a group's pages, and with the last group of everything."""
+        """Drop a group's pages, and with the last group everything else."""
         with self._lock:
             pages = self._pages.pop(self._not_released(group))
             self._replaced += replaced
             self._memory.add(-_in_memory(pages))
             if not self._pages:
                 self._memory.add(-self._fixed_bytes())
-                self._memory.leave(self)
+                self._memory.unregister(self)
                 self._dictionary = Dictionary(1)
 
-    # What the budget asks for.
+    # Called by the memory budget.
 
     def spill_oldest(self, folder: SpillFolder) -> bool:
-        """Move the oldest page that is in memory to disk; whether there was one."""
+        """Move the oldest page that is in memory to disk. Return whether there was one."""
         with self._lock:
             in_memory = (
                 (page.seal, group, page)
@@ -164,7 +180,8 @@ class Contents:
             return False
         spilled = folder.write(page.stored.load(), self.bucket, group)
         with self._lock:
-            # Merged or released meanwhile: then nobody needs the file, and it goes.
+            # If the page was merged or released in the meantime, the file is not needed, and is deleted with its last
+            # reference.
             if page in self._pages.get(group, ()):
                 self._memory.add(-page.stored.in_memory)
                 page.stored.move_to(spilled)
@@ -172,7 +189,7 @@ class Contents:
 
     def _not_released(self, group: int) -> int:
         if group not in self._pages:
-            raise ValueError(f"bucket {self.bucket} has no group {group}, or has released it")
+            raise ValueError(f"bucket {self.bucket} has no group {group}, or it was released")
         return group
 
     def _fixed_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""A page: some runs of one group, compressed, in memory or on disk."""
+"""A page: compressed runs of one group, in memory or on disk."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from strandline.store.buffer.spill import SpilledPage
 
 
 class PageBytes:
-    """The bytes of a page. They never change, but may move to disk, whoever holds the page."""
+    """The bytes of a page. They never change, but may move to disk while readers hold the page."""
 
     __slots__ = ("_at",)
 
@@ -19,31 +19,31 @@ class PageBytes:
 
     @property
     def in_memory(self) -> int:
-        """How much memory they take."""
+        """The bytes in memory."""
         at = self._at
         return len(at) if isinstance(at, bytes) else 0
 
     @property
     def on_disk(self) -> int:
-        """How much room on disk they take."""
+        """The bytes on disk."""
         at = self._at
         return 0 if isinstance(at, bytes) else at.length
 
     def load(self) -> bytes:
-        """The bytes, wherever they are. Raises `SpillDamaged`."""
+        """Return the bytes from memory or disk. Raises `SpillDamaged`."""
         at = self._at
         return at if isinstance(at, bytes) else at.load()
 
     def move_to(self, page: SpilledPage) -> None:
-        """From now on they are on disk. A load that is under way ends with what it began with."""
+        """Use the bytes on disk from now on. A concurrent load continues with those in memory."""
         self._at = page
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """Runs of one group. `level` counts how often its samples were merged; `seal` is that of its oldest samples.
+    """Runs of one group. `level` is how often its samples were merged; `seal` is the seal of its oldest samples.
 
-    The frames' places stay in memory when the bytes move to disk. Two pages are never equal, only the same.
+    The frames' positions stay in memory when the bytes move to disk. Pages are compared by identity.
     """
 
     seal: int
@@ -58,18 +58,18 @@ class Page:
 
     def __post_init__(self) -> None:
         first = [frame.first_number for frame in self.frames]
-        behind = [frame.last_number + 1 for frame in self.frames]
-        object.__setattr__(self, "_bounds", np.array((first, behind), dtype=np.int64))
+        stop = [frame.last_number + 1 for frame in self.frames]
+        object.__setattr__(self, "_bounds", np.array((first, stop), dtype=np.int64))
 
     def overlaps(self, first_time: int, last_time: int) -> bool:
-        """Whether a sample in it may lie in the range, both ends included."""
+        """Whether the page may have a sample in the range (inclusive)."""
         return self.first_time <= last_time and first_time <= self.last_time
 
     def frames_with(self, numbers: U32s) -> list[Frame]:
-        """The frames among whose numbers some of these may be, which rise."""
-        # All bounds by one search: a page has many frames, and mostly one that is wanted.
-        first, behind = numbers.searchsorted(self._bounds)
-        return [self.frames[at] for at in (first < behind).nonzero()[0].tolist()]
+        """Return the frames that may have some of these numbers, which are in ascending order."""
+        # One search for all bounds: a page has many frames, of which usually one is wanted.
+        first, stop = numbers.searchsorted(self._bounds)
+        return [self.frames[at] for at in (first < stop).nonzero()[0].tolist()]
 
 
 def page_of(runs: Runs, *, seal: int, level: int) -> Page:

@@ -1,8 +1,8 @@
-"""A folder on local disk for pages that memory has no room for.
+"""A folder on local disk for pages that don't fit into memory.
 
-Nothing in it is durable, and nothing in it is needed after a restart: Kafka still has what it holds. Each page is a
-file of its own, so that what a flush has stored leaves the disk at once. A file lives as long as somebody refers to it:
-a query that took its snapshot before a flush can still read it.
+Nothing in it is durable or needed after a restart: Kafka still has the samples. Each page is a separate file, so that
+what a flush has stored is deleted at once. A file exists as long as it is referenced: a query whose snapshot precedes a
+flush can still read it.
 """
 
 import gc
@@ -20,19 +20,19 @@ _SUFFIX = ".page"
 
 
 class SpillFull(Fatal):
-    """There is no room for another page: the folder's limit is reached."""
+    """The folder's limit is reached."""
 
 
 class SpillFailed(Fatal):
-    """The folder can't be written to."""
+    """The folder is not writable."""
 
 
 class SpillDamaged(Fatal):
-    """A page on disk is not what was written."""
+    """A page on disk differs from what was written."""
 
 
 class SpilledPage:
-    """The bytes of one page in a file. The file goes when the last reference to this does."""
+    """The bytes of one page in a file. The file is deleted with the last reference to this object."""
 
     __slots__ = ("__weakref__", "_checksum", "length", "path")
 
@@ -42,7 +42,7 @@ class SpilledPage:
         self._checksum = digest(data)
 
     def load(self) -> bytes:
-        """Read the bytes back; `SpillDamaged`, with the file named, if they are not those that were written."""
+        """Read the bytes back. Raise `SpillDamaged`, with the file's name, if they differ from what was written."""
         try:
             data = self.path.read_bytes()
         except OSError as error:
@@ -50,20 +50,20 @@ class SpilledPage:
         if len(data) != self.length:
             raise self._damaged(f"has {len(data)} bytes, but {self.length} were written")
         if digest(data) != self._checksum:
-            raise self._damaged("has other bytes than were written")
+            raise self._damaged("differs from what was written")
         return data
 
     def _damaged(self, how: str) -> SpillDamaged:
         return SpillDamaged(
             f"the spilled page {self.path} {how}",
-            remedy="Check the disk, and start the shard again: it reads these samples from Kafka once more",
+            remedy="Check the disk, and start the shard again: it reads these samples from Kafka again",
         )
 
 
 class SpillFolder:
-    """Pages on local disk, at most `limit_bytes` of them. Any thread may call anything.
+    """Pages on local disk, at most `limit_bytes` in total. Thread-safe.
 
-    Nobody else may write into the folder; one folder serves one process.
+    Each process needs its own folder, with no other files in it.
     """
 
     def __init__(self, path: Path, limit_bytes: int) -> None:
@@ -71,8 +71,8 @@ class SpillFolder:
         self.limit = limit_bytes
         self._lock = Lock()
         self._used = 0
-        # Sizes of files that are gone. A queue and not a subtraction, because the collector may run at any point of any
-        # thread, also of one that holds the lock.
+        # Sizes of deleted files. A queue instead of a subtraction, because the garbage collector may run at any point
+        # of any thread, including one that holds the lock.
         self._freed: deque[int] = deque()
         self._serial = itertools.count()
 
@@ -80,10 +80,10 @@ class SpillFolder:
     def used(self) -> int:
         """Bytes on disk."""
         with self._lock:
-            return self._settle()
+            return self._count_freed()
 
     def clear(self) -> int:
-        """Make the folder, and remove what an earlier process left in it; how many pages. Only for a start."""
+        """Create the folder, and delete the pages of an earlier process. Return their number. Only for a start."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             left = list(self.path.glob(f"*{_SUFFIX}"))
@@ -94,19 +94,19 @@ class SpillFolder:
         return len(left)
 
     def write(self, data: bytes, bucket: int, group: int) -> SpilledPage:
-        """Put a page on disk. Raises `SpillFull`, `DiskFull` or `SpillFailed`, and then leaves nothing behind."""
+        """Write a page to disk. Raises `SpillFull`, `DiskFull` or `SpillFailed`, and then leaves no file."""
         with self._lock:
-            used = self._settle()
+            used = self._count_freed()
             if used + len(data) > self.limit:
-                # A query that failed may have left its view in a cycle, which nobody has collected yet.
+                # A failed query may have left its view in a reference cycle that was not collected yet.
                 gc.collect()
-                used = self._settle()
+                used = self._count_freed()
             if used + len(data) > self.limit:
                 raise SpillFull(
-                    f"the spill folder {self.path} holds {used} of {self.limit} bytes, and a page of {len(data)} bytes "
-                    "is to go there",
-                    remedy="See why flushing is behind, or allow more memory or a larger spill; then start the shard "
-                    "again: nothing is lost, Kafka has the samples",
+                    f"the spill folder {self.path} has {used} of {self.limit} bytes in use: no space for a page of "
+                    f"{len(data)} bytes",
+                    remedy="Find out why flushing is behind, or allow more memory or a larger spill; then start the "
+                    "shard again: no samples are lost, Kafka has them",
                 )
             self._used += len(data)
         page = SpilledPage(self.path / f"{bucket}-{group}-{next(self._serial)}{_SUFFIX}", data)
@@ -120,8 +120,8 @@ class SpillFolder:
             raise self._failed(error) from error
         return page
 
-    def _settle(self) -> int:
-        """Count off what is gone. The caller holds the lock."""
+    def _count_freed(self) -> int:
+        """Subtract the sizes of deleted files, and return the bytes in use. The caller holds the lock."""
         while self._freed:
             self._used -= self._freed.popleft()
         return self._used
@@ -132,6 +132,6 @@ class SpillFolder:
 
     def _failed(self, error: OSError) -> SpillFailed:
         return SpillFailed(
-            f"the spill folder {self.path} can't be used: {error.strerror}",
+            f"the spill folder {self.path} is not writable: {error.strerror}",
             remedy="Make it a folder that the node's user may write to",
         )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from strandline.arrays import F64s
+from strandline.store.buffer.collecting import collect_run
 from strandline.store.buffer.dictionary import KnownSeries
-from strandline.store.buffer.gathering import gather_run
 from strandline.store.buffer.open_rows import Rows
 from strandline.store.buffer.page import Page
 from strandline.store.series_run import SeriesKeys, SeriesRun
@@ -16,8 +16,8 @@ from strandline.time_range import ALL_TIMES, LATEST, TimeRange, share_within
 
 @dataclass(frozen=True, slots=True)
 class BufferVersion:
-    """How much a buffer had taken at one moment: `buffer` is its number in this process, `seals` how often rows were
-    sealed, and `rows` how many were there since.
+    """What a buffer had received at one moment: its number in this process, the number of seals, and the rows since the
+    last.
     """
 
     buffer: int
@@ -27,7 +27,7 @@ class BufferVersion:
 
 @dataclass(frozen=True, slots=True)
 class SealedTimes:
-    """The least sample time of each seal of a buffer, in order, as of one moment. The list only grows."""
+    """The minimum sample time of each seal of a buffer, in order, as of one moment. The list only grows."""
 
     buffer: int
     least: Sequence[int]
@@ -35,10 +35,10 @@ class SealedTimes:
 
 
 class BufferView:
-    """What was in the buffer when the snapshot was taken; what happens to the buffer later does not show.
+    """The contents of the buffer when the snapshot was taken; later changes have no effect.
 
-    It keeps the pages and rows that it names, those on disk included, for as long as it lives. That memory is not in
-    the budget once the buffer itself has let go of them: a view is meant for one query.
+    It keeps the pages and rows that it references, including those on disk, as long as it exists. Once the buffer
+    itself has dropped them, that memory is not in the budget: a view is meant for one query.
     """
 
     def __init__(
@@ -52,12 +52,13 @@ class BufferView:
 
     @property
     def version(self) -> BufferVersion:
-        """How much the buffer had taken."""
+        """What the buffer had received."""
         return BufferVersion(self._sealed.buffer, self._sealed.seals, len(self._rows))
 
     def least_time_since(self, version: BufferVersion | None) -> int:
-        """The least time of a sample that came after a version, or of all without one of this buffer; `LATEST` if none
-        came. It may be less: rows of the version that were sealed later count as though they had come later.
+        """Return the minimum time of the samples that arrived after a version, or of all if it is not of this buffer;
+        `LATEST` if there are none. The result may be lower: rows of the version that were sealed later count as later
+        arrivals.
         """
         same = version if version is not None and version.buffer == self._sealed.buffer else None
         seals, rows = (same.seals, same.rows) if same is not None else (0, 0)
@@ -67,7 +68,7 @@ class BufferView:
         )
 
     def samples_per_series(self, times: TimeRange) -> F64s:
-        """About how many samples a series of each group has in a range of times."""
+        """Estimate the samples per series of each group in a time range."""
         known = self._known
         series = np.maximum(known.in_group, 1)
         samples = np.zeros(known.groups, dtype=np.float64)
@@ -78,9 +79,9 @@ class BufferView:
         return each
 
     def read(self, keys: SeriesKeys | None = None, times: TimeRange = ALL_TIMES) -> SeriesRun:
-        """The samples of these series, or of all, in a range of times. A series without one is not among them.
+        """Return the samples of these series, or of all, in a time range. Series without samples are omitted.
 
-        Raises `SpillDamaged` if a page that it needs can't be read back from disk.
+        Raises `SpillDamaged` if a required page can't be read back from disk.
         """
         every = (page for pages in self._pages.values() for page in pages)
         if not len(self._rows) and not any(page.overlaps(times.first, times.last) for page in every):
@@ -89,5 +90,5 @@ class BufferView:
         numbers = np.arange(len(known), dtype=np.uint32) if keys is None else known.find(keys)
         groups = np.unique(known.group[numbers]).tolist()
         pages = [page for group in groups for page in self._pages.get(group, ())]
-        run, _ = gather_run(pages, self._rows, known, numbers, times)
+        run, _ = collect_run(pages, self._rows, known, numbers, times)
         return run

@@ -1,13 +1,14 @@
-"""The store in Cassandra: for production.
+"""The store in Cassandra, for production.
 
-Rows flow in and out as `strandline.store.protocol` says, and one contract suite holds this store and its embedded twin
-to the same promises. `schema.cql` has the tables and `statements` every statement. What a compare-and-set wrote is only
-ever written by one (`ownership`, `manifest`, `jobs`, `datasets`); large values lie under an attempt and are written
-plainly, many at once (`blobs`, `writing`). `requests` is the border to the driver, `retries` and `conditional` see to
-answers that don't come. It must not know what the rows mean, or that there is another kind of store.
+It implements `strandline.store.protocol`, and passes the same contract test suite as the SQLite store. `schema.cql` has
+the tables and `statements` all statements. Rows that a compare-and-set wrote are only written by compare-and-sets
+(`ownership`, `manifest`, `jobs`, `datasets`). Large values are written under an attempt by plain writes, many
+concurrently (`blobs`, `writing`). `requests` wraps the driver; `retries` and `conditional` deal with missing answers.
+
+It must not know what the rows mean, or that there is another kind of store.
 """
 
-from strandline.store.cassandra.retries import Patience
+from strandline.store.cassandra.retries import RetryPolicy
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
 
-__all__ = ["CassandraStore", "Patience", "open_cassandra_store"]
+__all__ = ["CassandraStore", "RetryPolicy", "open_cassandra_store"]

@@ -1,8 +1,8 @@
 """Compare-and-sets whose answer may be lost.
 
-One that was not answered may have been applied, or be applied yet. So from then on nothing that a later try says counts
-by itself: what came of it is read from the rows, by a serial read, and compared with values that only this writer
-writes.
+A compare-and-set without an answer may have been applied, or may still be applied. From then on, the answers to
+repeated requests are not conclusive. The result is determined by a serial read of the rows, which compares them with
+values that no other writer writes.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Settled(Generic[T]):
-    """It is known what came of it."""
+    """The determined result."""
 
     outcome: T
 
@@ -27,21 +27,22 @@ def settle(
     retries: Retries,
     *,
     send: Callable[[], Answer],
-    answered: Callable[[Answer], T],
-    look: Callable[[], Settled[T] | None],
+    to_result: Callable[[Answer], T],
+    read_outcome: Callable[[], Settled[T] | None],
 ) -> T:
-    """Do a compare-and-set until it is known what came of it.
+    """Repeat a compare-and-set until its result is determined.
 
-    `send` sends it once. `answered` says what an answer means: the first that came, or that it was applied. `look` is
-    asked once an answer was missed: it reads serially and says what came of it, or None if it was not applied and may
-    be sent again. Both may raise what the caller is to get. Raises `StoreUnavailable` past the deadline.
+    `send` sends it once. `to_result` interprets an answer: the first one, or one that confirms the write.
+    `read_outcome` is called after an answer was lost: it reads serially, and returns the result, or None if the write
+    was not applied and may be sent again. Both may raise errors for the caller. Raises `StoreUnavailable` after the
+    deadline.
     """
     missed = False
 
     def attempt() -> T:
         nonlocal missed
         if missed:
-            settled = look()
+            settled = read_outcome()
             if settled is not None:
                 return settled.outcome
         try:
@@ -50,8 +51,8 @@ def settle(
             missed = True
             raise
         if answer.applied or not missed:
-            return answered(answer)
-        # It is refused, and that may be by what an earlier try of its own wrote. The next look will tell.
-        raise Unanswered("a compare-and-set met something else than a moment before", remedy="Try again")
+            return to_result(answer)
+        # The rejection may be caused by an earlier attempt of this call. The next `read_outcome` determines that.
+        raise Unanswered("a compare-and-set found another value than was read just before", remedy="Try again")
 
     return retries.run(attempt)

@@ -1,8 +1,8 @@
-"""Datasets: what belongs to one from its making on, whoever made it.
+"""Datasets: the properties that are fixed at their creation.
 
-Compare-and-sets are decided by the servers of one data centre (LOCAL_SERIAL), so that no other one need be up. Nodes
-that are connected to two would each have owners of their own. So a dataset belongs to the data centre of its first
-start, and what is connected to another one is refused. That alone is decided by all data centres, once.
+Compare-and-sets are decided by the servers of one data centre (LOCAL_SERIAL), so that no other data centre needs to be
+up. Nodes connected to two data centres would each have their own owners. So a dataset belongs to the data centre of its
+first start, and clients of another one are rejected. Only that assignment is decided by all data centres, once.
 """
 
 from collections.abc import Mapping
@@ -24,16 +24,16 @@ class Datasets:
     _checked: set[str] = field(default_factory=set)
 
     def create(self, shape: DatasetShape) -> DatasetShape:
-        """Make a dataset unless there is one; the shape that is stored. Raises `StoreRefused` for one of another data
-        centre.
+        """Create a dataset unless it exists. Return the stored shape. Raises `StoreRefused` if it belongs to another
+        data centre.
         """
-        # One that was not answered needs no other care than to be repeated: it then finds what it wrote.
+        # After a lost answer it is sufficient to repeat this: it then finds what it wrote.
         found = self.requests.retries.run(lambda: self._find_or_make(shape))
         self._check(found)
         return _shape(found)
 
     def read(self, name: str) -> DatasetShape | None:
-        """The shape of a dataset, if it was made. Raises `StoreRefused` for one of another data centre."""
+        """Return the shape of a dataset, if it exists. Raises `StoreRefused` if it belongs to another data centre."""
         found = self._find(name)
         if found is None:
             return None
@@ -41,7 +41,9 @@ class Datasets:
         return _shape(found)
 
     def check(self, name: str) -> None:
-        """Raise `StoreRefused` if a dataset is another data centre's. Asked once, for it never changes."""
+        """Raise `StoreRefused` if a dataset belongs to another data centre. The result is cached, because it never
+        changes.
+        """
         if name not in self._checked and (found := self._find(name)) is not None:
             self._check(found)
 
@@ -60,7 +62,7 @@ class Datasets:
                 }
             found = answer.found
         if found["data_centre"] is None:
-            # A node of schema version 2 made it.
+            # Created by a node of schema version 2.
             what = f"set the data centre of the dataset {name}"
             answer = self.requests.compare_and_set(what, statements.SET_DATA_CENTRE, (self.data_centre, name))
             is_ours = answer.applied

@@ -1,4 +1,4 @@
-"""What the driver's errors mean to a store: whether the servers refused, or whether nobody can say what came of it."""
+"""Translates the driver's errors: the servers rejected the request, or its result is unknown."""
 
 from typing import Final
 
@@ -21,10 +21,9 @@ DRIVER_ERRORS: Final = (
     NoConnectionsAvailable,
     NotSupportedError,
 )
-"""All that the driver raises for what servers or the network did. They have no ancestor in common."""
+"""Everything that the driver raises because of servers or the network. These classes have no common base class."""
 
-# The servers looked at the request and will never do it. The driver passes some answers on in its own words, others as
-# they came in.
+# The servers rejected the request permanently. The driver raises some answers as its own classes, others as received.
 _REFUSALS: Final = (
     RequestValidationException,
     RawRequestValidationException,
@@ -34,27 +33,29 @@ _REFUSALS: Final = (
 
 
 class Unanswered(Retryable):
-    """A request has no answer that says what came of it: it may have been done, or be done yet."""
+    """A request without a conclusive answer: it may have been applied, or may still be."""
 
 
-def explained(error: Exception, what: str, hosts: str) -> StoreRefused | Unanswered:
-    """The error of a store for one of the driver's, met while doing `what`."""
+def store_error(error: Exception, what: str, hosts: str) -> StoreRefused | Unanswered:
+    """Return the store's error for one of the driver's. `what` is what was being done."""
     at = f"Cassandra at {hosts}"
     if not isinstance(error, _REFUSALS):
-        return Unanswered(f"{at} did not answer to {what}: {told(error)}", remedy="Check its servers' state and logs")
+        return Unanswered(
+            f"{at} did not answer a request to {what}: {error_text(error)}", remedy="Check its servers' state and logs"
+        )
     if isinstance(error, Unauthorized):
         remedy = "Grant the user of cassandra.credentials_file SELECT and MODIFY on the keyspace"
     elif "maximum supported expiration date" in str(error):
         remedy = "Make retention shorter, or set storage_compatibility_mode to NONE in cassandra.yaml"
     elif "ttl is too large" in str(error):
-        remedy = "Make retention shorter: nothing lives longer than 20 years in Cassandra"
+        remedy = "Make retention shorter: Cassandra limits TTLs to 20 years"
     else:
         remedy = "Check that the tables are those of conf/schema.cql"
-    return StoreRefused(f"{at} refuses to {what}: {told(error)}", remedy=remedy)
+    return StoreRefused(f"{at} rejected a request to {what}: {error_text(error)}", remedy=remedy)
 
 
-def told(error: Exception) -> str:
-    """What an error says, with the servers that it speaks of."""
+def error_text(error: Exception) -> str:
+    """Return an error's text, with the servers that it names."""
     if isinstance(error, NoHostAvailable) and isinstance(error.errors, dict) and error.errors:
         return "; ".join(f"{server}: {_line(reason)}" for server, reason in error.errors.items())
     return _line(error)

@@ -1,4 +1,4 @@
-"""Replay jobs, bulk jobs and their parts, as rows of their tables.
+"""Replay jobs, bulk jobs and parts, as rows of their tables.
 
 Rows of replay jobs that a node of schema version 2 wrote lack some columns.
 """
@@ -9,30 +9,30 @@ from typing import Any, Final
 from strandline.store.bulk_columns import job_from, job_values, part_from, part_values
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.cassandra import statements
-from strandline.store.cassandra.compared_rows import ComparedRows, Described
+from strandline.store.cassandra.compared_rows import ComparedRows, TableSpec
 from strandline.store.cassandra.requests import Requests
 from strandline.store.jobs import LIFE_OF_VERSION_2, Job, JobState
 from strandline.store.rows import ShardId
 
 _EXPIRES_FOR_VERSION_2: Final = 2_114_380_800_000
-"""2037-01-01: nodes of schema version 2 leave out a job whose date has passed, and make its time-to-live from the date,
-which Cassandra refuses beyond January 2038.
+"""2037-01-01: nodes of schema version 2 ignore jobs whose date has passed, and derive the TTL from the date, which
+Cassandra rejects beyond January 2038.
 """
 
 
 def replay_jobs(requests: Requests) -> ComparedRows[Job]:
-    """The table of replay jobs: one partition a shard."""
-    return ComparedRows(requests, Described(statements.JOBS, _values, _job))
+    """The table of replay jobs: one partition per shard."""
+    return ComparedRows(requests, TableSpec(statements.JOBS, _values, _job))
 
 
 def bulk_jobs(requests: Requests) -> ComparedRows[BulkJob]:
-    """The table of bulk jobs: one partition a dataset."""
-    return ComparedRows(requests, Described(statements.BULK_JOBS, job_values, job_from))
+    """The table of bulk jobs: one partition per dataset."""
+    return ComparedRows(requests, TableSpec(statements.BULK_JOBS, job_values, job_from))
 
 
 def bulk_parts(requests: Requests) -> ComparedRows[BulkPart]:
-    """The table of their parts: one partition a job."""
-    return ComparedRows(requests, Described(statements.BULK_PARTS, part_values, part_from))
+    """The table of parts: one partition per job."""
+    return ComparedRows(requests, TableSpec(statements.BULK_PARTS, part_values, part_from))
 
 
 def _values(job: Job) -> tuple[object, ...]:

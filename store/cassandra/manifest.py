@@ -1,4 +1,4 @@
-"""The manifest: read without holes however many pages it has, and committed by the shard's owner alone."""
+"""The manifest: consistent reads over any number of pages, and commits by the shard's owner only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,11 +11,11 @@ from strandline.store.cassandra.conditional import Settled, settle
 from strandline.store.cassandra.failures import Unanswered
 from strandline.store.cassandra.manifest_rows import (
     CUT_GROUP,
-    Place,
+    ClusteringKey,
     StoredRow,
+    clustering_key_of,
     cut_values,
     group_values,
-    place_of,
     state_from,
     stored_from,
 )
@@ -24,113 +24,122 @@ from strandline.store.cassandra.requests import Answer, Requests
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import CutRow, GroupRow, ManifestRows, ManifestWrite, Ownership, ShardId, ShardState
 
-# Buckets are numbers of 64 bits; these stand for an open end.
+# Bucket numbers have 64 bits; these stand for an open end.
 _FIRST_BUCKET: Final = -(2**63)
 _LAST_BUCKET: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A shard's state and some of its rows, newest bucket first: as they were at one moment, but for group rows that
-    were added since.
+class ReadManifest:
+    """A shard's state and some of its rows, newest bucket first: a consistent snapshot, plus group rows that were added
+    during the read.
     """
 
     state: ShardState
-    rows: Mapping[Place, StoredRow]
+    rows: Mapping[ClusteringKey, StoredRow]
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The table of manifests."""
+    """The manifest table."""
 
     requests: Requests
 
     def read(self, shard: ShardId, *, first: int | None, last: int | None) -> ManifestRows | None:
-        """The rows of buckets from `first` to `last`; None without a state."""
+        """Return the rows of buckets `first` to `last`; None if the shard has no state."""
         ends = (_FIRST_BUCKET if first is None else first, _LAST_BUCKET if last is None else last)
-        seen = self.requests.retries.run(lambda: self._look(shard, *ends))
-        if seen is None:
+        read = self.requests.retries.run(lambda: self._read_once(shard, *ends))
+        if read is None:
             return None
-        rows = [stored.row for stored in seen.rows.values()]
+        rows = [stored.row for stored in read.rows.values()]
         return ManifestRows(
-            state=seen.state,
+            state=read.state,
             cuts=tuple(row for row in rows if isinstance(row, CutRow)),
             groups=tuple(row for row in rows if isinstance(row, GroupRow)),
         )
 
     def commit(self, ownership: Ownership, write: ManifestWrite) -> None:
-        """Write rows, all or none. Raises `Fenced`."""
+        """Write rows atomically. Raises `Fenced`."""
         what = f"commit to the manifest of shard {ownership.shard}"
-        beside = self._beside(ownership, write)
+        batched = self._batched_writes(ownership, write)
 
         def send() -> Answer:
-            answer = self.requests.compare_and_set_all(what, _condition(ownership, write), beside)
+            answer = self.requests.compare_and_set_all(what, _condition(ownership, write), batched)
             if answer.applied or not is_held_by(ownership, answer.found):
                 return answer
-            # The shard is ours, so it is the next part id that stood against it: it is higher already, and stays so.
-            return self.requests.compare_and_set_all(what, _condition(ownership), beside)
+            # The shard is still owned by this owner, so the condition failed because the next part id is higher
+            # already, which is permanent.
+            return self.requests.compare_and_set_all(what, _condition(ownership), batched)
 
-        def answered(answer: Answer) -> None:
+        def to_result(answer: Answer) -> None:
             if not answer.applied:
                 raise fenced(ownership, answer.found)
 
-        settle(self.requests.retries, send=send, answered=answered, look=lambda: self._came_of(ownership, write))
+        settle(
+            self.requests.retries,
+            send=send,
+            to_result=to_result,
+            read_outcome=lambda: self._outcome_of(ownership, write),
+        )
 
-    def _beside(self, ownership: Ownership, write: ManifestWrite) -> list[BoundStatement]:
-        """What is written beside the condition."""
+    def _batched_writes(self, ownership: Ownership, write: ManifestWrite) -> list[BoundStatement]:
+        """Return the writes of a commit's batch, without the condition."""
         key, epoch, present = (ownership.shard.dataset, ownership.shard.shard), ownership.epoch, write.present
         bind = self.requests.bind
-        beside = [bind(statements.WRITE_CUT, cut_values(key, epoch, row, present)) for row in write.cuts]
-        beside += [bind(statements.WRITE_GROUP, group_values(key, epoch, row, present)) for row in write.groups]
+        batched = [bind(statements.WRITE_CUT, cut_values(key, epoch, row, present)) for row in write.cuts]
+        batched += [bind(statements.WRITE_GROUP, group_values(key, epoch, row, present)) for row in write.groups]
         if write.topic_id is not None:
-            beside.append(bind(statements.SET_TOPIC, (write.topic_id, *key)))
-        return beside
+            batched.append(bind(statements.SET_TOPIC, (write.topic_id, *key)))
+        return batched
 
-    def _came_of(self, ownership: Ownership, write: ManifestWrite) -> Settled[None] | None:
-        """What came of a commit whose answer was missed; None if nothing, so that it may be sent again.
+    def _outcome_of(self, ownership: Ownership, write: ManifestWrite) -> Settled[None] | None:
+        """Determine the result of a commit whose answer was lost; None if it was not applied and may be sent again.
 
-        Each row names the epoch that wrote it. So it is known whether this commit was applied even if the shard has
-        been taken since, unless the new owner has written to the very same places.
+        Each row has the epoch that wrote it. So the result can be determined even if the shard has been taken since,
+        unless the new owner has written the same rows.
         """
         rows: list[CutRow | GroupRow] = [*write.cuts, *write.groups]
-        wanted = {place_of(row): StoredRow(row, ownership.epoch) for row in rows}
+        wanted = {clustering_key_of(row): StoredRow(row, ownership.epoch) for row in rows}
         buckets = [bucket for bucket, _ in wanted]
-        seen = self._look(ownership.shard, min(buckets, default=0), max(buckets, default=0))
-        if seen is None:
+        read = self._read_once(ownership.shard, min(buckets, default=0), max(buckets, default=0))
+        if read is None:
             raise fenced(ownership, {})
-        found = {place: seen.rows.get(place) for place in wanted}
-        if is_held_by(ownership, asdict(seen.state)):
-            done = found == wanted and _statics_are(seen.state, write)
+        found = {key_of_row: read.rows.get(key_of_row) for key_of_row in wanted}
+        if is_held_by(ownership, asdict(read.state)):
+            done = found == wanted and _statics_are(read.state, write)
             return Settled(None) if done else None
         if wanted and found == wanted:
             return Settled(None)
         if not wanted or any(stored is not None and stored.epoch > ownership.epoch for stored in found.values()):
             raise StoreUnavailable(
-                f"nobody can tell any more whether a commit to shard {ownership.shard} was applied:"
-                f" {seen.state.owner!r} has taken it since",
-                remedy="Stop writing it; a start takes the shard again",
+                f"it can't be determined whether a commit to shard {ownership.shard} was applied:"
+                f" {read.state.owner!r} has taken the shard since",
+                remedy="Stop writing to it; a restart takes the shard again",
             )
-        raise fenced(ownership, asdict(seen.state))
+        raise fenced(ownership, asdict(read.state))
 
-    def _look(self, shard: ShardId, first: int, last: int) -> Seen | None:
-        """What stands in some buckets. Raises `Unanswered` if rows were changed meanwhile, and not only added."""
+    def _read_once(self, shard: ShardId, first: int, last: int) -> ReadManifest | None:
+        """Read the rows of some buckets. Raises `Unanswered` if rows were changed during the read, unless they were
+        only added.
+        """
         rows = self._rows(shard, first, last)
         if not rows:
-            # There is no row to bring the state along. Rows are only added: none after the state means none before it.
+            # No row includes the state, so read it separately. Rows are only added, so none now means that there were
+            # none before.
             state = self._state_row(shard)
             if state is None:
                 return None
             rows = self._rows(shard, first, last)
             if not rows:
-                return Seen(state_from(state), {})
+                return ReadManifest(state_from(state), {})
         if _is_changed(rows):
-            raise Unanswered(f"the manifest of shard {shard} was written while it was read", remedy="Try again")
+            raise Unanswered(f"the manifest of shard {shard} was changed during a read", remedy="Try again")
         stored = [stored_from(row) for row in rows]
-        # The newest state: it knows the ids in every index bucket that a row names.
-        return Seen(state_from(rows[-1]), {place_of(one.row): one for one in stored})
+        # The newest state: its next part id is above the ids in every index bucket that a row references.
+        return ReadManifest(state_from(rows[-1]), {clustering_key_of(one.row): one for one in stored})
 
     def _rows(self, shard: ShardId, first: int, last: int) -> list[Any]:
-        """Rows, newest bucket first. Each page is of one revision."""
+        """Return rows, newest bucket first. Each page is of one revision."""
         values = (shard.dataset, shard.shard, first, last)
         return self.requests.read(f"read the manifest of shard {shard}", statements.MANIFEST, values)
 
@@ -142,7 +151,7 @@ class Manifest:
 def _condition(
     ownership: Ownership, write: ManifestWrite | None = None
 ) -> tuple[statements.Statement, tuple[object, ...]]:
-    """The condition of a commit, which also raises the next part id if `write` does."""
+    """Return the condition of a commit, which also raises the next part id if `write` does."""
     key = (ownership.shard.dataset, ownership.shard.shard)
     held = (ownership.epoch, ownership.owner)
     if write is None or write.next_part_id is None:
@@ -156,12 +165,12 @@ def _statics_are(state: ShardState, write: ManifestWrite) -> bool:
 
 
 def _is_changed(rows: Sequence[Any]) -> bool:
-    """Whether rows that were read page by page are of no one moment, and can't be taken for it either.
+    """Whether rows that were read in pages are not a consistent snapshot.
 
-    Pages go from the newest bucket to the oldest, and an owner stores each group in the order of buckets. So the group
-    rows that were added meanwhile make no hole: whatever a group had stored before a row that was seen is seen too.
-    That does not hold for what changes rows that are there: another owner or topic, a loss that is written into cuts, a
-    rewind. New cuts lie before the first page, which is not read again.
+    Pages run from the newest bucket to the oldest, and an owner stores each group in bucket order. So group rows added
+    during the read cause no hole: every row that a group stored before a row that was read is read too. That does not
+    hold for changes of existing rows: another owner or topic, a loss that is written into cuts, or a rewind. New cuts
+    precede the first page, which is not read again.
     """
     first, last = rows[0], rows[-1]
     if first.revision == last.revision:

@@ -1,7 +1,7 @@
-"""Rows of the manifest as values for its columns, and back.
+"""Converts rows of the manifest to values of its columns, and back.
 
-No column of a row is ever null: that would be a tombstone, of which a read takes only so many. What a value lacks is a
-number that it can't be otherwise, or a tuple without parts.
+No column of a row is ever null: a null is a tombstone, and reads are limited to a number of tombstones. Absent values
+are stored as a number that is otherwise impossible, or as an empty tuple.
 """
 
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from typing import Any, Final
 from strandline.store.cassandra.expiry import seconds_to_live
 from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples, RecordMark, ShardState
 
-LEFT: Final = -1
-"""Stands for the time at which an owner was seen that has left."""
+NO_HEARTBEAT: Final = -1
+"""Stands for `seen_at` after an owner has stopped."""
 
 _NOTHING_LOST: Final = -1
 CUT_GROUP: Final = -1
-"""Stands for the group in a bucket's cut row."""
+"""Stands for the group in a cut row."""
 
-Place = tuple[int, int]
+ClusteringKey = tuple[int, int]
 Values = tuple[object, ...]
 
 
@@ -29,16 +29,16 @@ class StoredRow:
     epoch: int
 
 
-def place_of(row: CutRow | GroupRow) -> Place:
-    """Where a row stands in its shard's partition: its bucket and its group."""
+def clustering_key_of(row: CutRow | GroupRow) -> ClusteringKey:
+    """Return the clustering key of a row in its shard's partition: bucket and group."""
     return row.bucket, row.group if isinstance(row, GroupRow) else CUT_GROUP
 
 
 def cut_values(shard: Values, epoch: int, row: CutRow, present: int) -> Values:
-    """For `WRITE_CUT`."""
+    """Return the values for `WRITE_CUT`."""
     return (
         *shard,
-        *place_of(row),
+        *clustering_key_of(row),
         epoch,
         row.expires,
         row.start,
@@ -52,10 +52,10 @@ def cut_values(shard: Values, epoch: int, row: CutRow, present: int) -> Values:
 
 
 def group_values(shard: Values, epoch: int, row: GroupRow, present: int) -> Values:
-    """For `WRITE_GROUP`."""
+    """Return the values for `WRITE_GROUP`."""
     return (
         *shard,
-        *place_of(row),
+        *clustering_key_of(row),
         epoch,
         row.expires,
         row.attempt,
@@ -77,11 +77,11 @@ def group_values(shard: Values, epoch: int, row: GroupRow, present: int) -> Valu
 
 
 def state_from(row: Any) -> ShardState:
-    """The state in a row of `STATE` or `MANIFEST`."""
+    """Return the state in a row of `STATE` or `MANIFEST`."""
     return ShardState(
         epoch=row.epoch,
         owner=row.owner,
-        seen_at=None if row.seen_at == LEFT else row.seen_at,
+        seen_at=None if row.seen_at == NO_HEARTBEAT else row.seen_at,
         topic_id=row.topic_id,
         next_part_id=row.next_part_id,
         beats=row.beats or 0,
@@ -89,7 +89,7 @@ def state_from(row: Any) -> ShardState:
 
 
 def stored_from(row: Any) -> StoredRow:
-    """A row of `MANIFEST`."""
+    """Convert a row of `MANIFEST`."""
     return StoredRow(_cut_from(row) if row.group == CUT_GROUP else _group_from(row), row.written_epoch)
 
 
@@ -102,7 +102,7 @@ def _cut_from(row: Any) -> CutRow:
         lost_to=None if row.lost_to == _NOTHING_LOST else row.lost_to,
         reset=row.reset,
         last=_mark_from(row.last_record),
-        # Rows of older versions have none.
+        # Null in rows of older versions.
         closed_early=bool(row.closed_early),
     )
 
@@ -112,7 +112,7 @@ def _mark_values(mark: RecordMark | None) -> Values:
 
 
 def _mark_from(values: tuple[Any, ...] | None) -> RecordMark | None:
-    # A row of schema version 2 has no such column.
+    # Null in rows of schema version 2.
     return None if values is None or values[0] is None else RecordMark(*values)
 
 
@@ -135,7 +135,7 @@ def _group_from(row: Any) -> GroupRow:
         written_by=row.written_by,
         written_at=row.written_at,
         late=(
-            # A row of schema version 2 has no such column. Ranges are older than the hours that are told apart.
+            # Null in rows of schema version 2. Ranges are older than the hours that are counted separately.
             *(LateSamples(hour, samples, hours) for hour, hours, samples in row.late_ranges or ()),
             *(LateSamples(hour, samples) for hour, samples in row.late),
         ),

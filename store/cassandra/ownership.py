@@ -1,11 +1,11 @@
-"""Who owns a shard: one at a time, by compare-and-sets on the static columns of its manifest."""
+"""Ownership of shards: one owner at a time, by compare-and-sets on the static columns of the manifest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from strandline.store.cassandra import statements
-from strandline.store.cassandra.manifest_rows import LEFT, state_from
+from strandline.store.cassandra.manifest_rows import NO_HEARTBEAT, state_from
 from strandline.store.cassandra.requests import Requests
 from strandline.store.protocol import Fenced
 from strandline.store.rows import Ownership, ShardId, ShardState
@@ -15,14 +15,14 @@ from strandline.store.rows import Ownership, ShardId, ShardState
 class Owners:
     """The owners of shards.
 
-    A compare-and-set here that was not answered is repeated as it is. That is as good as a serial read: it completes
-    what is under way before it looks, and if it is not applied then it says what it found.
+    A compare-and-set without an answer is repeated unchanged here. That is equivalent to a serial read: it completes a
+    pending write before it compares, and if it is not applied it returns what it found.
     """
 
     requests: Requests
 
     def state(self, shard: ShardId) -> ShardState | None:
-        """Who owns a shard; None for one that nobody has ever taken."""
+        """Return a shard's state; None if the shard never had an owner."""
         rows = self.requests.read(f"read the state of shard {shard}", statements.STATE, (shard.dataset, shard.shard))
         return state_from(rows[0]) if rows else None
 
@@ -41,14 +41,15 @@ class Owners:
 
         def attempt() -> Ownership | None:
             answer = self.requests.compare_and_set(f"take shard {shard}", statement, values)
-            # What stands against this one may be an earlier try of its own. The epoch could be another's, the name not.
+            # The found owner may be an earlier attempt of this call. Another owner could have the same epoch, but not
+            # the same name.
             return wanted if answer.applied or is_held_by(wanted, answer.found) else None
 
         return self.requests.retries.run(attempt)
 
     def touch(self, ownership: Ownership, seen_at: int | None, beats: int) -> None:
         """Write a heartbeat. Raises `Fenced`."""
-        shard, seen = ownership.shard, LEFT if seen_at is None else seen_at
+        shard, seen = ownership.shard, NO_HEARTBEAT if seen_at is None else seen_at
         values = (seen, beats, shard.dataset, shard.shard, ownership.epoch, ownership.owner)
 
         def attempt() -> None:
@@ -60,15 +61,15 @@ class Owners:
 
 
 def is_held_by(ownership: Ownership, found: Mapping[str, Any]) -> bool:
-    """Whether the epoch and owner that were found are these."""
+    """Whether the found epoch and owner are those of `ownership`."""
     return (found.get("epoch"), found.get("owner")) == (ownership.epoch, ownership.owner)
 
 
 def fenced(ownership: Ownership, found: Mapping[str, Any]) -> Fenced:
-    """The error for an owner that is none any more, with whom was found in its place."""
+    """Make the error for a former owner, with the present one."""
     owner, epoch = found.get("owner"), found.get("epoch")
-    now = "nobody has ever taken it" if epoch is None else f"{owner!r} has it in epoch {epoch}"
+    now = "the shard has no owner" if epoch is None else f"{owner!r} owns it in epoch {epoch}"
     return Fenced(
         f"{ownership.owner!r} of epoch {ownership.epoch} may not write shard {ownership.shard}: {now}",
-        remedy="Stop writing it; a start takes the shard again",
+        remedy="Stop writing to it; a restart takes the shard again",
     )

@@ -1,4 +1,4 @@
-"""Trying again: with growing pauses of random length, until a deadline."""
+"""Retries with exponential, half-random backoff, until a deadline."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,44 +13,44 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """For how long something is tried, in seconds. The last try may begin just before the deadline, and takes as long
-    as a request may.
+class RetryPolicy:
+    """How long to retry, in seconds. The last attempt may begin just before the deadline, and takes up to the request
+    timeout.
     """
 
     deadline: float = 30.0
-    first_pause: float = 0.05
-    longest_pause: float = 2.0
+    min_pause: float = 0.05
+    max_pause: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Repeats calls that were not answered."""
+    """Repeats calls without an answer."""
 
     clock: Clock
-    patience: Patience = field(default_factory=Patience)
-    # Spreads those who were disturbed by the same thing; nobody has to guess it.
-    dice: Random = field(default_factory=Random)
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
+    # Only spreads load, so it need not be unpredictable.
+    random: Random = field(default_factory=Random)
 
     def run(self, call: Callable[[], T]) -> T:
-        """What `call` gives, as soon as it gives something. It is repeated while it raises `Unanswered`.
+        """Return the result of `call`, which is repeated while it raises `Unanswered`.
 
-        Raises `StoreUnavailable` once the deadline has passed, with what the last try met.
+        Raises `StoreUnavailable` after the deadline, with the last error.
         """
         begun = self.clock.monotonic()
-        pause = self.patience.first_pause
+        pause = self.retry_policy.min_pause
         tries = 1
         while True:
             try:
                 return call()
             except Unanswered as error:
-                # Half of it random: enough to part two who collide, and never hardly any pause.
-                waiting = pause * self.dice.uniform(0.5, 1.0)
+                # Half of the delay is random, to separate clients that collide, but never makes it very short.
+                waiting = pause * self.random.uniform(0.5, 1.0)
                 passed = self.clock.monotonic() - begun
-                if passed + waiting > self.patience.deadline:
+                if passed + waiting > self.retry_policy.deadline:
                     raise StoreUnavailable(
                         f"{error.message} (tried {tries} times in {passed:.1f} s)", remedy=error.remedy
                     ) from error
                 self.clock.sleep(waiting)
-            pause = min(2 * pause, self.patience.longest_pause)
+            pause = min(2 * pause, self.retry_policy.max_pause)
             tries += 1

@@ -1,14 +1,14 @@
-"""The tables: made from `schema.cql` where they are missing, brought up to its version where they are older, and used
-only if this Strandline can read them.
+"""The tables: created from `schema.cql` if missing, upgraded if older, and used only if this version of Strandline
+supports them.
 
-Any number of nodes may do this at once, beside running nodes of this version and the one before. Two servers of
-Cassandra that make a table at the same moment make two, under one name and with two ids, and what was written to one of
-them is lost later. So all nodes ask the same server, the one with the lowest address, which does one after the other.
-The version is written last: where it stands, the tables are all there.
+Any number of nodes may do this concurrently, next to running nodes of this version and the previous one. If two
+Cassandra servers create a table at the same moment, there are two tables with the same name and different ids, and what
+was written to one of them is lost later. So all nodes send these statements to the same server, the one with the lowest
+address, which executes them in sequence. The version is written last: if it is there, all tables exist.
 
-Two numbers are stored. `written_version` is what the tables have. `version` is the least version that can work with
-them, and the only one that nodes of version 2 know, which take none but their own. It stays while all that is added are
-columns and tables that they need not know: so they can restart while an upgrade goes on.
+Two numbers are stored. `written_version` is the version of the tables. `version` is the lowest version that can use
+them. It is the only number that nodes of version 2 know, and they accept only their own version. It does not change as
+long as new versions only add columns and tables, so that older nodes can restart during an upgrade.
 """
 
 import re
@@ -21,21 +21,21 @@ from cassandra import Unauthorized
 from cassandra.cluster import Host, Session
 
 from strandline.store.cassandra import statements
-from strandline.store.cassandra.failures import DRIVER_ERRORS, Unanswered, explained
+from strandline.store.cassandra.failures import DRIVER_ERRORS, Unanswered, store_error
 from strandline.store.cassandra.requests import Requests
 from strandline.store.cassandra.retries import Retries
 from strandline.store.protocol import StoreRefused
 
 VERSION: Final = 4
-"""Of `schema.cql`. It rises with each change there."""
+"""The version of `schema.cql`. It rises with each change of that file."""
 LEAST_VERSION: Final = 2
-"""The least version that can work with tables of `VERSION`, and that can be brought up to it."""
+"""The lowest version that can use tables of `VERSION`, and that can be upgraded to it."""
 
 _PRODUCT: Final = "strandline"
 _COMMENT: Final = re.compile(r"--.*")
 _TABLE: Final = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+)")
 _ADDITION: Final = re.compile(r"ALTER TABLE (\w+) ADD IF NOT EXISTS (\w+) (.+)")
-# A server names what another node is having made a moment before it takes statements about it.
+# A server's errors if a statement refers to what another node is creating at the moment.
 _NOT_THERE_YET: Final = ("does not exist", "Undefined column name", "Unknown identifier")
 
 
@@ -49,12 +49,12 @@ class Addition:
 
 
 def definitions() -> Mapping[str, str]:
-    """The statement that makes each table, by the table's name, in the order of `schema.cql`."""
+    """Return the CREATE statement of each table, by the table's name, in the order of `schema.cql`."""
     return {match[1]: statement for statement in _file() if (match := _TABLE.match(statement))}
 
 
 def additions() -> Sequence[Addition]:
-    """The columns that are added to older tables, in the order of `schema.cql`."""
+    """Return the columns that are added to older tables, in the order of `schema.cql`."""
     return [Addition(*match.groups()) for statement in _file() if (match := _ADDITION.match(statement))]
 
 
@@ -66,9 +66,9 @@ def _file() -> Sequence[str]:
 def create_keyspace(
     session: Session, keyspace: str, hosts: str, retries: Retries, *, copies: Mapping[str, int]
 ) -> None:
-    """Make the keyspace unless it is there, with so many copies of all in each of some data centres.
+    """Create the keyspace if it does not exist, with `copies` replicas in each data centre.
 
-    Production wants three in each: then one server may be down, and quorums still come together.
+    Production needs three per data centre: then one server may be down without losing the quorum.
     """
     replication = {"class": "NetworkTopologyStrategy", **copies}
     _define(
@@ -81,10 +81,10 @@ def create_keyspace(
 
 
 def ensure_schema(session: Session, keyspace: str, hosts: str, requests: Requests) -> None:
-    """Make the tables that are missing, add the columns that older ones lack, and prepare every statement. The keyspace
-    must be there.
+    """Create missing tables, add the columns that older ones lack, and prepare every statement. The keyspace must
+    exist.
 
-    Raises `StoreRefused` for tables that this Strandline can't work with, and changes nothing then.
+    Raises `StoreRefused` if this version can't use the tables, without changing anything.
     """
     there = _columns(session, keyspace, hosts, requests.retries)
     if "schema_version" in there:
@@ -103,8 +103,8 @@ def ensure_schema(session: Session, keyspace: str, hosts: str, requests: Request
 
 
 def _columns(session: Session, keyspace: str, hosts: str, retries: Retries) -> Mapping[str, set[str]]:
-    """The tables that are there, each with its columns. Asked for, since the driver does not hear at once of what other
-    nodes make.
+    """Return the existing tables, each with its columns. Read from the server, because the driver learns of other
+    nodes' changes with a delay.
     """
 
     def attempt() -> Mapping[str, set[str]]:
@@ -118,14 +118,14 @@ def _columns(session: Session, keyspace: str, hosts: str, retries: Retries) -> M
             for row in rows:
                 found.setdefault(row.table_name, set()).add(row.column_name)
         except DRIVER_ERRORS as error:
-            raise explained(error, f"read which tables are in {keyspace}", hosts) from error
+            raise store_error(error, f"read which tables are in {keyspace}", hosts) from error
         return found
 
     return retries.run(attempt)
 
 
 def _add(session: Session, one: Addition, keyspace: str, hosts: str, retries: Retries) -> None:
-    """Add a column, unless another node was faster. Cassandra 4.0 knows no IF NOT EXISTS here."""
+    """Add a column, unless another node did so concurrently. Cassandra 4.0 has no IF NOT EXISTS here."""
     what = f"add the column {one.column} to {keyspace}.{one.table}"
     try:
         _define(session, f'ALTER TABLE "{keyspace}".{one.table} ADD {one.column} {one.kind}', what, hosts, retries)
@@ -152,7 +152,7 @@ def _versions(requests: Requests, statement: statements.Statement) -> Any:
 
 
 def _record(requests: Requests, keyspace: str) -> None:
-    """Write down what the tables have by now; a higher version stays."""
+    """Store the version of the tables; a higher one stays."""
     found = _versions(requests, statements.VERSIONS)
     what = f"write the version of the tables in {keyspace}"
     if found is None:
@@ -164,11 +164,11 @@ def _record(requests: Requests, keyspace: str) -> None:
     else:
         return
     if not answer.applied:
-        raise Unanswered("another node has written the version of the tables meanwhile", remedy="Try again")
+        raise Unanswered("another node has written the version of the tables concurrently", remedy="Try again")
 
 
 def _check(found: Any, keyspace: str, hosts: str) -> None:
-    """Whether this Strandline can work with tables whose least version is in the row that was found."""
+    """Raise `StoreRefused` if this version can't use tables with the lowest version in the row that was found."""
     if found is None or LEAST_VERSION <= found.version <= VERSION:
         return
     at = f"the tables in keyspace {keyspace} of Cassandra at {hosts}"
@@ -178,7 +178,7 @@ def _check(found: Any, keyspace: str, hosts: str) -> None:
             remedy="Use the Strandline that migrated them, or a newer one",
         )
     raise StoreRefused(
-        f"{at} have schema version {found.version}, which no released Strandline has made",
+        f"{at} have schema version {found.version}, which no released Strandline has written",
         remedy="Use another keyspace",
     )
 
@@ -190,14 +190,14 @@ def _define(session: Session, statement: str, what: str, hosts: str, retries: Re
             future.result()
         except Unauthorized as error:
             raise StoreRefused(
-                explained(error, what, hosts).message,
+                store_error(error, what, hosts).message,
                 remedy="Execute conf/schema.cql with a user that may create and alter tables",
             ) from error
         except DRIVER_ERRORS as error:
-            raise explained(error, what, hosts) from error
+            raise store_error(error, what, hosts) from error
         if not future.is_schema_agreed:
             raise Unanswered(
-                f"the servers of Cassandra at {hosts} did not agree on the tables, asked to {what}",
+                f"the servers of Cassandra at {hosts} did not agree on the schema after a request to {what}",
                 remedy="Check with `nodetool describecluster` that all have one schema version",
             )
 
@@ -205,6 +205,6 @@ def _define(session: Session, statement: str, what: str, hosts: str, retries: Re
 
 
 def _lowest(servers: Sequence[Host]) -> Host | None:
-    """The server that all nodes choose: of those that are up, the one with the lowest address."""
+    """Return the server that all nodes use: of those that are up, the one with the lowest address."""
     running = [server for server in servers if server.is_up]
     return min(running, key=lambda server: (server.address, server.endpoint.port), default=None)

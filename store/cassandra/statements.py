@@ -1,7 +1,7 @@
-"""Every statement that is sent to Cassandra, and how each is sent.
+"""All statements that are sent to Cassandra, and how each kind is sent.
 
-Names of tables stand without their keyspace, behind `IN.`: it is put in when a statement is prepared. Statements of one
-kind are alike in what may be done with them, so that nobody has to remember it where they are used.
+Table names have the prefix `IN.`, which is replaced by the keyspace when a statement is prepared. The kind of a
+statement determines its consistency level and whether it may be retried, so that callers need not.
 """
 
 from dataclasses import dataclass
@@ -12,23 +12,23 @@ from strandline.store.bulk_columns import JOB_COLUMNS, PART_COLUMNS
 
 
 class Kind(Enum):
-    """What may be done with a statement."""
+    """How a statement may be sent."""
 
     CONDITIONAL = auto()
-    """A compare-and-set. It is sent once: only who knows what it means can tell what came of it."""
-    BESIDE_CONDITION = auto()
-    """A write that is only sent in one batch with a compare-and-set, and done only if that is."""
+    """A compare-and-set. It is sent once: only the caller can determine its result after a lost answer."""
+    BATCHED = auto()
+    """A write that is only sent in a batch with a compare-and-set, and applied only with it."""
     SERIAL_READ = auto()
-    """A read of what compare-and-sets wrote. It completes what is under way, and sees all that came before it."""
+    """A read of what compare-and-sets wrote. It completes pending ones, and sees all earlier ones."""
     PLAIN_WRITE = auto()
-    """A write that may be sent any number of times."""
+    """An idempotent write."""
     PLAIN_READ = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement in CQL. `page` is how many rows are read at once. A compare-and-set is decided in the local data
-    centre, or by all of them.
+    """A statement in CQL. `page` is the number of rows per page. A compare-and-set is decided in the local data centre,
+    or by all of them.
     """
 
     kind: Kind
@@ -67,8 +67,8 @@ VERSIONS: Final = Statement(
 
 SERVER_TIME: Final = Statement(Kind.PLAIN_READ, "SELECT toUnixTimestamp(now()) AS time FROM system.local")
 
-# The manifest. Each commit and each taking writes `epoch`, a touch does not: so the time at which it was written tells
-# which revision of the rows was read. A row has the revision of the commit that wrote it.
+# The manifest. Each commit and each takeover writes `epoch`, a touch does not: so its write time identifies the
+# revision of the rows that were read. A row's write time is the revision of its commit.
 
 STATE: Final = Statement(
     Kind.SERIAL_READ,
@@ -98,17 +98,15 @@ COMMIT_RAISING: Final = Statement(
     "UPDATE IN.manifest SET epoch = ?, next_part_id = ?"
     " WHERE dataset = ? AND shard = ? IF epoch = ? AND owner = ? AND next_part_id <= ?",
 )
-SET_TOPIC: Final = Statement(
-    Kind.BESIDE_CONDITION, "UPDATE IN.manifest SET topic_id = ? WHERE dataset = ? AND shard = ?"
-)
+SET_TOPIC: Final = Statement(Kind.BATCHED, "UPDATE IN.manifest SET topic_id = ? WHERE dataset = ? AND shard = ?")
 WRITE_CUT: Final = Statement(
-    Kind.BESIDE_CONDITION,
+    Kind.BATCHED,
     'INSERT INTO IN.manifest (dataset, shard, bucket, "group", written_epoch, expires,'
     " start_offset, end_offset, lost_to, reset, last_record, closed_early)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?",
 )
 WRITE_GROUP: Final = Statement(
-    Kind.BESIDE_CONDITION,
+    Kind.BATCHED,
     'INSERT INTO IN.manifest (dataset, shard, bucket, "group", written_epoch, expires,'
     " attempt, segments, series, samples, sample_times, checksum, codec_version, data_expires, written_by,"
     " written_at, late, late_ranges, superseded, index_bucket)"
@@ -124,7 +122,7 @@ MANIFEST: Final = Statement(
     " WHERE dataset = ? AND shard = ? AND bucket >= ? AND bucket <= ?",
 )
 
-# Large values. The pages that they are read in have a few megabytes.
+# Large values. Their pages have a few megabytes.
 
 WRITE_SEGMENT: Final = Statement(
     Kind.PLAIN_WRITE,
@@ -183,23 +181,22 @@ RESULT_ROW: Final = Statement(
     " WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ? AND kind = ? AND seq = ?",
 )
 
-# Replay jobs, bulk jobs and their parts. None is ever inserted, only updated: so a row is there exactly as long as its
-# values are. What is compared is the stamp, which is new with each write, of a row that was read and found to be the
-# expected one.
+# Replay jobs, bulk jobs and parts. Rows are never inserted, only updated: so a row exists exactly as long as its
+# values. The condition is the stamp, which is new with each write, of a row that was read and found unchanged.
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedTable:
-    """The statements of a table whose rows have a stamp. A key has partition columns, and one behind them."""
+    """The statements of a table whose rows have a stamp. A key has partition columns and one clustering column."""
 
     put: Statement
-    """Time-to-live, new stamp, columns, key, old stamp."""
+    """Parameters: TTL, new stamp, columns, key, old stamp."""
     remove: Statement
-    """Key, stamp."""
+    """Parameters: key, stamp."""
     rows: Statement
-    """Those of a partition: what tells them apart, stamp, columns."""
+    """The rows of a partition: clustering column, stamp, columns."""
     between: Statement
-    """The same of a range, both ends included."""
+    """The same for a range of the clustering column (inclusive)."""
 
 
 def _compared(
@@ -241,7 +238,7 @@ JOBS: Final = _compared(
         "settings",
     ),
 )
-# A job may have two texts of 64 KB, and a part four.
+# A job can have two texts of 64 KB, a part four.
 BULK_JOBS: Final = _compared("bulk_jobs", ("dataset",), "job", JOB_COLUMNS, page=50)
 BULK_PARTS: Final = _compared("bulk_parts", ("dataset", "job"), "part", PART_COLUMNS, page=500)
 
@@ -249,4 +246,6 @@ ALL: Final = (
     *(value for value in list(globals().values()) if isinstance(value, Statement)),
     *(one for table in (JOBS, BULK_JOBS, BULK_PARTS) for one in (table.put, table.remove, table.rows, table.between)),
 )
-"""All of them: they are prepared when a store is opened, so that one which does not fit the tables is found then."""
+"""All statements. They are prepared when a store is opened, so that one that does not match the tables is detected
+then.
+"""

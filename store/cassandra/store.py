@@ -13,7 +13,7 @@ from strandline.store.cassandra.jobs import bulk_jobs, bulk_parts, replay_jobs
 from strandline.store.cassandra.manifest import Manifest
 from strandline.store.cassandra.ownership import Owners
 from strandline.store.cassandra.requests import Requests
-from strandline.store.cassandra.retries import Patience, Retries
+from strandline.store.cassandra.retries import Retries, RetryPolicy
 from strandline.store.cassandra.schema import create_keyspace, ensure_schema
 from strandline.store.compared import require_bounded, require_later_version, require_parts_of_one_job
 from strandline.store.connection import CassandraConnection, connect
@@ -36,7 +36,7 @@ class CassandraStore:
     """A `Store` in one keyspace of a cluster."""
 
     def __init__(self, requests: Requests, data_centre: str) -> None:
-        """Every statement must be prepared. `data_centre` is the one that the servers asked are in."""
+        """Every statement must be prepared. `data_centre` is the one that the client is connected to."""
         self._requests = requests
         self._datasets = Datasets(requests, data_centre)
         self._owners = Owners(requests)
@@ -48,14 +48,14 @@ class CassandraStore:
 
     @property
     def writes_answered(self) -> int:
-        """Rises with each answer to a write, time-outs included. Any thread may ask."""
+        """Rises with each answer to a write, including timeouts. Thread-safe."""
         return self._requests.writes_answered
 
     def close(self) -> None:
         self._requests.close()
 
     def server_time(self) -> int | None:
-        # To any server: which one answers changes from call to call.
+        # Sent to any server; it differs from call to call.
         (row,) = self._requests.read("read a server's clock", statements.SERVER_TIME, ())
         return int(row.time)
 
@@ -83,16 +83,16 @@ class CassandraStore:
     def commit(self, ownership: Ownership, write: ManifestWrite) -> None:
         self._manifest.commit(ownership, write)
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
-        self._blobs.write_segments(where, segments, life)
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], lifetime: Lifetime) -> None:
+        self._blobs.write_segments(where, segments, lifetime)
 
     def segments(
         self, where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
     ) -> Iterator[Segment]:
         return self._blobs.segments(where, first=first, last=last)
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
-        return self._blobs.write_index_bucket(where, rows, life)
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], lifetime: Lifetime) -> int:
+        return self._blobs.write_index_bucket(where, rows, lifetime)
 
     def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
         return self._blobs.index_bucket(where)
@@ -112,8 +112,8 @@ class CassandraStore:
         self._datasets.check(job.shard.dataset)
         return self._jobs.remove([job])
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
-        self._blobs.write_result(where, rows, life)
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], lifetime: Lifetime) -> None:
+        self._blobs.write_result(where, rows, lifetime)
 
     def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
         return self._blobs.result(where, kind, seq)
@@ -171,17 +171,17 @@ def open_cassandra_store(
     clock: Clock,
     *,
     copies: Mapping[str, int] | None = None,
-    patience: Patience | None = None,
+    retry_policy: RetryPolicy | None = None,
 ) -> CassandraStore:
-    """Connect, make the tables that are missing, check their version.
+    """Connect, create missing tables, and check their version.
 
-    The keyspace must be there, because how often data is copied is an operator's choice; with `copies`, a number for
-    each data centre, it is made if it is not. Raises `CassandraUnreachable` or `CassandraRefused` if there is no
-    connection, `StoreRefused` for tables of another version and `StoreUnavailable` if the servers don't answer.
+    The keyspace must exist, because the number of replicas is the operator's choice; with `copies`, the number for each
+    data centre, it is created. Raises `CassandraUnreachable` or `CassandraRefused` if there is no connection,
+    `StoreRefused` for tables of an unsupported version, and `StoreUnavailable` if the servers don't answer.
     """
     session = connect(connection, require_keyspace=copies is None)
     try:
-        return store_over(session, connection, clock, copies=copies, patience=patience)
+        return store_over(session, connection, clock, copies=copies, retry_policy=retry_policy)
     except BaseException:
         session.cluster.shutdown()
         raise
@@ -193,12 +193,12 @@ def store_over(
     clock: Clock,
     *,
     copies: Mapping[str, int] | None = None,
-    patience: Patience | None = None,
+    retry_policy: RetryPolicy | None = None,
 ) -> CassandraStore:
-    """The store over a session that is there already, which belongs to it from then on."""
-    # The servers give writes their times. A client's clock that runs ahead could hide what others write later.
+    """Make a store over an existing session, which the store owns from then on."""
+    # The servers set the timestamps of writes. A client's clock that is ahead could hide later writes of others.
     session.use_client_timestamp = False
-    retries = Retries(clock, patience or Patience())
+    retries = Retries(clock, retry_policy or RetryPolicy())
     keyspace, hosts = connection.keyspace, connection.hosts
     if copies is not None:
         create_keyspace(session, keyspace, hosts, retries, copies=copies)

@@ -1,7 +1,7 @@
-"""Writing many rows: several at once, not more than fit, and again those that were not answered.
+"""Writes many rows concurrently, with a limit on what is in flight, and resends those without an answer.
 
-How much is under way is bounded for a whole store, by bytes and by number, whichever thread it came from: the servers
-hold back a client that sends more, and what is sent must be kept until it is acknowledged.
+The limit is for the whole store, in bytes and in writes, all threads together: servers throttle a client that exceeds
+it, and requests stay in memory until they are acknowledged.
 """
 
 import threading
@@ -15,107 +15,108 @@ from strandline.store.cassandra.failures import Unanswered
 from strandline.store.cassandra.requests import Requests
 from strandline.store.protocol import StoreRefused
 
-MOST_BYTES: Final = 4 * 2**20
-MOST_WRITES: Final = 64
+MAX_BYTES_IN_FLIGHT: Final = 4 * 2**20
+MAX_WRITES_IN_FLIGHT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class RowWrite:
-    """One row on its way."""
+    """One row to write."""
 
     statement: BoundStatement
     size: int
 
 
-class Room:
-    """What may be under way at once."""
+class InFlightLimit:
+    """A limit on what is in flight at the same time."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES, most_writes: int = MOST_WRITES) -> None:
-        self._most_bytes = most_bytes
-        self._most_writes = most_writes
+    def __init__(self, max_bytes: int = MAX_BYTES_IN_FLIGHT, max_writes: int = MAX_WRITES_IN_FLIGHT) -> None:
+        self._max_bytes = max_bytes
+        self._max_writes = max_writes
         self._bytes = 0
         self._writes = 0
         self._changed = threading.Condition()
 
-    def enter(self, size: int) -> None:
-        """Wait until there is room. A row that is larger than all of it goes alone."""
+    def acquire(self, size: int) -> None:
+        """Wait until the limit permits a write of this size. A row above the limit is sent alone."""
         with self._changed:
             self._changed.wait_for(lambda: self._fits(size))
             self._bytes += size
             self._writes += 1
 
-    def leave(self, size: int) -> None:
-        """Make room again."""
+    def release(self, size: int) -> None:
+        """Return what a finished write had acquired."""
         with self._changed:
             self._bytes -= size
             self._writes -= 1
-            # All: whoever is woken may have a row that still does not fit, when another's would.
+            # Notify all: the row of one waiting thread may still not fit while another's does.
             self._changed.notify_all()
 
     def _fits(self, size: int) -> bool:
-        return self._writes == 0 or (self._writes < self._most_writes and self._bytes + size <= self._most_bytes)
+        return self._writes == 0 or (self._writes < self._max_writes and self._bytes + size <= self._max_bytes)
 
 
 @dataclass(slots=True)
-class _Flight:
-    """The writes of one call: how many are under way, which came to nothing, and which are to be sent again."""
+class _InFlightWrites:
+    """The writes of one call: how many are in flight, which failed, and which have to be sent again."""
 
     requests: Requests
-    room: Room
+    limit: InFlightLimit
     what: str
-    under_way: int = 0
+    in_flight: int = 0
     failed: list[tuple[RowWrite, Exception]] = field(default_factory=list)
-    again: list[RowWrite] = field(default_factory=list)
+    to_resend: list[RowWrite] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def send(self, write: RowWrite) -> None:
-        """Send a write as soon as there is room for it."""
-        self.room.enter(write.size)
+        """Send a write as soon as the limit permits it."""
+        self.limit.acquire(write.size)
         with self.changed:
-            self.under_way += 1
+            self.in_flight += 1
         try:
             self.requests.write(
-                self.what, write.statement, lambda _: self._landed(write), lambda error: self._landed(write, error)
+                self.what, write.statement, lambda _: self._answered(write), lambda error: self._answered(write, error)
             )
         except (Unanswered, StoreRefused) as error:
-            self._landed(write, error)
+            self._answered(write, error)
 
-    def land(self) -> None:
-        """Send what is to be sent again, and wait for all that is under way. Raises what it came to, if it came to
-        nothing: after `Unanswered` this may be called again.
+    def finish(self) -> None:
+        """Resend failed writes, and wait for all that are in flight. Raises the error if one failed; after
+        `Unanswered`, this may be called again.
         """
-        again, self.again = self.again, []
-        for write in again:
+        to_resend, self.to_resend = self.to_resend, []
+        for write in to_resend:
             self.send(write)
         with self.changed:
-            self.changed.wait_for(lambda: self.under_way == 0)
+            self.changed.wait_for(lambda: self.in_flight == 0)
         failed, self.failed = self.failed, []
         if failed:
-            self.again = [write for write, _ in failed]
-            # A refusal is final, so it goes before all others.
+            self.to_resend = [write for write, _ in failed]
+            # A rejection is permanent, so it has priority over other errors.
             raise next((error for _, error in failed if not isinstance(error, Unanswered)), failed[0][1])
 
-    def _landed(self, write: RowWrite, error: Exception | None = None) -> None:
-        self.room.leave(write.size)
+    def _answered(self, write: RowWrite, error: Exception | None = None) -> None:
+        self.limit.release(write.size)
         with self.changed:
-            self.under_way -= 1
+            self.in_flight -= 1
             if error is not None:
                 self.failed.append((write, error))
             self.changed.notify_all()
 
 
-def write_all(requests: Requests, room: Room, what: str, writes: Iterable[RowWrite]) -> int:
-    """Write rows; all are there when this returns. How many there were.
+def write_all(requests: Requests, limit: InFlightLimit, what: str, writes: Iterable[RowWrite]) -> int:
+    """Write rows and return their number. When this returns, all are stored.
 
-    Raises `StoreUnavailable` if some were not answered for longer than patience allows; the others may be there.
+    Raises `StoreUnavailable` if some were not answered before the retry policy's deadline; the others may have been
+    stored.
     """
-    flight = _Flight(requests, room, what)
+    writes_in_flight = _InFlightWrites(requests, limit, what)
     count = 0
     for write in writes:
-        flight.send(write)
+        writes_in_flight.send(write)
         count += 1
-        # Rows that can't be written now are not heaped up behind those that could not.
-        if flight.failed:
-            requests.retries.run(flight.land)
-    requests.retries.run(flight.land)
+        # Stop sending further rows while some failed.
+        if writes_in_flight.failed:
+            requests.retries.run(writes_in_flight.finish)
+    requests.retries.run(writes_in_flight.finish)
     return count

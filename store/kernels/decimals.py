@@ -1,7 +1,7 @@
-"""Values that are decimal numbers as whole numbers of their last digit, and back, bit for bit.
+"""Turns values that are decimal numbers into integer multiples of their last digit, and back, bit for bit.
 
-Most values of metrics are counts, or numbers that somebody rounded to a few digits. As whole numbers they have small
-steps from one to the next; as doubles they have not.
+Most values of metrics are counts, or numbers rounded to a few digits. As integers they have small differences; as
+doubles they don't.
 """
 
 import numpy as np
@@ -9,16 +9,16 @@ from numba import njit
 
 from strandline.store.kernels.trends import restore
 
-MOST_DIGITS = 9
-# Instead of a number of digits: the values of this series stay doubles.
+MAX_DIGITS = 9
+# Instead of a number of digits: the series is stored as doubles.
 RAW = 15
-POWERS = 10.0 ** np.arange(MOST_DIGITS + 1)
-# Adding this to a double and taking it away again rounds it to a whole number, if that is below the limit.
+POWERS = 10.0 ** np.arange(MAX_DIGITS + 1)
+# Adding this to a double and subtracting it again rounds the double to an integer, if it is below the limit.
 ROUNDER, LIMIT = 1.5 * 2.0**52, 2.0**51
 # The bits of Prometheus' staleness marker.
 STALE = np.uint64(0x7FF0_0000_0000_0002)
-# A series may have one value in so many that is no such number, a staleness marker for instance.
-ODD_ONE_IN = 16
+# One value in this many of a series may be no such number, for instance a staleness marker.
+EXCEPTION_RATIO = 16
 
 
 @njit(cache=True, nogil=True)
@@ -27,41 +27,41 @@ def _scaled(value, power):
 
 
 @njit(cache=True, nogil=True)
-def _is_exact(value, bits, whole, power):
-    """Whether dividing gives every bit of the value again. Zero with a sign does not; NaN compares with nothing."""
-    return abs(whole) < LIMIT and whole / power == value and (whole != 0.0 or bits == 0)
+def _is_exact(value, bits, integers, power):
+    """Whether the division restores every bit of the value. It doesn't for negative zero; a NaN is never equal."""
+    return abs(integers) < LIMIT and integers / power == value and (integers != 0.0 or bits == 0)
 
 
 @njit(cache=True, nogil=True)
 def _digits(value, bits, start, end):
-    """The digits that all but a few values of a series need, or RAW."""
+    """Return the number of digits that almost all values of a series need, or RAW."""
     digits, odd = 0, 0
     for at in range(start, end):
         if _is_exact(value[at], bits[at], _scaled(value[at], POWERS[digits]), POWERS[digits]):
             continue
         more = digits + 1
-        while more <= MOST_DIGITS and not _is_exact(
-            value[at], bits[at], _scaled(value[at], POWERS[more]), POWERS[more]
-        ):
+        while more <= MAX_DIGITS and not _is_exact(value[at], bits[at], _scaled(value[at], POWERS[more]), POWERS[more]):
             more += 1
-        if more <= MOST_DIGITS:
+        if more <= MAX_DIGITS:
             digits = more
         else:
             odd += 1
-            if odd * ODD_ONE_IN > end - start:
+            if odd * EXCEPTION_RATIO > end - start:
                 return RAW
     return digits
 
 
 @njit(cache=True, nogil=True)
-def to_whole(value, first, digits, whole, raw, odd_at, odd_bits):
-    """Split series into those of whole numbers (packed into `whole`), those that stay doubles (packed into `raw`),
-    and single odd values of the former, at `odd_at` among all samples; in their place the number before them stands.
+def to_integers(value, first, digits, integers, raw, odd_at, odd_bits):
+    """Divide the values into series of integers (packed into `integers`), series of doubles (packed into `raw`), and
+    single odd values of the former, with their indices among all samples in `odd_at`. An odd value is replaced by the
+    integer before it.
 
-    All outputs are as long as the values, `digits` as the series; how many of `whole`, `raw` and odd ones there are.
+    All outputs are as long as the values, `digits` as the series. Returns the numbers of integers, doubles and odd
+    values.
     """
     bits = value.view(np.uint64)
-    n_whole = n_raw = n_odd = 0
+    n_integers = n_raw = n_odd = 0
     for series in range(len(first) - 1):
         start, end = first[series], first[series + 1]
         digits[series] = _digits(value, bits, start, end)
@@ -77,22 +77,22 @@ def to_whole(value, first, digits, whole, raw, odd_at, odd_bits):
             else:
                 odd_at[n_odd], odd_bits[n_odd] = at, bits[at]
                 n_odd += 1
-            whole[n_whole] = last
-            n_whole += 1
-    return n_whole, n_raw, n_odd
+            integers[n_integers] = last
+            n_integers += 1
+    return n_integers, n_raw, n_odd
 
 
 @njit(cache=True, nogil=True)
-def to_values(digits, counts, starts, ends, begin, slope, way, level, rests, rest_at, raw, value):
-    """The opposite of `to_whole` but for the odd values; `value` gets the values from `starts` up to, not including,
-    `ends` of each series, one series behind the other. Whole numbers are given as their trends, and restored here.
+def to_values(digits, counts, starts, ends, begin, slope, kind, level, residuals, residual_start, raw, value):
+    """The inverse of `to_integers`, without the odd values. `value` gets the values `[starts, ends)` of each series,
+    one series after the other. Integers are given as their trends, and restored here.
     """
     longest = 0
     for series in range(len(counts)):
         if ends[series] > starts[series]:
             longest = max(longest, counts[series])
-    whole = np.empty(longest, dtype=np.int64)
-    n_whole = n_raw = to = 0
+    integers = np.empty(longest, dtype=np.int64)
+    n_integers = n_raw = to = 0
     for series in range(len(counts)):
         start, end = starts[series], ends[series]
         if digits[series] == RAW:
@@ -100,32 +100,32 @@ def to_values(digits, counts, starts, ends, begin, slope, way, level, rests, res
             n_raw += counts[series]
         else:
             if end > start:
-                sequence, power = n_whole, POWERS[digits[series]]
+                sequence, power = n_integers, POWERS[digits[series]]
                 restore(
                     begin[sequence],
                     slope[sequence],
-                    way[sequence],
+                    kind[sequence],
                     level[sequence],
-                    rests,
-                    rest_at[sequence],
+                    residuals,
+                    residual_start[sequence],
                     end,
-                    whole,
+                    integers,
                     0,
                 )
                 if digits[series] == 0:
                     for at in range(end - start):
-                        value[to + at] = whole[start + at]
+                        value[to + at] = integers[start + at]
                 else:
                     for at in range(end - start):
-                        value[to + at] = whole[start + at] / power
-            n_whole += 1
+                        value[to + at] = integers[start + at] / power
+            n_integers += 1
         to += end - start
 
 
 @njit(cache=True, nogil=True)
 def to_stale_markers(digits, counts, starts, ends, raw_bits, bits):
-    """Put the staleness markers of the series that stay doubles into `bits`, at the places that `to_values` gives them.
-    The others are among the odd values.
+    """Write the staleness markers of the series of doubles into `bits`, at the positions that `to_values` uses. Those
+    of other series are odd values.
     """
     n_raw = to = 0
     for series in range(len(counts)):

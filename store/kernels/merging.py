@@ -1,7 +1,7 @@
-"""Any number of runs into one, each sample copied once.
+"""Merges any number of runs into one, copying each sample once.
 
-A *piece* is what one run has of one series. Pieces are put into the order of their series first, by their keys alone;
-then every piece is copied to its place. Only series whose pieces overlap in time are merged sample by sample.
+A *piece* is the part of a series that one run has. The pieces are sorted by series, using only their keys; then each
+piece is copied to its position. Samples are only compared for series whose pieces overlap in time.
 """
 
 import numpy as np
@@ -25,9 +25,11 @@ def _is_same(metric, key_high, key_low, one, other):
 
 @njit(cache=True, nogil=True)
 def _merge_order(metric, key_high, key_low, source, start, middle, end, target):
-    """Merge two neighbouring parts of `source` into the same places of `target`; of equals the first part's first."""
+    """Merge two neighbouring parts of `source` into the same range of `target`; of equal pieces, the first part's is
+    first.
+    """
     if start == middle or middle == end or not _is_above(metric, key_high, key_low, source[middle - 1], source[middle]):
-        # Segments of a group follow each other, so this is the usual case.
+        # The usual case: the segments of a group follow each other.
         target[start:end] = source[start:end]
         return
     i, j = start, middle
@@ -42,8 +44,8 @@ def _merge_order(metric, key_high, key_low, source, start, middle, end, target):
 
 @njit(cache=True, nogil=True)
 def order_pieces(metric, key_high, key_low, run_first):
-    """The pieces in the order of their series; those of one series in the order of their runs. Run r has the pieces
-    `run_first[r]` up to, not including, `run_first[r + 1]`, in order.
+    """Return the pieces in the order of their series; those of one series in the order of their runs. Run r has the
+    pieces `[run_first[r], run_first[r + 1])`, in order.
     """
     source, target = np.arange(len(metric)), np.empty(len(metric), dtype=np.int64)
     bounds, runs = run_first.copy(), len(run_first) - 1
@@ -60,11 +62,14 @@ def order_pieces(metric, key_high, key_low, run_first):
 
 
 @njit(cache=True, nogil=True)
-def place_pieces(metric, key_high, key_low, order, counts, least, greatest, place, first_piece, first_sample, overlaps):
-    """Where each piece goes if the pieces of a series stand one behind the other, in order.
+def locate_pieces(
+    metric, key_high, key_low, order, counts, least, greatest, position, first_piece, first_sample, overlaps
+):
+    """Fill `position` with the position of each piece if the pieces of a series follow each other. Return the number of
+    series.
 
-    Series s has the pieces `order[first_piece[s]]` up to the next series', and its samples from `first_sample[s]` on;
-    `overlaps[s]` says that these would not rise. How many series there are.
+    Series s has the pieces `order[first_piece[s]:first_piece[s + 1]]`, and its samples from `first_sample[s]`.
+    `overlaps[s]` is set if their times would not be ascending.
     """
     series, at = -1, 0
     for number in range(len(order)):
@@ -75,17 +80,17 @@ def place_pieces(metric, key_high, key_low, order, counts, least, greatest, plac
             first_piece[series], first_sample[series], overlaps[series] = number, at, False
         elif least[piece] <= greatest[before]:
             overlaps[series] = True
-        place[piece] = at
+        position[piece] = at
         at += counts[piece]
     first_piece[series + 1], first_sample[series + 1] = len(order), at
     return series + 1
 
 
 @njit(cache=True, nogil=True)
-def copy_pieces(first, time, value, place, to_time, to_value):
-    """Copy the pieces of one run, each to its place."""
+def copy_pieces(first, time, value, position, to_time, to_value):
+    """Copy the pieces of one run to their positions."""
     for piece in range(len(first) - 1):
-        start, end, to = first[piece], first[piece + 1], place[piece]
+        start, end, to = first[piece], first[piece + 1], position[piece]
         for at in range(end - start):
             to_time[to + at] = time[start + at]
             to_value[to + at] = value[start + at]
@@ -93,8 +98,8 @@ def copy_pieces(first, time, value, place, to_time, to_value):
 
 @njit(cache=True, nogil=True)
 def _merge_two(time, value, i, i_end, j_end, to_time, to_value, to):
-    """Merge two neighbouring pieces, of which the second begins at `i_end`; where both have a time the second one
-    counts. Where the merged ones end.
+    """Merge two neighbouring pieces, the second of which begins at `i_end`; if both have a time, the second's sample is
+    kept. Return the end of the result.
     """
     j = i_end
     while i < i_end or j < j_end:
@@ -111,7 +116,7 @@ def _merge_two(time, value, i, i_end, j_end, to_time, to_value, to):
 
 @njit(cache=True, nogil=True)
 def _merge_pieces(time, value, bounds, pieces, spare_time, spare_value):
-    """Merge pieces that stand one behind the other, in place; where the merged ones end."""
+    """Merge pieces that follow each other, in place. Return the end of the result."""
     start = bounds[0]
     while pieces > 1:
         merged, to = 0, 0
@@ -127,8 +132,8 @@ def _merge_pieces(time, value, bounds, pieces, spare_time, spare_value):
 
 
 @njit(cache=True, nogil=True)
-def settle_pieces(order, counts, first_piece, first_sample, overlaps, time, value):
-    """Merge the pieces of the series that overlap, and close the gaps behind them; how many samples are left."""
+def merge_overlapping(order, counts, first_piece, first_sample, overlaps, time, value):
+    """Merge the pieces of the series that overlap, and close the gaps. Return the number of samples that remain."""
     longest = most = 0
     for series in range(len(first_piece) - 1):
         if overlaps[series]:

@@ -1,11 +1,11 @@
-"""Whether series and times stand in the order that runs promise, and where they don't."""
+"""Checks the order of series and times, and finds wanted series in it."""
 
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
 def first_unordered_series(metric, key_high, key_low):
-    """The first series that is not above the one before it; -1 if all are."""
+    """Return the first series that is not above the one before it; -1 if all are in order."""
     for series in range(1, len(metric)):
         before = series - 1
         if metric[series] != metric[before]:
@@ -21,7 +21,7 @@ def first_unordered_series(metric, key_high, key_low):
 
 @njit(cache=True, nogil=True)
 def first_unordered_times(time, first):
-    """The first sequence whose times do not rise from one to the next; -1 if all do."""
+    """Return the first sequence whose times are not strictly ascending; -1 if there is none."""
     for sequence in range(len(first) - 1):
         falls = 0
         for at in range(first[sequence] + 1, first[sequence + 1]):
@@ -32,8 +32,8 @@ def first_unordered_times(time, first):
 
 
 @njit(cache=True, nogil=True)
-def mark_wanted(metric, key_high, key_low, wanted_metric, wanted_high, wanted_low, marks):
-    """Mark the series that are among the wanted ones, which stand in rising order."""
+def fill_wanted_mask(metric, key_high, key_low, wanted_metric, wanted_high, wanted_low, mask):
+    """Set `mask` for the series that are among the wanted ones, which are in ascending order."""
     for series in range(len(metric)):
         low, high = 0, len(wanted_metric)
         while low < high:
@@ -48,7 +48,7 @@ def mark_wanted(metric, key_high, key_low, wanted_metric, wanted_high, wanted_lo
                 low = middle + 1
             else:
                 high = middle
-        marks[series] = (
+        mask[series] = (
             low < len(wanted_metric)
             and wanted_metric[low] == metric[series]
             and wanted_high[low] == key_high[series]

@@ -1,4 +1,4 @@
-"""The times of series, each sequence of times once: all series of a scrape have the times of the scrape."""
+"""The times of series, with each distinct sequence stored once: all series of a scrape have the same times."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,7 @@ from strandline.store.kernels.trends import restore
 U64 = np.uint64
 MIX = U64(0x9E3779B97F4A7C15)
 EARLIEST, LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-# What `same_as` says of a series whose times are those of no series before it.
+# The value of `same_as` for a series whose times no earlier series has.
 NEW = 0
 
 
@@ -28,16 +28,16 @@ def _are_same(time, one, other, count):
 
 @njit(cache=True, nogil=True)
 def find_timetables(time, first, slots, same_as, leader):
-    """Number the distinct sequences of times in order of their first series, and write that series into `leader`.
+    """Number the distinct sequences of times in the order of their first series, and write that series into `leader`.
 
-    `same_as` gets NEW for such a series, and 1 + the number of its timetable for every other. `slots` is all -1, as
-    many as a power of two, at least twice the number of series. How many timetables there are.
+    `same_as` gets NEW for such a series, and 1 + the number of its timetable for every other. `slots` must be filled
+    with -1, and have a power of two as length, at least twice the number of series. Returns the number of timetables.
     """
     mask = len(slots) - 1
     found = 0
     for series in range(len(first) - 1):
         start, count = first[series], first[series + 1] - first[series]
-        # A few times tell most sequences apart; all are compared in the end.
+        # A few times distinguish most sequences; candidates are compared completely below.
         hashed = _mix(_mix(_mix(MIX, count), time[start]), time[start + count - 1])
         hashed = _mix(
             _mix(_mix(hashed, time[start + count // 4]), time[start + count // 2]), time[start + count * 3 // 4]
@@ -60,7 +60,9 @@ def find_timetables(time, first, slots, same_as, leader):
 
 @njit(cache=True, nogil=True)
 def number_timetables(same_as, number):
-    """The timetable of each series from what `find_timetables` said. How many are new; -1 if one is named too early."""
+    """Convert the `same_as` of `find_timetables` into the timetable of each series. Return the number of timetables; -1
+    if one is referenced before its first series.
+    """
     found = 0
     for series in range(len(same_as)):
         if same_as[series] == NEW:
@@ -80,21 +82,22 @@ def restore_times(
     first,
     begin,
     slope,
-    way,
+    kind,
     level,
-    rests,
-    rest_at,
+    residuals,
+    residual_start,
     least,
     greatest,
     starts,
     ends,
     time,
 ):
-    """The times of the wanted series from `least` to `greatest`, both included, one behind the other in `time`, which
-    has room for all of their times. `starts` and `ends` say which of each series' samples these are: 0 and 0 for none.
+    """Write the times from `least` to `greatest` (inclusive) of the wanted series into `time`, one series after the
+    other; it has space for all of their times. `starts` and `ends` get the range of each series' samples, 0 and 0 for
+    none.
 
-    How many times there are, the least and the greatest that were restored, and whether all sequences rise. A timetable
-    is restored for each series that has it: to copy the times would take as long.
+    Returns the number of times, the minimum and maximum of the restored ones, and whether all sequences are ascending.
+    A timetable is restored for each series that has it, because copying would take as long.
     """
     to, earliest, latest, rises = 0, LATEST, EARLIEST, True
     for series in range(len(of_series)):
@@ -103,7 +106,9 @@ def restore_times(
             continue
         table = of_series[series]
         count = first[table + 1] - first[table]
-        restore(begin[table], slope[table], way[table], level[table], rests, rest_at[table], count, time, to)
+        restore(
+            begin[table], slope[table], kind[table], level[table], residuals, residual_start[table], count, time, to
+        )
         falls = 0
         for at in range(to + 1, to + count):
             falls += time[at] <= time[at - 1]
@@ -121,7 +126,7 @@ def restore_times(
 
 @njit(cache=True, nogil=True)
 def _cut(time, low, end, least, greatest):
-    """Where the times from `least` to `greatest`, both included, start and end."""
+    """Return the range of the times from `least` to `greatest` (inclusive)."""
     if time[low] >= least and time[end - 1] <= greatest:
         return low, end
     high = end
@@ -143,9 +148,11 @@ def _cut(time, low, end, least, greatest):
 
 @njit(cache=True, nogil=True)
 def copy_runs(source, starts, ends, out):
-    """Copy `source[starts[i] : ends[i]]` one behind the other into `out`, which is just as long as they are."""
+    """Copy the ranges `source[starts[i]:ends[i]]` one after the other into `out`, which has exactly their total
+    length.
+    """
     at = 0
     for run in range(len(starts)):
-        for place in range(starts[run], ends[run]):
-            out[at] = source[place]
+        for position in range(starts[run], ends[run]):
+            out[at] = source[position]
             at += 1

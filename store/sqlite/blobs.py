@@ -1,7 +1,7 @@
-"""Large values that lie under an attempt: segments, index buckets and job results.
+"""Large values under an attempt: segments, index buckets and job results.
 
-Writers and readers take a few megabytes at a time, each portion in a transaction of its own. So no lock and no snapshot
-is held while the caller makes the next rows, or works on those that it got.
+Writers and readers handle a few megabytes at a time, each portion in its own transaction. So no lock and no snapshot is
+held while the caller makes the next rows, or processes those that it got.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ _PORTION_BYTES: Final = 8 * 2**20
 
 Values = tuple[Any, ...]
 
-# These take the place that rows lie at, their key in there, when they expire, and the value.
+# Parameters: the address of the rows, the key of the row within it, its expiry date, and the value.
 INSERT_SEGMENT: Final = (
     "INSERT OR REPLACE INTO segments (dataset, shard, bucket, flush_group, attempt, first, seq, expires, data)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -30,14 +30,14 @@ INSERT_RESULT: Final = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
-# These take a place, a key, and bounds of their own if they have some. They give key and value of the rows at that
-# place behind that key, in order.
-_SEGMENTS_BEHIND: Final = (
+# Parameters: the address of the rows, a key, and further bounds if there are any. They return key and value of the rows
+# at that address after that key, in order.
+_SEGMENTS_AFTER: Final = (
     "SELECT first, seq, data FROM segments WHERE dataset = ? AND shard = ? AND bucket = ? AND flush_group = ?"
     " AND attempt = ? AND (first, seq) > (?, ?)"
 )
-SELECT_SEGMENTS: Final = _SEGMENTS_BEHIND + " ORDER BY first, seq"
-SELECT_SEGMENTS_UP_TO: Final = _SEGMENTS_BEHIND + " AND first <= ? ORDER BY first, seq"
+SELECT_SEGMENTS: Final = _SEGMENTS_AFTER + " ORDER BY first, seq"
+SELECT_SEGMENTS_UP_TO: Final = _SEGMENTS_AFTER + " AND first <= ? ORDER BY first, seq"
 SELECT_INDEX_ROWS: Final = (
     "SELECT seq, data FROM index_buckets WHERE dataset = ? AND shard = ? AND bucket = ? AND attempt = ?"
     " AND seq > ? ORDER BY seq"
@@ -47,7 +47,7 @@ SELECT_RESULTS: Final = (
     " AND seq > ? AND seq <= ? ORDER BY seq"
 )
 
-# Keys that come before every other.
+# Keys below every other.
 BEFORE_SEGMENTS: Final = (b"", -1)
 BEFORE_ROWS: Final = (-1,)
 LAST_ROW: Final = 2**31 - 1
@@ -65,42 +65,42 @@ class Blobs:
     connections: Connections
     expiry: Expiry
 
-    def write(self, insert: str, place: Values, rows: Iterable[Values], expires: int) -> int:
-        """Write rows, given as (key ..., value); how many there were."""
+    def write(self, insert: str, address: Values, rows: Iterable[Values], expires: int) -> int:
+        """Write rows, given as (key ..., value); return their number."""
         written = 0
         for portion in _portions(rows):
-            values = [(*place, *key, expires, value) for *key, value in portion]
+            values = [(*address, *key, expires, value) for *key, value in portion]
             with self.connections.writing() as connection:
                 connection.executemany(insert, values)
                 self.expiry.delete_some(connection, written=len(values))
             written += len(values)
         return written
 
-    def read(self, select: str, place: Values, behind: Values, bounds: Values = ()) -> Iterator[Values]:
-        """Rows as (key ..., value), from behind a key on."""
+    def read(self, select: str, address: Values, after: Values, bounds: Values = ()) -> Iterator[Values]:
+        """Yield rows as (key ..., value), after the key `after`."""
         while True:
             with self.connections.reading() as connection:
-                parameters = (*place, *behind, *bounds)
-                # Closed at once: a statement that is not read to its end would hold the snapshot.
+                parameters = (*address, *after, *bounds)
+                # Closed immediately: a statement that was not read to its end would hold the snapshot.
                 with closing(connection.execute(select, parameters)) as rows:
                     portion = next(_portions(rows), [])
             if not portion:
                 return
             yield from portion
-            behind = portion[-1][:-1]
+            after = portion[-1][:-1]
 
-    def before_range(self, place: Values, first: bytes) -> Values:
-        """The key behind which the rows begin that may hold series from `first` on.
+    def before_range(self, address: Values, first: bytes) -> Values:
+        """Return the key after which the rows begin that may contain series from `first`.
 
-        They begin with the last row whose own first series is below it.
+        They begin with the last row whose own first series is below `first`.
         """
         with self.connections.reading() as connection:
-            row = connection.execute(_LAST_SEGMENT_BELOW, (*place, first)).fetchone()
+            row = connection.execute(_LAST_SEGMENT_BELOW, (*address, first)).fetchone()
         return BEFORE_SEGMENTS if row is None else (row[0], row[1] - 1)
 
 
 def _portions(rows: Iterable[Values]) -> Iterator[list[Values]]:
-    """Rows in portions of some megabytes, by their values, which stand last."""
+    """Divide rows into portions of some megabytes, by the size of their values, which are last."""
     portion: list[Values] = []
     size = 0
     for row in rows:

@@ -1,6 +1,6 @@
-"""Rows that are changed only if they are as expected: one code for every table of them.
+"""Rows that are changed only if they are as expected, in every table of them.
 
-Each call looks and writes within one transaction, which is the caller's.
+Each call reads and writes within one transaction of the caller.
 """
 
 import sqlite3
@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from strandline.store.compared import Compared, require_same_place
+from strandline.store.compared import ComparedRow, require_same_key
 
-R = TypeVar("R", bound=Compared)
+R = TypeVar("R", bound=ComparedRow)
 
-Place = tuple[object, ...]
+Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedTable(Generic[R]):
-    """A table: the columns of its key, those behind it, and what becomes of a value in them.
+    """A table: the columns of its key, the other columns, and the conversion between them and a value.
 
-    The last column of the key tells the rows of a partition apart.
+    The last column of the key is unique within a partition.
     """
 
     name: str
@@ -28,41 +28,41 @@ class ComparedTable(Generic[R]):
     values: Callable[[R], tuple[object, ...]]
     row: Callable[[Sequence[Any], Sequence[Any]], R]
 
-    def read(self, connection: sqlite3.Connection, partition: Place) -> list[R]:
-        """The rows of a partition in order."""
+    def read(self, connection: sqlite3.Connection, partition: Key) -> list[R]:
+        """Return the rows of a partition in order."""
         ordered = f"{self._select(self.key[:-1])} ORDER BY {self.key[-1]}"
         return [self.row((*partition, at), values) for at, *values in connection.execute(ordered, partition)]
 
-    def read_one(self, connection: sqlite3.Connection, place: Place) -> R | None:
-        """What stands in a place."""
-        found = connection.execute(self._select(self.key), place).fetchone()
-        return None if found is None else self.row(place, found[1:])
+    def read_one(self, connection: sqlite3.Connection, primary_key: Key) -> R | None:
+        """Return the row with a primary key, if there is one."""
+        found = connection.execute(self._select(self.key), primary_key).fetchone()
+        return None if found is None else self.row(primary_key, found[1:])
 
     def add(self, connection: sqlite3.Connection, row: R, *, now: int) -> bool:
-        """Put a row in its place, unless there is one; whether it is there now as given."""
-        there = self.read_one(connection, row.place)
+        """Add a row, unless its key exists. Return whether the stored row is now the given one."""
+        there = self.read_one(connection, row.primary_key)
         if there is not None:
             return there == row
         self._write(connection, row, now)
         return True
 
     def replace(self, connection: sqlite3.Connection, before: R, after: R, *, now: int) -> bool:
-        """Put `after` in the place of `before`, if that is still as it was where it counts."""
-        require_same_place(before, after)
+        """Replace `before` by `after`, if the compared values are unchanged."""
+        require_same_key(before, after)
         if not self._is_as(connection, before):
             return False
         self._write(connection, after, now)
         return True
 
     def remove(self, connection: sqlite3.Connection, row: R) -> bool:
-        """Take a row away, if it is still as it was where it counts."""
+        """Remove a row, if its compared values are unchanged."""
         if not self._is_as(connection, row):
             return False
-        connection.execute(f"DELETE FROM {self.name} WHERE {_are(self.key)}", row.place)  # noqa: S608
+        connection.execute(f"DELETE FROM {self.name} WHERE {_are(self.key)}", row.primary_key)  # noqa: S608
         return True
 
     def _is_as(self, connection: sqlite3.Connection, row: R) -> bool:
-        there = self.read_one(connection, row.place)
+        there = self.read_one(connection, row.primary_key)
         return there is not None and there.compared == row.compared
 
     def _select(self, key: tuple[str, ...]) -> str:
@@ -74,7 +74,7 @@ class ComparedTable(Generic[R]):
         places = ", ".join("?" * len(columns))
         connection.execute(
             f"INSERT OR REPLACE INTO {self.name} ({', '.join(columns)}) VALUES ({places})",  # noqa: S608
-            (*row.place, now + row.life, *self.values(row)),
+            (*row.primary_key, now + row.life, *self.values(row)),
         )
 
 

@@ -1,7 +1,8 @@
-"""Connections to the file: any number of readers, whom nobody waits for, and one writer at a time.
+"""Connections to the file: any number of concurrent readers, and one writer at a time.
 
-SQLite's write-ahead log gives each reader the file as of one moment while a writer goes on. Connections are borrowed
-for one transaction and belong to no thread. None may cross a fork: open the store in the process that uses it.
+SQLite's write-ahead log gives each reader a snapshot of the file while a writer continues. Connections are borrowed for
+one transaction, and may move between threads. A connection must not be used after a fork: open the store in the process
+that uses it.
 """
 
 import sqlite3
@@ -12,23 +13,25 @@ from pathlib import Path
 
 from strandline.clock import SystemClock, wait_until
 from strandline.store.protocol import StoreRefused
-from strandline.store.sqlite.failures import explained, is_busy, waited_too_long
+from strandline.store.sqlite.failures import is_busy, store_errors, waited_too_long
 from strandline.store.sqlite.schema import ensure_schema
 
-# As many as usually read or write at the same time; more are opened when asked for, and closed after use.
+# The usual number of concurrent readers and writers; more are opened when needed, and closed after use.
 _IDLE_CONNECTIONS = 8
-# The log is cut back to this after a large write has been carried over into the file.
+# The log is truncated to this size after a large write was checkpointed.
 _LOG_BYTES = 64 * 2**20
-# Segments have 64 KB and index rows up to 1 MB: with SQLite's usual 4 KB their chains of pages would be long.
+# Segments have 64 KB and index rows up to 1 MB: with SQLite's default of 4 KB, their chains of pages would be long.
 _PAGE_BYTES = 16_384
 
 
 class Connections:
-    """Transactions on one file, from any thread. Errors are those of a store, never SQLite's own."""
+    """Transactions on one file, from any thread. SQLite's errors are translated into the store's."""
 
     def __init__(self, path: Path, *, busy_timeout: float) -> None:
-        """Open the file, or make it. Raises `StoreRefused` if it is not a store's, or one of a newer version."""
-        # Absolute: a relative name could be one that means something else to SQLite, as ":memory:" does.
+        """Open the file, or create it. Raises `StoreRefused` if it is not a store, or was written by a newer
+        version.
+        """
+        # Absolute, because relative names such as ":memory:" have a special meaning in SQLite.
         self._path = path.absolute()
         self._busy_timeout = busy_timeout
         self._writer = threading.Lock()
@@ -36,7 +39,7 @@ class Connections:
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         try:
-            # Foreign files are refused before anything in them is changed.
+            # Files of other programs are rejected before anything in them is changed.
             with self.writing() as connection:
                 ensure_schema(connection, self._path)
             self._use_write_ahead_log()
@@ -45,17 +48,17 @@ class Connections:
             raise
 
     def close(self) -> None:
-        """Close what is idle now and the rest as it comes back. Closing twice does nothing."""
+        """Close idle connections now and the others when they are returned. Closing twice has no effect."""
         with self._guard:
             self._closed = True
             idle, self._idle = self._idle, []
-        with explained(self._path):
+        with store_errors(self._path):
             for connection in idle:
                 connection.close()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees the file as of one moment, for as long as this lasts: keep it short."""
+        """A connection with a snapshot of the file for the duration of the context, which should be short."""
         with self._borrowed() as connection:
             connection.execute("BEGIN")
             yield connection
@@ -63,8 +66,8 @@ class Connections:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection whose changes are all on disk when this ends, or none of them if it ends by an error."""
-        # Threads wait here rather than for SQLite's lock, which is polled for with growing pauses.
+        """A connection whose changes are all on disk at the end of the context, or discarded after an error."""
+        # Threads wait here rather than for SQLite's lock, which is polled with growing intervals.
         if not self._writer.acquire(timeout=self._busy_timeout):
             raise waited_too_long(self._path, self._busy_timeout)
         try:
@@ -77,7 +80,7 @@ class Connections:
 
     @contextmanager
     def _borrowed(self) -> Iterator[sqlite3.Connection]:
-        with explained(self._path):
+        with store_errors(self._path):
             connection = self._take()
             try:
                 yield connection
@@ -100,9 +103,9 @@ class Connections:
             self._path, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False
         )
         try:
-            # Only a file that is being made takes the page size.
+            # The page size only applies to a new file.
             connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-            # What was acknowledged survives a power cut.
+            # Acknowledged writes survive a power failure.
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
         except BaseException:
@@ -112,22 +115,22 @@ class Connections:
 
     @staticmethod
     def _end_transaction(connection: sqlite3.Connection) -> None:
-        # Some errors have ended it already.
+        # Some errors have already ended the transaction.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         with self._guard:
-            # One that is still in a transaction could not be rolled back; closing it does that.
+            # A connection that is still in a transaction could not be rolled back; closing it does that.
             if not self._closed and not connection.in_transaction and len(self._idle) < _IDLE_CONNECTIONS:
                 self._idle.append(connection)
                 return
         connection.close()
 
     def _use_write_ahead_log(self) -> None:
-        """Switch the file over, once for all time.
+        """Switch the file to the write-ahead log, permanently.
 
-        That takes a moment at which no other connection is in a transaction, and SQLite itself does not wait for one.
+        That requires a moment when no other connection is in a transaction, and SQLite itself does not wait for one.
         """
         with self._borrowed() as connection:
 
@@ -145,6 +148,6 @@ class Connections:
                     )
                 return True
 
-            # Other processes are waited for in real time, whatever clock the rows live by.
+            # Wait for other processes in real time, independent of the clock for expiry.
             if not wait_until(switched, timeout=self._busy_timeout, clock=SystemClock()):
                 raise waited_too_long(self._path, self._busy_timeout)

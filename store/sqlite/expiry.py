@@ -1,7 +1,7 @@
-"""Expired rows are deleted by those who write: a few at a time, so that no write waits long for it.
+"""Deletes expired rows with each write: a few at a time, so that no write is delayed long.
 
-A row has expired once the clock has passed its date in two looks a minute apart. Cuts go before group rows, and both
-with the oldest bucket first: a cut without its group's rows would look like a hole.
+A row has expired once two readings of the clock a minute apart are beyond its date. Cuts are deleted before group rows,
+and both from the oldest bucket: a cut without its group rows would look like a hole.
 """
 
 import sqlite3
@@ -11,9 +11,9 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.store.settled_time import SettledTime
 
-# For every row that is written, so many may be deleted: more than one, so that deleting keeps up with writing.
+# The number of rows that may be deleted per written row: above one, so that deleting keeps up with writing.
 _DELETED_PER_WRITTEN: Final = 2
-# A write of one row deletes as many as this.
+# The minimum number per write.
 _DELETED_AT_LEAST: Final = 8
 
 _OLDEST_BUCKET_FIRST: Final = " ORDER BY expires, bucket"
@@ -24,7 +24,7 @@ _TABLES: Final = (
     ("index_buckets", ""),
     ("job_results", ""),
     ("jobs", ""),
-    # A bulk job before its parts, which are not found without it.
+    # A bulk job before its parts, which can't be found without it.
     ("bulk_jobs", ""),
     ("bulk_parts", ""),
 )
@@ -36,17 +36,17 @@ _DELETES: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """Deletes by a clock. Its methods are called by whoever writes, and so by one thread at a time."""
+    """Deletes by a clock. Called by the writer, so by one thread at a time."""
 
     clock: Clock
     settled: SettledTime = field(default_factory=SettledTime)
 
     def delete_some(self, connection: sqlite3.Connection, *, written: int) -> None:
-        """Delete some rows that have expired, within the transaction that writes `written` rows.
+        """Delete some expired rows, within the transaction that writes `written` rows.
 
-        The space that they leave is used again; the file does not shrink.
+        Their space is reused; the file does not shrink.
         """
-        passed = self.settled.look(self.clock.now_ms(), self.clock.monotonic())
+        passed = self.settled.observe(self.clock.now_ms(), self.clock.monotonic())
         if passed is None:
             return
         allowed = max(_DELETED_AT_LEAST, _DELETED_PER_WRITTEN * written)

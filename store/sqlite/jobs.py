@@ -1,4 +1,4 @@
-"""Replay jobs, bulk jobs and their parts, as rows of their tables."""
+"""Replay jobs, bulk jobs and parts, as rows of their tables."""
 
 import json
 from collections.abc import Sequence

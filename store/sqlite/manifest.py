@@ -1,4 +1,4 @@
-"""Datasets, ownership and the manifest, as statements within a transaction of the caller's."""
+"""Datasets, ownership and the manifest, as statements within a transaction of the caller."""
 
 import json
 import sqlite3
@@ -19,12 +19,12 @@ from strandline.store.rows import (
     ShardState,
 )
 
-# Buckets are numbers of 64 bits; these stand for an open end.
+# Bucket numbers have 64 bits; these stand for an open end.
 _FIRST_BUCKET, _LAST_BUCKET = -(2**63), 2**63 - 1
 
 
 def create_dataset(connection: sqlite3.Connection, shape: DatasetShape) -> DatasetShape:
-    """Make a dataset unless there is one; the shape that is stored."""
+    """Create a dataset unless it exists. Return the stored shape."""
     stored = read_dataset(connection, shape.dataset)
     if stored is not None:
         return stored
@@ -36,7 +36,7 @@ def create_dataset(connection: sqlite3.Connection, shape: DatasetShape) -> Datas
 
 
 def read_dataset(connection: sqlite3.Connection, name: str) -> DatasetShape | None:
-    """The shape of a dataset, if it was made."""
+    """Return the shape of a dataset, if it exists."""
     row = connection.execute(
         "SELECT dataset, flush_interval, groups, key_hash, partitions FROM datasets WHERE dataset = ?", (name,)
     ).fetchone()
@@ -44,7 +44,7 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> DatasetShape | No
 
 
 def read_state(connection: sqlite3.Connection, shard: ShardId) -> ShardState | None:
-    """Who owns a shard; None for one that nobody has ever taken."""
+    """Return a shard's state; None if the shard never had an owner."""
     row = connection.execute(
         "SELECT epoch, owner, seen_at, topic_id, next_part_id, beats FROM shards WHERE dataset = ? AND shard = ?",
         (shard.dataset, shard.shard),
@@ -105,7 +105,7 @@ def commit(connection: sqlite3.Connection, ownership: Ownership, write: Manifest
 def read_manifest(
     connection: sqlite3.Connection, shard: ShardId, *, first: int | None, last: int | None
 ) -> ManifestRows | None:
-    """The rows of buckets from `first` to `last`; None without a state."""
+    """Return the rows of buckets `first` to `last`; None if the shard has no state."""
     state = read_state(connection, shard)
     if state is None:
         return None
@@ -139,10 +139,10 @@ def _check_owner(connection: sqlite3.Connection, ownership: Ownership) -> None:
     state = read_state(connection, ownership.shard)
     if _holder(state) == (ownership.epoch, ownership.owner):
         return
-    now = "nobody has ever taken it" if state is None else f"{state.owner!r} has it in epoch {state.epoch}"
+    now = "the shard has no owner" if state is None else f"{state.owner!r} owns it in epoch {state.epoch}"
     raise Fenced(
         f"{ownership.owner!r} of epoch {ownership.epoch} may not write shard {ownership.shard}: {now}",
-        remedy="Stop writing it; a start takes the shard again",
+        remedy="Stop writing to it; a restart takes the shard again",
     )
 
 
@@ -190,7 +190,7 @@ def _group(*values: Any) -> GroupRow:
     fields: tuple[Any, ...] = (
         *plain,
         (
-            # Ranges are older than the hours that are told apart.
+            # Ranges are older than the hours that are counted separately.
             *(LateSamples(hour, samples, hours) for hour, hours, samples in json.loads(late_ranges)),
             *(LateSamples(hour, samples) for hour, samples in json.loads(late)),
         ),

@@ -1,12 +1,12 @@
-"""The tables of the file, and the marks by which it is known.
+"""The tables of the file, and how the file is identified.
 
-A file of an older version is brought up to this one when it is opened, in one transaction: what is added are tables,
-and columns with a default, and processes of older versions that have the file open need not know them. Those of version
-2 take a file whose `user_version` is their own and no other, so that stays, as the least version that can work with the
-file; the version that the tables have stands in a table.
+A file of an older version is upgraded when it is opened, in one transaction. An upgrade only adds tables and columns
+with a default, so that processes of older versions that have the file open continue to work. Those of version 2 only
+accept a file whose `user_version` is their own. So `user_version` is the lowest version that can use the file, and the
+version of the tables is stored in a table.
 
-Tables whose rows expire have an index over `expires`, by which those are found and deleted. Beside a large value it
-stands first: SQLite reads a row from its beginning, and the many pages of a value only if they are wanted.
+Tables whose rows expire have an index on `expires`, by which expired rows are found. That column precedes large values:
+SQLite reads a row from its beginning, and the overflow pages of a value only if they are needed.
 """
 
 import sqlite3
@@ -16,13 +16,13 @@ from typing import Final
 from strandline.store.jobs import LIFE_OF_VERSION_2
 from strandline.store.protocol import StoreRefused
 
-# "Strl", in the place where SQLite keeps a mark of whose file it is.
+# "Strl", in SQLite's header field for the application.
 APPLICATION_ID: Final = 0x5374726C
 VERSION: Final = 4
 LEAST_VERSION: Final = 2
-"""The least version that can work with a file of `VERSION`, and that can be brought up to it."""
+"""The lowest version that can use a file of `VERSION`, and that can be upgraded to it."""
 
-# As version 2 made them; what came later follows below.
+# As created by version 2; later additions follow below.
 _TABLES: Final = (
     """
     CREATE TABLE datasets (
@@ -152,7 +152,7 @@ _TABLES: Final = (
 )
 
 
-# Table, column, and its kind: those of version 3, and the last of version 4.
+# Table, column and type: added in version 3, the last one in version 4.
 _ADDED: Final = (
     ("shards", "beats", "INTEGER NOT NULL DEFAULT 0"),
     ("cuts", "last_offset", "INTEGER"),
@@ -166,7 +166,7 @@ _ADDED: Final = (
     ("cuts", "closed_early", "INTEGER NOT NULL DEFAULT 0"),
 )
 
-# Those of version 4.
+# Added in version 4.
 _ADDED_TABLES: Final = (
     """
     CREATE TABLE IF NOT EXISTS bulk_jobs (
@@ -219,10 +219,9 @@ _ADDED_TABLES: Final = (
 
 
 def ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables in a file that has none, and add what those of an older version lack, within the caller's
-    transaction.
+    """Create the tables in an empty file, and add what those of an older version lack, within the caller's transaction.
 
-    Raises `StoreRefused` for a file that something else made, or a version of ours that this one can't work with.
+    Raises `StoreRefused` for a file of another program, or of a version that this one does not support.
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (least,) = connection.execute("PRAGMA user_version").fetchone()
@@ -235,7 +234,7 @@ def ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
     elif application != APPLICATION_ID:
         raise StoreRefused(
             f"{path} is a SQLite file, but not a Strandline store (its application id is {application})",
-            remedy="Give the store a file of its own, or none to make one",
+            remedy="Use another path; a missing file is created",
         )
     elif least > VERSION:
         raise StoreRefused(
@@ -252,9 +251,9 @@ def ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def written_version(connection: sqlite3.Connection) -> int:
-    """The version that the tables of a file have."""
-    is_noted = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").fetchone()
-    if is_noted is None:
+    """Return the version of a file's tables."""
+    has_version = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").fetchone()
+    if has_version is None:
         return LEAST_VERSION
     (version,) = connection.execute("SELECT written_version FROM schema_version").fetchone()
     return int(version)

@@ -1,4 +1,4 @@
-"""The store in a SQLite file, as the protocol has it. Each method is one transaction, or a series of short ones."""
+"""The store in a SQLite file. Each method is one transaction, or a series of short ones."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,17 +30,17 @@ DEFAULT_BUSY_TIMEOUT = 30.0
 
 
 def open_sqlite_store(path: Path, clock: Clock, *, busy_timeout: float = DEFAULT_BUSY_TIMEOUT) -> Store:
-    """The store in the file at `path`, which is made if it is not there; its folder must be.
+    """Open the store in the file at `path`, which is created if it is missing; its folder must exist.
 
-    `clock` decides what has expired, in two looks a minute apart. A call waits up to `busy_timeout` seconds for other
-    writers, in this process and in others, and then raises `StoreUnavailable`. Raises `StoreRefused` for a file that is
-    not a store, or that a newer version wrote.
+    `clock` determines what has expired, by two readings a minute apart. A call waits up to `busy_timeout` seconds for
+    other writers, in this process and in others, and then raises `StoreUnavailable`. Raises `StoreRefused` for a file
+    that is not a store, or that a newer version wrote.
     """
     return SqliteStore(Connections(path, busy_timeout=busy_timeout), clock)
 
 
 class SqliteStore:
-    """A `Store`: what its methods promise stands there."""
+    """A `Store`; the protocol documents its methods."""
 
     def __init__(self, connections: Connections, clock: Clock) -> None:
         self._connections = connections
@@ -84,27 +84,27 @@ class SqliteStore:
             manifest.commit(connection, ownership, write)
             self._expiry.delete_some(connection, written=len(write.cuts) + len(write.groups))
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], lifetime: Lifetime) -> None:
         rows = ((segment.first, segment.seq, segment.data) for segment in segments)
-        self._blobs.write(blobs.INSERT_SEGMENT, _segments_place(where), rows, life.expires)
+        self._blobs.write(blobs.INSERT_SEGMENT, _segments_address(where), rows, lifetime.expires)
 
     def segments(
         self, where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
     ) -> Iterator[Segment]:
-        place = _segments_place(where)
-        behind = blobs.BEFORE_SEGMENTS if first is None else self._blobs.before_range(place, first)
+        address = _segments_address(where)
+        after = blobs.BEFORE_SEGMENTS if first is None else self._blobs.before_range(address, first)
         if last is None:
-            rows = self._blobs.read(blobs.SELECT_SEGMENTS, place, behind)
+            rows = self._blobs.read(blobs.SELECT_SEGMENTS, address, after)
         else:
-            rows = self._blobs.read(blobs.SELECT_SEGMENTS_UP_TO, place, behind, (last,))
+            rows = self._blobs.read(blobs.SELECT_SEGMENTS_UP_TO, address, after, (last,))
         for key, seq, data in rows:
             yield Segment(key, seq, data)
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
-        return self._blobs.write(blobs.INSERT_INDEX_ROW, _attempt_place(where), enumerate(rows), life.expires)
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], lifetime: Lifetime) -> int:
+        return self._blobs.write(blobs.INSERT_INDEX_ROW, _attempt_address(where), enumerate(rows), lifetime.expires)
 
     def index_bucket(self, where: IndexBucketOf) -> Iterator[bytes]:
-        for _, data in self._blobs.read(blobs.SELECT_INDEX_ROWS, _attempt_place(where), blobs.BEFORE_ROWS):
+        for _, data in self._blobs.read(blobs.SELECT_INDEX_ROWS, _attempt_address(where), blobs.BEFORE_ROWS):
             yield data
 
     def add_job(self, job: Job) -> bool:
@@ -120,14 +120,14 @@ class SqliteStore:
     def remove_job(self, job: Job) -> bool:
         return self._change(lambda connection, _: REPLAY_JOBS.remove(connection, job))
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], lifetime: Lifetime) -> None:
         values = ((row.kind, row.seq, row.data) for row in rows)
-        self._blobs.write(blobs.INSERT_RESULT, _attempt_place(where), values, life.expires)
+        self._blobs.write(blobs.INSERT_RESULT, _attempt_address(where), values, lifetime.expires)
 
     def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
-        place = (*_attempt_place(where), kind)
+        address = (*_attempt_address(where), kind)
         first, last = (0, blobs.LAST_ROW) if seq is None else (seq, seq)
-        for number, data in self._blobs.read(blobs.SELECT_RESULTS, place, (first - 1,), (last,)):
+        for number, data in self._blobs.read(blobs.SELECT_RESULTS, address, (first - 1,), (last,)):
             yield ResultRow(kind, number, data)
 
     def add_bulk_parts(self, parts: Sequence[BulkPart]) -> bool:
@@ -188,9 +188,9 @@ class SqliteStore:
         return changed
 
 
-def _segments_place(where: SegmentsOf) -> blobs.Values:
+def _segments_address(where: SegmentsOf) -> blobs.Values:
     return where.shard.dataset, where.shard.shard, where.bucket, where.group, where.attempt
 
 
-def _attempt_place(where: IndexBucketOf | JobResultOf) -> blobs.Values:
+def _attempt_address(where: IndexBucketOf | JobResultOf) -> blobs.Values:
     return where.shard.dataset, where.shard.shard, where.bucket, where.attempt

@@ -12,7 +12,7 @@ from cassandra.query import BatchStatement
 
 from strandline.clock import Clock, SystemClock
 from strandline.node.stack import Stack
-from strandline.store.cassandra.retries import Patience
+from strandline.store.cassandra.retries import RetryPolicy
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store, store_over
 from strandline.store.connection import CassandraConnection, connect
 from support.own_cassandra import Servers
@@ -157,7 +157,7 @@ def open_lossy(
     connection: CassandraConnection,
     *,
     clock: Clock | None = None,
-    patience: Patience | None = None,
+    retry_policy: RetryPolicy | None = None,
     losses: Mapping[str, Sequence[Lost]] | None = None,
 ) -> tuple[CassandraStore, LossySession]:
     """A store whose requests can be lost, and where to lose them. Some may be lost while it is opened."""
@@ -165,7 +165,7 @@ def open_lossy(
     for beginning, lost in (losses or {}).items():
         session.lose(beginning, *lost)
     try:
-        store = store_over(session, connection, clock or SystemClock(), copies=COPIES, patience=patience)
+        store = store_over(session, connection, clock or SystemClock(), copies=COPIES, retry_policy=retry_policy)
     except BaseException:
         session.cluster.shutdown()
         raise

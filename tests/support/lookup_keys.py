@@ -19,7 +19,7 @@ def add_keys(index: PartKeyIndex, keys: Mapping[int, Labels]) -> None:
 
 def key_rows(times: Mapping[int, tuple[int, int]]) -> PartRows:
     """The rows of keys with their starts and ends, by part ids that rise."""
-    rows = PartRows.begun(np.array(list(times), dtype=np.uint32), *(np.zeros(len(times), np.uint64),) * 3)
+    rows = PartRows.new_keys(np.array(list(times), dtype=np.uint32), *(np.zeros(len(times), np.uint64),) * 3)
     rows.start[:] = [start for start, _ in times.values()]
     rows.end[:] = [end for _, end in times.values()]
     return rows

@@ -12,11 +12,11 @@ from typing import Any, Generic, TypeVar
 from strandline.clock import Clock
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.compared import (
-    Compared,
+    ComparedRow,
     require_bounded,
     require_later_version,
     require_parts_of_one_job,
-    require_same_place,
+    require_same_key,
 )
 from strandline.store.jobs import Job, JobResultOf, ResultRow
 from strandline.store.protocol import Fenced
@@ -37,7 +37,7 @@ from strandline.store.rows import (
 
 K = TypeVar("K")
 T = TypeVar("T")
-C = TypeVar("C", bound=Compared)
+C = TypeVar("C", bound=ComparedRow)
 
 
 @dataclass
@@ -97,15 +97,15 @@ class _ComparedRows(Generic[C]):
 
     def add(self, row: C) -> bool:
         with self._server.lock:
-            there = self.read_one(row.place)
+            there = self.read_one(row.primary_key)
             if there is None:
                 self._put(row)
             return there is None or there == row
 
     def replace(self, before: C, after: C) -> bool:
-        require_same_place(before, after)
+        require_same_key(before, after)
         with self._server.lock:
-            there = self.read_one(before.place)
+            there = self.read_one(before.primary_key)
             if there is None or there.compared != before.compared:
                 return False
             self._put(after)
@@ -113,15 +113,15 @@ class _ComparedRows(Generic[C]):
 
     def remove(self, row: C) -> bool:
         with self._server.lock:
-            there = self.read_one(row.place)
+            there = self.read_one(row.primary_key)
             if there is None or there.compared != row.compared:
                 return False
-            del self._partitions[row.place[:-1]][row.place[-1]]
+            del self._partitions[row.primary_key[:-1]][row.primary_key[-1]]
             return True
 
     def _put(self, row: C) -> None:
-        there = self._partitions.setdefault(row.place[:-1], {})
-        there[row.place[-1]] = _Expiring(row, self._server.until(row.life))
+        there = self._partitions.setdefault(row.primary_key[:-1], {})
+        there[row.primary_key[-1]] = _Expiring(row, self._server.until(row.life))
 
 
 class MemoryStore:
@@ -194,9 +194,9 @@ class MemoryStore:
                 topic_id=there.state.topic_id if write.topic_id is None else write.topic_id,
             )
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], lifetime: Lifetime) -> None:
         with self._server.lock:
-            until, there = self._server.until(life.length), self._server.segments.setdefault(where, {})
+            until, there = self._server.until(lifetime.length), self._server.segments.setdefault(where, {})
             for one in segments:
                 there[one.first, one.seq] = _Expiring(one, until)
 
@@ -214,10 +214,10 @@ class MemoryStore:
             found = [there[place].row for place in places[begin:] if last is None or place[0] <= last]
         yield from found
 
-    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], life: Lifetime) -> int:
+    def write_index_bucket(self, where: IndexBucketOf, rows: Iterable[bytes], lifetime: Lifetime) -> int:
         given = list(rows)
         with self._server.lock:
-            until, there = self._server.until(life.length), self._server.index_buckets.setdefault(where, {})
+            until, there = self._server.until(lifetime.length), self._server.index_buckets.setdefault(where, {})
             for place, row in enumerate(given):
                 there[place] = _Expiring(row, until)
         return len(given)
@@ -241,9 +241,9 @@ class MemoryStore:
     def remove_job(self, job: Job) -> bool:
         return self._server.jobs.remove(job)
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], lifetime: Lifetime) -> None:
         with self._server.lock:
-            until, there = self._server.until(life.length), self._server.results.setdefault(where, {})
+            until, there = self._server.until(lifetime.length), self._server.results.setdefault(where, {})
             for row in rows:
                 there[row.kind, row.seq] = _Expiring(row, until)
 

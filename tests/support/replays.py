@@ -102,15 +102,15 @@ class DictStore:
     kinds_in_order: list[str] = field(default_factory=list)
     rows_read: list[tuple[str, int]] = field(default_factory=list)
 
-    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], life: Lifetime) -> None:
+    def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], lifetime: Lifetime) -> None:
         for one in segments:
             self.written_segments[where, one.first, one.seq] = one.data
-            self.lives[where] = life
+            self.lives[where] = lifetime
 
-    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], life: Lifetime) -> None:
+    def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], lifetime: Lifetime) -> None:
         for row in rows:
             self.written_rows[where, row.kind, row.seq] = row.data
-            self.lives[where, row.kind] = life
+            self.lives[where, row.kind] = lifetime
             self.kinds_in_order.append(row.kind)
 
     def segments(self, where: SegmentsOf) -> Iterator[Segment]:

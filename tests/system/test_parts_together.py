@@ -46,7 +46,7 @@ def test_lucene_finds_the_keys_of_real_traffic_through_our_extension(tmp_path: P
     }
     start_vm()
     columns = decode_batch(bodies, Limits())
-    assigned = KeyTable().assign(columns.key_low, columns.key_high, next_row=0, most=1 << 20)
+    assigned = KeyTable().assign(columns.key_low, columns.key_high, next_row=0, max_keys=1 << 20)
     with PartKeyIndex.open(tmp_path / "lucene") as index:
         assert index.add(new_key_batch(columns, assigned.new, assigned.rows[assigned.new])) == len(known)
         index.refresh()

@@ -1,18 +1,18 @@
-"""Rows of one sample each, as they arrive: taking them in, and sorting them by counting."""
+"""Rows of one sample each, as they arrive: appending them, and sorting them by counting."""
 
 import numpy as np
 from numba import njit
 
 REFUSED = np.uint32(0xFFFF_FFFF)
-# Values are searched in blocks of this many; most have no match.
+# Values are searched in blocks of this size; most have no match.
 BLOCK = 256
 
 
 @njit(cache=True, nogil=True)
 def one_sample_each(series, first_sample, defined):
-    """Whether every row has just one sample and a series below `defined`: then the columns can be copied as they are.
+    """Whether every row has exactly one sample and a series below `defined`, so that columns can be copied as a whole.
 
-    Looks at every row, whatever it finds: without a way out the loop is done several rows at a time.
+    It checks every row without an early exit, so that the loop is vectorised.
     """
     odd = 0
     for row in range(len(series)):
@@ -22,10 +22,10 @@ def one_sample_each(series, first_sample, defined):
 
 @njit(cache=True, nogil=True)
 def append_rows(series, first_sample, time, bits, row, sample, defined, to_series, to_time, to_bits, used):
-    """Copy the samples of rows from (`row`, `sample`) on to place `used` and behind, without those of refused rows.
+    """Copy the samples of rows from (`row`, `sample`) to position `used` and after, without those of refused rows.
 
-    Gives the row and sample to go on with once there is room again, and the place behind the last copied sample; the
-    row is `len(series)` when nothing is left. A row whose series is not below `defined` stops it with a place of -1.
+    Returns the row and sample at which to continue once there is space, and the end of the copied samples; the row is
+    `len(series)` when all are copied. At a row whose series is not below `defined`, it stops and returns the end -1.
     """
     room = len(to_series)
     while row < len(series):
@@ -51,21 +51,20 @@ def append_rows(series, first_sample, time, bits, row, sample, defined, to_serie
 
 @njit(cache=True, nogil=True)
 def _has(block, value):
-    """Whether a value is there. Looks at all of them, whatever it finds: without a way out several are compared at a
-    time.
-    """
+    """Whether a block has a value. It checks every value without an early exit, so that the loop is vectorised."""
     has = False
-    for place in range(len(block)):
-        has |= block[place] == value
+    for position in range(len(block)):
+        has |= block[position] == value
     return has
 
 
 @njit(cache=True, nogil=True)
-def find_value(column, value, least, greatest, chunk, places):
-    """The places at which a column has a value; how many there are. `places` is as long as the column.
+def find_value(column, value, least, greatest, chunk, positions):
+    """Fill `positions` with the positions at which a column has a value, and return their number. The array must be as
+    long as the column.
 
-    `least` and `greatest` are bounds of the values in the first chunks, of `chunk` values each: a chunk that can't have
-    the value is skipped. Whatever lies behind these chunks is searched.
+    `least` and `greatest` are bounds of the values in the first chunks, of `chunk` values each: chunks that can't have
+    the value are skipped. The rest of the column is always searched.
     """
     found = 0
     for number in range(len(least) + 1):
@@ -77,27 +76,29 @@ def find_value(column, value, least, greatest, chunk, places):
         for at in range(start, end, BLOCK):
             block = column[at : min(at + BLOCK, end)]
             if _has(block, value):
-                for place in range(len(block)):
-                    if block[place] == value:
-                        places[found] = at + place
+                for position in range(len(block)):
+                    if block[position] == value:
+                        positions[found] = at + position
                         found += 1
     return found
 
 
 @njit(cache=True, nogil=True)
-def count_rows(series, place, counts):
-    """Add to `counts[place[s]]` the number of rows of each series s. A place below 0 is not wanted."""
+def count_rows(series, position, counts):
+    """Add the number of rows of each series s to `counts[position[s]]`. Series with a negative position are not
+    wanted.
+    """
     for row in range(len(series)):
-        to = place[series[row]]
+        to = position[series[row]]
         if to >= 0:
             counts[to] += 1
 
 
 @njit(cache=True, nogil=True)
-def scatter_rows(series, time, bits, place, cursor, to_time, to_bits):
-    """Put each row's sample where the cursor of its place stands, and move the cursor on: rows keep their order."""
+def scatter_rows(series, time, bits, position, cursor, to_time, to_bits):
+    """Write each row's sample to the cursor of its position, and advance the cursor: rows keep their order."""
     for row in range(len(series)):
-        to = place[series[row]]
+        to = position[series[row]]
         if to >= 0:
             at = cursor[to]
             to_time[at] = time[row]

@@ -1,40 +1,44 @@
-"""Runs: the samples of one series side by side. Gathering them from several pages, and settling their order."""
+"""Runs, the consecutive samples of one series: collecting them from several pages, and sorting them."""
 
 import numpy as np
 from numba import njit
 
-INSERTION_LIMIT = 32  # Up to here moving samples one by one beats an array of indices.
+INSERTION_LIMIT = 32  # Up to this length, an insertion sort is faster than sorting indices.
 
 
 @njit(cache=True, nogil=True)
-def count_runs(numbers, counts, wanted, place, totals):
-    """Add the count of each wanted series to `totals` at its place; how many there are. Both lists of numbers rise."""
+def count_runs(numbers, counts, wanted, position, totals):
+    """Add the count of each wanted series to `totals` at its position; return how many there are. Both lists of numbers
+    are ascending.
+    """
     found, at = 0, 0
     for run in range(len(numbers)):
         while at < len(wanted) and wanted[at] < numbers[run]:
             at += 1
         if at < len(wanted) and wanted[at] == numbers[run]:
-            totals[place[at]] += counts[run]
+            totals[position[at]] += counts[run]
             found += 1
     return found
 
 
 @njit(cache=True, nogil=True)
-def claim_places(numbers, counts, wanted, place, cursor, to):
-    """Fill `to` with where each run goes: where the cursor of its place stands, which moves on; -1 if not wanted."""
+def reserve_slots(numbers, counts, wanted, position, cursor, to):
+    """Fill `to` with the position for each run, the cursor of its position, which advances; -1 if the run is not
+    wanted.
+    """
     at = 0
     for run in range(len(numbers)):
         while at < len(wanted) and wanted[at] < numbers[run]:
             at += 1
         to[run] = -1
         if at < len(wanted) and wanted[at] == numbers[run]:
-            to[run] = cursor[place[at]]
-            cursor[place[at]] += counts[run]
+            to[run] = cursor[position[at]]
+            cursor[position[at]] += counts[run]
 
 
 @njit(cache=True)
 def _sort_run(time, bits, start, end):
-    """Put one run into the order of its times; samples of one time keep the order in which they arrived."""
+    """Sort one run by time; samples with the same time keep their order of arrival."""
     if end - start > INSERTION_LIMIT:
         order = np.argsort(time[start:end], kind="mergesort")
         time[start:end] = time[start:end][order]
@@ -52,13 +56,12 @@ def _sort_run(time, bits, start, end):
 
 
 @njit(cache=True, nogil=True)
-def settle(first, time, bits, first_time, last_time, kept, kept_first):
-    """Make the times of every run rise, and keep of each time what arrived last; in place, closing the gaps.
+def sort_and_deduplicate(first, time, bits, first_time, last_time, kept, kept_first):
+    """Sort every run by time, and keep the last arrival of each time; in place, closing the gaps.
 
-    Run p is `first[p]` up to, not including, `first[p + 1]`, in order of arrival. Samples outside of `first_time` to
-    `last_time`, both included, are left out. `kept` gets the runs that have a sample left, `kept_first` where each now
-    starts and, at the end, where the last one ends. Gives how many runs are left, and how many samples were dropped
-    because a later one has their time.
+    Run p is `[first[p], first[p + 1])`, in order of arrival. Samples outside of `first_time` to `last_time` (inclusive)
+    are omitted. `kept` gets the runs that still have samples, `kept_first` their new starts and finally the end of the
+    last one. Returns the number of these runs, and of samples that were dropped because a later one has the same time.
     """
     out, n_kept, dropped = 0, 0, 0
     for run in range(len(first) - 1):

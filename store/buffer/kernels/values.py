@@ -1,23 +1,25 @@
-"""Values of runs as numbers that compress, and back, bit for bit.
+"""Encodes the values of runs as numbers that compress, and decodes them, bit for bit.
 
-Counters are whole numbers and gauges often have few decimals: a run whose every value is a whole number divided by one
-power of ten becomes whole numbers, and the differences between them. Any other run becomes the differences between its
-values' bits. The kind of each run is told apart by itself, because series of all kinds lie side by side in a page.
+Counters are integers and gauges often have few decimals: a run whose values are all integers divided by the same power
+of ten becomes integers, stored as differences. Any other run becomes the differences between its values' bits. Each run
+has its own kind, because series of all kinds are adjacent in a page.
 """
 
 import numpy as np
 from numba import njit
 
-# A decimal literal is the nearest double to its digits, and so is a correctly rounded quotient: dividing gives it back.
+# A decimal literal is the nearest double to its digits, and so is a correctly rounded quotient: division restores it.
 SCALES = np.array([1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e9])
 RAW = np.uint8(len(SCALES))
-CONSTANT = np.uint8(16)  # Added to the kind of a run whose values all have the same bits: only the first is stored.
-WHOLE_LIMIT = 2.0**53  # Doubles below it that are whole stand for themselves only.
+CONSTANT = np.uint8(16)  # Added to the kind of a run whose values have the same bits: only the first is stored.
+WHOLE_LIMIT = 2.0**53  # Below this, each integer has exactly one double.
 
 
 @njit(cache=True)
 def _kind_of(value, start, end):
-    """The least power of ten that makes every value of a run whole, as a place in `SCALES`; `RAW` if none does."""
+    """Return the index in `SCALES` of the smallest power of ten that makes every value of a run an integer; `RAW` if
+    there is none.
+    """
     kind, sample = 0, start
     while sample < end:
         scaled = value[sample] * SCALES[kind]
@@ -44,8 +46,8 @@ def _is_constant(bits, start, end):
 
 @njit(cache=True, nogil=True)
 def split_values(first, value, bits, kinds, whole_starts, whole_steps, raw_starts, raw_steps):
-    """Fill `kinds` with the kind of each run, and the four streams; how many went into each. `bits` are the bits of
-    `value`.
+    """Fill `kinds` with the kind of each run, and the four streams. Return the length of each stream. `bits` are the
+    bits of `value`.
     """
     n_whole_starts, n_whole_steps, n_raw_starts, n_raw_steps = 0, 0, 0, 0
     for run in range(len(first) - 1):
@@ -76,8 +78,8 @@ def split_values(first, value, bits, kinds, whole_starts, whole_steps, raw_start
 
 @njit(cache=True, nogil=True)
 def join_values(counts, kinds, whole_starts, whole_steps, raw_starts, raw_steps, to, value, bits):
-    """Write the values of each run from `value[to[run]]` on, from what `split_values` gave; none where `to` is below 0.
-    `bits` is the same memory as `value`, and `counts` the length of each run.
+    """Write the values of each run from `value[to[run]]`; runs with a negative `to` are skipped. The inverse of
+    `split_values`. `bits` is the same memory as `value`, and `counts` has the length of each run.
     """
     n_whole_starts, n_whole_steps, n_raw_starts, n_raw_steps = 0, 0, 0, 0
     for run in range(len(counts)):

@@ -1,4 +1,4 @@
-"""What every keeper of part keys promises: Lucene and its twin in memory."""
+"""The contract of stores of part keys: Lucene and its in-memory counterpart."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -54,13 +54,13 @@ def store(opened: OpenedStore) -> Store:
 
 @pytest.fixture
 def other_store(opened: OpenedStore) -> Store:
-    """A second store onto the same data, as another process has it."""
+    """A second store with the same data, as in another process."""
     return opened.open_another()
 
 
 @pytest.fixture
 def shard() -> ShardId:
-    """A shard that nobody has taken."""
+    """A shard without an owner."""
     return fresh_shard()
 
 
@@ -77,5 +77,5 @@ def lives(opened: OpenedStore) -> Lives:
 
 @pytest.fixture
 def lasting() -> Lifetime:
-    """The life of rows that outlast the test."""
+    """The lifetime of rows that outlast the test."""
     return Lifetime.from_present(PRESENT, LASTING)

@@ -1,4 +1,4 @@
-"""Bulk jobs and their parts change by compare-and-set only: of two who want the same part, one gets it."""
+"""Bulk jobs and their parts change by compare-and-set only: of two concurrent changes, one succeeds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart, Wanted
-from strandline.store.compared import MOST_TEXT_BYTES
+from strandline.store.compared import MAX_TEXT_BYTES
 from strandline.store.jobs import JobState
 from strandline.store.protocol import Store, StoreRefused
 from support.compared_kinds import BulkJobs, BulkParts, Kind, bulk_job, bulk_part, fresh_dataset
@@ -93,7 +93,7 @@ def test_a_removed_row_is_gone_and_its_place_free(store: Store, kind: Kind[Any])
 def test_a_row_is_replaced_only_by_one_of_its_place(store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     kind.add(store, first)
-    with pytest.raises(ValueError, match="was to be replaced by"):
+    with pytest.raises(ValueError, match="can't be replaced by"):
         kind.replace(store, first, kind.beside(kind.changed(first, "a"), 6))
 
 
@@ -313,10 +313,10 @@ def test_a_job_that_changed_is_neither_replaced_nor_removed(
 
 
 def test_a_change_of_a_job_raises_its_version(store: Store, dataset: str) -> None:
-    """Otherwise a second change from the same state would not be noticed."""
+    """Otherwise a second change from the same state would not be detected."""
     job = bulk_job(dataset, 1)
     store.add_bulk_job(job)
-    with pytest.raises(ValueError, match="of version 0 was to be replaced by version 0"):
+    with pytest.raises(ValueError, match="must rise above 0, but the change has version 0"):
         store.replace_bulk_job(job, replace(job, reason="mine"))
 
 
@@ -325,7 +325,7 @@ def test_a_change_of_a_job_raises_its_version(store: Store, dataset: str) -> Non
 
 def test_a_text_of_64_kb_is_kept_and_a_longer_one_refused(store: Store, dataset: str) -> None:
     part, job = bulk_part(dataset, 1), bulk_job(dataset, 1)
-    longest, too_long = "ü" * (MOST_TEXT_BYTES // 2), "ü" * (MOST_TEXT_BYTES // 2) + "x"
+    longest, too_long = "ü" * (MAX_TEXT_BYTES // 2), "ü" * (MAX_TEXT_BYTES // 2) + "x"
     refused = pytest.raises(StoreRefused, match=r"(source|counts|spec|report) of .* has 65537 bytes, and at most 65536")
     with refused:
         store.add_bulk_parts([part, replace(part, part=2, source=too_long)])
@@ -344,7 +344,7 @@ def test_a_text_of_64_kb_is_kept_and_a_longer_one_refused(store: Store, dataset:
 
 
 def test_many_parts_with_the_longest_texts_are_put_together(store: Store, dataset: str) -> None:
-    """Far more than Cassandra takes in one batch."""
-    parts = [replace(part, source="x" * MOST_TEXT_BYTES) for part in some_parts(dataset, range(400))]
+    """Far more than fits into one batch of Cassandra."""
+    parts = [replace(part, source="x" * MAX_TEXT_BYTES) for part in some_parts(dataset, range(400))]
     assert store.add_bulk_parts(parts)
     assert list(store.bulk_parts(dataset, "job-1")) == parts

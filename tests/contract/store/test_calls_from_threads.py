@@ -1,4 +1,4 @@
-"""Every call may be made from any thread, and nobody waits for a reader."""
+"""All calls are thread-safe, and readers block nothing."""
 
 import threading
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.contract
 
 @pytest.fixture
 def where(store: Store, shard: ShardId, lasting: Lifetime) -> SegmentsOf:
-    """300 segments, more than is read at once."""
+    """300 segments, more than one page."""
     where = SegmentsOf(shard, 4, 0, "attempt-1")
     store.write_segments(where, numbered(300), lasting)
     return where
@@ -44,7 +44,7 @@ def test_readers_of_the_same_rows_do_not_disturb_each_other(store: Store, where:
         assert rows == numbered(300)
 
 
-def test_a_reader_that_stops_half_way_hinders_nobody(
+def test_a_reader_that_stops_half_way_blocks_no_writer(
     store: Store, other_store: Store, where: SegmentsOf, owner: Ownership, lasting: Lifetime
 ) -> None:
     half: Iterator[Segment] = store.segments(where)

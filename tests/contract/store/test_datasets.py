@@ -1,4 +1,4 @@
-"""A dataset has the shape that it was made with, whoever asks later."""
+"""A dataset keeps the shape with which it was created."""
 
 from dataclasses import replace
 from itertools import cycle

@@ -54,7 +54,7 @@ Steps = Generator[Callable[[], bool], None, None]
 
 @dataclass(frozen=True)
 class Given:
-    """What a scenario begins with."""
+    """The initial state of a scenario."""
 
     store: Store
     other_store: Store
@@ -64,7 +64,7 @@ class Given:
 
     @property
     def lasting(self) -> Lifetime:
-        """The life of rows that outlast the test."""
+        """The lifetime of rows that outlast the test."""
         return self.lives.lasting()
 
     def commit(
@@ -74,7 +74,7 @@ class Given:
         next_part_id: int | None = None,
         topic_id: str | None = None,
     ) -> ManifestWrite:
-        """Write rows whose lives are counted from now on; what was written."""
+        """Write rows whose lifetimes start now; return what was written."""
         write = manifest_write(cuts, groups, next_part_id, topic_id, present=self.lives.clock.now_ms())
         self.store.commit(self.owner, write)
         return write
@@ -295,7 +295,7 @@ def what_was_written_too_late_is_not_kept_for_ever(given: Given) -> Steps:
 
 @scenario
 def a_life_is_counted_from_the_write_whatever_the_writer_s_present_is(given: Given) -> Steps:
-    """Rows of a writer whose clock is a year off, behind or ahead, go no sooner than they should."""
+    """Rows of a writer whose clock is a year behind or ahead don't expire too early."""
     store, shard, lives = given.store, given.shard, given.lives
     year, now = 365 * 86_400_000, lives.clock.now_ms()
     witness = SegmentsOf(shard, 5, 0, "witness")

@@ -1,4 +1,4 @@
-"""The rows of an index bucket come back in the order in which they were written, under their attempt."""
+"""The rows of an index bucket are read in the order in which they were written, by attempt."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def where(shard: ShardId) -> IndexBucketOf:
     return IndexBucketOf(shard, bucket=472_222, attempt="attempt-1")
 
 
-def test_an_index_bucket_that_nobody_wrote_has_no_rows(store: Store, where: IndexBucketOf) -> None:
+def test_an_index_bucket_that_was_not_written_has_no_rows(store: Store, where: IndexBucketOf) -> None:
     assert list(store.index_bucket(where)) == []
 
 

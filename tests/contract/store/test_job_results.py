@@ -1,4 +1,4 @@
-"""What a job leaves: rows of several kinds, each in order, under the job's attempt."""
+"""A job's results: rows of several kinds, each in order, by attempt."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Replay jobs change by compare-and-set only: of two who want the same job, one gets it."""
+"""Replay jobs change by compare-and-set only: of two concurrent changes, one succeeds."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -123,7 +123,7 @@ def change_lease(one: Job) -> Job:
 
 
 def change_renewals(one: Job) -> Job:
-    """A renewal by a clock that stands still, or was set back."""
+    """A renewal by a clock that stopped, or was set back."""
     return replace(one, renewals=one.renewals + 1)
 
 

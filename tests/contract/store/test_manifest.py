@@ -1,11 +1,11 @@
-"""What is committed to a manifest is what is read from it, whole and in order."""
+"""What is committed to a manifest is read from it, completely and in order."""
 
 from dataclasses import replace
 
 import pytest
 
-from strandline.store.batches import MOST_BATCH_BYTES, batches, row_bytes
-from strandline.store.late_samples import MOST_COUNTS
+from strandline.store.batches import MAX_BATCH_BYTES, batches, row_bytes
+from strandline.store.late_samples import MAX_COUNTS
 from strandline.store.protocol import Store
 from strandline.store.rows import (
     CutRow,
@@ -240,13 +240,13 @@ def test_a_commit_of_the_most_that_a_batch_may_have_is_taken(
     store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
     """Rows as large as a shard writes them, as many as fit into one batch by what they are taken to have."""
-    ranges = tuple(LateSamples(2_048 * number, 2**62, hours=2_048) for number in range(MOST_COUNTS // 2))
-    late = (*ranges, *(LateSamples(10**6 + number, 2**62) for number in range(MOST_COUNTS // 2)))
+    ranges = tuple(LateSamples(2_048 * number, 2**62, hours=2_048) for number in range(MAX_COUNTS // 2))
+    late = (*ranges, *(LateSamples(10**6 + number, 2**62) for number in range(MAX_COUNTS // 2)))
     index = IndexBucketRows(2**31 - 1, bytes(range(16)), "o" * 60)
     row = replace(group_row(0, 0, lasting, attempt="a" * 60), late=late, index=index, written_by="h" * 255)
-    most = MOST_BATCH_BYTES // row_bytes(row)
+    most = MAX_BATCH_BYTES // row_bytes(row)
     rows = [replace(row, group=number) for number in range(most + 1)]
-    largest = next(batches(rows, row_bytes, most_rows=10**6))
+    largest = next(batches(rows, row_bytes, max_rows=10**6))
     assert len(largest) == most
     store.commit(owner, manifest_write(groups=largest))
     assert read(store, shard).groups == tuple(largest)

@@ -1,4 +1,4 @@
-"""Any row that the domain allows comes back as it was written."""
+"""Every valid row is read as it was written."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Who owns a shard: one at a time, the last to take it, and nobody else writes."""
+"""Ownership of shards: one owner at a time, the last to take it, and only that owner can write."""
 
 from dataclasses import replace
 from itertools import cycle, repeat
@@ -12,7 +12,7 @@ from support.store_contract import cut, fresh_owner, fresh_shard, group_row, man
 pytestmark = pytest.mark.contract
 
 
-def test_a_shard_that_nobody_took_has_no_state_and_no_manifest(store: Store, shard: ShardId) -> None:
+def test_a_shard_without_an_owner_has_no_state_and_no_manifest(store: Store, shard: ShardId) -> None:
     assert store.state(shard) is None
     assert store.manifest(shard) is None
 
@@ -82,7 +82,7 @@ def test_of_many_who_take_a_shard_at_once_exactly_one_has_it(store: Store, other
         assert state.epoch == epoch
 
 
-def test_a_touch_says_that_the_owner_lives_or_left(store: Store, shard: ShardId, owner: Ownership) -> None:
+def test_a_touch_records_a_heartbeat_or_the_owners_stop(store: Store, shard: ShardId, owner: Ownership) -> None:
     before = state_of(store, shard)
     assert before.beats == 0
     store.touch(owner, 20_000, 1)
@@ -133,7 +133,7 @@ def test_both_epoch_and_owner_must_be_right_to_write(store: Store, shard: ShardI
     assert store.manifest(shard) == before
 
 
-def test_a_shard_that_nobody_took_is_written_by_nobody(store: Store, shard: ShardId, lasting: Lifetime) -> None:
+def test_a_shard_without_an_owner_can_not_be_written(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     nobody = Ownership(shard, 1, "owner-a")
     with pytest.raises(Fenced):
         store.touch(nobody, 1_000, 1)

@@ -1,4 +1,4 @@
-"""Sequences that break a careless store, each named after what must hold."""
+"""Sequences that are easy to get wrong in a store, each named after what must hold."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Segments lie under an attempt, in the order of their first series, and a range of series finds what may hold it."""
+"""Segments are read by attempt, in the order of their first series, and by ranges of series."""
 
 from bisect import bisect_left, bisect_right
 
@@ -22,7 +22,7 @@ def segment(first: bytes, seq: int = 0) -> Segment:
     return Segment(first, seq, b"segment " + first + seq.to_bytes(4, "big"))
 
 
-def test_what_nobody_wrote_has_no_segments(store: Store, where: SegmentsOf) -> None:
+def test_an_attempt_that_was_not_written_has_no_segments(store: Store, where: SegmentsOf) -> None:
     assert list(store.segments(where)) == []
     assert list(store.segments(where, first=series_key(1), last=series_key(2))) == []
 

@@ -1,4 +1,4 @@
-"""A store with servers tells their time; one without has none to tell."""
+"""A store with servers returns their time; one without returns None."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Random histories of a shard's index on a real Lucene that crashes and goes on from its local copy, beside a model.
+"""Random histories of a shard's index on a real Lucene that crashes and continues from its local copy, compared with a
+model.
 
 After a bucket is stored its copy is saved, unless the crash comes in between: then the copy is of an older bucket than
 the newest stored one, and the newer buckets are applied onto it. Without a copy the index is loaded from the buckets.
@@ -86,7 +87,7 @@ class RestartFromLocalCopy(IndexBesideModel):
 
     @rule()
     def documents_are_merged(self) -> None:
-        """In the background, so that whatever comes next comes meanwhile or afterwards."""
+        """In the background, so that the next step runs concurrently or afterwards."""
         if self.lucene is not None:
             self.lucene.merge(1)
 

@@ -1,4 +1,4 @@
-"""Random histories of a shard's index that crashes and is loaded from its stored buckets, beside a model."""
+"""Random histories of a shard's index that crashes and is loaded from its stored buckets, compared with a model."""
 
 import pytest
 from hypothesis import settings

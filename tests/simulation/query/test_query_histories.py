@@ -211,7 +211,7 @@ class LookupHistory(QueryHistory):
                     assert found == Found.of(expected) == Found.of(answer_of(decode_frame(bytearray(answer))))
                 elif self.there.is_active():
                     every = self.by_process(replace(lookup, within=ALL_TIMES))
-                    assert told(every) != told(expected) or self.there.running.index.has_forgotten()
+                    assert told(every) != told(expected) or self.there.running.index.has_purged_documents()
 
     def by_process(self, lookup: Lookup) -> Answer:
         return self.answers.answer(lookup, Cancellation(SystemClock(), 60.0))

@@ -8,8 +8,8 @@ import pytest
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.shard.options import ReplayMode
 from strandline.recovery.checkpoints import designated_group
-from strandline.store.batches import MOST_BATCH_BYTES, row_bytes
-from strandline.store.late_samples import MOST_COUNTS
+from strandline.store.batches import MAX_BATCH_BYTES, row_bytes
+from strandline.store.late_samples import MAX_COUNTS
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ManifestWrite
 from strandline.time_range import TimeRange
@@ -345,10 +345,10 @@ def test_44_a_backfill_of_ten_years_in_one_bucket_stays_within_the_store_s_limit
         world.settle()
         assert not world.running.flusher.closed_buckets()
         for write in written:
-            assert sum(map(row_bytes, (*write.cuts, *write.groups))) <= MOST_BATCH_BYTES
+            assert sum(map(row_bytes, (*write.cuts, *write.groups))) <= MAX_BATCH_BYTES
         rows = world.manifest().groups
         assert sum(late.samples for row in rows for late in row.late) == 3_651
-        assert all(len(row.late) <= MOST_COUNTS for row in rows)
+        assert all(len(row.late) <= MAX_COUNTS for row in rows)
         for day in (1, 31, 32, 1_000, 3_651):
             hour = (START - day * 24 * HOUR) // HOUR
             assert any(one.hour <= hour < one.hour + one.hours for row in rows for one in row.late)

@@ -61,8 +61,8 @@ class BuffersBesideModel(RuleBasedStateMachine):
 
     @initialize(groups=st.integers(1, 4), seal_rows=st.integers(1, 24), frame=st.integers(1, 12), fan=st.integers(2, 4))
     def begin(self, groups: int, seal_rows: int, frame: int, fan: int) -> None:
-        self.patch.setattr(page_codec, "SAMPLES_A_FRAME", frame)
-        self.patch.setattr(merging, "PAGES_A_MERGE", fan)
+        self.patch.setattr(page_codec, "SAMPLES_PER_FRAME", frame)
+        self.patch.setattr(merging, "PAGES_PER_MERGE", fan)
         self.shape = {"groups": groups, "seal_rows": seal_rows}
         self.open = FedBuffer(self.memory, bucket=0, **self.shape)
 
@@ -95,7 +95,7 @@ class BuffersBesideModel(RuleBasedStateMachine):
     @rule(percent=st.integers(0, 110))
     def the_memory_limit_changes(self, percent: int) -> None:
         self.memory.limit = self.memory.used * percent // 100
-        self.memory.relieve()
+        self.memory.spill_excess()
 
     @rule()
     def the_bucket_is_cut(self) -> None:

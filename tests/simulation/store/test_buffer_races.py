@@ -1,4 +1,4 @@
-"""Steps of one thread in the middle of another's, at the moments that matter.
+"""Steps of one thread in the middle of another's, at the critical moments.
 
 Another thread's step is taken inside a function that the buffer calls without its lock. Were the lock held there, the
 step would wait for itself for ever.
@@ -59,7 +59,7 @@ def check_counts(fed: FedBuffer) -> None:
 def spill_everything(fed: FedBuffer) -> None:
     memory = fed.buffer._contents._memory
     before, memory.limit = memory.limit, 0
-    memory.relieve()
+    memory.spill_excess()
     memory.limit = before
 
 

@@ -1,4 +1,4 @@
-"""Sequences that break a careless buffer."""
+"""Sequences that are easy to get wrong in a buffer."""
 
 import gc
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_scenario_16_of_two_samples_of_one_time_in_a_record_the_later_wins_every
 
 
 def test_scenario_17_the_memory_limit_is_passed_in_the_middle_of_a_bucket(tmp_path: Path) -> None:
-    """Appending goes on without anybody else doing anything, the bucket is cut, the next one fills, nothing is lost."""
+    """Appending continues without maintenance or flushes, the bucket is cut, the next one fills, nothing is lost."""
     seal_rows = 2_000
     memory = budget(tmp_path, memory=3 * seal_rows * 20)
     keys = [(number % 11, number, 1) for number in range(500)]

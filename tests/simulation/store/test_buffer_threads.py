@@ -43,7 +43,7 @@ class Arrivals:
         self.value = np.arange(samples, dtype=np.float64)
 
     def model(self, samples: int) -> Model:
-        """What a buffer holds once so many have arrived."""
+        """The content of a buffer after this many samples."""
         model: Model = {}
         for number, time, bits in zip(
             self.series[:samples].tolist(),

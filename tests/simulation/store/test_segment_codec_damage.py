@@ -1,4 +1,4 @@
-"""Every way in which a stored segment can be other than what was written: it is refused by name, or it is sound."""
+"""Every kind of damage to a stored segment is rejected with the segment's name, or leaves it valid."""
 
 import random
 import struct
@@ -76,7 +76,7 @@ READING = pytest.mark.parametrize("read", READERS, ids=["whole", "directory", "s
 
 
 def seal(body: bytes) -> bytes:
-    """Bytes with the checksum that they should have: what a program with a fault in it would store."""
+    """Bytes with a valid checksum, as a faulty program would store them."""
     return (digest(body) & (2**64 - 1)).to_bytes(8, "little") + body
 
 
@@ -95,7 +95,7 @@ def with_header(**changes: int | bytes) -> bytes:
 
 
 def with_sections(**changes: bytes) -> bytes:
-    """The sound segment with some of its sections changed."""
+    """The valid segment with some of its sections changed."""
     directory = ("metrics", "metric_counts", "key_high", "key_low", "same_as", "counts")
     times = ("begin", "slope", "way", "level", *(f"rests_{level}" for level in range(1, 9)))
     values = ("digits", "odd_at", "odd_bits", "raw", *(f"value_{name}" for name in times))
@@ -216,21 +216,21 @@ def test_another_kind_or_version_is_named_and_the_remedy_is_another_program(read
     ids=str,
 )
 def test_counts_that_cannot_be_are_refused_before_memory_is_taken_for_them(read: Read, changes: dict) -> None:
-    assert_refused(read, with_header(**changes), "it says ")
+    assert_refused(read, with_header(**changes), "its header has invalid counts")
 
 
 @READING
 def test_counts_that_differ_from_what_is_there_are_refused(read: Read) -> None:
-    assert_refused(read, with_header(series=6), "it has not as many hashes as series")
-    assert_refused(read, with_header(metrics=3), "it has not as many hashes as series")
-    assert_refused(read, with_header(samples=142), "its series have not as many samples as it has")
-    assert_refused(read, with_header(timetables=2), "a section does not hold the 2 numbers")
-    assert_refused(read, with_header(timetables=4), "a section does not hold the 4 numbers")
+    assert_refused(read, with_header(series=6), "its numbers of hashes and series differ")
+    assert_refused(read, with_header(metrics=3), "its numbers of hashes and series differ")
+    assert_refused(read, with_header(samples=142), "the samples of its series don't add up")
+    assert_refused(read, with_header(timetables=2), "a section has other than 2 numbers")
+    assert_refused(read, with_header(timetables=4), "a section has other than 4 numbers")
 
 
 def test_odd_values_that_are_not_there_are_refused() -> None:
-    assert_refused(READERS[0], with_header(odd=2), "a section does not hold the 2 numbers")
-    assert_refused(READERS[0], with_header(odd=0), "it has numbers where there are none")
+    assert_refused(READERS[0], with_header(odd=2), "a section has other than 2 numbers")
+    assert_refused(READERS[0], with_header(odd=0), "a section that must be empty is not")
 
 
 def test_bounds_of_time_that_differ_from_the_times_are_refused() -> None:
@@ -250,24 +250,24 @@ def _encode_numbers(numbers: list[int]) -> bytes:
 def test_a_directory_that_contradicts_itself_is_refused(read: Read) -> None:
     words = struct.Struct("<5Q")
     for sections, reason in (
-        ({"metric_counts": _encode_numbers([3, 1])}, "its metrics have not as many series as it has"),
-        ({"metric_counts": _encode_numbers([5, 0])}, "its metrics have not as many series as it has"),
-        ({"metric_counts": _encode_numbers([3, 2, 0])}, "a section does not hold the 2 numbers"),
+        ({"metric_counts": _encode_numbers([3, 1])}, "the series of its metrics don't add up"),
+        ({"metric_counts": _encode_numbers([5, 0])}, "the series of its metrics don't add up"),
+        ({"metric_counts": _encode_numbers([3, 2, 0])}, "a section has other than 2 numbers"),
         ({"metrics": struct.pack("<2Q", 5, 1)}, "its series are not in order"),
         ({"key_high": words.pack(1, 1, 0, 0, 0)}, "its series are not in order"),
         ({"key_low": words.pack(1, 1, 0, 0, 9)}, "its series are not in order"),
         ({"key_low": words.pack(1, 2, 0, 9, 0)}, "its series are not in order"),
-        ({"key_low": words.pack(1, 2, 0, 0, 9)[:-8]}, "it has not as many hashes as series"),
-        ({"same_as": _encode_numbers([0, 2, 1, 0, 0])}, "its series name other timetables"),
-        ({"same_as": _encode_numbers([0, 1, 1, 1, 0])}, "its series name other timetables"),
-        ({"same_as": _encode_numbers([0, 1, 1, 0, 2**32 - 1])}, "its series name other timetables"),
-        ({"same_as": _encode_numbers([0, 1, 0, 0, 0])}, "its series name other timetables"),
+        ({"key_low": words.pack(1, 2, 0, 0, 9)[:-8]}, "its numbers of hashes and series differ"),
+        ({"same_as": _encode_numbers([0, 2, 1, 0, 0])}, "its series and its timetables don't match"),
+        ({"same_as": _encode_numbers([0, 1, 1, 1, 0])}, "its series and its timetables don't match"),
+        ({"same_as": _encode_numbers([0, 1, 1, 0, 2**32 - 1])}, "its series and its timetables don't match"),
+        ({"same_as": _encode_numbers([0, 1, 0, 0, 0])}, "its series and its timetables don't match"),
         ({"same_as": b"not pcodec"}, "pcodec can't read a section"),
         ({"same_as": segment_codec.pack(np.zeros(5))}, "pcodec can't read a section"),
         ({"same_as": b""}, "pcodec can't read a section"),
         ({"counts": _encode_numbers([40, 21, 0])}, "a series has no samples"),
-        ({"counts": _encode_numbers([40, 20, 2])}, "its series have not as many samples as it has"),
-        ({"counts": _encode_numbers([40, 20, 2**32 - 1])}, "its series have not as many samples as it has"),
+        ({"counts": _encode_numbers([40, 20, 2])}, "the samples of its series don't add up"),
+        ({"counts": _encode_numbers([40, 20, 2**32 - 1])}, "the samples of its series don't add up"),
     ):
         assert_refused(read, with_sections(**sections), reason)
 
@@ -279,20 +279,20 @@ def test_times_and_values_of_unknown_kinds_are_refused() -> None:
     two = segment_codec.pack(np.zeros(2, dtype=np.int64))
     for sections, reason in (
         ({"way": short(0, 2, 0)}, "it has a trend of an unknown kind"),
-        ({"way": short(0, 0)}, "a section does not hold the 3 numbers"),
+        ({"way": short(0, 0)}, "a section has other than 3 numbers"),
         ({"level": short(0, 0, 9)}, "it has a trend of an unknown kind"),
         ({"level": short(0, 0, 2**16 - 1)}, "it has a trend of an unknown kind"),
-        ({"begin": two}, "a section does not hold the 3 numbers"),
-        ({"rests_8": two}, "it has numbers where there are none"),
-        ({"value_rests_8": two}, "it has numbers where there are none"),
+        ({"begin": two}, "a section has other than 3 numbers"),
+        ({"rests_8": two}, "a section that must be empty is not"),
+        ({"value_rests_8": two}, "a section that must be empty is not"),
         ({"value_way": short(1, 1, 1, 2)}, "it has a trend of an unknown kind"),
-        ({"digits": short(0, 2, 0, 15, 10)}, "its values have more digits than there are"),
-        ({"digits": short(0, 2, 0, 15, 16)}, "its values have more digits than there are"),
-        ({"digits": short(0, 2, 0, 15)}, "a section does not hold the 5 numbers"),
+        ({"digits": short(0, 2, 0, 15, 10)}, "its values have too many digits"),
+        ({"digits": short(0, 2, 0, 15, 16)}, "its values have too many digits"),
+        ({"digits": short(0, 2, 0, 15)}, "a section has other than 5 numbers"),
         ({"odd_at": _encode_numbers([141])}, "its odd values are not in order"),
         ({"odd_bits": two}, "pcodec can't read a section"),
-        ({"raw": segment_codec.pack(np.zeros(19))}, "a section does not hold the 20 numbers"),
-        ({"raw": segment_codec.pack(np.zeros(21))}, "a section does not hold the 20 numbers"),
+        ({"raw": segment_codec.pack(np.zeros(19))}, "a section has other than 20 numbers"),
+        ({"raw": segment_codec.pack(np.zeros(21))}, "a section has other than 20 numbers"),
     ):
         assert_refused(READERS[0], with_sections(**sections), reason)
 
@@ -311,9 +311,13 @@ def test_a_run_out_of_order_that_was_encoded_all_the_same_is_refused() -> None:
     run = sound_run()
     time = run.time.copy()
     time[[3, 4]] = time[[4, 3]]
-    assert_refused(READERS[0], segment_codec._encode(replace(run, time=time)), "the times of a series do not rise")
+    assert_refused(
+        READERS[0], segment_codec._encode(replace(run, time=time)), "the times of a series are not ascending"
+    )
     time[[3, 4]] = time[3]
-    assert_refused(READERS[0], segment_codec._encode(replace(run, time=time)), "the times of a series do not rise")
+    assert_refused(
+        READERS[0], segment_codec._encode(replace(run, time=time)), "the times of a series are not ascending"
+    )
     key_low = run.key_low[::-1].copy()
     assert_refused(READERS[0], segment_codec._encode(replace(run, key_low=key_low)), "its series are not in order")
 

@@ -30,7 +30,7 @@ from strandline.setup.installation import Installation
 from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
 from strandline.spark.kafka_source import OffsetRange, read_ranges, source_options
 from strandline.spark.session import spark_session
-from strandline.store.cassandra.retries import Patience
+from strandline.store.cassandra.retries import RetryPolicy
 from strandline.store.cassandra.store import open_cassandra_store
 from strandline.store.connection import CassandraRefused, CassandraUnreachable, Credentials, connect
 from strandline.store.protocol import StoreRefused, StoreUnavailable
@@ -183,8 +183,8 @@ def test_a_store_is_used_again_once_its_user_may_log_in_again(
     session.execute("CREATE ROLE shut_out WITH PASSWORD = 'a password' AND LOGIN = true")
     with ended(session), closing(StallingProxy(secured_stack.cassandra_port)) as cassandra:
         proxied = replace(ours, contact_points=(("127.0.0.1", cassandra.port),), port=cassandra.port)
-        patience = Patience(deadline=0.1)
-        with closing(open_cassandra_store(proxied, clock, copies=COPIES, patience=patience)) as store:
+        retry_policy = RetryPolicy(deadline=0.1)
+        with closing(open_cassandra_store(proxied, clock, copies=COPIES, retry_policy=retry_policy)) as store:
             owner = taken(store, fresh_shard())
             let_in(may_log_in=False)
             # The server keeps what it knows of roles for a while.

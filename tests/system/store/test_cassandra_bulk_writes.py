@@ -42,7 +42,9 @@ def test_a_row_that_the_servers_refuse_ends_the_write_at_once(
     store: CassandraStore, session: LossySession, where: SegmentsOf, segments: list[Segment], lasting: Lifetime
 ) -> None:
     session.lose(INSERT, Lost(applied=False), Lost(applied=False, error=InvalidRequest("too large")))
-    with pytest.raises(StoreRefused, match=r"refuses to write segments of shard .*, bucket 5, group 0.*too large"):
+    with pytest.raises(
+        StoreRefused, match=r"rejected a request to write segments of shard .*, bucket 5, group 0.*too large"
+    ):
         store.write_segments(where, segments, lasting)
     assert session.count(INSERT) < 200
 

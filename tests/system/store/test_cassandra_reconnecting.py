@@ -7,7 +7,7 @@ import pytest
 
 from strandline.clock import SystemClock, wait_until
 from strandline.node.stack import Stack
-from strandline.store.cassandra.retries import Patience
+from strandline.store.cassandra.retries import RetryPolicy
 from strandline.store.cassandra.store import open_cassandra_store
 from strandline.store.connection import CassandraConnection
 from strandline.store.protocol import StoreUnavailable
@@ -32,8 +32,8 @@ def test_a_call_works_within_seconds_of_cassandra_s_return(
 
     with closing(StallingProxy(stack.cassandra_port)) as cassandra:
         proxied = replace(connection, contact_points=(("127.0.0.1", cassandra.port),), port=cassandra.port)
-        patience = Patience(deadline=0.1)
-        with closing(open_cassandra_store(proxied, clock, copies=COPIES, patience=patience)) as store:
+        retry_policy = RetryPolicy(deadline=0.1)
+        with closing(open_cassandra_store(proxied, clock, copies=COPIES, retry_policy=retry_policy)) as store:
             owner = taken(store, shard)
 
             def works() -> bool:

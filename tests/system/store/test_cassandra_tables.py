@@ -13,7 +13,7 @@ from strandline.store.cassandra.statements import WRITE_CUT, WRITE_GROUP
 from strandline.store.cassandra.store import CassandraStore, store_over
 from strandline.store.connection import CassandraConnection, connect
 from strandline.store.jobs import JobState
-from strandline.store.late_samples import MOST_COUNTS
+from strandline.store.late_samples import MAX_COUNTS
 from strandline.store.protocol import StoreRefused
 from strandline.store.rows import (
     CutRow,
@@ -132,8 +132,8 @@ def test_a_row_takes_no_more_in_a_batch_than_it_is_taken_to(
     """Batches are bounded by an estimate: it is above what is sent, with 16 bytes a value for what servers add."""
     index = IndexBucketRows(2**31 - 1, bytes(16), "o" * 60)
     named = replace(group_row(5, 0, lasting, attempt="a" * 60), written_by="h" * 255, index=index)
-    hours = replace(named, late=tuple(LateSamples(hour, 2**62) for hour in range(MOST_COUNTS)))
-    ranges = replace(named, late=tuple(LateSamples(2 * hour, 2**62, hours=2) for hour in range(MOST_COUNTS)))
+    hours = replace(named, late=tuple(LateSamples(hour, 2**62) for hour in range(MAX_COUNTS)))
+    ranges = replace(named, late=tuple(LateSamples(2 * hour, 2**62, hours=2) for hour in range(MAX_COUNTS)))
     marked = replace(cut(5, lasting, lost_to=150), last=RecordMark(1, 2, 3, 4))
     key = (shard.dataset, shard.shard)
     for row in (named, hours, ranges, marked):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from strandline.store.cassandra.compared_rows import MOST_ROWS
+from strandline.store.cassandra.compared_rows import MAX_BATCH_ROWS
 from strandline.store.cassandra.store import CassandraStore
 from support.cassandra_store import LossySession, Lost
 from support.compared_kinds import BulkJobs, BulkParts, Kind, ReplayJobs, bulk_part, fresh_dataset
@@ -138,7 +138,7 @@ def test_parts_whose_batch_was_lost_are_all_there_and_then_all_gone(
     store: CassandraStore, session: LossySession, applied: bool
 ) -> None:
     dataset = fresh_dataset()
-    parts = [bulk_part(dataset, number) for number in range(2 * MOST_ROWS + 10)]
+    parts = [bulk_part(dataset, number) for number in range(2 * MAX_BATCH_ROWS + 10)]
     session.lose(CHANGE_PART, Lost(applied))
     assert store.add_bulk_parts(parts)
     assert session.count(CHANGE_PART) == (3 if applied else 4)

@@ -9,7 +9,7 @@ from cassandra.connection import ConnectionShutdown
 from cassandra.protocol import ErrorMessage
 
 from strandline.clock import ManualClock
-from strandline.store.cassandra.retries import Patience
+from strandline.store.cassandra.retries import RetryPolicy
 from strandline.store.cassandra.store import CassandraStore
 from strandline.store.connection import CassandraConnection
 from strandline.store.protocol import Fenced, StoreUnavailable
@@ -106,11 +106,11 @@ def test_who_never_gets_an_answer_is_told_so_with_what_and_where(
     connection: CassandraConnection, shard: ShardId
 ) -> None:
     clock = ManualClock()
-    store, session = open_lossy(connection, clock=clock, patience=Patience(deadline=30.0))
+    store, session = open_lossy(connection, clock=clock, retry_policy=RetryPolicy(deadline=30.0))
     with closing(store):
         session.lose(UPDATE, *[Lost(applied=False)] * 1_000)
         begun = clock.monotonic()
-        where = r"Cassandra at 127\.0\.0\.1:\d+ did not answer to take shard"
+        where = r"Cassandra at 127\.0\.0\.1:\d+ did not answer a request to take shard"
         with pytest.raises(StoreUnavailable, match=where + r" .*OperationTimedOut.* \(tried \d+ times in 2\d\.\d s\)"):
             store.take(shard, "owner-a", None, now=1, topic_id="t")
         assert 25 < clock.monotonic() - begun < 30

@@ -1,4 +1,4 @@
-"""What several tests of the index begin with."""
+"""Fixtures of the index's tests."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -46,7 +46,7 @@ def keys_of(ids: list[int], length: int = 8) -> PartKeyBatch:
 
 
 def fetching(keys: PartKeyBatch) -> FetchKeys:
-    """Give out keys as an index does: those that were asked for, in an order of its own."""
+    """Return keys as an index does: the requested ones, in any order."""
 
     def fetch(part_ids: np.ndarray) -> PartKeyBatch:
         return keys.take(np.flatnonzero(np.isin(keys.part_ids, part_ids)))
@@ -106,12 +106,12 @@ def test_truncated_missing_swapped_and_foreign_rows_are_noticed() -> None:
         ([first, second], "has 2 rows, but 3 were written"),
         ([first, second, third[:-1]], "row 2 of index bucket 480000 is damaged"),
         ([first, second, b""], "row 2 of index bucket 480000 is damaged"),
-        ([first, third, second], "not those that its manifest row names"),
-        ([first, second, other.rows[2]], "not those that its manifest row names"),
+        ([first, third, second], "not those that its manifest row references"),
+        ([first, second, other.rows[2]], "not those that its manifest row references"),
     ):
         with pytest.raises(BucketDamaged, match=named):
             decode(encoded, rows)
-    with pytest.raises(BucketDamaged, match="say bucket 480000"):
+    with pytest.raises(BucketDamaged, match="bucket 480000"):
         decode_bucket(480_001, encoded.rows, 3, encoded.checksum)
 
 
@@ -121,7 +121,7 @@ def test_keys_of_other_records_are_refused() -> None:
 
 
 def test_a_bucket_of_many_keys_is_fetched_and_written_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bucket_codec, "KEYS_AT_A_TIME", 7)
+    monkeypatch.setattr(bucket_codec, "KEYS_PER_FETCH", 7)
     ids = list(range(100, 130))
     keys = keys_of(ids[::-1])
     asked: list[int] = []

@@ -1,4 +1,4 @@
-"""Keys that are summed up without an index, and count for it later."""
+"""Keys that are summarised without an index, and added to it later."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Which keys end, go and roll over at a cut: to the bucket, and to the millisecond."""
+"""Which keys end, are purged and roll over at a cut: to the bucket, and to the millisecond."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def keys(
     """Keys, live ones without an end."""
     number = len(end or active_in or newest or [])
     hashes = np.arange(number, dtype=np.uint64)
-    rows = PartRows.begun(np.arange(number, dtype=np.uint32), hashes, hashes, hashes)
+    rows = PartRows.new_keys(np.arange(number, dtype=np.uint32), hashes, hashes, hashes)
     for name, column in (("end", end), ("active_in", active_in), ("newest", newest)):
         if column is not None:
             getattr(rows, name)[:] = column
@@ -33,7 +33,7 @@ def never(_bucket: int) -> int:
 
 
 def test_a_live_key_has_ended_without_a_sample_in_the_newest_buckets() -> None:
-    """A key may be silent for two hours here: in this bucket and the one before."""
+    """A key stays live for two hours without samples: in this bucket and the one before."""
     assert ended_keys(keys(active_in=[98, 99, 100]), BUCKET, POLICY).tolist() == [True, False, False]
 
 

@@ -1,4 +1,4 @@
-"""Cardinality from a real Lucene beside plain dictionaries, over several segments, with deletions and queries."""
+"""Cardinality from a real Lucene compared with dictionaries, over several segments, with deletions and queries."""
 
 import tempfile
 from collections import Counter
@@ -36,7 +36,7 @@ def batch_of(keys: Collection[Labels], first_id: int = 0) -> PartKeyBatch:
 
 
 class Model:
-    """The same questions, answered from a list of label sets."""
+    """The same results from a list of label sets."""
 
     def __init__(self, keys: Collection[Labels]) -> None:
         self.series = len(keys)

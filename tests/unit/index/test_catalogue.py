@@ -24,12 +24,14 @@ POLICY = BucketPolicy(flush_interval=HOUR, retention=10 * HOUR, margin=4 * HOUR,
 
 
 class Shard:
-    """A shard's index whose samples are told by name and hour."""
+    """A shard's index whose samples are given by name and hour."""
 
     def __init__(self, lucene: PartKeyIndex) -> None:
         self.index = ShardIndex(POLICY, LuceneDocuments(lucene), open_bucket=100, next_part_id=0, series_limit=1000)
         budget = RegexBudget(max_terms=1000, max_ms=10_000)
-        self.catalogue = Catalogue(lucene, self.index.columns, budget, has_forgotten=self.index.has_forgotten)
+        self.catalogue = Catalogue(
+            lucene, self.index.columns, budget, has_purged_documents=self.index.has_purged_documents
+        )
         self.lucene = lucene
 
     def samples(self, *names: str) -> None:
@@ -90,7 +92,7 @@ def test_series_come_with_their_times(shard: Shard) -> None:
     assert not found.more
 
 
-def test_a_limit_cuts_off_and_says_so(shard: Shard) -> None:
+def test_a_limit_truncates_the_result_and_reports_it(shard: Shard) -> None:
     shard.samples("a1", "a2", "a3")
     found = shard.catalogue.series(parse_selector("up"), limit=2)
     assert (len(found.keys), found.more) == (2, True)
@@ -141,7 +143,7 @@ def test_what_was_purged_is_in_no_list_though_its_document_waits_for_the_store(
         shard.samples("b1")
         # The store is away: nothing is said to be stored.
         shard.index.cut()
-    assert shard.index.has_forgotten()
+    assert shard.index.has_purged_documents()
     assert shard.found("up") == ["b1"]
     assert shard.catalogue.label_values("name", within=within, limit=9).terms == ["b1"]
     assert shard.catalogue.counted(within=within).cardinality(limit=9).series == 1
@@ -157,7 +159,7 @@ def test_few_keys_are_those_that_were_there(shard: Shard, selector: str) -> None
     shard.samples("a3")  # at 103.5, live
 
     def few(within: TimeRange | None) -> list[str]:
-        keys = shard.catalogue.few_keys((parse_selector(selector),), within)
+        keys = shard.catalogue.keys_up_to((parse_selector(selector),), within)
         assert keys is not None
         assert int(keys.offsets[-1]) == len(keys.keys), "nothing of other keys is left"
         return sorted(decode_part_key(key)["name"] for key in keys.part_keys())
@@ -176,6 +178,6 @@ def test_a_document_whose_id_the_columns_do_not_know_is_no_key(shard: Shard, par
     shard.lucene.add(PartKeyBatch.of([part_id], [(0, 0)], [encode_part_key({"name": "early"})]))
     shard.lucene.refresh()
     for within in (None, hours(0, 200)):
-        keys = shard.catalogue.few_keys((parse_selector('{name="early"}'),), within)
+        keys = shard.catalogue.keys_up_to((parse_selector('{name="early"}'),), within)
         assert keys is not None
         assert len(keys) == 0

@@ -1,4 +1,4 @@
-"""The layouts of part keys and batches, against bytes that are put together here by hand."""
+"""The layouts of part keys and batches, compared with bytes that are assembled by hand."""
 
 import struct
 
@@ -100,10 +100,10 @@ def test_columns_with_gaps_between_their_values_pack_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("offsets", "document", "reason"),
     [
-        ([0, 4, 3, 6], 1, "end lies before its start"),
-        ([0, 2**32 + 1, 4, 6], 1, "end lies before its start"),
-        ([0, 2, 4, 7], -1, "lie outside of 6 bytes"),
-        ([-1, 2, 4, 6], -1, "lie outside of 6 bytes"),
+        ([0, 4, 3, 6], 1, "end is before its start"),
+        ([0, 2**32 + 1, 4, 6], 1, "end is before its start"),
+        ([0, 2, 4, 7], -1, "are outside of 6 bytes"),
+        ([-1, 2, 4, 6], -1, "are outside of 6 bytes"),
         ([0, 2, 6], -1, "3 offsets"),
     ],
 )
@@ -121,7 +121,7 @@ def test_offsets_that_cut_no_part_keys_are_refused(offsets: list[int], document:
 
 def test_hashes_of_another_number_are_refused() -> None:
     batch = PartKeyBatch.of([1, 2], [(1, 1)], [b"", b""])
-    with pytest.raises(MalformedBatch, match=r"2 part ids came with hashes of shape \(1, 2\)"):
+    with pytest.raises(MalformedBatch, match=r"2 part ids have hashes of shape \(1, 2\)"):
         batch.pack()
 
 

@@ -1,4 +1,4 @@
-"""Labels counted over keys at hand: the same as Lucene counts."""
+"""Labels counted in Python: the same as Lucene's counts."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.index.documents import FewKeys, MalformedBatch, PartKeyBatch, TermCounts, encode_part_key
+from strandline.index.documents import KeyList, MalformedBatch, PartKeyBatch, TermCounts, encode_part_key
 from strandline.index.key_labels import names_in, values_in
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.queries import everything
@@ -26,10 +26,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("labels")
 
 
-def few_of(part_keys: list[bytes]) -> FewKeys:
+def few_of(part_keys: list[bytes]) -> KeyList:
     offsets = np.cumsum([0, *map(len, part_keys)], dtype=np.int64)
     ids = np.arange(len(part_keys), dtype=np.uint32)
-    return FewKeys(ids, offsets, np.frombuffer(b"".join(part_keys), dtype=np.uint8))
+    return KeyList(ids, offsets, np.frombuffer(b"".join(part_keys), dtype=np.uint8))
 
 
 def told(counts: TermCounts) -> tuple[list[str], list[int], bool]:
@@ -67,7 +67,7 @@ def test_a_key_that_is_cut_off_is_refused(beside: list[bytes]) -> None:
 def test_no_bytes_lead_past_their_end(part_key: bytes, name: str) -> None:
     # Words of a key that follows must not be read as if they were of this one.
     few = few_of([part_key + b"\1\0a\1\0b"])
-    few = FewKeys(few.part_ids, np.array([0, len(part_key)]), few.keys[: len(part_key)])
+    few = KeyList(few.part_ids, np.array([0, len(part_key)]), few.keys[: len(part_key)])
     with suppress(MalformedBatch):
         assert len(names_in(few, limit=99).data) <= len(part_key)
     with suppress(MalformedBatch):

@@ -1,4 +1,4 @@
-"""Keys by the values of their labels in one call: the same keys as by a query, whatever is asked."""
+"""Finding keys by the values of their labels in one call gives the same keys as a query."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from strandline.index.documents import FewKeys, MalformedBatch, PartKeyBatch, encode_part_key
+from strandline.index.documents import KeyList, MalformedBatch, PartKeyBatch, encode_part_key
 from strandline.index.key_lookup import packed_selectors
 from strandline.index.matchers import Matcher, MatchOp, RegexBudget, to_query
 from strandline.index.part_key_index import PartKeyIndex
@@ -73,19 +73,19 @@ def values_of(one: Matcher) -> list[str]:
     return [one.value] if one.op is MatchOp.EQUAL else one.value.split("|")
 
 
-def rows(keys: FewKeys | None) -> list[tuple[int, bytes]] | None:
+def rows(keys: KeyList | None) -> list[tuple[int, bytes]] | None:
     return None if keys is None else list(zip(keys.part_ids.tolist(), keys.part_keys(), strict=True))
 
 
-def by_query(index: PartKeyIndex, selectors: Sequence[Sequence[Matcher]], most: int) -> FewKeys | None:
-    return index.few_part_keys(any_of([to_query(matchers, BUDGET) for matchers in selectors]), most)
+def by_query(index: PartKeyIndex, selectors: Sequence[Sequence[Matcher]], most: int) -> KeyList | None:
+    return index.part_keys_up_to(any_of([to_query(matchers, BUDGET) for matchers in selectors]), most)
 
 
 @given(selectors=selectors_of(EQUAL | LISTS, least=1), most=st.integers(0, 50))
 def test_values_find_what_a_query_finds(full: PartKeyIndex, selectors: list[list[Matcher]], most: int) -> None:
     packed = packed_selectors(selectors)
     assert packed is not None
-    found = rows(full.few_part_keys_having(packed, most))
+    found = rows(full.part_keys_with_labels(packed, most))
     assert found == rows(by_query(full, selectors, most))
     meant = [
         place
@@ -103,7 +103,7 @@ def test_only_what_names_values_for_each_label_is_looked_up(full: PartKeyIndex, 
     if not selectors or not all(selectors) or any(one.is_negative or matches_no_value(one) for one in matchers):
         assert packed is None
     if packed is not None:
-        assert rows(full.few_part_keys_having(packed, 50)) == rows(by_query(full, selectors, 50))
+        assert rows(full.part_keys_with_labels(packed, 50)) == rows(by_query(full, selectors, 50))
 
 
 def matches_no_value(one: Matcher) -> bool:
@@ -115,7 +115,7 @@ def test_texts_that_no_key_can_have_and_long_lists_are_left_to_a_query(full: Par
     longest = "v" * 32_766
     packed = packed_selectors([[matcher("a", longest)]])
     assert packed is not None
-    assert rows(full.few_part_keys_having(packed, 5)) == []
+    assert rows(full.part_keys_with_labels(packed, 5)) == []
     assert packed_selectors([[matcher("a", longest + "v")]]) is None
     assert packed_selectors([[matcher("l" * 70_000, "v")]]) is None
     many = [matcher("a", str(number)) for number in range(64)]
@@ -131,18 +131,18 @@ def test_a_malformed_pack_is_refused(full: PartKeyIndex) -> None:
     assert packed is not None
     for end in range(len(packed)):
         with pytest.raises(MalformedBatch, match="a selector is cut off"):
-            full.few_part_keys_having(packed[:end], 50)
+            full.part_keys_with_labels(packed[:end], 50)
     with pytest.raises(MalformedBatch, match="a selector has no label"):
-        full.few_part_keys_having(packed + b"\0\0", 50)
+        full.part_keys_with_labels(packed + b"\0\0", 50)
     with pytest.raises(MalformedBatch, match="a label has no value"):
-        full.few_part_keys_having(packed + b"\1\0\1\0a\0\0", 50)
+        full.part_keys_with_labels(packed + b"\1\0\1\0a\0\0", 50)
 
 
 @given(packed=st.binary(max_size=40))
 def test_no_bytes_do_harm(full: PartKeyIndex, packed: bytes) -> None:
     refused = None
     try:
-        full.few_part_keys_having(packed, 50)
+        full.part_keys_with_labels(packed, 50)
     except MalformedBatch as error:
         refused = error
     assert refused is None or 0 <= refused.position <= len(packed)
@@ -153,10 +153,10 @@ def test_a_search_sees_the_last_refresh_and_no_closed_index(tmp_path: Path) -> N
     assert packed is not None
     with filled(tmp_path) as index:
         index.add(PartKeyBatch.of([99], [(7, 99)], [encode_part_key({"all": "new"})]))
-        assert rows(index.few_part_keys_having(packed, 1)) == []
+        assert rows(index.part_keys_with_labels(packed, 1)) == []
         index.refresh()
-        assert rows(index.few_part_keys_having(packed, 1)) == [(99, encode_part_key({"all": "new"}))]
+        assert rows(index.part_keys_with_labels(packed, 1)) == [(99, encode_part_key({"all": "new"}))]
         # As often as one likes: each search lets go of what it held.
-        assert all(index.few_part_keys_having(packed, 0) is None for _ in range(100))
+        assert all(index.part_keys_with_labels(packed, 0) is None for _ in range(100))
     with pytest.raises(IndexClosed):
-        index.few_part_keys_having(packed, 1)
+        index.part_keys_with_labels(packed, 1)

@@ -26,13 +26,13 @@ class TableBesideADict(RuleBasedStateMachine):
         self.model: dict[tuple[int, int], int] = {}
         self.next_row = 0
 
-    @rule(keys=KEYS, most=st.integers(0, 60))
-    def assign(self, keys: list[tuple[int, int]], most: int) -> None:
-        assigned = self.table.assign(*columns(keys), next_row=self.next_row, most=most)
+    @rule(keys=KEYS, max_keys=st.integers(0, 60))
+    def assign(self, keys: list[tuple[int, int]], max_keys: int) -> None:
+        assigned = self.table.assign(*columns(keys), next_row=self.next_row, max_keys=max_keys)
         expected, new, refused = [], [], 0
         for row, key in enumerate(keys):
             if key not in self.model:
-                if len(self.model) >= most:
+                if len(self.model) >= max_keys:
                     expected.append(MISSING)
                     refused += 1
                     continue
@@ -84,7 +84,7 @@ def test_growth_keeps_every_key() -> None:
     low, high = random_keys(100_000)
     for start in range(0, 100_000, 700):
         part = slice(start, start + 700)
-        table.assign(low[part], high[part], next_row=start, most=2**32)
+        table.assign(low[part], high[part], next_row=start, max_keys=2**32)
     assert np.array_equal(table.find(low, high), np.arange(100_000, dtype=np.uint32))
     assert (table.find(high, low) == MISSING).all()
 
@@ -92,7 +92,7 @@ def test_growth_keeps_every_key() -> None:
 def test_a_dump_loads_into_the_same_table() -> None:
     table = KeyTable()
     low, high = random_keys(5_000)
-    table.assign(low, high, next_row=17, most=2**32)
+    table.assign(low, high, next_row=17, max_keys=2**32)
     loaded = KeyTable(keys=5_000)
     assert loaded.insert(*table.dump()).all()
     assert np.array_equal(loaded.find(low, high), table.find(low, high))
@@ -101,7 +101,7 @@ def test_a_dump_loads_into_the_same_table() -> None:
 def test_renumbered_keys_are_found_in_their_new_rows() -> None:
     table = KeyTable()
     low, high = random_keys(3_000)
-    table.assign(low, high, next_row=0, most=2**32)
+    table.assign(low, high, next_row=0, max_keys=2**32)
     table.remove(low[:1_000], high[:1_000])
     table.renumber(np.arange(3_000, dtype=np.uint32)[::-1].copy())
     assert (table.find(low[:1_000], high[:1_000]) == MISSING).all()
@@ -111,14 +111,14 @@ def test_renumbered_keys_are_found_in_their_new_rows() -> None:
 def test_reserved_room_is_used_without_growing() -> None:
     table = KeyTable(keys=10_000)
     before = table.nbytes
-    table.assign(*random_keys(10_000), next_row=0, most=2**32)
+    table.assign(*random_keys(10_000), next_row=0, max_keys=2**32)
     assert table.nbytes == before
 
 
 def test_keys_in_the_order_of_their_rows_are_found_as_any_others() -> None:
     chance = np.random.default_rng(3)
     low, high = random_keys(2_000)
-    columns = PartColumns(PartRows.begun(np.arange(2_000, dtype=np.uint32), low, high, low))
+    columns = PartColumns(PartRows.new_keys(np.arange(2_000, dtype=np.uint32), low, high, low))
     table = KeyTable()
     table.insert(low, high, np.arange(2_000, dtype=np.uint32))
     gone = chance.choice(2_000, 300, replace=False)
@@ -126,6 +126,6 @@ def test_keys_in_the_order_of_their_rows_are_found_as_any_others() -> None:
     columns.forget(np.sort(gone))
     for order in (np.arange(2_000), np.arange(2_000)[::-1], chance.integers(0, 2_000, 5_000)):
         keys = low[order], high[order]
-        found = table.assign(*keys, next_row=0, most=0, columns=columns.rows).rows
+        found = table.assign(*keys, next_row=0, max_keys=0, columns=columns.rows).rows
         assert np.array_equal(found, table.find(*keys))
         assert (found == MISSING).sum() == np.isin(order, gone).sum()

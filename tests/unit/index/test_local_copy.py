@@ -1,4 +1,4 @@
-"""The local copy of a shard's index comes back just as the index was at its cut."""
+"""The local copy of a shard's index restores the index as of its cut."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_a_snapshot_survives_as_bytes(shard: Shard) -> None:
 def test_bytes_of_another_version_are_no_snapshot(shard: Shard) -> None:
     data = bytearray(encode_snapshot(shard.cut()[1]))
     data[7] += 1
-    with pytest.raises(UnknownSnapshot, match="does not begin a snapshot"):
+    with pytest.raises(UnknownSnapshot, match="the snapshot begins with"):
         decode_snapshot(np.frombuffer(data, dtype=np.uint8))
 
 
@@ -93,7 +93,7 @@ def test_a_snapshot_is_refused_once_the_next_bucket_has_a_sample(shard: Shard) -
 
 def test_a_snapshot_is_not_saved_under_another_bucket(shard: Shard) -> None:
     _, snapshot = shard.cut()
-    with pytest.raises(ValueError, match="was to be saved as bucket 1"):
+    with pytest.raises(ValueError, match="can't be saved as bucket 1"):
         save_copy(shard.folder, shard.lucene, snapshot, identity(1))
 
 
@@ -143,7 +143,7 @@ def test_where_there_is_no_copy_it_is_said(shard: Shard, tmp_path: Path) -> None
 def test_a_commit_that_does_not_say_whose_it_is_is_refused(shard: Shard) -> None:
     shard.lucene.commit({"dataset": "metrics"})
     shard.lucene.close()
-    assert "does not say whose it is" in refused(shard.folder)
+    assert "has no valid identity" in refused(shard.folder)
 
 
 def test_a_purged_key_does_not_come_back_with_its_document(shard: Shard) -> None:

@@ -1,4 +1,4 @@
-"""A local copy that is damaged, in use or half saved is never taken for a whole one."""
+"""A local copy that is damaged, in use or incompletely saved is never used."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ def made_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def closed_copy(made_copy: Path, tmp_path: Path) -> Path:
-    """The same, in a folder of its own, that nobody has open."""
+    """The same, in a separate folder, not open."""
     return Path(shutil.copytree(made_copy, tmp_path / "closed"))
 
 
@@ -168,7 +168,7 @@ STEPS = ("fsync", "replace", "fsync", "commit", "unlink")
 
 
 class Images:
-    """Pictures of a folder, as a crash would leave it, before and after each step of a save."""
+    """Copies of a folder, as a crash would leave it, before and after each step of a save."""
 
     def __init__(self, folder: Path, to: Path, patch: pytest.MonkeyPatch) -> None:
         self.folder, self.to = folder, to

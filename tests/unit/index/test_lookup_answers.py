@@ -34,14 +34,14 @@ from support.lookup_questions import (
 
 pytestmark = pytest.mark.unit
 
-A_HANDFUL = 20
+MAX_LISTED_KEYS = 20
 LONGEST = 32 << 10
 # Every character of ASCII, and such that take two, three and four bytes.
 ODD = [chr(code) for code in range(1, 128)] + ["é", "\u2028", "\U0001f600", 'é"\n', '\\\U0001f600"', "\uffffé\t"]
 GROUPED = [{"group": f"g{number % 7}", "n": str(number), "odd" + "x" * (number % 3): "v"} for number in range(40)]
 KEYS: list[dict[str, str]] = [{"id": str(place), "odd": text} for place, text in enumerate(ODD)]
 # Odd names come alone, all of them, and a handful together.
-KEYS += [{"id": f"name {place}", "part": f"p{place // A_HANDFUL}", text: "v"} for place, text in enumerate(ODD)]
+KEYS += [{"id": f"name {place}", "part": f"p{place // MAX_LISTED_KEYS}", text: "v"} for place, text in enumerate(ODD)]
 KEYS += [{"all names": "x", text: "v"} for text in ODD] + GROUPED
 
 
@@ -122,7 +122,7 @@ def test_odd_values_come_as_they_are(asker: socket.socket, kind: str, label: str
 @pytest.mark.parametrize("kind", KINDS)
 def test_odd_names_come_as_they_are(asker: socket.socket, kind: str) -> None:
     for place, text in enumerate(ODD):
-        one = [{"id": f"name {place}", "part": f"p{place // A_HANDFUL}", text: "v"}]
+        one = [{"id": f"name {place}", "part": f"p{place // MAX_LISTED_KEYS}", text: "v"}]
         assert asked(asker, LookupQuestion(kind, [[("id", f"name {place}")]], text).frame()) == answered(
             one, kind, text
         )
@@ -137,9 +137,9 @@ def test_odd_names_come_as_they_are(asker: socket.socket, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_keys_than_a_handful_are_declined(asker: socket.socket, kind: str) -> None:
     assert asked(asker, LookupQuestion(kind, [[("all names", "x")]]).frame()) is None
-    handful = [[("n", str(number))] for number in range(A_HANDFUL)]
-    assert asked(asker, LookupQuestion(kind, handful, "n").frame()) == answered(GROUPED[:A_HANDFUL], kind, "n")
-    assert asked(asker, LookupQuestion(kind, [*handful, [("n", str(A_HANDFUL))]], "n").frame()) is None
+    handful = [[("n", str(number))] for number in range(MAX_LISTED_KEYS)]
+    assert asked(asker, LookupQuestion(kind, handful, "n").frame()) == answered(GROUPED[:MAX_LISTED_KEYS], kind, "n")
+    assert asked(asker, LookupQuestion(kind, [*handful, [("n", str(MAX_LISTED_KEYS))]], "n").frame()) is None
 
 
 @given(
@@ -154,7 +154,7 @@ def test_several_keys_come_each_once_and_in_order(
     meant = [labels for labels in GROUPED if labels["group"] in {f"g{group}" for group in groups}]
     expected = answered(meant, kind, label)
     question = LookupQuestion(kind, [[("group", f"g{group}")] for group in groups], label, limit=limit)
-    is_too_much = len(meant) > A_HANDFUL or len(expected.results) > limit
+    is_too_much = len(meant) > MAX_LISTED_KEYS or len(expected.results) > limit
     assert asked(asker, question.frame()) == (None if is_too_much else expected)
 
 
@@ -166,7 +166,7 @@ def test_a_key_is_meant_that_has_all_labels_of_any_selector(
     asker: socket.socket, kind: str, selectors: list[list[tuple[str, str]]]
 ) -> None:
     meant = [one for one in KEYS if any(all(one.get(k) == v for k, v in selector) for selector in selectors)]
-    expected = answered(meant, kind, "n") if len(meant) <= A_HANDFUL else None
+    expected = answered(meant, kind, "n") if len(meant) <= MAX_LISTED_KEYS else None
     assert asked(asker, LookupQuestion(kind, selectors, "n").frame()) == expected
 
 
@@ -209,7 +209,7 @@ def test_an_answer_as_long_as_may_be_comes_and_a_longer_one_is_declined(asker: s
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_answer_is_the_frame_that_python_would_send_and_reads(asker: socket.socket, kind: str) -> None:
-    for numbers in ([], [3], [3, 12], list(range(A_HANDFUL))):
+    for numbers in ([], [3], [3, 12], list(range(MAX_LISTED_KEYS))):
         selectors = [[("n", str(number))] for number in numbers] or [[("n", "none")]]
         frame = asked_for_frame(asker, LookupQuestion(kind, selectors, "group").frame())
         expected = answered([GROUPED[number] for number in numbers], kind, "group")

@@ -312,7 +312,9 @@ def test_a_server_may_follow_another_one_at_its_path(path: Path, filled: PartKey
         server.close()
 
 
-def test_a_path_where_no_socket_can_be_is_told(filled: PartKeyIndex, columns: PartColumns, tmp_path: Path) -> None:
+def test_a_path_that_can_not_have_a_socket_is_reported(
+    filled: PartKeyIndex, columns: PartColumns, tmp_path: Path
+) -> None:
     for path in (tmp_path / "missing" / "look", tmp_path / ("l" * 120)):
         server = LookupServer(path)
         with pytest.raises(StrandlineError):

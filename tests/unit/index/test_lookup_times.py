@@ -34,9 +34,9 @@ class CountedIndex(PartKeyIndex):
 
     opened = 0
 
-    def let_answer(self, *arguments: object) -> None:
+    def serve_lookups(self, *arguments: object) -> None:
         self.opened += 1
-        super().let_answer(*arguments)  # type: ignore[arg-type]  # as they came
+        super().serve_lookups(*arguments)  # type: ignore[arg-type]  # as they came
 
 
 class Asked:
@@ -139,7 +139,7 @@ BOUNDS = st.integers(-4, 13) | st.sampled_from([EARLIEST, LATEST])
     st.dictionaries(st.sampled_from(IDS), st.tuples(st.integers(-3, 12) | st.just(LIVE), ENDS)),
     st.lists(st.tuples(BOUNDS, BOUNDS), min_size=1, max_size=3),
 )
-def test_keys_are_there_when_the_catalogue_says_so(
+def test_lookups_and_the_catalogue_agree_on_which_keys_existed(
     few: Asked, times: dict[int, tuple[int, int]], ranges: list[tuple[int, int]]
 ) -> None:
     columns = PartColumns(key_rows(dict(sorted(times.items()))))
@@ -171,7 +171,7 @@ def test_times_that_change_are_seen_as_they_become(few: Asked) -> None:
 def filled_up(columns: PartColumns, first_id: int) -> PartColumns:
     """With live keys from an id on, until one more would not have room."""
     ids = np.arange(first_id, first_id + columns.memory.rows - len(columns), dtype=np.uint32)
-    rows = PartRows.begun(ids, *(np.zeros(len(ids), np.uint64),) * 3)
+    rows = PartRows.new_keys(ids, *(np.zeros(len(ids), np.uint64),) * 3)
     rows.start[:] = 10
     columns.append(rows)
     return columns

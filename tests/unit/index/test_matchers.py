@@ -1,4 +1,4 @@
-"""PromQL's matchers over a real index, beside what they mean for one label set after the other."""
+"""PromQL's matchers over a real index, compared with evaluating them for each label set."""
 
 import itertools
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Numbers for the series of a bucket whose keys the index does not count."""
+"""Numbers for the series of a bucket that is below the index's checkpoint."""
 
 import pytest
 from hypothesis import given

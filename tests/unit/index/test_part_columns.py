@@ -1,4 +1,4 @@
-"""The span of the columns: what is known of all keys' times without a look at each."""
+"""The span of the columns: the bounds of all keys' times without reading each."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ NONE = np.zeros(0, dtype=np.uint64)
 
 def begun(first_id: int, starts: list[int]) -> PartRows:
     count = len(starts)
-    rows = PartRows.begun(np.arange(first_id, first_id + count, dtype=np.uint32), *(np.zeros(count, np.uint64),) * 3)
+    rows = PartRows.new_keys(np.arange(first_id, first_id + count, dtype=np.uint32), *(np.zeros(count, np.uint64),) * 3)
     rows.start[:] = starts
     rows.last[:] = starts
     return rows
@@ -102,6 +102,6 @@ def test_whenever_the_span_lies_in_a_range_every_key_was_there(
 @given(st.sets(st.integers(0, 60), max_size=40), st.sampled_from([0, 5, 2**32 - 70]))
 def test_one_id_is_found_as_many_are(some: set[int], first: int) -> None:
     ids = np.array(sorted(first + one for one in some), dtype=np.uint32)
-    rows = PartRows.begun(ids, *(np.zeros(len(ids), np.uint64),) * 3)
+    rows = PartRows.new_keys(ids, *(np.zeros(len(ids), np.uint64),) * 3)
     wanted = np.arange(max(0, first - 3), first + 65, dtype=np.uint32)
     assert [rows.row_of(one) for one in wanted.tolist()] == rows.rows_of(wanted).tolist()

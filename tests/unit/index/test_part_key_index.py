@@ -41,7 +41,7 @@ def batch_of(*keys: dict[str, str], first_id: int = 0) -> PartKeyBatch:
 
 
 def add_packed(index: PartKeyIndex, packed: bytes) -> int:
-    """Past Python's own checks: what the extension makes of bytes."""
+    """Without Python's checks: how the extension handles bytes."""
     with java_failures():
         return java().part_key_documents.add(index._writer, to_java(packed))
 
@@ -93,7 +93,7 @@ def test_part_ids_narrow_a_query_that_names_fewer_keys_itself(index: PartKeyInde
     assert index.search(all_of([label_is("n", "5"), part_id_in(BitMap(range(6, 900)))])) == BitMap()
 
 
-def test_keys_are_told_apart_where_one_name_looks_like_the_bytes_of_two(index: PartKeyIndex) -> None:
+def test_keys_are_distinct_where_one_name_has_the_bytes_of_two(index: PartKeyIndex) -> None:
     index.add(batch_of({"ab\x01\x00c": "1"}, {"ab": "1", "c": "2"}, {"ab": "3"}, {"ab": "4", "c": "5", "d": "6"}))
     index.refresh()
     assert index.search(label_is("c", "2")) == BitMap([1])
@@ -146,8 +146,8 @@ def test_names_that_are_too_long_together_are_refused(index: PartKeyIndex) -> No
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        (b"\x01\x00b\x01\x001\x01\x00a\x01\x001", "label 'a' stands behind 'b': names must rise"),
-        (b"\x01\x00a\x01\x001\x01\x00a\x01\x002", "label 'a' stands behind 'a': names must rise"),
+        (b"\x01\x00b\x01\x001\x01\x00a\x01\x001", "label 'a' comes after 'b': names must be sorted and unique"),
+        (b"\x01\x00a\x01\x001\x01\x00a\x01\x002", "label 'a' comes after 'a': names must be sorted and unique"),
         (b"\x01\x00a\x00\x00", "the value of label 'a' is empty"),
         (b"\x00\x00\x01\x001", "a label's name is empty"),
         (b"\x01\x00a", "the value of label 'a' is cut off in its length"),
@@ -239,19 +239,19 @@ def test_few_keys_come_by_one_search_and_of_many_nothing(index: PartKeyIndex) ->
         ids = range(first, first + 10)
         index.add(batch_of(*({"n": str(i % 4)} for i in ids), first_id=first))
         index.refresh()
-    found = index.few_part_keys(label_is("n", "1"), 5)
+    found = index.part_keys_up_to(label_is("n", "1"), 5)
     assert found is not None
     assert sorted(found.part_ids.tolist()) == [1, 5, 9, 13, 17]
     assert found.part_keys() == [encode_part_key({"n": "1"})] * 5
     assert [found.part_ids[place] for place in (4, 0)] == found.take(np.array([4, 0])).part_ids.tolist()
     assert found.take(np.array([4, 0])).part_keys() == [encode_part_key({"n": "1"})] * 2
-    assert index.few_part_keys(label_is("n", "1"), 4) is None
-    none = index.few_part_keys(label_is("n", "none"), 0)
+    assert index.part_keys_up_to(label_is("n", "1"), 4) is None
+    none = index.part_keys_up_to(label_is("n", "none"), 0)
     assert none is not None
     assert none.part_keys() == []
     index.delete(BitMap([5]))
     index.refresh()
-    left = index.few_part_keys(label_is("n", "1"), 4)
+    left = index.part_keys_up_to(label_is("n", "1"), 4)
     assert left is not None
     assert sorted(left.part_ids.tolist()) == [1, 9, 13, 17]
 
@@ -286,7 +286,7 @@ def test_a_folder_has_one_index_at_a_time(folder: Path, index: PartKeyIndex) -> 
     PartKeyIndex.open(folder).close()
 
 
-def test_a_closed_index_says_so_and_may_be_closed_again(index: PartKeyIndex) -> None:
+def test_a_closed_index_raises_an_error_and_may_be_closed_again(index: PartKeyIndex) -> None:
     index.close()
     index.close()
     with pytest.raises(IndexClosed):

@@ -1,4 +1,4 @@
-"""The index beside a dict of label sets that is obviously right, through the same adds and deletes."""
+"""The index compared with a dict of label sets, through the same additions and deletions."""
 
 import shutil
 import tempfile

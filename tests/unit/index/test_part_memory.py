@@ -1,4 +1,4 @@
-"""The columns that Java reads: what stands in their file, byte by byte, whatever happens to the columns."""
+"""The columns that Java reads: the content of their file, byte by byte."""
 
 import gc
 import mmap
@@ -23,7 +23,7 @@ SHARED = ["part_id", "start", "end"]
 
 @dataclass
 class Stored:
-    """What a file says: as many rows as have a meaning."""
+    """The valid rows of a file."""
 
     part_id: list[int]
     start: list[int]
@@ -31,7 +31,7 @@ class Stored:
 
 
 def stored(memory: PartMemory) -> Stored:
-    """Read the slow way."""
+    """Parse the file value by value."""
     data, rows = Path(memory.path).read_bytes(), memory.rows
     ids_end = 8 + (4 * rows + 7) // 8 * 8
     assert len(data) == ids_end + 16 * rows
@@ -44,9 +44,9 @@ def stored(memory: PartMemory) -> Stored:
 
 
 def rows_from(first_id: int, count: int, gap: int = 1) -> PartRows:
-    """Rows of which no two columns, and no two keys, have the same."""
+    """Rows with distinct values in all columns and keys."""
     ids = np.arange(first_id, first_id + count * gap, gap, dtype=np.uint32)
-    rows = PartRows.begun(ids, *(ids.astype(np.uint64) * 10 + place for place in range(3)))
+    rows = PartRows.new_keys(ids, *(ids.astype(np.uint64) * 10 + place for place in range(3)))
     rows.start[:] = -10 * ids.astype(np.int64) - 1
     rows.last[:] = 10 * ids.astype(np.int64) + 7
     rows.newest[:] = ids % 11
@@ -87,7 +87,7 @@ def test_a_memory_has_room_for_what_is_needed_and_all_of_it_is_zero(needed: int)
     assert memory.rows >= needed
     assert [len(getattr(memory, name)) for name in SHARED] == [memory.rows] * 3
     assert stored(memory) == Stored([], [], [])
-    memory.tell_length(memory.rows)
+    memory.set_length(memory.rows)
     zeros = [0] * memory.rows
     assert stored(memory) == Stored(zeros, zeros, zeros)
 
@@ -97,9 +97,9 @@ def test_the_columns_lie_one_behind_the_other() -> None:
     memory.part_id[:3] = [1, 2**31, 2**32 - 1]
     memory.start[:3] = [-5, LIVE, 6]
     memory.end[:3] = [ABSENT, LIVE, -7]
-    memory.tell_length(2)
+    memory.set_length(2)
     assert stored(memory) == Stored([1, 2**31], [-5, LIVE], [ABSENT, LIVE])
-    memory.tell_length(3)
+    memory.set_length(3)
     assert stored(memory) == Stored([1, 2**31, 2**32 - 1], [-5, LIVE, 6], [ABSENT, LIVE, -7])
     # The last of each is where the next one begins.
     memory.part_id[-1], memory.start[-1], memory.end[-1] = 8, -9, -10
@@ -110,11 +110,11 @@ def test_the_columns_lie_one_behind_the_other() -> None:
     assert struct.unpack_from("<q", data, len(data) - 8) == (-10,)
 
 
-def test_what_is_written_is_seen_by_whoever_has_the_file_mapped() -> None:
+def test_what_is_written_is_visible_in_every_mapping_of_the_file() -> None:
     memory = PartMemory(4)
     with Path(memory.path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as seen:
         for length in range(5):
-            memory.tell_length(length)
+            memory.set_length(length)
             memory.part_id[0] = 2**32 - 1 - length
             assert struct.unpack_from("<QI", seen) == (length, 2**32 - 1 - length)
 
@@ -123,7 +123,7 @@ def test_no_two_memories_share_anything() -> None:
     one, other = PartMemory(2), PartMemory(2)
     assert one.path != other.path
     one.part_id[0] = 7
-    one.tell_length(1)
+    one.set_length(1)
     assert stored(other) == Stored([], [], [])
 
 
@@ -132,7 +132,7 @@ def test_arrays_outlive_their_memory_and_its_file_is_closed_with_it() -> None:
     memory = PartMemory(2)
     ids, start, end = memory.part_id, memory.start, memory.end
     ids[:2], start[:2], end[:2] = [1, 2], [3, 4], [5, 6]
-    memory.tell_length(2)
+    memory.set_length(2)
     rows, had = memory.rows, open_files()
     with Path(memory.path).open("rb") as other:
         del memory
@@ -207,10 +207,10 @@ def test_rows_that_somebody_holds_stay_as_they_are_when_the_columns_move() -> No
 
 
 def test_memory_is_given_back_though_somebody_else_has_it_mapped() -> None:
-    """Java lets go of what it has mapped when it cleans up, and may not for days."""
+    """Java unmaps memory when it is garbage-collected, which may take days."""
     memory = PartMemory(1)
     memory.start[:] = 7
-    memory.tell_length(1)
+    memory.set_length(1)
     file = os.open(memory.path, os.O_RDONLY)
     with mmap.mmap(file, 0, prot=mmap.PROT_READ) as mapped:
         held = memory.start
@@ -236,7 +236,7 @@ STEPS = st.one_of(
 def test_whatever_happens_to_columns_is_in_their_memory(
     begun: int | None, steps: list[tuple[str, int | None]], gap: int
 ) -> None:
-    """Against columns that are nothing but arrays, made anew by each step."""
+    """Compared with columns that are new arrays after each step."""
     expected = rows_from(0, begun or 0, gap)
     columns = PartColumns(rows_from(0, begun, gap) if begun is not None else None)
     next_id = (begun or 0) * gap

@@ -1,4 +1,4 @@
-"""Building the wheel: what goes in, and what a failure says. That the wheel works is what the other tests show."""
+"""Building the wheel: its inputs, and the errors. The other tests show that the wheel works."""
 
 import os
 import subprocess
@@ -71,7 +71,7 @@ def test_a_failing_compiler_leaves_no_wheel(tmp_path: Path, jars: Path) -> None:
 
 
 def with_jcc(folder: Path, header: str, flags: Sequence[str]) -> Path:
-    """A Python that has a JCC, which links with these flags, and that stops when it is told to run it."""
+    """A Python with a JCC that links with these flags, and that stops when JCC is run."""
     package = folder / "site/jcc"
     (package / "sources").mkdir(parents=True)
     (package / "__init__.py").touch()

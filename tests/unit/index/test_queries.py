@@ -160,7 +160,7 @@ def test_an_expression_that_outgrows_the_stack_is_an_error_and_no_crash(index: P
 
 
 @pytest.mark.parametrize("expression", ["(", "a)", "[", "a**", "a{1001}", r"\C", "(?=a)", r"(a)\1", "(?z)"])
-def test_what_is_no_expression_says_so_and_shows_it(expression: str) -> None:
+def test_an_invalid_expression_is_rejected_with_its_text(expression: str) -> None:
     start_vm()
     with pytest.raises(InvalidRegex) as invalid:
         matching(expression)

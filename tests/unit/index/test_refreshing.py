@@ -151,7 +151,7 @@ def test_refreshing_now_waits_for_no_bound(counted: CountingIndex, clock: Manual
 
 
 class WatchedClock(ManualClock):
-    """Says when a thread of a certain name has asked for the time."""
+    """Reports when a thread of a certain name has read the clock."""
 
     def __init__(self, thread: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What expressions come down to. The analysis is pure: no index here, and Python's own expressions to compare with."""
+"""The analysis of expressions, which is pure: no index, compared with Python's own expressions."""
 
 import contextlib
 import re

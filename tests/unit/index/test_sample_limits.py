@@ -1,4 +1,4 @@
-"""Samples whose time lies too far from their record's."""
+"""Samples whose time is too far from their record's."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ Rows = Sequence[tuple[int, Sequence[int]]]
 
 
 def columns_of(rows: Rows) -> Columns:
-    """Series rows: which record each is of, and its sample times. A sample's value is its place."""
+    """Series rows: which record each is of, and its sample times. A sample's value is its position."""
     times = [time for _, some in rows for time in some]
     return replace(
         NOTHING,
@@ -41,7 +41,7 @@ def keep(
     ahead: int | None,
     checked: Sequence[bool] | None = None,
 ) -> Kept:
-    """Without `checked` no record's times were."""
+    """Without `checked`, the times of no record were checked."""
     marks = np.array(checked if checked is not None else [False] * len(record_times))
     return keep_timely(columns_of(rows), np.array(record_times, dtype=np.int64), marks, SampleLimits(behind, ahead))
 

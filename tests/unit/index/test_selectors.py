@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from strandline.errors import ExitCode
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
-from strandline.index.selectors import InvalidSelector, parse_selector, plain_matchers, require_a_non_empty_matcher
+from strandline.index.selectors import InvalidSelector, parse_selector, require_a_non_empty_matcher, simple_matchers
 
 pytestmark = pytest.mark.unit
 
@@ -131,10 +131,10 @@ def test_white_space_and_comments_may_stand_anywhere_between() -> None:
         (r'{a="b\"}', 3, 'a string without its closing "'),
         (r'{a="\x4"}', 4, r"an unknown escape \x"),
         (r'{a="\18"}', 4, r"an unknown escape \1"),
-        (r'{a="\400"}', 4, r"an escape \400 for a character that is none"),
-        (r'{a="\ud800"}', 4, r"an escape \ud800 for a character that is none"),
-        (r'{a="\U00110000"}', 4, "for a character that is none"),
-        (r'{a="\xff"}', 3, "not UTF-8"),
+        (r'{a="\400"}', 4, r"an escape \400 for a character that does not exist"),
+        (r'{a="\ud800"}', 4, r"an escape \ud800 for a character that does not exist"),
+        (r'{a="\U00110000"}', 4, "for a character that does not exist"),
+        (r'{a="\xff"}', 3, "not valid UTF-8"),
         ('up{__name__="down"}', 3, 'given twice, the second time as __name__="down"'),
         ('up{a="b", __name__!="down"}', 10, "given twice"),
         ('up{"down"}', 3, "given twice"),
@@ -219,7 +219,7 @@ def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
     )
 )
 def test_a_plain_selector_means_what_the_parser_makes_of_it(selector: str) -> None:
-    if plain := plain_matchers(selector):
+    if plain := simple_matchers(selector):
         # A blank in front lets the parser read it.
         parsed = parse_selector(" " + selector)
         assert [(one.label, one.op.value, one.value) for one in parsed] == plain
@@ -228,9 +228,9 @@ def test_a_plain_selector_means_what_the_parser_makes_of_it(selector: str) -> No
 
 @pytest.mark.parametrize("selector", ["up", 'up{job="a"}', '{a="b",c!~"d",}'])
 def test_common_selectors_are_plain(selector: str) -> None:
-    assert plain_matchers(selector)
+    assert simple_matchers(selector)
 
 
 @pytest.mark.parametrize("selector", ["on", 'INF{a="b"}', 'up{__name__="up"}', 'up {a="b"}', '{a="\\n"}', "{}", ""])
 def test_selectors_with_rules_of_their_own_are_not(selector: str) -> None:
-    assert plain_matchers(selector) == []
+    assert simple_matchers(selector) == []

@@ -1,4 +1,4 @@
-"""What other systems got wrong with an index of this kind; each trap is a test here."""
+"""Known faults of other systems with an index of this kind; each has a test here."""
 
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ class Shard:
         return decode_bucket(bucket, encoded.rows, len(encoded.rows), encoded.checksum)
 
     def restarted(self, policy: BucketPolicy | None = None, *, rewound_to: int | None = None) -> "Shard":
-        """A shard that loads what is stored; buckets from `rewound_to` on are superseded."""
+        """A shard that loads what is stored; buckets from `rewound_to` are superseded."""
         after = Shard(policy or self.policy)
         after.store = dict(self.store)
         open_bucket = max(self.store) + 1 if rewound_to is None else rewound_to

@@ -1,4 +1,4 @@
-"""The JVM in the process: started once, called only from where that works."""
+"""The JVM in the process: started once, called only from where that is possible."""
 
 import faulthandler
 import os

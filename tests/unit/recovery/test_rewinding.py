@@ -25,7 +25,7 @@ from strandline.recovery.rewinding import (
     plan_rewind,
     rewind,
 )
-from strandline.store.batches import MOST_BATCH_BYTES, row_bytes
+from strandline.store.batches import MAX_BATCH_BYTES, row_bytes
 from strandline.store.protocol import Fenced, StoreUnavailable
 from strandline.store.rows import LateSamples, ManifestRows, ManifestWrite, Ownership
 from strandline.store.sqlite import SqliteStore, open_sqlite_store
@@ -190,7 +190,7 @@ def test_rows_with_thousands_of_late_hours_go_in_smaller_batches() -> None:
     plan = planned(rows, ToBucket(15))
     assert len(plan.batches) > 1
     for batch in plan.batches:
-        assert sum(map(row_bytes, batch)) <= MOST_BATCH_BYTES or len(batch) == 1
+        assert sum(map(row_bytes, batch)) <= MAX_BATCH_BYTES or len(batch) == 1
         assert [row.bucket for row in batch] == sorted((row.bucket for row in batch), reverse=True)
     assert plan.rows == planned(stored(), ToBucket(15)).rows
 

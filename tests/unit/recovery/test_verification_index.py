@@ -84,7 +84,7 @@ def test_another_checksum_of_an_index_bucket(world: World, damage: Damage) -> No
     row = damage.index_row(FIRST + 3)
     damage.row(row.bucket, row.group, index_checksum=bytes(16))
     found = the_only_finding(world, Kind.INDEX_DAMAGED)
-    assert "not those that its manifest row names" in found.what
+    assert "not those that its manifest row references" in found.what
 
 
 def test_what_depends_on_a_damaged_index_bucket_is_left_out_and_a_note_says_so(world: World, damage: Damage) -> None:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 
 JOB = BulkJob("metrics", "job-1", "import", "{}", "hash", parts=1, life=10**9, created_at=1)
 PART = BulkPart("metrics", "job-1", 0, "{}", life=10**9, epoch=1)
-HELLO = Ask(part=(*PART.place, PART.epoch))
+HELLO = Ask(part=(*PART.primary_key, PART.epoch))
 FIRST, SECOND = object(), object()
 
 

@@ -29,7 +29,7 @@ def test_a_series_is_in_the_group_of_its_metric(defined: list, groups: int) -> N
     order = known.by_group()
     expected = sorted(range(len(defined)), key=lambda number: (defined[number][0] % groups, number))
     assert order.number.tolist() == expected
-    assert order.number[order.place].tolist() == list(range(len(defined)))
+    assert order.number[order.position].tolist() == list(range(len(defined)))
     for group in range(groups):
         part = order.number[order.group_first[group] : order.group_first[group + 1]]
         assert part.tolist() == known.of_group(group).tolist()

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from strandline.arrays import U32s
-from strandline.store.buffer.few import places_of_few
 from strandline.store.buffer.kernels.rows import BLOCK
-from strandline.store.buffer.open_rows import ROWS_A_CHUNK, Arriving, OpenRows, Rows
+from strandline.store.buffer.open_rows import ROWS_PER_CHUNK, IncomingRows, OpenRows, Rows
+from strandline.store.buffer.value_search import positions_of_any
 
-SERIES = 3 * ROWS_A_CHUNK // 2
-CAPACITY = 5 * ROWS_A_CHUNK + 100
+SERIES = 3 * ROWS_PER_CHUNK // 2
+CAPACITY = 5 * ROWS_PER_CHUNK + 100
 ORDERS = {
     "scrape after scrape": np.arange(CAPACITY) % SERIES,
     "by chance": np.random.default_rng(3).integers(0, SERIES, CAPACITY),
@@ -19,18 +19,18 @@ ORDERS = {
 
 def feed(rows: OpenRows, series: U32s, first: int, behind: int) -> None:
     count = behind - first
-    arriving = Arriving.of(
+    incoming = IncomingRows.of(
         series[first:behind],
         np.arange(count + 1, dtype=np.int64),
         np.arange(first, behind, dtype=np.int64),
         np.arange(first, behind, dtype=np.float64),
         SERIES,
     )
-    assert rows.fill(arriving, 0, 0) == (count, 0)
+    assert rows.fill(incoming, 0, 0) == (count, 0)
 
 
 def places(rows: Rows, asked: list[int]) -> list[int]:
-    few = rows.of_few(np.array(asked, dtype=np.uint32))
+    few = rows.of_series(np.array(asked, dtype=np.uint32))
     assert few.time.tolist() == few.value.tolist()
     assert few.series.tolist() == rows.series[few.time].tolist()
     return few.time.tolist()
@@ -39,33 +39,33 @@ def places(rows: Rows, asked: list[int]) -> list[int]:
 @pytest.mark.parametrize("order", ORDERS)
 def test_rows_of_few_series_are_found_while_rows_come(order: str) -> None:
     series, rows = ORDERS[order].astype(np.uint32), OpenRows(CAPACITY)
-    looks, filled = [rows.look()], 0
-    for behind in (10, ROWS_A_CHUNK, ROWS_A_CHUNK + 1, 3 * ROWS_A_CHUNK + 7, CAPACITY):
+    looks, filled = [rows.snapshot()], 0
+    for behind in (10, ROWS_PER_CHUNK, ROWS_PER_CHUNK + 1, 3 * ROWS_PER_CHUNK + 7, CAPACITY):
         feed(rows, series, filled, behind)
         filled = behind
-        looks.append(rows.look())
+        looks.append(rows.snapshot())
         # Also of those who have looked before, whatever was noted for others since.
         for look in looks:
-            for asked in ([0], [SERIES - 1], [5, ROWS_A_CHUNK + 5, SERIES - 1], [SERIES]):
+            for asked in ([0], [SERIES - 1], [5, ROWS_PER_CHUNK + 5, SERIES - 1], [SERIES]):
                 assert places(look, asked) == np.flatnonzero(np.isin(series[: len(look)], asked)).tolist()
 
 
-def test_rows_that_the_writer_has_read_are_filled_anew() -> None:
-    rows = OpenRows(2 * ROWS_A_CHUNK)
-    first, then = (np.full(2 * ROWS_A_CHUNK, number, dtype=np.uint32) for number in (1, 2))
+def test_rows_that_only_the_writer_has_read_are_reused() -> None:
+    rows = OpenRows(2 * ROWS_PER_CHUNK)
+    first, then = (np.full(2 * ROWS_PER_CHUNK, number, dtype=np.uint32) for number in (1, 2))
     feed(rows, first, 0, len(first))
     assert places(rows.rows(), [1]) == list(range(len(first)))
-    assert rows.emptied() is rows
+    assert rows.reset() is rows
     feed(rows, then, 0, len(then))
-    assert places(rows.look(), [1]) == []
-    assert places(rows.look(), [2]) == list(range(len(then)))
+    assert places(rows.snapshot(), [1]) == []
+    assert places(rows.snapshot(), [2]) == list(range(len(then)))
 
 
 @pytest.mark.parametrize("length", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 3])
 def test_a_few_values_are_found_wherever_in_a_column_they_are(length: int) -> None:
     column = np.random.default_rng(length).integers(0, 1 << 63, length).astype(np.uint64)
-    assert places_of_few(column, column[:0]).tolist() == []
+    assert positions_of_any(column, column[:0]).tolist() == []
     for asked in ([0], [length - 1], [0, length // 2, length - 1], range(length)):
         values = column[[place for place in asked if 0 <= place < length]]
         expected = np.flatnonzero(np.isin(column, values)).tolist()
-        assert places_of_few(column, np.append(values, np.uint64(1 << 63))).tolist() == expected
+        assert positions_of_any(column, np.append(values, np.uint64(1 << 63))).tolist() == expected

@@ -57,14 +57,14 @@ def test_the_oldest_pages_of_the_open_bucket_go_first_and_then_those_of_the_newe
     moved = []
     for _ in range(9):
         memory.limit = memory.used - 1
-        memory.relieve()
+        memory.spill_excess()
         assert memory.used < page
         page = memory.used
         (new,) = set(page_files(tmp_path)) - {path for _, path in moved}
         moved.append((int(new.name.split("-")[0]), new))
     assert [bucket for bucket, _ in moved] == [5] * 3 + [4] * 3 + [3] * 3
     memory.limit = 0
-    memory.relieve()  # Nothing is left to move, and nobody waits for it.
+    memory.spill_excess()  # Nothing is left to move, and nobody waits for it.
     assert len(page_files(tmp_path)) == 9
     places = [page.stored._at for page in buffers[2].buffer._contents.pages_of(0)[1]]
     oldest_first = [place.path for place in places if isinstance(place, SpilledPage)]
@@ -79,7 +79,7 @@ def test_the_pages_of_the_oldest_seal_go_first_whatever_their_group(tmp_path: Pa
     before: set[Path] = set()
     for _ in range(8):
         memory.limit = memory.used - 1
-        memory.relieve()
+        memory.spill_excess()
         (new,) = set(page_files(tmp_path)) - before
         before.add(new)
         groups.append(int(new.name.split("-")[1]))
@@ -113,10 +113,10 @@ def test_frozen_pages_on_disk_and_in_memory_make_one_run(tmp_path: Path) -> None
     fed = FedBuffer(memory, seal_rows=100)
     feed(fed, 30)
     memory.limit = memory.used
-    memory.relieve()
+    memory.spill_excess()
     assert fed.buffer.status().spilled_bytes == 0, "the limit itself is not past the limit"
     memory.limit -= 2_000
-    memory.relieve()
+    memory.spill_excess()
     status = fed.buffer.status()
     assert status.spilled_bytes > 0
     assert status.memory_bytes > 100 * 20

@@ -1,15 +1,15 @@
-"""Rows that somebody looks at while the writer goes on."""
+"""Snapshots of rows while the writer continues."""
 
 import numpy as np
 import pytest
 
-from strandline.store.buffer.open_rows import Arriving, OpenRows
+from strandline.store.buffer.open_rows import IncomingRows, OpenRows
 
 pytestmark = pytest.mark.unit
 
 
-def one_row(series: int, time: int) -> Arriving:
-    return Arriving.of(
+def one_row(series: int, time: int) -> IncomingRows:
+    return IncomingRows.of(
         np.array([series], dtype=np.uint32),
         np.array([0, 1], dtype=np.int64),
         np.array([time], dtype=np.int64),
@@ -19,12 +19,12 @@ def one_row(series: int, time: int) -> Arriving:
 
 
 def test_rows_that_were_looked_at_are_not_written_again_though_they_were_empty_then() -> None:
-    """The writer may fill them between the look at how many there are and the look at themselves."""
+    """The writer may fill them between reading their number and reading the rows."""
     rows = OpenRows(4)
-    looked = rows.look()
+    looked = rows.snapshot()
     rows.fill(one_row(1, 10), 0, 0)
     kept = OpenRows.rows(rows)
     assert len(looked.time) == 0
-    following = rows.emptied()
+    following = rows.reset()
     following.fill(one_row(2, 20), 0, 0)
     assert kept.time.tolist() == [10]

@@ -88,7 +88,7 @@ def test_runs_come_back_bit_for_bit(series: dict[int, list[tuple[int, int]]]) ->
 @given(st.dictionaries(st.integers(0, 1000), SERIES, min_size=1, max_size=12), st.integers(1, 50))
 def test_frames_are_cut_between_series_and_lose_nothing(series: dict[int, list[tuple[int, int]]], most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page_codec, "SAMPLES_A_FRAME", most)
+        patch.setattr(page_codec, "SAMPLES_PER_FRAME", most)
         data, frames = encode(runs_of(series))
     assert decoded(data, frames) == series
     assert all(frame.samples <= most or frame.series == 1 for frame in frames)

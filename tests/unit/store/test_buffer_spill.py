@@ -50,9 +50,9 @@ def test_a_file_goes_with_the_last_reference_to_its_page(folder: SpillFolder) ->
     assert folder.write(b"y" * 1000, 1, 1).length == 1000
 
 
-def test_a_full_folder_refuses_a_page_and_says_what_to_do(folder: SpillFolder) -> None:
+def test_a_full_folder_rejects_a_page_with_a_remedy(folder: SpillFolder) -> None:
     kept = folder.write(b"x" * 600, 1, 1)
-    with pytest.raises(SpillFull, match="holds 600 of 1000 bytes, and a page of 401") as refused:
+    with pytest.raises(SpillFull, match="has 600 of 1000 bytes in use: no space for a page of 401") as refused:
         folder.write(b"y" * 401, 1, 2)
     assert isinstance(refused.value, Fatal)
     assert "Kafka has the samples" in refused.value.remedy

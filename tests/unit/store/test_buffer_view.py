@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.store.buffer.few import FEW
+from strandline.store.buffer.value_search import MAX_SCANNED_VALUES
 from strandline.time_range import ALL_TIMES, LATEST, TimeRange
 from support.buffer_model import FedBuffer, budget, key_columns, samples_of, within
 
@@ -77,7 +77,7 @@ def test_a_view_still_reads_pages_on_disk_that_the_flush_has_released(tmp_path: 
     assert not list(folder.iterdir())
 
 
-def test_rows_that_nobody_looked_at_are_filled_again_in_place(tmp_path: Path) -> None:
+def test_rows_without_a_snapshot_are_reused_in_place(tmp_path: Path) -> None:
     fed = FedBuffer(budget(tmp_path), seal_rows=2)
     rows = fed.buffer._contents.rows
     fed.feed([(KEYS[0], [(1, 1), (2, 2), (3, 3)])])
@@ -93,7 +93,14 @@ def test_few_series_are_found_as_many_are(tmp_path: Path) -> None:
     view = fed.buffer.snapshot()
     # Halves of keys that are there, and one that is there once in another group.
     strangers = [(metric, 1, low) for metric in range(5) for low in range(3)] + [(5, 0, 0), (0, 0, 9)]
-    for asked in ([KEYS[4]], KEYS[:FEW], [*strangers[:4], KEYS[7]], strangers[:FEW], strangers, KEYS + strangers):
+    for asked in (
+        [KEYS[4]],
+        KEYS[:MAX_SCANNED_VALUES],
+        [*strangers[:4], KEYS[7]],
+        strangers[:MAX_SCANNED_VALUES],
+        strangers,
+        KEYS + strangers,
+    ):
         expected = {key: samples for key, samples in fed.model.items() if key in asked}
         assert samples_of(view.read(key_columns(asked))) == expected
 

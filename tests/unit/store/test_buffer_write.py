@@ -20,7 +20,7 @@ STALE = 0x7FF0000000000002
 
 
 def unlimited() -> MemoryBudget:
-    """Nothing is ever spilled, so nobody needs the folder."""
+    """Nothing is ever spilled, so the folder is not needed."""
     return MemoryBudget(PLENTY, SpillFolder(Path("nowhere"), 0))
 
 
@@ -77,7 +77,7 @@ def test_refused_rows_leave_no_trace() -> None:
     assert flushed(fed) == {A: {2: TWO, 5: THREE}}
 
 
-def test_a_record_larger_than_a_seal_goes_in_whole() -> None:
+def test_a_record_larger_than_a_seal_is_added_completely() -> None:
     fed = FedBuffer(unlimited(), seal_rows=10)
     fed.feed([(A, [(time, ONE) for time in range(95)]), (B, [(1, TWO)])])
     status = fed.buffer.status()
@@ -89,7 +89,7 @@ def test_a_series_that_was_not_defined_is_refused_and_nothing_of_its_record_stay
     fed = FedBuffer(unlimited())
     fed.feed([(A, [(1, ONE)])])
     two_rows = np.array([0, 1], dtype=np.uint32)
-    with pytest.raises(ValueError, match="row 1 names series 1, and 1 are defined"):
+    with pytest.raises(ValueError, match="row 1 has series 1, but only 1 are defined"):
         fed.buffer.append(two_rows, np.array([0, 1, 2]), np.array([7, 7]), np.array([1.0, 1.0]))
     assert samples_of(fed.buffer.snapshot().read()) == {A: {1: ONE}}
 
@@ -130,9 +130,9 @@ def test_a_group_without_samples_has_an_empty_run_and_is_released_like_any_other
     assert len(frozen.run(0)) == frozen.run(0).samples == 0
     frozen.release(0)
     assert frozen.groups_left == (1, 2, 3)
-    with pytest.raises(ValueError, match="bucket 7 has no group 0, or has released it"):
+    with pytest.raises(ValueError, match="bucket 7 has no group 0, or it was released"):
         frozen.run(0)
-    with pytest.raises(ValueError, match="bucket 7 has no group 0, or has released it"):
+    with pytest.raises(ValueError, match="bucket 7 has no group 0, or it was released"):
         frozen.release(0)
     with pytest.raises(ValueError, match="no group 4"):
         frozen.release(4)

@@ -1,4 +1,4 @@
-"""Answers to writes are counted, whatever they say: by that a storing thread is seen to get on."""
+"""All answers to writes are counted, which shows the progress of a storing thread."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Once the answer to a compare-and-set was missed, only what is read tells what came of it."""
+"""After the answer to a compare-and-set was lost, only a read determines its result."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,8 +18,8 @@ UNKNOWN = None
 
 
 def settled(sends: Iterable[Answer | Exception], looks: Iterable[Settled[str] | Exception | None] = ()) -> str:
-    """What a compare-and-set comes to, given what each sending and each look meet. All of them must be met."""
-    left = {"send": list(sends), "look": list(looks)}
+    """The result of a compare-and-set, given the results of each send and each read of the outcome. All are used."""
+    left = {"send": list(sends), "read_outcome": list(looks)}
 
     def met(what: str) -> Callable[[], object]:
         def meet() -> object:
@@ -33,10 +33,10 @@ def settled(sends: Iterable[Answer | Exception], looks: Iterable[Settled[str] | 
     outcome = settle(
         Retries(ManualClock()),
         send=met("send"),  # type: ignore[arg-type]  # as given
-        answered=lambda answer: "applied" if answer.applied else "refused",
-        look=met("look"),  # type: ignore[arg-type]  # as given
+        to_result=lambda answer: "applied" if answer.applied else "refused",
+        read_outcome=met("read_outcome"),  # type: ignore[arg-type]  # as given
     )
-    assert left == {"send": [], "look": []}
+    assert left == {"send": [], "read_outcome": []}
     return outcome
 
 
@@ -55,15 +55,15 @@ def test_what_was_not_applied_is_sent_again() -> None:
 
 
 def test_a_refusal_after_a_missed_answer_is_no_answer() -> None:
-    """It may be the earlier try that stands against this one."""
+    """The conflict may be caused by the earlier attempt."""
     assert settled([MISSED, REFUSED], [UNKNOWN, Settled("found")]) == "found"
 
 
-def test_a_look_that_fails_is_repeated_before_anything_is_sent() -> None:
+def test_a_failed_read_of_the_outcome_is_repeated_before_anything_is_sent() -> None:
     assert settled([MISSED], [MISSED, MISSED, Settled("found")]) == "found"
 
 
-def test_what_a_look_raises_is_final() -> None:
+def test_an_error_of_reading_the_outcome_is_final() -> None:
     with pytest.raises(Fenced):
         settled([MISSED], [Fenced("taken")])
 

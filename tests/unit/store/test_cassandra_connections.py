@@ -1,4 +1,4 @@
-"""How the driver is set up for what the store asks of it."""
+"""How the driver is configured for the store's requirements."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""A row's time-to-live in seconds is never shorter than its life, and not much longer."""
+"""A row's TTL is never shorter than its lifetime, and not much longer."""
 
 from dataclasses import replace
 

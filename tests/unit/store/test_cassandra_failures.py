@@ -1,4 +1,4 @@
-"""Of the driver's errors it is known which are final, and what to do about them."""
+"""The driver's errors are classified as permanent or not, with a remedy."""
 
 import pytest
 from cassandra import (
@@ -16,7 +16,7 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionBusy, ConnectionShutdown
 from cassandra.protocol import ErrorMessage, OverloadedErrorMessage, ServerError, SyntaxException
 
-from strandline.store.cassandra.failures import DRIVER_ERRORS, Unanswered, explained
+from strandline.store.cassandra.failures import DRIVER_ERRORS, Unanswered, store_error
 from strandline.store.protocol import StoreRefused
 
 pytestmark = pytest.mark.unit
@@ -43,9 +43,9 @@ HOSTS = "10.0.0.1:9042, 10.0.0.2:9042"
 )
 def test_what_may_have_been_done_is_called_unanswered(error: Exception) -> None:
     assert isinstance(error, DRIVER_ERRORS)
-    told = explained(error, "read the jobs of shard a/0", HOSTS)
-    assert type(told) is Unanswered
-    assert f"Cassandra at {HOSTS} did not answer to read the jobs of shard a/0" in str(told)
+    raised = store_error(error, "read the jobs of shard a/0", HOSTS)
+    assert type(raised) is Unanswered
+    assert f"Cassandra at {HOSTS} did not answer a request to read the jobs of shard a/0" in str(raised)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_what_may_have_been_done_is_called_unanswered(error: Exception) -> None:
 )
 def test_what_the_servers_will_never_do_is_refused_with_a_remedy(error: Exception, remedy: str) -> None:
     assert isinstance(error, DRIVER_ERRORS)
-    told = explained(error, "read the jobs of shard a/0", HOSTS)
-    assert type(told) is StoreRefused
-    assert f"Cassandra at {HOSTS} refuses to read the jobs of shard a/0" in told.message
-    assert remedy in told.remedy
+    raised = store_error(error, "read the jobs of shard a/0", HOSTS)
+    assert type(raised) is StoreRefused
+    assert f"Cassandra at {HOSTS} rejected a request to read the jobs of shard a/0" in raised.message
+    assert remedy in raised.remedy
 
 
-def test_each_server_s_own_reason_is_told() -> None:
+def test_each_servers_own_error_is_reported() -> None:
     error = NoHostAvailable("all tried", {"10.0.0.1": ConnectionShutdown("closed"), "10.0.0.2": OperationTimedOut()})
-    told = str(explained(error, "x", HOSTS))
-    assert "10.0.0.1: ConnectionShutdown: closed" in told
-    assert "10.0.0.2: OperationTimedOut" in told
+    raised = str(store_error(error, "x", HOSTS))
+    assert "10.0.0.1: ConnectionShutdown: closed" in raised
+    assert "10.0.0.2: OperationTimedOut" in raised

@@ -1,4 +1,4 @@
-"""Which changes between two pages of a manifest have it read again, and who counts as an owner."""
+"""Which changes between two pages of a manifest cause another read, and who is an owner."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Calls that were not answered are repeated with growing pauses, until a deadline."""
+"""Calls without an answer are repeated with growing delays, until a deadline."""
 
 from collections.abc import Callable
 
@@ -6,12 +6,12 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.store.cassandra.failures import Unanswered
-from strandline.store.cassandra.retries import Patience, Retries
+from strandline.store.cassandra.retries import Retries, RetryPolicy
 from strandline.store.protocol import StoreRefused, StoreUnavailable
 
 pytestmark = pytest.mark.unit
 
-PATIENCE = Patience(deadline=10.0, first_pause=0.1, longest_pause=1.0)
+PATIENCE = RetryPolicy(deadline=10.0, min_pause=0.1, max_pause=1.0)
 
 
 class RecordingClock(ManualClock):
@@ -32,7 +32,7 @@ def clock() -> RecordingClock:
 
 
 def failing(times: int, error: Exception) -> Callable[[], str]:
-    """A call that raises so many times before it gives something."""
+    """A call that raises this many times before it returns."""
     left = [error] * times
 
     def call() -> str:
@@ -55,19 +55,19 @@ def test_pauses_double_up_to_the_longest_and_are_half_random(clock: RecordingClo
     assert len({round(pause / longest, 6) for pause, longest in zip(clock.pauses[4:], [1.0] * 3, strict=True)}) == 3
 
 
-def test_past_the_deadline_the_last_error_is_told_with_how_often_it_was_tried(clock: RecordingClock) -> None:
+def test_after_the_deadline_the_last_error_is_raised_with_the_number_of_attempts(clock: RecordingClock) -> None:
     last = Unanswered("Cassandra at a:1 did not answer to read x", remedy="Look at it")
     with pytest.raises(
         StoreUnavailable, match=r"did not answer to read x \(tried \d+ times in .* s\)\. Look at it"
     ) as told:
         Retries(clock, PATIENCE).run(failing(1_000, last))
     assert told.value.__cause__ is last
-    assert PATIENCE.deadline - PATIENCE.longest_pause < clock.monotonic() <= PATIENCE.deadline
+    assert PATIENCE.deadline - PATIENCE.max_pause < clock.monotonic() <= PATIENCE.deadline
 
 
 def test_no_pause_reaches_past_the_deadline(clock: RecordingClock) -> None:
     with pytest.raises(StoreUnavailable, match="tried 1 times"):
-        Retries(clock, Patience(deadline=0.0)).run(failing(1, Unanswered("no")))
+        Retries(clock, RetryPolicy(deadline=0.0)).run(failing(1, Unanswered("no")))
     assert clock.pauses == []
 
 

@@ -1,4 +1,4 @@
-"""`conf/schema.cql` says what the store relies on, and is part of the package."""
+"""`conf/schema.cql` has the options that the store relies on, and is part of the package."""
 
 import configparser
 import re

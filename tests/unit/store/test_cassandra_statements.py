@@ -1,4 +1,4 @@
-"""What may never be sent to Cassandra is in no statement."""
+"""No statement has what must never be sent to Cassandra."""
 
 import re
 
@@ -44,7 +44,7 @@ def test_what_compare_and_sets_write_is_written_and_read_by_nothing_else(stateme
 
 
 @pytest.mark.parametrize("statement", [one for one in OF_TABLES if writes(one)], ids=by_text)
-def test_no_statement_gives_a_life_to_what_says_who_the_owner_is(statement: Statement) -> None:
+def test_no_statement_sets_a_ttl_on_the_ownership_columns(statement: Statement) -> None:
     columns = set(re.findall(r"\w+", statement.cql.split(" WHERE ")[0].split(" VALUES ")[0]))
     if table_of(statement) == "manifest":
         assert not ("TTL" in statement.cql and columns & STATICS)

@@ -1,4 +1,4 @@
-"""Many writes go out at once, within bounds, and again where they were not answered."""
+"""Many writes are sent concurrently, within limits, and resent after a missing answer."""
 
 import threading
 from collections import Counter
@@ -9,8 +9,8 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.store.cassandra.failures import Unanswered
-from strandline.store.cassandra.retries import Patience, Retries
-from strandline.store.cassandra.writing import Room, RowWrite, write_all
+from strandline.store.cassandra.retries import Retries, RetryPolicy
+from strandline.store.cassandra.writing import InFlightLimit, RowWrite, write_all
 from strandline.store.protocol import StoreRefused, StoreUnavailable
 
 pytestmark = pytest.mark.unit
@@ -19,10 +19,10 @@ Answer = Exception | None
 
 
 class Servers:
-    """Takes the place of `Requests`: holds writes back until `at_once` of them wait, then answers them in a thread."""
+    """Replaces `Requests`: delays writes until `at_once` of them wait, then answers them in a thread."""
 
     def __init__(self, at_once: int = 1, answer: Callable[[str], Answer] = lambda _: None) -> None:
-        self.retries = Retries(ManualClock(), Patience(deadline=10.0))
+        self.retries = Retries(ManualClock(), RetryPolicy(deadline=10.0))
         self.sent: list[str] = []
         self.most_waiting = 0
         self._at_once = at_once
@@ -52,8 +52,8 @@ class Servers:
                 failed(error)
 
 
-def written(servers: Servers, rows: Iterator[RowWrite], room: Room | None = None) -> int:
-    return write_all(servers, room or Room(), "write x", rows)  # type: ignore[arg-type]  # stands in for `Requests`
+def written(servers: Servers, rows: Iterator[RowWrite], room: InFlightLimit | None = None) -> int:
+    return write_all(servers, room or InFlightLimit(), "write x", rows)  # type: ignore[arg-type]  # stands in for `Requests`
 
 
 def rows(*sizes: int) -> Iterator[RowWrite]:
@@ -61,7 +61,7 @@ def rows(*sizes: int) -> Iterator[RowWrite]:
 
 
 def failing_at_first(times: int, error: Exception) -> Callable[[str], Answer]:
-    """Each row fails so many times before it is written."""
+    """Each row fails this many times before it is written."""
     seen: Counter[str] = Counter()
 
     def answer(statement: str) -> Answer:
@@ -80,23 +80,23 @@ def test_every_row_is_written_once() -> None:
 
 def test_as_many_are_under_way_as_the_number_allows() -> None:
     servers = Servers(at_once=8)
-    assert written(servers, rows(*[1] * 64), Room(most_bytes=1_000_000, most_writes=8)) == 64
+    assert written(servers, rows(*[1] * 64), InFlightLimit(max_bytes=1_000_000, max_writes=8)) == 64
     assert servers.most_waiting == 8
 
 
 def test_as_many_are_under_way_as_the_bytes_allow() -> None:
     servers = Servers(at_once=3)
-    assert written(servers, rows(*[100] * 30), Room(most_bytes=350, most_writes=64)) == 30
+    assert written(servers, rows(*[100] * 30), InFlightLimit(max_bytes=350, max_writes=64)) == 30
     assert servers.most_waiting == 3
 
 
 def test_a_row_larger_than_the_bounds_goes_alone() -> None:
     servers = Servers(at_once=1)
-    assert written(servers, rows(10, 10_000, 10, 10_000, 10_000), Room(most_bytes=100)) == 5
+    assert written(servers, rows(10, 10_000, 10, 10_000, 10_000), InFlightLimit(max_bytes=100)) == 5
 
 
 def test_the_bounds_hold_for_all_who_write_together() -> None:
-    servers, room = Servers(at_once=4), Room(most_bytes=1_000_000, most_writes=4)
+    servers, room = Servers(at_once=4), InFlightLimit(max_bytes=1_000_000, max_writes=4)
     with ThreadPoolExecutor(4) as threads:
         counts = list(threads.map(lambda _: written(servers, rows(*[1] * 20), room), range(4)))
     assert counts == [20] * 4
@@ -141,12 +141,12 @@ def test_nothing_more_is_taken_while_rows_can_not_be_written() -> None:
 
     servers = Servers(at_once=4, answer=lambda _: Unanswered("no answer"))
     with pytest.raises(StoreUnavailable):
-        written(servers, endless(), Room(most_writes=4))
+        written(servers, endless(), InFlightLimit(max_writes=4))
     assert len(taken) <= 9
 
 
 def test_a_failure_while_rows_are_made_gives_its_room_back() -> None:
-    room = Room(most_bytes=200)
+    room = InFlightLimit(max_bytes=200)
 
     def broken() -> Iterator[RowWrite]:
         yield RowWrite("row", 100)

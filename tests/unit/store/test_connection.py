@@ -1,4 +1,4 @@
-"""What can be said of a connection without a server."""
+"""What can be tested of a connection without a server."""
 
 import logging
 import socket
@@ -44,7 +44,7 @@ def connection(**changed: object) -> CassandraConnection:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port that nobody listens on, and that nobody else is given meanwhile."""
+    """A port without a listener, reserved for the duration of the test."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
@@ -86,7 +86,9 @@ def answered(server: socket.socket, answer: Callable[[socket.socket], None]) -> 
     return thread
 
 
-def test_a_server_without_tls_is_told_apart_from_none(one_server: tuple[socket.socket, int], tmp_path: Path) -> None:
+def test_a_server_without_tls_is_distinguished_from_no_server(
+    one_server: tuple[socket.socket, int], tmp_path: Path
+) -> None:
     ca = tmp_path / "ca.pem"
     ca.write_text(pem_samples.CERTIFICATE, encoding="utf-8")
     server, port = one_server
@@ -97,7 +99,9 @@ def test_a_server_without_tls_is_told_apart_from_none(one_server: tuple[socket.s
     thread.join()
 
 
-def test_a_server_that_nobody_vouches_for_is_refused(one_server: tuple[socket.socket, int], tmp_path: Path) -> None:
+def test_a_server_with_an_untrusted_certificate_is_refused(
+    one_server: tuple[socket.socket, int], tmp_path: Path
+) -> None:
     both = tmp_path / "both.pem"
     both.write_text(pem_samples.CERTIFICATE + pem_samples.KEY, encoding="utf-8")
     server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -155,16 +159,16 @@ def test_servers_must_prove_themselves_whether_or_not_their_names_are_checked() 
 def test_the_driver_s_errors_are_told_in_our_words(
     error: Exception, datacenters: set[str], kind: type[Exception], message: str
 ) -> None:
-    explained = module._explained(error, connection(), datacenters)
-    assert type(explained) is kind
-    assert message in str(explained)
-    assert "my password" not in str(explained)
+    raised = module._to_our_error(error, connection(), datacenters)
+    assert type(raised) is kind
+    assert message in str(raised)
+    assert "my password" not in str(raised)
 
 
 def test_a_server_that_asks_for_a_password_is_told_apart_from_one_that_refuses_it() -> None:
     error = NoHostAvailable("", {"a": LoginRefused("Remote end requires authentication")})
-    explained = module._explained(error, connection(credentials=None), set())
-    assert "wants a user and a password" in str(explained)
+    raised = module._to_our_error(error, connection(credentials=None), set())
+    assert "requires a user and a password" in str(raised)
 
 
 def test_an_older_server_is_asked_again_in_the_older_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,10 +177,10 @@ def test_an_older_server_is_asked_again_in_the_older_protocol(monkeypatch: pytes
     def too_new(_connection: CassandraConnection, version: int, *, require_keyspace: bool) -> None:
         asked.append((version, require_keyspace))
         told = f"ProtocolError returned from server while using explicitly set client protocol_version {version}"
-        raise module._explained(NoHostAvailable("", {"a": DriverException(told)}), _connection, set())
+        raise module._to_our_error(NoHostAvailable("", {"a": DriverException(told)}), _connection, set())
 
     monkeypatch.setattr(module, "_connect", too_new)
-    with pytest.raises(CassandraRefused, match=r"speaks none of the protocol versions \(5, 4\)"):
+    with pytest.raises(CassandraRefused, match=r"supports none of the protocol versions \(5, 4\)"):
         module.connect(connection())
     assert asked == [(5, True), (4, True)]
 

@@ -1,4 +1,4 @@
-"""Disks that are full, and those that have room again."""
+"""Disks that are full, and that have space again."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""One group of one bucket, as it is stored."""
+"""Encoding one group of one bucket."""
 
 from collections import Counter
 

@@ -1,11 +1,11 @@
-"""Late samples are counted by hour, and past 64 hours in ranges that do not depend on how the counting was divided."""
+"""Late samples are counted by hour, and beyond 64 hours in ranges that don't depend on the order of counting."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.store.late_samples import HOUR, MOST_COUNTS, late_samples, merged_late
+from strandline.store.late_samples import HOUR, MAX_COUNTS, late_samples, merged_late
 from strandline.store.rows import LateSamples
 
 pytestmark = pytest.mark.unit
@@ -28,11 +28,11 @@ def by_hours(some: list[int]) -> tuple[LateSamples, ...]:
 
 def test_up_to_64_hours_are_told_apart() -> None:
     some = list(range(BUCKET - 640, BUCKET, 10))
-    assert len(some) == MOST_COUNTS
+    assert len(some) == MAX_COUNTS
     assert by_hours(some) == tuple(LateSamples(hour, 1) for hour in some)
 
 
-def test_past_64_hours_the_newest_32_are_told_apart_and_the_others_counted_in_ranges() -> None:
+def test_beyond_64_hours_the_newest_32_are_counted_separately_and_the_others_in_ranges() -> None:
     some = list(range(BUCKET - 65, BUCKET))
     found = by_hours(some)
     assert found[-32:] == tuple(LateSamples(hour, 1) for hour in some[-32:])
@@ -42,7 +42,7 @@ def test_past_64_hours_the_newest_32_are_told_apart_and_the_others_counted_in_ra
 
 def test_ten_years_of_hours_are_64_counts() -> None:
     found = by_hours(list(range(BUCKET - TEN_YEARS, BUCKET)))
-    assert len(found) <= MOST_COUNTS
+    assert len(found) <= MAX_COUNTS
     assert sum(one.samples for one in found) == TEN_YEARS
     assert found[0].hours == 4_096
 
@@ -50,7 +50,7 @@ def test_ten_years_of_hours_are_64_counts() -> None:
 @given(st.lists(hours, max_size=300))
 def test_counts_are_few_cover_every_late_hour_and_lose_no_sample(some: list[int]) -> None:
     found, were_late = by_hours(some), [hour for hour in some if hour < BUCKET]
-    assert len(found) <= MOST_COUNTS
+    assert len(found) <= MAX_COUNTS
     assert sum(one.samples for one in found) == len(were_late)
     for hour in were_late:
         assert any(one.hour <= hour < one.hour + one.hours for one in found)

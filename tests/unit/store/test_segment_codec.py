@@ -313,16 +313,16 @@ def test_what_is_no_run_is_refused_before_it_is_stored() -> None:
     for broken, reason in (
         (
             replace(run, metric=run.metric[::-1] + np.arange(3, dtype=np.uint64)[::-1]),
-            "series 1 of a run does not come",
+            "series 1 of a run is not above",
         ),
-        (replace(run, key_low=np.zeros(3, dtype=np.uint64)), "series 1 of a run does not come behind"),
-        (replace(run, time=np.array([1, 2, 1, 1, 1, 2])), "the times of series 1 of a run do not rise"),
-        (replace(run, time=np.array([1, 2, 1, 2, 2, 1])), "the times of series 2 of a run do not rise"),
+        (replace(run, key_low=np.zeros(3, dtype=np.uint64)), "series 1 of a run is not above"),
+        (replace(run, time=np.array([1, 2, 1, 1, 1, 2])), "the times of series 1 of a run are not ascending"),
+        (replace(run, time=np.array([1, 2, 1, 2, 2, 1])), "the times of series 2 of a run are not ascending"),
         (replace(run, first_sample=np.array([0, 2, 2, 6])), "a series of a run has no samples"),
         (replace(run, first_sample=np.array([0, 2, 6])), "a series of a run has no samples"),
-        (replace(run, first_sample=np.array([0, 2, 4, 5])), "not its 6 times and 6 values"),
-        (replace(run, first_sample=np.array([1, 2, 4, 6])), "not its 6 times and 6 values"),
-        (replace(run, value=run.value[1:]), "not its 6 times and 5 values"),
+        (replace(run, first_sample=np.array([0, 2, 4, 5])), "don't cover its 6 times and 6 values"),
+        (replace(run, first_sample=np.array([1, 2, 4, 6])), "don't cover its 6 times and 6 values"),
+        (replace(run, value=run.value[1:]), "don't cover its 6 times and 5 values"),
     ):
         with pytest.raises(ValueError, match=reason):
             encode_run(broken)

@@ -1,10 +1,10 @@
-"""A wall clock is believed once all of its readings had passed a time for a minute."""
+"""A time has passed once all readings of a wall clock for a minute are beyond it."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.store.settled_time import APART_S, SettledTime
+from strandline.store.settled_time import WINDOW_S, SettledTime
 
 pytestmark = pytest.mark.unit
 
@@ -12,11 +12,11 @@ NOW = 1_700_000_000_000
 YEAR = 365 * 86_400_000
 
 
-def test_nothing_is_settled_before_two_looks_a_minute_apart() -> None:
+def test_nothing_is_settled_before_two_readings_a_minute_apart() -> None:
     time = SettledTime()
-    assert time.look(NOW, 0.0) is None
-    assert time.look(NOW + 59_999, 59.999) is None
-    assert time.look(NOW + 60_000, 60.0) == NOW
+    assert time.observe(NOW, 0.0) is None
+    assert time.observe(NOW + 59_999, 59.999) is None
+    assert time.observe(NOW + 60_000, 60.0) == NOW
 
 
 def test_one_wrong_reading_settles_nothing() -> None:
@@ -24,21 +24,21 @@ def test_one_wrong_reading_settles_nothing() -> None:
         time = SettledTime()
         for look in range(10):
             ahead = YEAR if look == wrong_at else 0
-            settled = time.look(NOW + look * 30_000 + ahead, look * 30.0)
+            settled = time.observe(NOW + look * 30_000 + ahead, look * 30.0)
             assert settled is None or settled <= NOW + look * 30_000, f"the look {wrong_at} was believed"
 
 
 def test_the_first_reading_may_be_the_wrong_one() -> None:
     time = SettledTime()
-    time.look(NOW + YEAR, 0.0)
-    assert time.look(NOW + 60_000, 60.0) == NOW + 60_000
+    time.observe(NOW + YEAR, 0.0)
+    assert time.observe(NOW + 60_000, 60.0) == NOW + 60_000
 
 
 def test_a_clock_that_was_set_back_is_believed_at_once() -> None:
     time = SettledTime()
-    time.look(NOW, 0.0)
-    time.look(NOW + 60_000, 60.0)
-    assert time.look(NOW - YEAR, 61.0) == NOW - YEAR
+    time.observe(NOW, 0.0)
+    time.observe(NOW + 60_000, 60.0)
+    assert time.observe(NOW - YEAR, 61.0) == NOW - YEAR
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.floats(0, 100)), min_size=1, max_size=30))
@@ -48,8 +48,8 @@ def test_what_is_settled_was_passed_by_every_reading_of_a_minute(steps: list[tup
     for reading, passed in steps:
         monotonic += passed
         readings.append((monotonic, reading))
-        settled = time.look(reading, monotonic)
+        settled = time.observe(reading, monotonic)
         if settled is not None:
-            latest = [one for at, one in readings if at > monotonic - APART_S]
+            latest = [one for at, one in readings if at > monotonic - WINDOW_S]
             assert all(one >= settled for one in latest), "a look within the last minute had not passed it"
-            assert any(at <= monotonic - APART_S and one >= settled for at, one in readings)
+            assert any(at <= monotonic - WINDOW_S and one >= settled for at, one in readings)

@@ -1,4 +1,4 @@
-"""In a SQLite store rows are deleted little by little, once the clock has passed their date for a minute."""
+"""A SQLite store deletes rows a few at a time, once the clock has been beyond their date for a minute."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -64,14 +64,14 @@ def life(clock: ManualClock, length: int) -> Lifetime:
 
 
 def let_expire(store: SqliteStore, clock: ManualClock) -> None:
-    """Let more than two minutes pass, with a look at the clock in each: from then on a write deletes."""
+    """Let more than two minutes pass, with a reading of the clock in each: then a write deletes."""
     for _ in range(3):
         clock.sleep(60)
         store.remove_job(job(fresh_shard(), 1, life(clock, 1)))
 
 
 class JumpingClock(ManualClock):
-    """Wall time may be wrong; monotonic time goes on."""
+    """Wall time may be wrong; monotonic time continues."""
 
     offset = 0
 
@@ -100,7 +100,7 @@ def test_rows_are_there_until_a_write_deletes_them(store: SqliteStore, clock: Ma
 
 @pytest.mark.parametrize("at", range(4))
 def test_one_wrong_reading_of_the_clock_deletes_nothing(tmp_path: Path, shard: ShardId, at: int) -> None:
-    """Rows that live for another hour are all there, whichever write saw a clock that was a year ahead."""
+    """Rows with another hour of lifetime all remain, whichever write saw a clock that was a year ahead."""
     clock = JumpingClock()
     with closing(open_sqlite_store(tmp_path / "store.sqlite", clock)) as store:
         assert isinstance(store, SqliteStore)

@@ -1,4 +1,4 @@
-"""A SQLite store that can't write says why in a store's own errors, and has written all or nothing."""
+"""A SQLite store that can't write raises the store's errors, and writes completely or not at all."""
 
 import sqlite3
 import threading
@@ -44,7 +44,7 @@ def shard() -> ShardId:
 
 
 def limit_pages(store: SqliteStore, pages: int | None) -> None:
-    """Let the file have so many pages more than now, as a disk would that is nearly full."""
+    """Limit the file to this many further pages, as on a disk that is nearly full."""
     with store._connections.reading() as connection:
         (now,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {2**31 if pages is None else now + pages}")

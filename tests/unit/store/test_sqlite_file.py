@@ -64,7 +64,7 @@ def test_a_connection_that_is_in_use_when_the_store_is_closed_is_closed_after_us
 
 
 def test_a_reader_between_two_rows_does_not_hold_the_log(path: Path) -> None:
-    """A log that somebody reads can't be carried over into the file, and grows as long as that lasts."""
+    """A log that is being read can't be checkpointed, and keeps growing."""
     clock, where = ManualClock(), IndexBucketOf(fresh_shard(), 1, "attempt-1")
     with closing(open_sqlite_store(path, clock)) as store:
         store.write_index_bucket(where, [bytes(2**20)] * 20, Lifetime.from_present(clock.now_ms(), LASTING))

@@ -1,4 +1,4 @@
-"""Several processes have one SQLite store open, and some are killed."""
+"""Several processes have the same SQLite store open, and some are killed."""
 
 import json
 import subprocess

@@ -268,7 +268,7 @@ def test_a_key_that_is_purged_while_its_samples_are_read_is_left_out(
     stored: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The keys of a few are found together with them.
-    monkeypatch.setattr(catalogues.Catalogue, "few_keys", lambda *_, **__: None)
+    monkeypatch.setattr(catalogues.Catalogue, "keys_up_to", lambda *_, **__: None)
     now = stored.clock.now_ms()
     stored.produce(*((metric, "a", now + 1, float(number)) for number, metric in enumerate(METRICS)))
     stored.settle()

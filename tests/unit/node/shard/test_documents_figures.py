@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import ManualClock, SystemClock, wait_until
+from strandline.index.idle_merging import CHECK_INTERVAL_S, MERGE_ABOVE_SEGMENTS, TARGET_SEGMENTS
 from strandline.index.local_copy import lucene_folder
-from strandline.index.merging_at_rest import FEW, LOOK_S, MANY
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.shard_index import ShardIndex
 from strandline.index.vm import start_vm
@@ -72,20 +72,20 @@ def in_segments(home: LuceneStorage) -> PartKeyIndex:
     """The index of a home, in some more segments than are left as they are."""
     home.open("topic-1", [])
     assert home.index is not None
-    for number in range(MANY + 1):
+    for number in range(MERGE_ABOVE_SEGMENTS + 1):
         add_keys(home.index, {number: {"n": str(number)}})
-    assert home.index.segments() == MANY + 1
+    assert home.index.segments() == MERGE_ABOVE_SEGMENTS + 1
     return home.index
 
 
 def test_documents_at_rest_are_merged(home: LuceneStorage, clock: ManualClock, in_segments: PartKeyIndex) -> None:
     def are_merged() -> bool:
-        clock.sleep(LOOK_S)
+        clock.sleep(CHECK_INTERVAL_S)
         home.refresh(changed=False, may_merge=True)
-        return in_segments.segments() <= FEW
+        return in_segments.segments() <= TARGET_SEGMENTS
 
     for _ in range(3):
-        clock.sleep(LOOK_S)
+        clock.sleep(CHECK_INTERVAL_S)
         home.refresh(changed=False)
     assert home._merging is not None
     assert home._merging._before is None, "there is no time for it yet"
@@ -97,11 +97,11 @@ def test_documents_are_not_merged_where_that_might_fill_the_disk(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 2 * home.disk_bytes()))
     for _ in range(3):
-        clock.sleep(LOOK_S)
+        clock.sleep(CHECK_INTERVAL_S)
         home.refresh(changed=False, may_merge=True)
     assert home._merging is not None
     assert home._merging._before is None
-    assert in_segments.segments() == MANY + 1
+    assert in_segments.segments() == MERGE_ABOVE_SEGMENTS + 1
 
 
 def test_documents_in_memory_have_neither() -> None:

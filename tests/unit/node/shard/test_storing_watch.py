@@ -8,7 +8,7 @@ from strandline.node.shard.assembling import store_progress
 from strandline.node.shard.parts import StoreProgress
 from strandline.node.shard.storing_watch import StoringWatch
 from strandline.store.cassandra.requests import Requests
-from strandline.store.cassandra.retries import Patience, Retries
+from strandline.store.cassandra.retries import Retries, RetryPolicy
 from strandline.store.cassandra.store import CassandraStore
 from support.shard_world import World
 
@@ -38,7 +38,7 @@ def test_a_store_in_cassandra_may_be_silent_for_as_long_as_a_call_is_tried() -> 
     requests = Requests(None, "k", "hosts", Retries(clock))
     store = CassandraStore(requests, clock)
     progress = store_progress(Settings(cassandra={"request_timeout": "20s"}), store)
-    assert progress.silence_s == Patience().deadline + 2 * 20
+    assert progress.silence_s == RetryPolicy().deadline + 2 * 20
     assert progress.answers() == 0
     requests.writes_answered += 3
     assert progress.answers() == 3

@@ -7,26 +7,26 @@ import org.apache.lucene.store.ByteBuffersDataOutput;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Says which labels and values make an index large. On this side of the border because the largest label may have a
- * value for each of a million documents, and only a handful of them is asked for.
+ * Counts which labels and values make an index large. In Java because the largest label may have a value for each of a
+ * million documents, of which only a few are returned.
  *
- * <p>Counts are as exact as those of {@link TermCounts}, for the same documents: what only deleted ones have does not
- * exist. Values are walked past in order and nothing is kept of them but the few that rank, so that memory does not
- * grow with them; where a query matches few documents, the values of these are tallied one label at a time.
+ * <p>Counts are as exact as those of {@link TermCounts}, for the same documents: labels and values that only deleted
+ * documents have are omitted. Values are visited in order and only the top ones are kept, so that memory does not grow
+ * with their number. If a query matches few documents, their values are tallied one label at a time.
  */
 public final class Cardinality {
     private Cardinality() {}
 
     /**
-     * Every label with the number of its values, the pairs of label and value that the most documents have, and those
-     * of one label.
+     * Every label with the number of its values, the pairs of label and value that the most documents have, and the top
+     * values of one label.
      *
      * @param query which documents count; null for every live one
      * @param ranked the label whose values are listed
-     * @param limit how many pairs, and how many values of the one label, to list at the most
-     * @return u32 documents; u32 labels, and for each in order of the names' bytes: u32 values, u32 documents, u64 with
-     *     the length of all its values together, the name behind its length as u16; then the pairs and the values of
-     *     the one label, both as {@link #values} returns them
+     * @param limit the maximum number of pairs, and of values of the one label
+     * @return u32 documents; u32 labels, and for each in order of the names' bytes: u32 values, u32 documents, u64
+     *     total length of all its values, the name preceded by its length as u16; then the pairs and the values of the
+     *     one label, both as {@link #values} returns them
      */
     public static byte[] labels(IndexSearcher searcher, Query query, String ranked, int limit) throws IOException {
         BytesRef rankedName = new BytesRef(ranked);
@@ -61,13 +61,13 @@ public final class Cardinality {
     }
 
     /**
-     * The values of one label that the most documents have. Of values with equally many the lower ones are listed, and
-     * stand first.
+     * The values of one label that the most documents have. Of values with the same number of documents, lower values
+     * come first.
      *
      * @param query which documents count; null for every live one
-     * @param limit how many to list at the most
+     * @param limit the maximum number of values
      * @return u32 count; for each, the one with the most documents first: u32 documents, then the label and the value,
-     *     each behind its length as u16
+     *     each preceded by its length as u16
      */
     public static byte[] values(IndexSearcher searcher, Query query, String label, int limit) throws IOException {
         BytesRef name = new BytesRef(label);

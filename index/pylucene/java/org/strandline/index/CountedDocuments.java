@@ -11,7 +11,7 @@ import org.apache.lucene.util.BitSetIterator;
 import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.FixedBitSet;
 
-/** Which documents count when terms are counted: every live one, or the live ones that a query matches. */
+/** The documents that are counted when terms are counted: every live one, or the live ones that a query matches. */
 final class CountedDocuments {
     private final List<LeafReaderContext> leaves;
     private final int liveCount;
@@ -48,12 +48,12 @@ final class CountedDocuments {
         return counted;
     }
 
-    /** How many documents count. */
+    /** The number of counted documents. */
     int count() {
         return matching == null ? liveCount : matchCount;
     }
 
-    /** Whether a query picked the documents, and no more than so many. */
+    /** Whether a query selected the documents, and at most the given number. */
     boolean fewerThan(long documents) {
         return matching != null && matchCount <= documents;
     }
@@ -62,12 +62,12 @@ final class CountedDocuments {
         return leaves;
     }
 
-    /** The documents of one segment that count; null if all of them do. */
+    /** The counted documents of one segment; null if all of its documents count. */
     Bits bits(LeafReaderContext leaf) {
         return matching == null ? leaf.reader().getLiveDocs() : matching[leaf.ord];
     }
 
-    /** The same in order; only if a query picked them. */
+    /** The same in order; only if a query selected them. */
     DocIdSetIterator iterator(LeafReaderContext leaf) {
         return new BitSetIterator(matching[leaf.ord], 0);
     }

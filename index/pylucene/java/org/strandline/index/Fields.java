@@ -8,13 +8,14 @@ import org.apache.lucene.util.BytesRef;
 /**
  * The fields of a part key's document. Python reads the names from here, so that both sides agree by construction.
  *
- * <p>A label's field is its name behind {@link #LABEL_PREFIX}: no label, whatever its name, can fall on one of ours.
+ * <p>A label's field is its name with the prefix {@link #LABEL_PREFIX}, so that no label's field collides with the
+ * others.
  */
 public final class Fields {
     /**
-     * The part id: a numeric doc value, and the term of the block of 256 ids that it lies in, to address it. A block's
-     * term is the ids' three high bytes, so that terms sort as the ids do. A term for each id would make a third of the
-     * work of adding a document; {@link PartIdQuery} finds an id from its block in less than 0.1 ms.
+     * The part id: a numeric doc value, and the term of its block of 256 ids. A block's term is the ids' three high
+     * bytes, so that terms sort as ids do. A term for each id would take a third of the time of adding a document;
+     * {@link PartIdQuery} finds an id from its block in less than 0.1 ms.
      */
     public static final String PART_ID = "part_id";
 
@@ -26,15 +27,15 @@ public final class Fields {
 
     /**
      * The names of the document's labels, as one term: for each label a u16 with the name's length and the name, which
-     * is the part key without its values. Documents have few different sets of names, so that a term for each set
-     * costs a tenth of a term for each name; {@link HasLabelQuery} and {@link TermCounts} take the sets apart.
+     * is the part key without its values. Documents have few different sets of names, so a term for each set costs a
+     * tenth of a term for each name; {@link HasLabelQuery} and {@link TermCounts} split the sets.
      */
     public static final String LABEL_SET = "label_set";
 
-    /** What stands before a label's name in the name of its field. */
+    /** The prefix of a label's field name. */
     public static final String LABEL_PREFIX = "label:";
 
-    /** How many part ids share a term. */
+    /** The number of part ids that share a term. */
     static final int BLOCK_SIZE = 256;
 
     /** The highest block; block numbers have 24 bits. */
@@ -51,19 +52,19 @@ public final class Fields {
         return LABEL_PREFIX + name;
     }
 
-    /** The block of a part id: what its term is made of. */
+    /** The block of a part id, which its term is made of. */
     static int blockOf(int partId) {
         return partId >>> 8;
     }
 
-    /** The lowest part id of the block that a term stands for. */
+    /** The lowest part id of a term's block. */
     static int blockStart(BytesRef term) {
         byte[] bytes = term.bytes;
         int start = term.offset;
         return bytes[start] << 24 | (bytes[start + 1] & 0xFF) << 16 | (bytes[start + 2] & 0xFF) << 8;
     }
 
-    /** Room for a block's term. */
+    /** A buffer for a block's term. */
     static BytesRef newBlockTerm() {
         return new BytesRef(new byte[3]);
     }

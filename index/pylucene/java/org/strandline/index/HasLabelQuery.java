@@ -10,8 +10,8 @@ import org.apache.lucene.util.AttributeSource;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Matches documents that have a label, whatever its value: those whose set of names has it. On this side of the border
- * because it takes every set apart. Lucene's own FieldExistsQuery wants norms or doc values, which labels don't have.
+ * Matches documents that have a label, with any value: those whose set of names contains it. In Java because it splits
+ * every set. Lucene's FieldExistsQuery needs norms or doc values, which labels don't have.
  */
 public final class HasLabelQuery extends MultiTermQuery {
     private final BytesRef label;

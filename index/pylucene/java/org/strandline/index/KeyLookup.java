@@ -15,8 +15,8 @@ import org.apache.lucene.search.TermQuery;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Finds few part keys by the values of their labels, in one call: to make a query and to hold a searcher from outside
- * takes a call over the border for each piece, which together cost more than the search.
+ * Finds few part keys by the values of their labels, in one call: making a query and acquiring a searcher from Python
+ * takes a JNI call for each step, which together cost more than the search.
  */
 public final class KeyLookup {
     private final byte[] packed;
@@ -27,15 +27,16 @@ public final class KeyLookup {
     }
 
     /**
-     * What {@link PartKeyColumns#fewPartKeys} gives for the documents that one of some selectors matches, in the view
-     * of the last refresh.
+     * Runs {@link PartKeyColumns#fewPartKeys} for the documents that match any of some selectors, as of the last
+     * refresh.
      *
-     * @param selectors one behind the other, little endian: a u16 with the number of its labels, and for each a u16
-     *     with the name's length, the name, a u16 with the number of its values, and for each a u16 with its length and
-     *     the value. It matches documents that have each of these labels with one of its values
-     * @return null if more than so many documents match
+     * @param selectors one after the other, little endian: a u16 with the number of labels, and for each a u16 with the
+     *     name's length, the name, a u16 with the number of values, and for each a u16 with its length and the value. A
+     *     selector matches documents that have each of these labels with one of its values
+     * @param most the maximum number of documents
+     * @return null if more documents match
      * @throws MalformedBatchException if there is no selector, one has no label, a label has no value, or the last
-     *     selector is cut off
+     *     selector is truncated
      */
     public static byte[] few(SearcherManager searchers, byte[] selectors, int most) throws IOException {
         Query query = new KeyLookup(selectors).anySelector();

@@ -11,9 +11,9 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /**
- * When keys were there, as the shard's own columns say: memory that the shard writes while it is read here. It is laid
- * out as {@code strandline.index.part_memory} has it: how many rows have a meaning as u64; and for as many as there is
- * room for the part ids as u32, which rise, the first times as i64, and the last times as i64.
+ * The times of keys, from the shard's own columns: memory that the shard writes while it is read here. The layout is
+ * that of {@code strandline.index.part_memory}: the number of valid rows as u64; then, each as long as the capacity,
+ * the part ids as u32 in ascending order, the first times as i64, and the last times as i64.
  */
 final class KeyTimes {
     /** The last time of a key that was purged. */
@@ -24,7 +24,7 @@ final class KeyTimes {
     private final LongBuffer firstTimes;
     private final LongBuffer lastTimes;
 
-    /** @throws IOException if the file is shorter than so many rows are, or can't be mapped */
+    /** @throws IOException if the file is too short for this many rows, or can't be mapped */
     KeyTimes(String file, int rows) throws IOException {
         long ids = 4L * rows;
         try (FileChannel channel = FileChannel.open(Path.of(file), StandardOpenOption.READ)) {
@@ -42,7 +42,7 @@ final class KeyTimes {
         return channel.map(MapMode.READ_ONLY, start, size).order(ByteOrder.LITTLE_ENDIAN);
     }
 
-    /** Whether a key was there at some moment between two times, which belong to it; at any, if they are swapped. */
+    /** Whether a key existed at some moment between two times (inclusive); at any time, if they are swapped. */
     boolean isThere(int partId, long first, long last) {
         int row = rowOf(partId);
         if (row < 0 || lastTimes.get(row) == ABSENT) {
@@ -52,12 +52,13 @@ final class KeyTimes {
     }
 
     private int rowOf(int partId) {
-        // A search finds a key only after a refresh that came behind its row, so that it is counted here.
+        // A key's row is written before the refresh that makes the key searchable, so its row is included in this
+        // length.
         int rows = (int) length.get(0);
         if (rows == 0) {
             return -1;
         }
-        // Where no id lies between that has gone, which is so for most, it is where it would be without gaps.
+        // Usually no lower id was removed, and the row follows from the id.
         long guess = Integer.toUnsignedLong(partId) - Integer.toUnsignedLong(partIds.get(0));
         if (guess >= 0 && guess < rows && partIds.get((int) guess) == partId) {
             return (int) guess;

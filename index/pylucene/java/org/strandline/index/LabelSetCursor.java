@@ -2,7 +2,7 @@ package org.strandline.index;
 
 import org.apache.lucene.util.BytesRef;
 
-/** Steps through the names in a term of {@link Fields#LABEL_SET}. */
+/** Iterates over the names in a term of {@link Fields#LABEL_SET}. */
 final class LabelSetCursor {
     final BytesRef name = new BytesRef();
     private int next;
@@ -14,7 +14,7 @@ final class LabelSetCursor {
         end = set.offset + set.length;
     }
 
-    /** Step to the next name; false after the last one. */
+    /** Advance to the next name; false after the last one. */
     boolean next() {
         if (next >= end) {
             return false;

@@ -1,6 +1,6 @@
 package org.strandline.index;
 
-/** A packed batch is not what its layout says. Nothing of it was added or deleted. */
+/** A packed batch violates its layout. None of it was added or deleted. */
 public final class MalformedBatchException extends IllegalArgumentException {
     private static final long serialVersionUID = 1L;
 
@@ -13,12 +13,12 @@ public final class MalformedBatchException extends IllegalArgumentException {
         this.position = position;
     }
 
-    /** The document's place in the batch, from 0, or -1 if the batch itself is wrong. */
+    /** The document's index in the batch, from 0, or -1 if the batch itself is malformed. */
     public int getDocument() {
         return document;
     }
 
-    /** The first byte of the batch that is wrong, from 0. */
+    /** The position of the first malformed byte, from 0. */
     public long getPosition() {
         return position;
     }

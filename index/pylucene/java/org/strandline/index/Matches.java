@@ -16,16 +16,16 @@ import org.apache.lucene.search.TermQuery;
 import org.apache.lucene.search.Weight;
 import org.apache.lucene.util.Bits;
 
-/** Hands every live document that a query matches to a visitor, segment by segment, in order, without scores. */
+/** Passes every live document that a query matches to a visitor, segment by segment, in order, without scores. */
 final class Matches {
     private Matches() {}
 
-    /** Opens a segment for its documents; asked only for segments that may have a match. */
+    /** Opens a segment for its documents; only called for segments that may have a match. */
     interface Segments {
         Documents open(LeafReaderContext leaf) throws IOException;
     }
 
-    /** Takes a segment's documents. */
+    /** Receives a segment's documents. */
     interface Documents extends LeafCollector {
         @Override
         default void setScorer(Scorable scorer) {}
@@ -46,7 +46,10 @@ final class Matches {
         }
     }
 
-    /** The same for one term, straight from its list: most terms have one document, and a search is dear beside it. */
+    /**
+     * The same for one term, directly from its postings: most terms have one document, and a search is expensive in
+     * comparison.
+     */
     private static void visit(IndexSearcher searcher, Term term, Segments segments) throws IOException {
         for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
             PostingsEnum found = leaf.reader().postings(term, PostingsEnum.NONE);

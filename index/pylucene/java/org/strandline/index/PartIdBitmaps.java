@@ -13,20 +13,20 @@ import org.roaringbitmap.RoaringBitmap;
 import org.roaringbitmap.RoaringBitmapWriter;
 
 /**
- * Turns a query's matches into a bitmap of part ids. On this side of the border because a query may match a million
- * documents, and their ids cross as one array of a few kilobytes.
+ * Converts a query's matches into a bitmap of part ids. In Java because a query may match a million documents, whose
+ * ids are returned as one array of a few kilobytes.
  */
 public final class PartIdBitmaps {
     private PartIdBitmaps() {}
 
     /**
-     * The part ids of the live documents that a query matches, never scored.
+     * The part ids of the live documents that a query matches, without scores.
      *
      * @return a roaring bitmap in RoaringBitmap's portable format
      */
     public static byte[] collect(IndexSearcher searcher, Query query) throws IOException {
-        // Ids mostly rise with document numbers, since both follow the order of adding: the writer appends while they
-        // do, and merges where a segment starts lower than the last one ended.
+        // Ids mostly rise with document numbers, since both follow the order of addition: the writer appends while they
+        // do, and merges where a segment starts below the end of the one before.
         RoaringBitmapWriter<RoaringBitmap> ids = RoaringBitmapWriter.writer().constantMemory().runCompress(false).get();
         if (query instanceof MatchAllDocsQuery) {
             for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {

@@ -25,11 +25,10 @@ import org.roaringbitmap.PeekableIntIterator;
 import org.roaringbitmap.RoaringBitmap;
 
 /**
- * Matches the documents whose part id is in a bitmap: the way back from what Python works out on bitmaps (a time range,
- * say) into Lucene. On this side of the border because it is asked once per document.
+ * Matches the documents whose part id is in a bitmap: it brings what Python computes on bitmaps (a time range, for
+ * instance) back into Lucene. In Java because it is evaluated once per document.
  *
- * <p>Two objects are equal only if they are the same object, and none is ever cached: comparing bitmaps would cost more
- * than it saves.
+ * <p>Objects are compared by identity, and never cached: comparing bitmaps would cost more than it saves.
  */
 public final class PartIdQuery extends Query {
     private final RoaringBitmap partIds = new RoaringBitmap();
@@ -57,7 +56,7 @@ public final class PartIdQuery extends Query {
                     @Override
                     public Scorer get(long leadCost) throws IOException {
                         NumericDocValues ids = DocValues.getNumeric(leaf.reader(), Fields.PART_ID);
-                        // Another query that names fewer documents leads, and is only checked against the bitmap.
+                        // A query with a lower cost leads, and its documents are checked against the bitmap.
                         DocIdSetIterator candidates = leadCost < cost() ? ids : inBlocks(leaf);
                         return new ConstantScoreScorer(weight, score(), scoreMode, filter(candidates, ids));
                     }
@@ -76,7 +75,7 @@ public final class PartIdQuery extends Query {
         };
     }
 
-    /** The documents in every block of ids that the bitmap touches. */
+    /** The documents in every block of ids that has an id of the bitmap. */
     private DocIdSetIterator inBlocks(LeafReaderContext leaf) throws IOException {
         Terms terms = leaf.reader().terms(Fields.PART_ID);
         if (terms == null) {
@@ -87,7 +86,7 @@ public final class PartIdQuery extends Query {
         PostingsEnum postings = null;
         BytesRef term = Fields.newBlockTerm();
         PeekableIntIterator wanted = partIds.getIntIterator();
-        // Bitmap and segment take turns to name the next block, so that neither pays for what only the other one has.
+        // Bitmap and segment alternately skip to the next block, so that blocks that only one of them has cost nothing.
         while (wanted.hasNext()) {
             int wantedBlock = Fields.blockOf(wanted.peekNext());
             Fields.setBlockTerm(term, wantedBlock);

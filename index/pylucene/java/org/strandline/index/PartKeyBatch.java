@@ -9,16 +9,16 @@ import org.apache.lucene.index.IndexWriter;
 import org.apache.lucene.util.BitUtil;
 
 /**
- * A packed batch of part keys, checked whole before any of it is used.
+ * A packed batch of part keys, completely checked before any of it is used.
  *
  * <p>Layout, little endian: u32 count n; n part ids of u32; n key hashes of 16 bytes; n + 1 offsets of u32 into what
- * follows, the first one 0; the part keys, one behind the other, up to the array's end. Columns, not rows, so that
+ * follows, the first one 0; the part keys, one after the other, up to the array's end. Columns instead of rows, so that
  * numpy makes a batch by copying arrays.
  */
 final class PartKeyBatch {
     static final int HASH_BYTES = 16;
 
-    /** Lucene takes no longer term: the limit on a value, and on all of a part key's names together. */
+    /** Lucene's limit on a term: it applies to a value, and to all names of a part key together. */
     static final int MAX_TERM_BYTES = IndexWriter.MAX_TERM_LENGTH;
 
     final byte[] bytes;
@@ -27,7 +27,7 @@ final class PartKeyBatch {
     private final int offsets;
     private final int keys;
 
-    /** Read the batch's head and check all of it. */
+    /** Read the batch's header and check the whole batch. */
     PartKeyBatch(byte[] bytes) {
         this.bytes = bytes;
         if (bytes.length < Integer.BYTES) {
@@ -47,7 +47,7 @@ final class PartKeyBatch {
         check();
     }
 
-    /** How many bytes the count and the columns of n documents take; the part keys stand behind them. */
+    /** The size of the count and the columns of n documents; the part keys follow them. */
     static long columnsEnd(long n) {
         return Integer.BYTES + n * (Integer.BYTES + HASH_BYTES) + (n + 1) * Integer.BYTES;
     }
@@ -60,7 +60,7 @@ final class PartKeyBatch {
         return hashes + document * HASH_BYTES;
     }
 
-    /** Where a document's part key starts in the array; it ends where the next one starts. */
+    /** The start of a document's part key in the array; it ends where the next one starts. */
     int keyStart(int document) {
         return keys + (int) BitUtil.VH_LE_INT.get(bytes, offsets + document * Integer.BYTES);
     }
@@ -89,7 +89,9 @@ final class PartKeyBatch {
         }
     }
 
-    /** Checks that a part key is in canonical form: whole, sorted by name without duplicates, nothing empty, UTF-8. */
+    /**
+     * Checks that a part key is in canonical form: complete, sorted by name without duplicates, nothing empty, UTF-8.
+     */
     private final class KeyCheck {
         private final CharsetDecoder utf8 = StandardCharsets.UTF_8.newDecoder();
         private int document;
@@ -99,7 +101,7 @@ final class PartKeyBatch {
             this.document = document;
             int position = keyStart(document);
             int end = keyStart(document + 1);
-            // One look at the whole key, which mostly spares a look at each of its texts.
+            // One check of the whole key, which usually avoids a check of each text.
             ascii = isAscii(position, end);
             int nameBytes = 0;
             int lastStart = -1;
@@ -109,13 +111,13 @@ final class PartKeyBatch {
                 int nameEnd = textEnd(position, end, "a label's name", -1, -1);
                 if (lastStart >= 0
                         && Arrays.compareUnsigned(bytes, lastStart, lastEnd, bytes, nameStart, nameEnd) >= 0) {
-                    throw malformed(position, "label " + text(nameStart, nameEnd) + " stands behind "
-                        + text(lastStart, lastEnd) + ": names must rise");
+                    throw malformed(position, "label " + text(nameStart, nameEnd) + " comes after "
+                        + text(lastStart, lastEnd) + ": names must be sorted and unique");
                 }
                 nameBytes += nameEnd - position;
                 if (nameBytes > MAX_TERM_BYTES) {
                     throw malformed(position, "the names of its labels up to " + text(nameStart, nameEnd) + " have "
-                        + nameBytes + " bytes with their lengths, but Lucene takes " + MAX_TERM_BYTES + " at the most");
+                        + nameBytes + " bytes with their lengths; Lucene allows at most " + MAX_TERM_BYTES);
                 }
                 position = textEnd(nameEnd, end, "the value of label ", nameStart, nameEnd);
                 lastStart = nameStart;
@@ -123,7 +125,7 @@ final class PartKeyBatch {
             }
         }
 
-        /** Check one length and the text behind it, and say where the text ends. */
+        /** Check one length and the text after it; return the end of the text. */
         private int textEnd(int position, int end, String what, int nameStart, int nameEnd) {
             if (end - position < Short.BYTES) {
                 throw malformed(position, named(what, nameStart, nameEnd) + " is cut off in its length");
@@ -139,7 +141,7 @@ final class PartKeyBatch {
             }
             if (length > MAX_TERM_BYTES) {
                 throw malformed(position, named(what, nameStart, nameEnd) + " has " + length
-                    + " bytes, but Lucene takes " + MAX_TERM_BYTES + " at the most");
+                    + " bytes; Lucene allows at most " + MAX_TERM_BYTES);
             }
             if (!ascii && !isUtf8(start, start + length)) {
                 throw malformed(start, named(what, nameStart, nameEnd) + " is not UTF-8");
@@ -172,7 +174,7 @@ final class PartKeyBatch {
         }
 
         private String text(int start, int end) {
-            // A hostile name may have thousands of bytes: a message shows the first of them.
+            // A malicious name may have thousands of bytes: a message shows the beginning.
             int shown = Math.min(end, start + 100);
             String text = new String(bytes, start, shown - start, StandardCharsets.UTF_8);
             return "'" + text + (shown < end ? "…" : "") + "'";

@@ -13,22 +13,22 @@ import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Reads part ids, key hashes and part keys back out of an index, as columns. On this side of the border because a
- * restart reads them for every document of the index.
+ * Reads part ids, key hashes and part keys from an index, as columns. In Java because a restart reads them for every
+ * document of the index.
  */
 public final class PartKeyColumns {
     private PartKeyColumns() {}
 
-    /** How many segments a searcher's index has; {@link #idsAndHashes} gives one of them at a time. */
+    /** The number of segments of a searcher's index; {@link #idsAndHashes} reads one of them. */
     public static int segments(IndexSearcher searcher) {
         return searcher.getIndexReader().leaves().size();
     }
 
     /**
-     * The part id and key hash of each live document of one segment, in the order of the documents. A segment at a
-     * time, so that the copy in the Java heap stays small beside the index.
+     * The part id and key hash of each live document of one segment, in the order of the documents. One segment per
+     * call, so that the copy in the Java heap stays small.
      *
-     * @param segment from 0 to one below {@link #segments}
+     * @param segment from 0 to {@link #segments} - 1
      * @return u32 count n; n part ids of u32; n key hashes of 16 bytes
      */
     public static byte[] idsAndHashes(IndexSearcher searcher, int segment) throws IOException {
@@ -58,7 +58,7 @@ public final class PartKeyColumns {
 
     /**
      * The part ids, key hashes and part keys of the live documents that a query matches, segment by segment, in the
-     * order of the documents, which need not be that of the ids.
+     * order of the documents, which may differ from that of the ids.
      *
      * @return a batch as {@link PartKeyDocuments#add} takes it
      * @throws IllegalArgumentException if they don't fit into one array of 2 GB
@@ -68,8 +68,8 @@ public final class PartKeyColumns {
     }
 
     /**
-     * The part ids and part keys, without hashes, if no more than so many documents match, and null if more do, which
-     * is known after so many.
+     * The part ids and part keys, without hashes, if at most this many documents match; null if more do. The search
+     * ends as soon as that is known.
      *
      * @return u64 count n; n + 1 offsets of u64 into the part keys, the first one 0; n part ids of u32; the part keys
      */
@@ -103,12 +103,12 @@ public final class PartKeyColumns {
     private static int arrayLength(long bytes) {
         if (bytes > ArrayUtil.MAX_ARRAY_LENGTH) {
             throw new IllegalArgumentException(
-                bytes + " bytes don't fit into one array: ask for fewer part keys at a time");
+                bytes + " bytes don't fit into one array: request fewer part keys at a time");
         }
         return (int) bytes;
     }
 
-    /** Ends a search that has found enough: made once, since its stack trace says nothing. */
+    /** Ends a search that has exceeded its limit. A single object, because its stack trace is not used. */
     private static final class TooMany extends RuntimeException {
         private static final long serialVersionUID = 1;
         private static final TooMany INSTANCE = new TooMany();
@@ -118,7 +118,7 @@ public final class PartKeyColumns {
         }
     }
 
-    /** A batch in the making, of so many part keys at the most, with their hashes or without. */
+    /** A batch under construction, of at most this many part keys, with or without their hashes. */
     private static final class Batch {
         final boolean hasHashes;
         private final int most;

@@ -4,9 +4,9 @@ import org.apache.lucene.util.BitUtil;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Steps through the labels of one part key: for each label, sorted by name, a u16 with the name's length, the name, a
- * u16 with the value's length, the value. It trusts its bytes: {@link PartKeyBatch} has checked them before they were
- * stored.
+ * Iterates over the labels of one part key: for each label, sorted by name, a u16 with the name's length, the name, a
+ * u16 with the value's length, the value. It does not check the bytes: {@link PartKeyBatch} has done so before they
+ * were stored.
  */
 final class PartKeyCursor {
     final BytesRef name = new BytesRef();
@@ -21,7 +21,7 @@ final class PartKeyCursor {
         this.end = end;
     }
 
-    /** Step to the next label; false after the last one. */
+    /** Advance to the next label; false after the last one. */
     boolean next() {
         if (next >= end) {
             return false;

@@ -16,8 +16,8 @@ import org.apache.lucene.util.ArrayUtil;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * The document of a batch's part key: one object that moves from key to key, so that adding a million documents makes a
- * handful of fields. Values are slices of the batch itself; Lucene copies them as it indexes.
+ * The document of a batch's part key: one object that moves from key to key, so that adding a million documents creates
+ * only a few fields. Values are slices of the batch itself; Lucene copies them when it indexes.
  */
 final class PartKeyDocument implements Iterable<IndexableField> {
     private static final int OWN_FIELDS = 4;
@@ -28,7 +28,7 @@ final class PartKeyDocument implements Iterable<IndexableField> {
     private final BytesField keyHash;
     private final BytesField partKey;
     private final BytesField labelSet;
-    /** By a label's name: the name of its field, as one String object that hashes once. */
+    /** By a label's name: the name of its field, as one String object whose hash is computed once. */
     private final Map<BytesRef, String> fieldNames = new HashMap<>();
     private IndexableField[] fields = new IndexableField[OWN_FIELDS];
     private int fieldCount;
@@ -44,7 +44,7 @@ final class PartKeyDocument implements Iterable<IndexableField> {
         fields[3] = labelSet;
     }
 
-    /** Become the document of the batch's i-th part key. */
+    /** Move to the batch's i-th part key. */
     void moveTo(int i) {
         int start = batch.keyStart(i);
         int end = batch.keyStart(i + 1);
@@ -53,7 +53,7 @@ final class PartKeyDocument implements Iterable<IndexableField> {
         partKey.set(start, end - start);
         cursor.reset(batch.bytes, start, end);
         int setEnd = 0;
-        // Neighbours in a batch mostly have the same labels. As long as they do, the set and the fields' names stay.
+        // Neighbours in a batch mostly have the same labels. In that case the set and the fields' names are reused.
         boolean sameNames = true;
         fieldCount = OWN_FIELDS;
         while (cursor.next()) {
@@ -108,7 +108,7 @@ final class PartKeyDocument implements Iterable<IndexableField> {
         };
     }
 
-    /** What our fields have in common: no text, no analysis, nothing stored. */
+    /** The common base of the fields: no text, no analysis, nothing stored. */
     private abstract static class OwnField implements IndexableField {
         @Override
         public TokenStream tokenStream(Analyzer analyzer, TokenStream reuse) {
@@ -136,7 +136,7 @@ final class PartKeyDocument implements Iterable<IndexableField> {
         }
     }
 
-    /** Some bytes, mostly a slice of the batch: a term, or a binary doc value. */
+    /** Bytes, mostly a slice of the batch: a term, or a binary doc value. */
     private static final class BytesField extends OwnField {
         final BytesRef value;
         String name;
@@ -174,7 +174,7 @@ final class PartKeyDocument implements Iterable<IndexableField> {
         }
     }
 
-    /** The part id, at once as its block's term and as a numeric doc value. */
+    /** The part id, both as its block's term and as a numeric doc value. */
     private static final class PartIdField extends OwnField {
         private final BytesRef term = Fields.newBlockTerm();
         private long id;

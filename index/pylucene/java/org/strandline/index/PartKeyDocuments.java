@@ -4,8 +4,7 @@ import java.io.IOException;
 import org.apache.lucene.index.IndexWriter;
 
 /**
- * Adds part keys to an index. On this side of the border because a document with ten labels would otherwise cross it
- * more than ten times.
+ * Adds part keys to an index. In Java because a document with ten labels would otherwise take more than ten JNI calls.
  */
 public final class PartKeyDocuments {
     private PartKeyDocuments() {}
@@ -13,10 +12,10 @@ public final class PartKeyDocuments {
     /**
      * Add every part key of a packed batch ({@link PartKeyBatch} has the layout) as one document.
      *
-     * <p>The batch is checked whole first: a malformed one adds nothing. Whether an id is in the index already is the
-     * caller's to know. The documents can be found after the next refresh.
+     * <p>The batch is checked first: a malformed one adds nothing. The caller ensures that ids are new. The documents
+     * can be found after the next refresh.
      *
-     * @return how many documents were added
+     * @return the number of documents that were added
      * @throws MalformedBatchException if the batch or a part key in it is malformed
      */
     public static int add(IndexWriter writer, byte[] batch) throws IOException {

@@ -15,59 +15,65 @@ import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.StringHelper;
 
 /**
- * Matches documents with a term that an RE2 expression matches, with a bound on the work. On this side of the border
- * because it asks about every term of a field; not Lucene's own RegexpQuery because that has another syntax, and a cost
- * that its expression alone decides.
+ * Matches documents with a term that an RE2 expression matches, with a limit on the work. In Java because it evaluates
+ * every term of a field. Not Lucene's RegexpQuery, because that has another syntax, and a cost that depends on the
+ * expression alone.
  *
- * <p>The expression must match the whole term, minds case, and its dot matches a line feed too, as in Prometheus.
+ * <p>The expression must match the whole term, is case-sensitive, and its dot matches a line feed too, as in
+ * Prometheus.
  *
  * <p>Work is counted over all segments that a search visits: a term in three segments counts three times. The clock
- * starts at the first term. One object serves one search, by one thread; a second search goes on with what the first
- * one left. Objects with the same field, expression and prefix are equal whatever their bounds, so that Lucene's query
- * cache answers for an expression that comes again, and then no work counts.
+ * starts at the first term. One object serves one search, by one thread; a second search continues with the remaining
+ * budget. Objects with the same field, expression and prefix are equal whatever their limits, so that Lucene's query
+ * cache answers a repeated expression, and then no work counts.
  */
 public final class RegexQuery extends MultiTermQuery {
-    /** How many terms, or bytes of terms, may pass between two looks at the clock. */
-    private static final int TERMS_BETWEEN_LOOKS = 64;
-    private static final int BYTES_BETWEEN_LOOKS = 16 * 1024;
+    /** The maximum number of terms, or bytes of terms, between two readings of the clock. */
+    private static final int TERMS_BETWEEN_CLOCK_READS = 64;
+    private static final int BYTES_BETWEEN_CLOCK_READS = 16 * 1024;
 
-    /** The instructions an expression may have. A list of a thousand names is well below. */
+    /** The maximum number of instructions of an expression. A list of a thousand names is well below. */
     private static final int MAX_PROGRAM = 100_000;
 
-    /** Instructions times groups: RE2/J keeps room for every group's place with every instruction that it follows. */
+    /**
+     * Instructions times groups: RE2/J allocates memory for every group's position at every instruction that it
+     * follows.
+     */
     private static final long MAX_CAPTURES = 4_000_000;
 
-    /** Instructions times bytes for one term: matching can't be stopped inside a term, so none may take too long. */
-    private static final long MAX_STEPS_A_TERM = 50_000_000;
+    /**
+     * Instructions times bytes for one term: matching can't be interrupted within a term, so none may take too long.
+     */
+    private static final long MAX_STEPS_PER_TERM = 50_000_000;
 
     /**
-     * What looks at the character before a place. Over bytes RE2/J takes the place behind a character of several bytes for
-     * the start of the text; over a String it does not. The other anchors look ahead and are right in both.
+     * Anchors that look at the previous character. Over bytes, RE2/J takes the position after a character of several
+     * bytes for the start of the text; over a String it does not. The other anchors look ahead and are right in both.
      */
-    private static final String[] LOOKING_BACK = {"^", "\\A", "\\b", "\\B"};
+    private static final String[] LOOKBEHIND_ANCHORS = {"^", "\\A", "\\b", "\\B"};
 
     private final Pattern pattern;
-    private final boolean looksBack;
+    private final boolean hasLookbehind;
     private final BytesRef prefix;
     private final long maxTerms;
     private final long maxMillis;
     private long examinedTerms;
     private long startNanos;
-    private int termsUntilLook;
-    private int bytesUntilLook;
+    private int termsUntilClockRead;
+    private int bytesUntilClockRead;
 
     /**
      * @param prefix the UTF-8 bytes that every match is known to start with; empty if nothing is known. Only terms that
      *     start with them are examined
-     * @param maxTerms how many terms may be examined
-     * @param maxMillis how long that may take
+     * @param maxTerms the maximum number of terms to examine
+     * @param maxMillis the maximum time for that
      * @throws com.google.re2j.PatternSyntaxException if it is not an RE2 expression
      * @throws RegexTooCostlyException if the expression is too large to compile
      */
     public RegexQuery(String field, String expression, byte[] prefix, long maxTerms, long maxMillis) {
         super(field, CONSTANT_SCORE_BLENDED_REWRITE);
         this.pattern = compile(expression);
-        this.looksBack = Arrays.stream(LOOKING_BACK).anyMatch(expression::contains);
+        this.hasLookbehind = Arrays.stream(LOOKBEHIND_ANCHORS).anyMatch(expression::contains);
         this.prefix = new BytesRef(prefix.clone());
         this.maxTerms = maxTerms;
         this.maxMillis = maxMillis;
@@ -90,14 +96,14 @@ public final class RegexQuery extends MultiTermQuery {
         } catch (StackOverflowError tooDeep) {
             throw new RegexTooCostlyException("groups too deep for this thread's stack", 0, 0);
         } catch (PatternSyntaxException invalid) {
-            // RE2/J writes our flag in front of the expression; whoever wrote the expression would wonder at it.
+            // RE2/J puts our flag in front of the expression, which would confuse the expression's author.
             String fragment = invalid.getPattern();
             throw new PatternSyntaxException(
                 invalid.getDescription(), fragment.startsWith("(?s)") ? fragment.substring(4) : fragment);
         }
     }
 
-    /** How many terms searches with this object have matched against the expression so far. */
+    /** The number of terms that searches with this object have matched against the expression so far. */
     public long getExaminedTerms() {
         return examinedTerms;
     }
@@ -114,15 +120,15 @@ public final class RegexQuery extends MultiTermQuery {
         if (examinedTerms >= maxTerms) {
             throw tooCostly("more than " + maxTerms + " terms to examine");
         }
-        if ((long) pattern.programSize() * length > MAX_STEPS_A_TERM) {
+        if ((long) pattern.programSize() * length > MAX_STEPS_PER_TERM) {
             throw tooCostly("a term of " + length + " bytes for an expression of " + pattern.programSize() + " steps");
         }
         examinedTerms++;
-        termsUntilLook--;
-        bytesUntilLook -= length;
-        if (termsUntilLook < 0 || bytesUntilLook < 0) {
-            termsUntilLook = TERMS_BETWEEN_LOOKS;
-            bytesUntilLook = BYTES_BETWEEN_LOOKS;
+        termsUntilClockRead--;
+        bytesUntilClockRead -= length;
+        if (termsUntilClockRead < 0 || bytesUntilClockRead < 0) {
+            termsUntilClockRead = TERMS_BETWEEN_CLOCK_READS;
+            bytesUntilClockRead = BYTES_BETWEEN_CLOCK_READS;
             if (elapsedMillis() > maxMillis) {
                 throw tooCostly("more than " + maxMillis + " ms of matching");
             }
@@ -184,7 +190,7 @@ public final class RegexQuery extends MultiTermQuery {
         }
 
         private boolean matches(BytesRef term) {
-            if (looksBack) {
+            if (hasLookbehind) {
                 return matcher.reset(term.utf8ToString()).matches();
             }
             return matcher.reset(Arrays.copyOfRange(term.bytes, term.offset, term.offset + term.length)).matches();

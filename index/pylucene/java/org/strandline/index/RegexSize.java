@@ -4,16 +4,16 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Says how large the program of an RE2 expression may get, from its text alone. It is asked before an expression is
- * compiled, because repetitions inside repetitions multiply: {@code ((a{1000}){1000}){1000}} would fill any heap.
+ * Estimates the size of an RE2 expression's program from its text alone. Used before an expression is compiled, because
+ * nested repetitions multiply: {@code ((a{1000}){1000}){1000}} would fill any heap.
  *
- * <p>It never says less than is true. It may say a little more: flags and names of groups count as text.
+ * <p>The result is never too low. It may be a little too high: flags and names of groups count as text.
  */
 final class RegexSize {
-    /** As deep as groups may be nested, in Go's implementation of RE2 too. */
+    /** The maximum nesting of groups, the same as in Go's implementation of RE2. */
     static final int MAX_DEPTH = 1000;
 
-    /** A repetition with bounds; RE2 allows a thousand at the most. */
+    /** A repetition with bounds; RE2 allows at most a thousand. */
     private static final Pattern BOUNDS = Pattern.compile("\\{([0-9]{1,9})(?:,([0-9]{1,9})?)?\\}");
 
     private final String text;
@@ -31,7 +31,7 @@ final class RegexSize {
         return expression.length() <= limit && new RegexSize(expression, limit).alternatives() <= limit;
     }
 
-    /** The size up to the end of the group, or of the text; past the limit any number above it. */
+    /** The size up to the end of the group, or of the text; beyond the limit, any number above it. */
     private long alternatives() {
         long total = 3;
         long last = 0;
@@ -51,8 +51,7 @@ final class RegexSize {
     }
 
     /**
-     * Step over flags such as (?i) or an empty quotation, if they stand here: for RE2/J a repetition behind them means
-     * what is before them.
+     * Skip flags such as (?i) or an empty quotation: for RE2/J, a repetition after them applies to what precedes them.
      */
     private boolean skipNothing() {
         if (skipIf("\\Q\\E")) {
@@ -70,7 +69,7 @@ final class RegexSize {
         return flags;
     }
 
-    /** Step over one item that a repetition may follow, and say its size. */
+    /** Skip one item that a repetition may follow; return its size. */
     private long item() {
         char c = text.charAt(position);
         position++;
@@ -132,9 +131,7 @@ final class RegexSize {
         return found;
     }
 
-    /**
-     * Step over a repetition, and say how often it copies what stands before it. A brace that is mere text copies once.
-     */
+    /** Skip a repetition; return how often it copies what precedes it. A brace that is plain text copies once. */
     private long repeats() {
         Matcher bounds = BOUNDS.matcher(text).region(position, text.length());
         if (!bounds.lookingAt()) {

@@ -1,6 +1,6 @@
 package org.strandline.index;
 
-/** Matching a regular expression would take more work than its caller allows. The search gave no result. */
+/** Matching a regular expression would take more work than the caller allows. The search returned no result. */
 public final class RegexTooCostlyException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -13,12 +13,12 @@ public final class RegexTooCostlyException extends RuntimeException {
         this.elapsedMillis = elapsedMillis;
     }
 
-    /** How many terms had been matched against the expression. */
+    /** The number of terms that had been matched against the expression. */
     public long getExaminedTerms() {
         return examinedTerms;
     }
 
-    /** How long that had taken. */
+    /** The time that this had taken. */
     public long getElapsedMillis() {
         return elapsedMillis;
     }

@@ -7,7 +7,7 @@ import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.StringHelper;
 
-/** One segment's terms that may belong on a page, in order, each with the number of its documents that count. */
+/** One segment's terms that may belong to a page, in order, each with the number of its counted documents. */
 final class SegmentTerms {
     /** The current term; its bytes change with the next step. */
     BytesRef term;
@@ -17,29 +17,27 @@ final class SegmentTerms {
     private final TermPage page;
     private PostingsEnum postings;
 
-    /**
-     * @param docs the documents that count; null for all
-     */
+    /** @param docs the counted documents; null for all */
     SegmentTerms(TermsEnum terms, Bits docs, TermPage page) {
         this.terms = terms;
         this.docs = docs;
         this.page = page;
     }
 
-    /** Step to the first term; false if there is none. */
+    /** Advance to the first term; false if there is none. */
     boolean first() throws IOException {
         BytesRef start = page.start();
         if (start.length == 0) {
             return next();
         }
         term = terms.seekCeil(start) == TermsEnum.SeekStatus.END ? null : terms.term();
-        if (term != null && !page.isBehindLastPage(term)) {
+        if (term != null && !page.isAfterPreviousPage(term)) {
             return next();
         }
         return hasPrefix();
     }
 
-    /** Step to the next term; false after the last one. */
+    /** Advance to the next term; false after the last one. */
     boolean next() throws IOException {
         term = terms.next();
         return hasPrefix();

@@ -9,18 +9,18 @@ import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Lists labels' names and values with the number of documents that have them. On this side of the border because a
- * label may have a million values, and each of them may lie in every segment.
+ * Lists labels' names and values with the number of documents that have them. In Java because a label may have a
+ * million values, each of which may be in every segment.
  *
- * <p>Counts are exact for what the searcher sees: a document counts if it is live, has the label or value, and matches
- * the query, if there is one. Lucene's own document frequencies go on counting deleted documents until a merge drops
- * them; here they are used only for segments without deletions, elsewhere the documents are counted one by one. What
- * no such document has is not listed, be it still in the index or not.
+ * <p>Counts are exact for the searcher's view: a document counts if it is live, has the label or value, and matches the
+ * query, if there is one. Lucene's own document frequencies include deleted documents until a merge drops them; they
+ * are only used for segments without deletions, and documents are counted one by one elsewhere. Terms without a counted
+ * document are not listed, even if they are still in the index.
  *
- * <p>Both methods list in order of the UTF-8 bytes, which is that of the code points, take a prefix that all listed
- * ones have (empty for all), the one to go on behind (the last of the page before; empty to start at the first) and
- * how many to list at the most. Both return: u32 count n; u32, 1 if there are further ones and 0 if not; n counts of
- * u32; n + 1 offsets of u32 into what follows, the first one 0; the names or values, one behind the other.
+ * <p>Both methods list in order of the UTF-8 bytes, which is that of the code points. They take a prefix that all
+ * listed terms have (empty for all), the term after which to continue (the last of the previous page; empty to start at
+ * the first) and the maximum number of terms. Both return: u32 count n; u32, 1 if there are more and 0 if not; n counts
+ * of u32; n + 1 offsets of u32 into what follows, the first one 0; the names or values, one after the other.
  */
 public final class TermCounts {
     private TermCounts() {}
@@ -50,7 +50,7 @@ public final class TermCounts {
         return page.pack();
     }
 
-    /** Count the names of labels that belong on a page; they are not put onto it. */
+    /** Count the names of labels that belong to a page; they are not added to it. */
     static TermTally tallyNames(CountedDocuments counted, TermPage page) throws IOException {
         TermTally tally = new TermTally(page);
         if (counted.fewerThan(setCount(counted))) {

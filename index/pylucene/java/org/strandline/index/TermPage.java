@@ -5,7 +5,7 @@ import org.apache.lucene.util.BitUtil;
 import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.StringHelper;
 
-/** A page of a list of terms: which terms belong on it, and those that have come, in order. */
+/** A page of a list of terms: a filter for the terms that belong to it, and those that were added, in order. */
 final class TermPage {
     final BytesRef prefix;
     private final BytesRef after;
@@ -16,7 +16,7 @@ final class TermPage {
     private int[] ends = new int[16];
     private byte[] terms = new byte[256];
 
-    /** A page that every term belongs on, as a filter: it takes none. */
+    /** A filter for all terms; none can be added. */
     static TermPage everything() {
         return new TermPage(new BytesRef(), new BytesRef(), 0);
     }
@@ -30,21 +30,21 @@ final class TermPage {
         this.limit = limit;
     }
 
-    /** No term of the page is below this one. */
+    /** A lower bound of the page's terms. */
     BytesRef start() {
         return prefix.compareTo(after) > 0 ? prefix : after;
     }
 
-    /** Whether a term lies behind the page before. */
-    boolean isBehindLastPage(BytesRef term) {
+    /** Whether a term comes after the previous page. */
+    boolean isAfterPreviousPage(BytesRef term) {
         return after.length == 0 || term.compareTo(after) > 0;
     }
 
     boolean belongs(BytesRef term) {
-        return StringHelper.startsWith(term, prefix) && isBehindLastPage(term);
+        return StringHelper.startsWith(term, prefix) && isAfterPreviousPage(term);
     }
 
-    /** Put the next term on the page; false if it is full already: then there are more. */
+    /** Add the next term; false if the page is full already, so that there are more. */
     boolean add(BytesRef term, int documents) {
         if (count == limit) {
             more = true;

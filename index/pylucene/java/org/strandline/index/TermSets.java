@@ -7,8 +7,8 @@ import org.apache.lucene.search.TermInSetQuery;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Makes the query for a list of values. On this side of the border because a list may have thousands of values, and
- * each would cross it twice.
+ * Makes the query for a list of values. In Java because a list may have thousands of values, each of which would take
+ * two JNI calls.
  */
 public final class TermSets {
     private TermSets() {}
@@ -17,7 +17,7 @@ public final class TermSets {
      * Matches documents whose label has one of the values.
      *
      * @param values for each value a u16 with its length, little endian, and its UTF-8 bytes
-     * @throws MalformedBatchException if the last value is cut off
+     * @throws MalformedBatchException if the last value is truncated
      */
     public static Query anyOf(String label, byte[] values) {
         List<BytesRef> terms = new ArrayList<>();

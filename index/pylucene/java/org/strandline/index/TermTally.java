@@ -10,9 +10,8 @@ import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.BytesRefHash;
 
 /**
- * Counts those terms that belong on a page, which come in no order, and hands them on in theirs. It can take them from
- * the part keys of documents: the way round when the documents are fewer than the terms, where walking a million terms
- * to count ten documents would be the wrong one.
+ * Counts the terms that belong to a page, added in any order, and visits them in order. It can read them from the part
+ * keys of documents, which is cheaper if there are fewer documents than terms.
  */
 final class TermTally {
     private final BytesRefHash terms = new BytesRefHash();
@@ -76,12 +75,12 @@ final class TermTally {
         }
     }
 
-    /** How many different terms have come. */
+    /** The number of different terms. */
     int size() {
         return terms.size();
     }
 
-    /** Visit the terms in order, until the visitor has enough. The tally is used up by it. */
+    /** Visit the terms in order, until the visitor returns false. The tally can't be used afterwards. */
     void visit(TermVisitor visitor) throws IOException {
         BytesRef term = new BytesRef();
         int size = terms.size();

@@ -8,9 +8,9 @@ import org.apache.lucene.store.DataOutput;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * The values with the most documents among many that come by, whatever their labels. No more than the limit are ever
- * kept. Of two with equally many documents the one that is first by label, then by value, ranks higher, so that the
- * answer does not depend on the order in which they come.
+ * The values with the most documents, across labels. At most the limit are kept. Of two with the same number of
+ * documents, the one that is first by label, then by value, ranks higher, so that the result does not depend on the
+ * order of addition.
  */
 final class TopValues {
     private record Value(BytesRef label, BytesRef value, int documents) {}
@@ -29,7 +29,7 @@ final class TopValues {
         this.limit = limit;
     }
 
-    /** Take a value into account; its bytes are copied only if it ranks. */
+    /** Consider a value; its bytes are copied only if it ranks. */
     void add(BytesRef label, BytesRef value, int documents) {
         if (kept.size() == limit) {
             if (limit == 0 || LOWEST_FIRST.compare(new Value(label, value, documents), kept.peek()) < 0) {
@@ -40,7 +40,10 @@ final class TopValues {
         kept.add(new Value(BytesRef.deepCopyOf(label), BytesRef.deepCopyOf(value), documents));
     }
 
-    /** Write a u32 with their number; then for each, highest first: u32 documents, label and value as sized texts. */
+    /**
+     * Write a u32 with their number; then for each, highest first: u32 documents, label and value as texts with
+     * lengths.
+     */
     void write(DataOutput out) throws IOException {
         Value[] values = kept.toArray(new Value[0]);
         Arrays.sort(values, LOWEST_FIRST.reversed());
@@ -52,7 +55,7 @@ final class TopValues {
         }
     }
 
-    /** Write a text behind its length as u16. */
+    /** Write a text preceded by its length as u16. */
     static void writeText(DataOutput out, BytesRef text) throws IOException {
         out.writeShort((short) text.length);
         out.writeBytes(text.bytes, text.offset, text.length);
