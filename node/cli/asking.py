@@ -14,7 +14,7 @@ from strandline.node.client.addresses import address_of, parse_url
 from strandline.node.client.moments import WAYS, parse_moment
 from strandline.node.client.node_client import DEFAULT_TIMEOUT_S, NodeClient, Within
 from strandline.node.client.tokens import read_token
-from strandline.node.client.trust import Trust
+from strandline.node.client.tls_verification import TlsVerification
 from strandline.node.output import Report
 
 EXITS = (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_READY)
@@ -43,7 +43,7 @@ class Place:
         """
         token = read_token(self.token_file) if self.token_file is not None else None
         if self.url is not None:
-            address, trust = parse_url(self.url), Trust(self.ca_file)
+            address, verification = parse_url(self.url), TlsVerification(self.ca_file)
         else:
             http = context.settings().http
             address = address_of(http)
@@ -51,17 +51,21 @@ class Place:
                 token = http.read_token_file.tokens[0].get_secret_value()
             certificate = http.tls_certificate_file
             own = certificate is not None and self.ca_file is None
-            trust = Trust.in_certificate(certificate.content) if own and certificate else Trust(self.ca_file)
+            verification = (
+                TlsVerification.pinned_to(certificate.content) if own and certificate else TlsVerification(self.ca_file)
+            )
         if token is not None:
             context.mask.add([token])
-        return NodeClient(address, token=token, trust=trust, timeout_s=timeout_s)
+        return NodeClient(address, token=token, verification=verification, timeout_s=timeout_s)
 
 
 def place_options(function: Function) -> Function:
     """`--url`, `--token-file` and `--ca-file`."""
     path = click.Path(dir_okay=False, path_type=Path)
     for option in (
-        click.option("--ca-file", metavar="PATH", type=path, help="Certificates (PEM) of the authority to trust."),
+        click.option(
+            "--ca-file", metavar="PATH", type=path, help="Certificates (PEM) of the certificate authority to trust."
+        ),
         click.option("--token-file", metavar="PATH", type=path, help="A file whose line is the token for reading."),
         click.option("--url", metavar="URL", help="Where the node is. [default: http.node_address of the settings]"),
     ):

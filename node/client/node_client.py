@@ -12,7 +12,7 @@ from strandline.node.client.addresses import NodeAddress
 from strandline.node.client.answers import Answered, Labels, NodePage, Sampled, SelectorSize
 from strandline.node.client.envelope import Envelope, Reply, opened
 from strandline.node.client.errors import NodeUnreachable, NodeUntrusted, NotANode, QueryWrong, QuestionWrong
-from strandline.node.client.trust import Trust
+from strandline.node.client.tls_verification import TlsVerification
 
 DEFAULT_TIMEOUT_S = 60.0
 # A longer question goes as a form: servers and proxies bound the length of a URL.
@@ -52,11 +52,11 @@ class NodeClient:
         address: NodeAddress,
         *,
         token: str | None = None,
-        trust: Trust | None = None,
+        verification: TlsVerification | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
         self.address = address
-        self._token, self._trust, self._timeout_s = token, trust or Trust(), timeout_s
+        self._token, self._verification, self._timeout_s = token, verification or TlsVerification(), timeout_s
         self._connection: http.client.HTTPConnection | None = None
 
     def close(self) -> None:
@@ -162,12 +162,12 @@ class NodeClient:
         if not address.tls:
             plain = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
             return self._opened(plain)
-        context = self._trust.context()
+        context = self._verification.context()
         secure = http.client.HTTPSConnection(address.host, address.port, timeout=timeout, context=context)
         self._opened(secure)
         shown = secure.sock.getpeercert(binary_form=True) if isinstance(secure.sock, ssl.SSLSocket) else None
         try:
-            self._trust.check(shown, address.url)
+            self._verification.check(shown, address.url)
         except NodeUntrusted:
             secure.close()
             raise

@@ -8,7 +8,7 @@ from strandline.errors import ExitCode, Retryable
 from strandline.jobs.sending.series import SeriesPage, SeriesQuery, merge_pages
 from strandline.node.client.addresses import BadAddress, NodeAddress, address_of, parse_url
 from strandline.node.client.node_client import NodeClient
-from strandline.node.client.trust import Trust
+from strandline.node.client.tls_verification import TlsVerification
 from strandline.node.query.coverage import ranges
 from strandline.node.settings.sections import Settings
 
@@ -27,11 +27,11 @@ class NodeAccess:
 
     address: NodeAddress
     token: str | None = field(default=None, repr=False)
-    trust: Trust = field(default_factory=Trust)
+    verification: TlsVerification = field(default_factory=TlsVerification)
 
     def client(self, timeout_s: float = _TIMEOUT_S) -> NodeClient:
         """A client. Close it."""
-        return NodeClient(self.address, token=self.token, trust=self.trust, timeout_s=timeout_s)
+        return NodeClient(self.address, token=self.token, verification=self.verification, timeout_s=timeout_s)
 
 
 def nodes_of(settings: Settings) -> tuple[NodeAccess, ...]:
@@ -41,9 +41,9 @@ def nodes_of(settings: Settings) -> tuple[NodeAccess, ...]:
     if settings.jobs.node_urls:
         return tuple(NodeAccess(parse_url(url), token) for url in settings.jobs.node_urls)
     certificate = http.tls_certificate_file
-    trust = Trust.in_certificate(certificate.content) if certificate is not None else Trust()
+    verification = TlsVerification.pinned_to(certificate.content) if certificate is not None else TlsVerification()
     try:
-        return (NodeAccess(address_of(http), token, trust),)
+        return (NodeAccess(address_of(http), token, verification),)
     except BadAddress:
         # Which one it is shows only when the node has started. Other kinds of jobs ask no node.
         return ()

@@ -15,7 +15,7 @@ from strandline.node.client.addresses import NodeAddress, parse_url
 from strandline.node.client.answers import Point, Sampled
 from strandline.node.client.errors import NodeUnreachable, NodeUntrusted, NotANode
 from strandline.node.client.node_client import NodeClient, Steps, Within, seconds
-from strandline.node.client.trust import BadCaFile, Trust
+from strandline.node.client.tls_verification import BadCaFile, TlsVerification
 from support.certificates import Certificates, make_certificates
 from support.fake_node import FakeNode, fake_node
 
@@ -175,29 +175,29 @@ class TestTls:
             node.data("/api/v1/labels", ["a"])
             yield node
 
-    def ask(self, node: FakeNode, trust: Trust, host: str = "127.0.0.1") -> tuple[str, ...]:
+    def ask(self, node: FakeNode, verification: TlsVerification, host: str = "127.0.0.1") -> tuple[str, ...]:
         address = NodeAddress(host, node.server_port, tls=True)
-        with closing(NodeClient(address, token="s3cret", trust=trust, timeout_s=10)) as client:
+        with closing(NodeClient(address, token="s3cret", verification=verification, timeout_s=10)) as client:
             return client.label_names((), Within(), 0).items
 
     def test_a_node_is_known_by_its_authority(self, secure: FakeNode, certificates: Certificates) -> None:
-        assert self.ask(secure, Trust(certificates.ca)) == ("a",)
+        assert self.ask(secure, TlsVerification(certificates.ca)) == ("a",)
 
     def test_without_it_nothing_is_sent(self, secure: FakeNode) -> None:
         with pytest.raises(NodeUntrusted, match="can't show that it is the node") as told:
-            self.ask(secure, Trust())
+            self.ask(secure, TlsVerification())
         assert "--ca-file" in told.value.remedy
         assert secure.asked == []
 
     def test_a_certificate_for_another_host_is_not_enough(self, secure: FakeNode, certificates: Certificates) -> None:
         with pytest.raises(NodeUntrusted, match=r"[Hh]ostname mismatch"):
-            self.ask(secure, Trust(certificates.ca), "localhost")
+            self.ask(secure, TlsVerification(certificates.ca), "localhost")
         assert secure.asked == []
 
     def test_the_node_s_own_certificate_is_enough_whatever_host_it_is_for(
         self, secure: FakeNode, certificates: Certificates
     ) -> None:
-        own = Trust.in_certificate(certificates.server_bundle.read_text())
+        own = TlsVerification.pinned_to(certificates.server_bundle.read_text())
         assert self.ask(secure, own, "localhost") == ("a",)
 
     def test_but_no_other_certificate_is_even_of_the_same_authority(
@@ -205,12 +205,12 @@ class TestTls:
     ) -> None:
         for other in (certificates.client_certificate, certificates.ca):
             with pytest.raises(NodeUntrusted, match=r"another certificate than the one of http\.tls_certificate_file"):
-                self.ask(secure, Trust.in_certificate(other.read_text()))
+                self.ask(secure, TlsVerification.pinned_to(other.read_text()))
         assert secure.asked == []
 
     def test_a_node_without_tls_is_told_from_one_that_is_not_trusted(self, node: FakeNode) -> None:
         with pytest.raises(NodeUntrusted, match="does not speak TLS as we do") as told:
-            self.ask(node, Trust())
+            self.ask(node, TlsVerification())
         assert "http://" in told.value.remedy
 
     def test_asking_for_plain_http_where_tls_is_spoken_is_told(self, secure: FakeNode) -> None:
@@ -221,7 +221,7 @@ class TestTls:
         (tmp_path / "empty").write_text("nothing")
         for path, reason in ((tmp_path / "empty", "holds no certificate"), (tmp_path / "none", "No such file")):
             with pytest.raises(BadCaFile, match=reason):
-                self.ask(secure, Trust(path))
+                self.ask(secure, TlsVerification(path))
 
 
 def test_the_client_imports_nothing_that_takes_long() -> None:

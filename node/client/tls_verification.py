@@ -18,7 +18,7 @@ class BadCaFile(Fatal):
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TlsVerification:
     """Either the authorities of the system, or those of a file; or the very certificate that the node's own settings
     name, which then is the only one that will do, whatever host it is for.
     """
@@ -27,8 +27,8 @@ class Trust:
     pinned: bytes | None = None
 
     @classmethod
-    def in_certificate(cls, pem: str) -> "Trust":
-        """Trust the first certificate of a file's text, which is the one that a server shows."""
+    def pinned_to(cls, pem: str) -> "TlsVerification":
+        """TlsVerification the first certificate of a file's text, which is the one that a server shows."""
         start = pem.index(ssl.PEM_HEADER)
         return cls(pinned=ssl.PEM_cert_to_DER_cert(pem[start : pem.index(_END, start) + len(_END)]))
 
