@@ -20,7 +20,7 @@ from strandline.jobs.sending.spec import HASHES, SendSpec, ZoneRule, equal_range
 from strandline.jobs.sending.template import MessageTemplate, TemplateUnusable
 from strandline.jobs.sending.zones import LocalTime, ZoneGroup, group_zones
 from strandline.node.bulk.adding import PlannedJob
-from strandline.node.client.node_client import Within
+from strandline.node.client.node_client import TimeBounds
 from strandline.node.client.notation import quoted
 from strandline.node.client.series_source import NodeSeries, nodes_of
 from strandline.node.output import Block, Table
@@ -164,7 +164,7 @@ def plan_send(settings: Settings, options: SendOptions, clock: Clock) -> SendPla
     MessageTemplate.from_table(options.template)
     _require_target(settings, options, clock)
     window = TimeRange(options.at - settings.query.lookback.milliseconds, options.at)
-    within = Within(window.first, window.last)
+    within = TimeBounds(window.first, window.last)
     nodes = nodes_of(settings)
     # What a part needs later is needed now: all partitions are served, and no shard lacks anything.
     NodeSeries(nodes).page(SeriesQuery(options.selector, window, 0, HASHES - 1, 1, newest=False))

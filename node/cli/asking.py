@@ -11,10 +11,10 @@ import click
 from strandline.errors import ExitCode
 from strandline.node.cli.context import Context
 from strandline.node.client.addresses import address_of, parse_url
-from strandline.node.client.moments import WAYS, parse_moment
-from strandline.node.client.node_client import DEFAULT_TIMEOUT_S, NodeClient, Within
-from strandline.node.client.tokens import read_token
+from strandline.node.client.moments import TIME_FORMATS, parse_moment
+from strandline.node.client.node_client import DEFAULT_TIMEOUT_S, NodeClient, TimeBounds
 from strandline.node.client.tls_verification import TlsVerification
+from strandline.node.client.tokens import read_token
 from strandline.node.output import Report
 
 EXITS = (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_READY)
@@ -78,7 +78,7 @@ def range_options(function: Function) -> Function:
     function = limit_option(function)
     function = click.option("--end", metavar="TIME", help="Only what was there before or at this time.")(function)
     return click.option(
-        "--start", metavar="TIME", help=f"Only what was there at or after this time: {WAYS}. [default: any]"
+        "--start", metavar="TIME", help=f"Only what was there at or after this time: {TIME_FORMATS}. [default: any]"
     )(function)
 
 
@@ -101,13 +101,13 @@ def asking(context: Context, place: Place) -> Iterator[NodeClient]:
         yield client
 
 
-def within_of(context: Context, start: str | None, end: str | None) -> Within:
+def within_of(context: Context, start: str | None, end: str | None) -> TimeBounds:
     """The range that options give. Raises `click.BadParameter`."""
     now = context.clock.now_ms()
     first, last = moment_of("--start", start, now), moment_of("--end", end, now)
     if first is not None and last is not None and last < first:
         raise click.BadParameter(f"it lies before --start: {end}", param_hint="--end")
-    return Within(first, last)
+    return TimeBounds(first, last)
 
 
 def moment_of(option: str, written: str | None, now_ms: int) -> int | None:

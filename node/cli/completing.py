@@ -12,7 +12,7 @@ import click
 from strandline.errors import StrandlineError
 from strandline.node.cli.asking import Place
 from strandline.node.cli.context import Context
-from strandline.node.client.node_client import NodeClient, Within
+from strandline.node.client.node_client import NodeClient, TimeBounds
 from strandline.node.client.notation import METRIC_NAME, quoted
 
 _PATIENCE_S = 0.5
@@ -27,7 +27,7 @@ def complete_label(context: click.Context, _parameter: click.Parameter, incomple
     """Names of labels."""
 
     def ask(client: NodeClient) -> tuple[str, ...]:
-        return client.label_names((), Within(), 0).items
+        return client.label_names((), TimeBounds(), 0).items
 
     return _offered(context, incomplete, ask)
 
@@ -40,7 +40,7 @@ def complete_selector(context: click.Context, _parameter: click.Parameter, incom
     selectors = (f"{{{METRIC_NAME}=~{quoted(incomplete + '.*')}}}",) if incomplete else ()
 
     def ask(client: NodeClient) -> tuple[str, ...]:
-        return client.label_values(METRIC_NAME, selectors, Within(), _MOST).items
+        return client.label_values(METRIC_NAME, selectors, TimeBounds(), _MOST).items
 
     return _offered(context, incomplete, ask)
 

@@ -19,7 +19,7 @@ from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.job_running import added_or_open, new_option
 from strandline.node.cli.options import Command, help_with, on_option
-from strandline.node.client.moments import WAYS
+from strandline.node.client.moments import TIME_FORMATS
 from strandline.store.bulk_jobs import BulkJobState
 
 
@@ -43,7 +43,7 @@ from strandline.store.bulk_jobs import BulkJobState
     required=True,
     help="A TOML file that says what a message holds.",
 )
-@click.option("--at", "at", metavar="TIME", help=f"The moment whose series are meant: {WAYS}. [default: now]")
+@click.option("--at", "at", metavar="TIME", help=f"The moment whose series are meant: {TIME_FORMATS}. [default: now]")
 @click.option(
     "--control",
     metavar="FRACTION",

@@ -12,7 +12,7 @@ from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.cli.query_times import Times, query_time_options
 from strandline.node.client.answers import SelectorSize
-from strandline.node.client.node_client import NodeClient, Within
+from strandline.node.client.node_client import NodeClient, TimeBounds
 from strandline.node.promql_tools.plan_report import PlanReport
 from strandline.node.promql_tools.queries import read
 from strandline.promql.engine import prepare
@@ -66,7 +66,7 @@ def _sizes(client: NodeClient, fragments: tuple[ShardFragment, ...]) -> tuple[di
     """What the selector of each fragment matches, and the node's warnings."""
     sizes, warnings = dict[int, SelectorSize](), dict[str, None]()
     for one in fragments:
-        answer = client.selector_size(one.selector, Within(one.first, one.last))
+        answer = client.selector_size(one.selector, TimeBounds(one.first, one.last))
         sizes[one.number] = answer.items[0]
         warnings |= dict.fromkeys(answer.warnings)
     return sizes, tuple(warnings)

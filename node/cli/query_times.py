@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import click
 
 from strandline.node.cli.asking import Function, read_moment, read_option
-from strandline.node.client.moments import WAYS, default_step, parse_length
+from strandline.node.client.moments import TIME_FORMATS, default_step, parse_length
 from strandline.node.client.node_client import Steps
 
 # How many steps a range has whose step is not given.
@@ -22,7 +22,7 @@ def query_time_options(function: Function) -> Function:
         ),
         click.option("--end", metavar="TIME", help="The last moment of a range. [default: now]"),
         click.option("--start", metavar="TIME", help="The first moment of a range."),
-        click.option("--time", metavar="TIME", help=f"The moment to look at: {WAYS}. [default: now]"),
+        click.option("--time", metavar="TIME", help=f"The moment to look at: {TIME_FORMATS}. [default: now]"),
     ):
         function = option(function)
     return function

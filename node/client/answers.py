@@ -17,7 +17,7 @@ _PAGE = ("key", "labels", "start", "end", "time", "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered(Generic[Item]):
+class ListResult(Generic[Item]):
     """A list, whether there is more than it holds, and the node's warnings and infos."""
 
     items: tuple[Item, ...]
@@ -35,19 +35,19 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledSeries:
     """A series and its points."""
 
     labels: Labels
     points: tuple[Point, ...]
 
 
-def texts(envelope: Envelope, limit: int) -> Answered[str]:
+def texts(envelope: Envelope, limit: int) -> ListResult[str]:
     """A list of names or values; `limit` of them at the most, 0 for all."""
     return _answered(envelope, limit, envelope.data, _text)
 
 
-def label_sets(envelope: Envelope, limit: int) -> Answered[Labels]:
+def label_sets(envelope: Envelope, limit: int) -> ListResult[Labels]:
     """A list of series."""
     return _answered(envelope, limit, envelope.data, _labels)
 
@@ -78,11 +78,11 @@ def series_page(envelope: Envelope) -> NodePage:
     return NodePage(SeriesPage(found, more), frozenset(unserved), envelope.warnings)
 
 
-def series_count(envelope: Envelope) -> Answered[int]:
+def series_count(envelope: Envelope) -> ListResult[int]:
     """The number of series in what was found of their cardinality."""
     match envelope.data:
         case {"series": int(number)}:
-            return Answered((number,), more=False, warnings=envelope.warnings)
+            return ListResult((number,), more=False, warnings=envelope.warnings)
         case _:
             raise _malformed("a number of series")
 
@@ -95,14 +95,14 @@ class SelectorSize:
     samples: int | None
 
 
-def selector_size(envelope: Envelope) -> Answered[SelectorSize]:
+def selector_size(envelope: Envelope) -> ListResult[SelectorSize]:
     """The same with the samples."""
     match envelope.data:
         case {"series": int(series), "samples": int(samples)}:
-            return Answered((SelectorSize(series, samples),), more=False, warnings=envelope.warnings)
+            return ListResult((SelectorSize(series, samples),), more=False, warnings=envelope.warnings)
         case _:
             counted = series_count(envelope)
-            return Answered((SelectorSize(counted.items[0], None),), more=False, warnings=counted.warnings)
+            return ListResult((SelectorSize(counted.items[0], None),), more=False, warnings=counted.warnings)
 
 
 def _newest(time: int | None, value: str | None) -> tuple[int | None, float | None]:
@@ -111,7 +111,7 @@ def _newest(time: int | None, value: str | None) -> tuple[int | None, float | No
     return time, float(value)
 
 
-def samples(envelope: Envelope, limit: int) -> Answered[Sampled]:
+def samples(envelope: Envelope, limit: int) -> ListResult[SampledSeries]:
     """What a query found: a vector, a matrix, or a scalar or a string, which have no labels."""
     match envelope.data:
         case {"resultType": "vector" | "matrix", "result": found}:
@@ -157,13 +157,13 @@ def _shard_lag(shard: object) -> ShardLag:
             raise _malformed("shards")
 
 
-def _answered(envelope: Envelope, limit: int, found: object, read: Callable[[object], Item]) -> Answered[Item]:
+def _answered(envelope: Envelope, limit: int, found: object, read: Callable[[object], Item]) -> ListResult[Item]:
     if not isinstance(found, list):
         raise _malformed("a list")
     kept: Sequence[object] = found[:limit] if limit else found
     said = [text for text in envelope.warnings if not text.startswith(_TRUNCATED)]
     more = len(kept) < len(found) or len(said) < len(envelope.warnings)
-    return Answered(tuple(map(read, kept)), more, tuple(said), envelope.infos)
+    return ListResult(tuple(map(read, kept)), more, tuple(said), envelope.infos)
 
 
 def _text(found: object) -> str:
@@ -178,13 +178,13 @@ def _labels(found: object) -> Labels:
     return found
 
 
-def _sampled(found: object) -> Sampled:
+def _sampled(found: object) -> SampledSeries:
     if not isinstance(found, dict):
         raise _malformed("a series")
     points = found["values"] if "values" in found else [found.get("value")]
     if not isinstance(points, list):
         raise _malformed("points")
-    return Sampled(_labels(found.get("metric")), tuple(_points(points)))
+    return SampledSeries(_labels(found.get("metric")), tuple(_points(points)))
 
 
 def _points(found: list[object]) -> Iterator[Point]:

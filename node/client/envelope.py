@@ -14,13 +14,13 @@ from strandline.node.client.errors import (
     NotANode,
     QuestionWrong,
 )
-from strandline.node.client.notation import harmless
+from strandline.node.client.notation import single_line
 
-_LONGEST_REASON = 1000
-_SHOW_ONE = "Name the file of the token for reading by --token-file, or in http.read_token_file of the settings"
-_PROXIES = (502, 503, 504)
-_LATER = (429, *_PROXIES)
-_ANOTHER_PORT = "Check the address: a node answers at http.node_address of its settings"
+_MAX_REASON_LENGTH = 1000
+_ACCESS_REMEDY = "Name the file of the token for reading by --token-file, or in http.read_token_file of the settings"
+_PROXY_STATUSES = (502, 503, 504)
+_RETRYABLE_STATUSES = (429, *_PROXY_STATUSES)
+_ADDRESS_REMEDY = "Check the address: a node answers at http.node_address of its settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +42,23 @@ class Envelope:
     infos: tuple[str, ...] = ()
 
 
-def opened(reply: Reply) -> Envelope:
+def parse_reply(reply: Reply) -> Envelope:
     """The content of a good answer. Raises what a bad one means."""
     content = _content(reply)
     if reply.status >= 300 or content is None or content.get("status") != "success":
-        raise fault_of(reply, content)
+        raise error_from(reply, content)
     return Envelope(content.get("data"), _texts(content.get("warnings")), _texts(content.get("infos")))
 
 
-def fault_of(reply: Reply, content: Mapping[str, object] | None) -> StrandlineError:
+def error_from(reply: Reply, content: Mapping[str, object] | None) -> StrandlineError:
     """The error that an answer stands for."""
     if reply.status in (401, 403):
-        return AccessDenied(f"{reply.url} asks for a token: {_reason(reply, content)}", remedy=_SHOW_ONE)
+        return AccessDenied(f"{reply.url} asks for a token: {_reason(reply, content)}", remedy=_ACCESS_REMEDY)
     kind = content.get("errorType") if content is not None and content.get("status") == "error" else "not_found"
-    return _foreign(reply) if kind == "not_found" else _told(kind, f"the node at {reply.url}", reply, content)
+    return _not_the_api(reply) if kind == "not_found" else _api_error(kind, f"the node at {reply.url}", reply, content)
 
 
-def _told(kind: object, node: str, reply: Reply, content: Mapping[str, object] | None) -> StrandlineError:
+def _api_error(kind: object, node: str, reply: Reply, content: Mapping[str, object] | None) -> StrandlineError:
     reason = _reason(reply, content)
     match kind:
         case "bad_data":
@@ -68,20 +68,20 @@ def _told(kind: object, node: str, reply: Reply, content: Mapping[str, object] |
             return NodeNotReady(f"{node} can't answer yet: {reason}", remedy=remedy)
         case "timeout" | "canceled":
             return NodeBusy(f"{node} gave the question up: {reason}")
-        case _ if reply.status in _LATER:
+        case _ if reply.status in _RETRYABLE_STATUSES:
             return NodeBusy(f"{node} can't answer now: {reason}")
         case _:
             return NodeRefused(f"{node} refused: {reason}")
 
 
-def _foreign(reply: Reply) -> StrandlineError:
-    if reply.status in _PROXIES:
+def _not_the_api(reply: Reply) -> StrandlineError:
+    if reply.status in _PROXY_STATUSES:
         return NodeUnreachable(
             f"{reply.url} answered {reply.status}, as a proxy does whose server is away", remedy="Is the node running?"
         )
-    kind = harmless(reply.content_type)[:100] or "no type"
+    kind = single_line(reply.content_type)[:100] or "no type"
     return NotANode(
-        f"{reply.url} answered {reply.status} with {kind}, which is not Prometheus' API", remedy=_ANOTHER_PORT
+        f"{reply.url} answered {reply.status} with {kind}, which is not Prometheus' API", remedy=_ADDRESS_REMEDY
     )
 
 
@@ -95,7 +95,7 @@ def _content(reply: Reply) -> Mapping[str, object] | None:
 
 def _reason(reply: Reply, content: Mapping[str, object] | None) -> str:
     told = content.get("error") if content is not None else None
-    return harmless(str(told))[:_LONGEST_REASON] if told else f"status {reply.status}"
+    return single_line(str(told))[:_MAX_REASON_LENGTH] if told else f"status {reply.status}"
 
 
 def _texts(found: object) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from strandline.errors import ExitCode, Fatal, Retryable
 
 # How PromQL's parser, here and in Prometheus, says where a fault is.
 _POSITION = re.compile(r"\b([0-9]+):([0-9]+): parse error")
-_MOST_SHOWN = 100
+_MAX_LINE_LENGTH = 100
 
 
 class NodeUnreachable(Retryable):
@@ -45,23 +45,23 @@ class QueryWrong(QuestionWrong):
 
     def blocks(self) -> Iterable[str]:
         """The line of the query, and a caret below the place."""
-        return () if self.position is None else marked(self.query, *self.position)
+        return () if self.position is None else with_caret(self.query, *self.position)
 
     def details(self) -> Mapping[str, object]:
         """The place."""
         return {} if self.position is None else {"line": self.position[0], "column": self.position[1]}
 
 
-def marked(query: str, line: int, column: int) -> list[str]:
+def with_caret(query: str, line: int, column: int) -> list[str]:
     """A line of a query, and a caret below a column of it; both count from 1. A long line is cut around the place."""
     lines = query.split("\n")
     if not 1 <= line <= len(lines):
         return []
     shown = "".join(character if character.isprintable() else " " for character in lines[line - 1])
     at = min(max(column, 1), len(shown) + 1) - 1
-    first = max(0, at - _MOST_SHOWN // 2)
-    part = shown[first : first + _MOST_SHOWN]
-    before, behind = "..." if first else "", "..." if first + _MOST_SHOWN < len(shown) else ""
+    first = max(0, at - _MAX_LINE_LENGTH // 2)
+    part = shown[first : first + _MAX_LINE_LENGTH]
+    before, behind = "..." if first else "", "..." if first + _MAX_LINE_LENGTH < len(shown) else ""
     return [f"  {before}{part}{behind}", f"  {' ' * (len(before) + at - first)}^"]
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from strandline.node.http.times import parse_duration, parse_step, parse_time
 
-WAYS: Final = '2026-11-16T10:00:00Z, 2026-11-16, seconds since 1970, now, today, yesterday, -1h or "1h ago"'
+TIME_FORMATS: Final = '2026-11-16T10:00:00Z, 2026-11-16, seconds since 1970, now, today, yesterday, -1h or "1h ago"'
 
 DEFAULT_LOOKBACK_MS: Final = 300_000
 """For how long a sample counts in a query (`query.lookback`), unless the node is set otherwise."""
@@ -47,7 +47,7 @@ def parse_moment(text: str, now_ms: int) -> int:
         return parse_time(text.strip())
     except ValueError as error:
         reason = "no time" if str(error).startswith("neither") else str(error)
-        raise ValueError(f"{reason}; write {WAYS}") from None
+        raise ValueError(f"{reason}; write {TIME_FORMATS}") from None
 
 
 def parse_length(text: str) -> int:
@@ -58,7 +58,7 @@ def parse_length(text: str) -> int:
     return length
 
 
-def shown_moment(milliseconds: int) -> str:
+def format_time(milliseconds: int) -> str:
     """In UTC, to the second, or to the millisecond if there are any."""
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
@@ -68,7 +68,7 @@ def shown_moment(milliseconds: int) -> str:
     return f"{text}.{milliseconds % 1000:03}Z" if milliseconds % 1000 else f"{text}Z"
 
 
-def shown_length(milliseconds: int) -> str:
+def format_duration(milliseconds: int) -> str:
     """As it could be written: "1h30m"."""
     parts, left = [], milliseconds
     for name, size in _UNITS:

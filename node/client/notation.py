@@ -41,7 +41,7 @@ def quoted(text: str) -> str:
     return '"' + "".join(_ESCAPES.get(character) or _visible(character) for character in text) + '"'
 
 
-def listed(text: str) -> str:
+def list_item(text: str) -> str:
     """A name or a value that stands on a line of its own: as it is if that is clear, else in quotes with escapes. So
     what begins with a quote is always in quotes.
     """
@@ -49,7 +49,7 @@ def listed(text: str) -> str:
     return text if is_clear else quoted(text)
 
 
-def harmless(text: str) -> str:
+def single_line(text: str) -> str:
     """Prose that somebody else wrote, such as a node's error: on one line, with escapes for what is not printable."""
     return "".join(_visible(character) for character in " ".join(text.split()))
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from io import StringIO
 from itertools import islice
 
-from strandline.node.client.answers import Answered, Labels, Point, Sampled
-from strandline.node.client.moments import DEFAULT_LOOKBACK_MS, shown_length, shown_moment
+from strandline.node.client.answers import Labels, ListResult, Point, SampledSeries
+from strandline.node.client.moments import DEFAULT_LOOKBACK_MS, format_duration, format_time
 from strandline.node.client.node_client import Steps
-from strandline.node.client.notation import harmless, listed, printable, selector_of
+from strandline.node.client.notation import list_item, printable, selector_of, single_line
 from strandline.node.client.sparkline import sparkline
 from strandline.node.output import Block, Table
 
@@ -31,7 +31,7 @@ class SeriesReport:
     warnings: tuple[str, ...]
 
     @classmethod
-    def of(cls, answer: Answered[Labels]) -> "SeriesReport":
+    def of(cls, answer: ListResult[Labels]) -> "SeriesReport":
         """The report of an answer."""
         return cls(answer.items, answer.more, answer.warnings)
 
@@ -54,13 +54,13 @@ class NamesReport:
     what: str = field(repr=False, default="names")
 
     @classmethod
-    def of(cls, answer: Answered[str], what: str) -> "NamesReport":
+    def of(cls, answer: ListResult[str], what: str) -> "NamesReport":
         """The report of an answer."""
         return cls(answer.items, answer.more, answer.warnings, what)
 
     def blocks(self) -> Iterator[Block]:
         """One a line."""
-        yield from _lines(map(listed, self.data))
+        yield from _lines(map(list_item, self.data))
 
     def notes(self) -> Iterator[str]:
         """What a person should know besides."""
@@ -85,7 +85,7 @@ class QueryReport:
     truncated: bool
     warnings: tuple[str, ...]
     infos: tuple[str, ...]
-    found: tuple[Sampled, ...] = field(repr=False)
+    found: tuple[SampledSeries, ...] = field(repr=False)
     line_limit: int = field(repr=False)
     steps: Steps | None = field(repr=False, default=None)
     plot_width: int | None = field(repr=False, default=None)
@@ -94,7 +94,7 @@ class QueryReport:
     @classmethod
     def of(
         cls,
-        answer: Answered[Sampled],
+        answer: ListResult[SampledSeries],
         line_limit: int,
         *,
         steps: Steps | None = None,
@@ -135,7 +135,7 @@ class QueryReport:
         for one in self.found:
             name = selector_of(one.labels)
             for point in one.points:
-                yield name, shown_moment(point.time), harmless(point.value)
+                yield name, format_time(point.time), single_line(point.value)
 
     def _csv(self) -> Iterator[str]:
         """A column for each label, and time and value; the first line names them. A label called as one of the last two
@@ -146,10 +146,10 @@ class QueryReport:
         for one in self.found:
             labels = [printable(one.labels.get(name, "")) for name in names]
             for point in one.points:
-                yield _csv_line([*labels, shown_moment(point.time), printable(point.value)])
+                yield _csv_line([*labels, format_time(point.time), printable(point.value)])
 
     def _plots(self, steps: Steps, width: int) -> Iterator[Block]:
-        yield f"{shown_moment(steps.start)} to {shown_moment(steps.end)}, every {shown_length(steps.step)}"
+        yield f"{format_time(steps.start)} to {format_time(steps.end)}, every {format_duration(steps.step)}"
         for one in self.found:
             yield selector_of(one.labels)
             values = _on_grid(one.points, steps)
@@ -164,14 +164,14 @@ def _csv_line(cells: list[str]) -> str:
 
 def _nothing_found(steps: Steps | None) -> str:
     """What it means that no series has a point: a sample counts for a while only."""
-    lookback = f"query.lookback ({shown_length(DEFAULT_LOOKBACK_MS)} by default)"
+    lookback = f"query.lookback ({format_duration(DEFAULT_LOOKBACK_MS)} by default)"
     if steps is None:
         return f"no series has a sample at that time, or up to {lookback} before it"
     if steps.step <= DEFAULT_LOOKBACK_MS:
         return "no series has a sample in that range"
     return (
         f"no series has a sample up to {lookback} before one of the steps; samples between them do not count, and the "
-        f"steps are {shown_length(steps.step)} apart: choose a shorter --step, or a shorter range"
+        f"steps are {format_duration(steps.step)} apart: choose a shorter --step, or a shorter range"
     )
 
 
@@ -188,7 +188,7 @@ def _on_grid(points: tuple[Point, ...], steps: Steps) -> list[float | None]:
 def _in_figures(points: tuple[Point, ...]) -> str:
     numbers = [number for point in points if (number := _number(point.value)) is not None]
     finite = [number for number in numbers if math.isfinite(number)]
-    last = f"last {harmless(points[-1].value)}" if points else "no sample"
+    last = f"last {single_line(points[-1].value)}" if points else "no sample"
     odd = f", {len(points) - len(finite)} not finite" if len(finite) < len(points) else ""
     return (f"{min(finite):g} to {max(finite):g}, {last}" if finite else last) + odd
 
@@ -206,6 +206,6 @@ def _lines(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _notes(count: int, *, truncated: bool, what: str, warnings: tuple[str, ...]) -> Iterator[str]:
-    yield from map(harmless, warnings)
+    yield from map(single_line, warnings)
     if truncated:
         yield f"there are more {what} than these {count:,}; --limit 0 lists all that the node gives"

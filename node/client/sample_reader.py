@@ -9,18 +9,18 @@ import numpy as np
 
 from strandline.jobs.verifying.comparing import KeyedSamples
 from strandline.jobs.verifying.imports import NotReadable, WantedSeries
-from strandline.node.client.envelope import Reply, fault_of
+from strandline.node.client.envelope import Reply, error_from
 from strandline.node.client.errors import NodeRefused
 from strandline.node.client.node_client import NodeClient
-from strandline.node.client.notation import harmless
-from strandline.node.client.reading_back import READ_HEADERS, decode_results, encode_query
+from strandline.node.client.notation import single_line
+from strandline.node.client.remote_read_client import READ_HEADERS, decode_results, encode_query
 from strandline.node.client.series_source import NodeAccess
 from strandline.time_range import TimeRange
 from strandline.wire.columns import Columns
 from strandline.wire.snappy import compress, decompress
 
-_MOST_BYTES = 1 << 30
-_LONGEST_REASON = 500
+_MAX_BYTES = 1 << 30
+_MAX_REASON_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class NodeSamples:
 
 def _divided(client: NodeClient, series: Sequence[WantedSeries]) -> Iterator[KeyedSamples]:
     queries = b"".join(encode_query(_pairs(one.labels), one.times) for one in series)
-    reply = client.exchanged("POST", "/api/v1/read?partial=node", compress(queries), READ_HEADERS)
+    reply = client.exchange("POST", "/api/v1/read?partial=node", compress(queries), READ_HEADERS)
     if reply.status == HTTPStatus.OK:
-        yield _keyed(decode_results(decompress(reply.body, limit=_MOST_BYTES)))
+        yield _keyed(decode_results(decompress(reply.body, limit=_MAX_BYTES)))
     elif reply.status == HTTPStatus.UNPROCESSABLE_ENTITY and (halves := _halves(series)) is not None:
         for half in halves:
             yield from _divided(client, half)
@@ -68,12 +68,12 @@ def _halves(series: Sequence[WantedSeries]) -> tuple[Sequence[WantedSeries], Seq
 
 
 def _fault(reply: Reply) -> NotReadable | Exception:
-    reason = harmless(reply.body[:_LONGEST_REASON].decode(errors="replace"))
+    reason = single_line(reply.body[:_MAX_REASON_LENGTH].decode(errors="replace"))
     match reply.status:
         case HTTPStatus.SERVICE_UNAVAILABLE | HTTPStatus.TOO_MANY_REQUESTS:
             return NotReadable(reason or f"the node at {reply.url} answered {reply.status}")
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-            return fault_of(reply, None)
+            return error_from(reply, None)
         case _:
             return NodeRefused(f"the node at {reply.url} answered {reply.status}: {reason}")
 

@@ -57,13 +57,13 @@ class NodeSeries:
 
     def page(self, query: SeriesQuery) -> SeriesPage:
         """A page. Raises `AnswerIncomplete` for an answer with a warning, and if a partition is served by none."""
-        require_known(self.nodes)
+        require_nodes(self.nodes)
         pages: list[SeriesPage] = []
         unserved: frozenset[int] | None = None
         for node in self.nodes:
             with closing(node.client()) as client:
                 answer = client.series_page(query)
-            require_whole(answer.warnings)
+            require_complete(answer.warnings)
             pages.append(answer.page)
             unserved = answer.unserved if unserved is None else unserved & answer.unserved
         if unserved:
@@ -75,13 +75,13 @@ class NodeSeries:
         return merge_pages(pages)
 
 
-def require_known(nodes: Sequence[NodeAccess]) -> None:
+def require_nodes(nodes: Sequence[NodeAccess]) -> None:
     """Raises `BadAddress` if no node is known."""
     if not nodes:
         raise BadAddress("http.node_address has the port 0, so no node can be asked", remedy="Set jobs.node_urls")
 
 
-def require_whole(warnings: Sequence[str]) -> None:
+def require_complete(warnings: Sequence[str]) -> None:
     """Raises `AnswerIncomplete` if an answer had a warning."""
     if warnings:
         raise AnswerIncomplete(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from strandline.errors import ExitCode, Fatal
 
-_LARGEST = 4096
+_MAX_FILE_BYTES = 4096
 # What may stand in a header behind "Bearer".
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{1,512}", re.ASCII)
 
@@ -32,7 +32,7 @@ def read_token(path: Path) -> str:
                     f"{path} is open to others than its owner (mode {stat.S_IMODE(mode):03o})",
                     remedy=f"Run `chmod 600 {path}`",
                 )
-            content = file.read(_LARGEST)
+            content = file.read(_MAX_FILE_BYTES)
     except OSError as error:
         raise BadTokenFile(
             f"{path} can't be read: {error.strerror}", remedy="Name a file whose only line is the token"

@@ -18,7 +18,7 @@ from strandline.wire.snappy import compress, decompress
 
 _QUERIES, _START, _END, _MATCHERS = 0x0A, b"\x08", b"\x10", 0x1A
 _NAME, _VALUE, _RESULTS = 0x12, 0x1A, 0x0A
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 READ_HEADERS = {
     "Content-Encoding": "snappy",
     "Content-Type": "application/x-protobuf",
@@ -30,7 +30,7 @@ class NotRead(Retryable):
     """The node did not give the samples."""
 
 
-def read_back(address: str, label: str, value: str, times: TimeRange) -> Columns:
+def read_samples(address: str, label: str, value: str, times: TimeRange) -> Columns:
     """The samples of all series whose label has this value. Raises `NotRead`."""
     connection = http.client.HTTPConnection(address, timeout=120)
     try:
@@ -43,7 +43,7 @@ def read_back(address: str, label: str, value: str, times: TimeRange) -> Columns
         connection.close()
     if answer.status != http.client.OK:
         raise NotRead(f"the node answered {answer.status}: {body[:300].decode(errors='replace')}")
-    return decode_result(decompress(body, limit=_MOST_BYTES))
+    return decode_result(decompress(body, limit=_MAX_BYTES))
 
 
 def encode_read(label: str, value: str, times: TimeRange) -> bytes:
