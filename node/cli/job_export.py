@@ -9,7 +9,7 @@ from strandline.node.bulk.opening import opened_board
 from strandline.node.bulk.placing import Where, placed
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.job_running import new_option, run_job, run_planned, tell_open
+from strandline.node.cli.job_running import new_option, note_continued, run_job, run_planned
 from strandline.node.cli.options import Command, help_with, on_option
 from strandline.node.offsets.deployment import opened
 from strandline.node.replay.openers import store_opener
@@ -57,7 +57,7 @@ def command(
         with opened_board(settings, context.environ, clock) as board:
             job = open_export(board, options)
         if job is not None:
-            tell_open(context, job)
+            note_continued(context, job)
             return run_job(context, lambda _board: job, title, placed(Where(on), job.kind, ()), on=Where(on))
     with opened(settings, context.environ, clock) as deployment:
         plan = planned_export(deployment, options, not_ready=not_ready, write=not only_plan)

@@ -67,11 +67,11 @@ def added_or_open(
     job = None if is_new else open_job(board, planned)
     if job is None:
         return add_job(context.settings(), board, planned, context.clock, rate)
-    tell_open(context, job)
+    note_continued(context, job)
     return job if rate is None else board.change(job, lambda one: changed_rate(one, rate))
 
 
-def tell_open(context: Context, job: BulkJob) -> None:
+def note_continued(context: Context, job: BulkJob) -> None:
     """That a job is gone on with."""
     context.output.note(
         f"Going on with job {job.job}, which does the same and was planned at {moment(job.created_at)}. --new plans "

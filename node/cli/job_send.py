@@ -14,10 +14,10 @@ from strandline.node.bulk.opening import offset_retention_ms, opened_board
 from strandline.node.bulk.placing import Where, placed
 from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.bulk.sending import SendOptions, SendPlanReport, plan_send, read_template
-from strandline.node.cli.asking import moment_of
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.job_running import added_or_open, new_option
+from strandline.node.cli.node_options import optional_time
 from strandline.node.cli.options import Command, help_with, on_option
 from strandline.node.client.moments import TIME_FORMATS
 from strandline.store.bulk_jobs import BulkJobState
@@ -90,7 +90,7 @@ def command(
     if (zone_label is None) != (local_time is None):
         raise click.UsageError("--timezone-label and --local-time belong together")
     now = clock.now_ms()
-    evaluated = moment_of("--at", at, now)
+    evaluated = optional_time("--at", at, now)
     options = SendOptions(
         selector,
         topic,

@@ -18,28 +18,30 @@ from strandline.disk import DiskFull, is_full
 from strandline.errors import ExitCode, Fatal, Retryable, StrandlineError
 from strandline.node.cli.context import Context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.options import Lazy, LazyGroup, help_with
+from strandline.node.cli.options import LazyCommand, LazyGroup, help_with
 
 COMMANDS = {
-    "bench": Lazy("strandline.node.cli.bench", "Measure the real parts on this machine."),
-    "check-config": Lazy("strandline.node.cli.check_config", "Check the settings and show where each one comes from."),
-    "completion": Lazy("strandline.node.cli.completion", "Print the completion script of a shell."),
-    "demo": Lazy("strandline.node.cli.demo", "Show all the parts at work on this machine."),
-    "front": Lazy("strandline.node.cli.front", "Answer HTTP for a node, which starts this.", hidden=True),
-    "gateway": Lazy("strandline.node.cli.gateway", "Take remote writes and put them into Kafka."),
-    "install-units": Lazy("strandline.node.cli.install_units", "Write the units for systemd."),
-    "job": Lazy("strandline.node.cli.job", "Import files, and watch, pause, resume or cancel such jobs."),
-    "labels": Lazy("strandline.node.cli.labels", "List the names of labels."),
-    "node": Lazy("strandline.node.cli.node", "Run the node: all its shards and the HTTP front."),
-    "offsets": Lazy("strandline.node.cli.offsets", "Show and move what counts as read."),
-    "promql": Lazy("strandline.node.cli.promql", "Test, format and explain PromQL without a node."),
-    "query": Lazy("strandline.node.cli.query", "Evaluate a PromQL query on a node."),
-    "ready": Lazy("strandline.node.cli.ready", "Say whether an hour or a day is complete."),
-    "recover": Lazy("strandline.node.cli.recover", "Plan, run, watch and verify a recovery."),
-    "series": Lazy("strandline.node.cli.series", "List the series of a node."),
-    "shard": Lazy("strandline.node.cli.shard", "Run one shard in the foreground."),
-    "stack": Lazy("strandline.node.cli.stack", "Run Kafka and Cassandra on this machine."),
-    "values": Lazy("strandline.node.cli.values", "List the values of a label."),
+    "bench": LazyCommand("strandline.node.cli.bench", "Measure the real parts on this machine."),
+    "check-config": LazyCommand(
+        "strandline.node.cli.check_config", "Check the settings and show where each one comes from."
+    ),
+    "completion": LazyCommand("strandline.node.cli.completion", "Print the completion script of a shell."),
+    "demo": LazyCommand("strandline.node.cli.demo", "Show all the parts at work on this machine."),
+    "front": LazyCommand("strandline.node.cli.front", "Answer HTTP for a node, which starts this.", hidden=True),
+    "gateway": LazyCommand("strandline.node.cli.gateway", "Take remote writes and put them into Kafka."),
+    "install-units": LazyCommand("strandline.node.cli.install_units", "Write the units for systemd."),
+    "job": LazyCommand("strandline.node.cli.job", "Import files, and watch, pause, resume or cancel such jobs."),
+    "labels": LazyCommand("strandline.node.cli.labels", "List the names of labels."),
+    "node": LazyCommand("strandline.node.cli.node", "Run the node: all its shards and the HTTP front."),
+    "offsets": LazyCommand("strandline.node.cli.offsets", "Show and move what counts as read."),
+    "promql": LazyCommand("strandline.node.cli.promql", "Test, format and explain PromQL without a node."),
+    "query": LazyCommand("strandline.node.cli.query", "Evaluate a PromQL query on a node."),
+    "ready": LazyCommand("strandline.node.cli.ready", "Say whether an hour or a day is complete."),
+    "recover": LazyCommand("strandline.node.cli.recover", "Plan, run, watch and verify a recovery."),
+    "series": LazyCommand("strandline.node.cli.series", "List the series of a node."),
+    "shard": LazyCommand("strandline.node.cli.shard", "Run one shard in the foreground."),
+    "stack": LazyCommand("strandline.node.cli.stack", "Run Kafka and Cassandra on this machine."),
+    "values": LazyCommand("strandline.node.cli.values", "List the values of a label."),
 }
 
 

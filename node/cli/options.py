@@ -90,7 +90,7 @@ take_option = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class Lazy:
+class LazyCommand:
     """A command that is imported when it is called: its module, in which it is named `command`, and its summary,
     which stands here so that the list of commands can be shown without importing any. One that only other commands
     call is `hidden` from that list.
@@ -122,7 +122,7 @@ def _loaded(module: str) -> ModuleType:
 class LazyGroup(Group):
     """A group whose commands cost nothing until one is called. A module that is not installed is no command."""
 
-    def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, lazy: Mapping[str, LazyCommand], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._lazy = {name: command for name, command in lazy.items() if find_spec(command.module) is not None}
 

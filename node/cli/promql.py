@@ -2,12 +2,14 @@
 
 import click
 
-from strandline.node.cli.options import Lazy, LazyGroup, help_with
+from strandline.node.cli.options import LazyCommand, LazyGroup, help_with
 
 COMMANDS = {
-    "explain": Lazy("strandline.node.cli.promql_explain", "Show what of a query shards evaluate, and what the front."),
-    "format": Lazy("strandline.node.cli.promql_format", "Format a query as Prometheus does."),
-    "test": Lazy("strandline.node.cli.promql_test", "Run test scripts in the format of Prometheus' promqltest."),
+    "explain": LazyCommand(
+        "strandline.node.cli.promql_explain", "Show what of a query shards evaluate, and what the front."
+    ),
+    "format": LazyCommand("strandline.node.cli.promql_format", "Format a query as Prometheus does."),
+    "test": LazyCommand("strandline.node.cli.promql_test", "Run test scripts in the format of Prometheus' promqltest."),
 }
 
 

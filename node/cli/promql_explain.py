@@ -6,11 +6,11 @@ from pathlib import Path
 import click
 
 from strandline.errors import ExitCode
-from strandline.node.cli.asking import EXITS, Place, asking, place_options, tell
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.node_options import NODE_EXIT_CODES, NodeLocation, connected_client, node_options, print_report
 from strandline.node.cli.options import Command, help_with
-from strandline.node.cli.query_times import Times, query_time_options
+from strandline.node.cli.query_times import QueryTimeOptions, query_time_options
 from strandline.node.client.answers import SelectorSize
 from strandline.node.client.node_client import NodeClient, TimeBounds
 from strandline.node.promql_tools.plan_report import PlanReport
@@ -31,11 +31,11 @@ from strandline.promql.printing import print_expression
         "strandline promql explain 'topk(3, up) / on (job) group_left up' --start -1h --step 1m",
         "strandline promql explain up --url http://127.0.0.1:9460",
     ),
-    epilog=exit_codes(EXITS),
+    epilog=exit_codes(NODE_EXIT_CODES),
 )
 @click.argument("query")
 @query_time_options
-@place_options
+@node_options
 @pass_context
 def command(
     context: Context,
@@ -50,16 +50,16 @@ def command(
     ca_file: Path | None,
 ) -> ExitCode:
     """Explain."""
-    written, now = Times(time, start, end, step), context.clock.now_ms()
+    written, now = QueryTimeOptions(time, start, end, step), context.clock.now_ms()
     steps = written.steps(now)
     times = QueryTimes.instant(written.moment(now)) if steps is None else QueryTimes(steps.start, steps.end, steps.step)
     prepared = read(query, partial(prepare, times=times))
     plan, text = explain(prepared), print_expression(prepared.expression)
     if url is None:
-        return tell(context, PlanReport.of(text, times, plan))
-    with asking(context, Place(url, token_file, ca_file)) as client:
+        return print_report(context, PlanReport.of(text, times, plan))
+    with connected_client(context, NodeLocation(url, token_file, ca_file)) as client:
         sizes, warnings = _sizes(client, plan.fragments)
-    return tell(context, PlanReport.of(text, times, plan, sizes, warnings))
+    return print_report(context, PlanReport.of(text, times, plan, sizes, warnings))
 
 
 def _sizes(client: NodeClient, fragments: tuple[ShardFragment, ...]) -> tuple[dict[int, SelectorSize], tuple[str, ...]]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import click
 
-from strandline.node.cli.asking import Function, read_moment, read_option
+from strandline.node.cli.node_options import Function, parse_option, parse_time_option
 from strandline.node.client.moments import TIME_FORMATS, default_step, parse_length
 from strandline.node.client.node_client import Steps
 
@@ -13,7 +13,7 @@ _DEFAULT_POINTS = 60
 
 
 def query_time_options(function: Function) -> Function:
-    """`--time`, `--start`, `--end` and `--step`, for `Times`."""
+    """`--time`, `--start`, `--end` and `--step`, for `QueryTimeOptions`."""
     for option in (
         click.option(
             "--step",
@@ -29,7 +29,7 @@ def query_time_options(function: Function) -> Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class QueryTimeOptions:
     """What the options say of time, as it was written."""
 
     time: str | None = None
@@ -45,13 +45,13 @@ class Times:
             return None
         if self.time is not None:
             raise click.UsageError("--time asks for one moment, and --start for a range; take one of them")
-        start = read_moment("--start", self.start, now_ms)
-        end = read_moment("--end", self.end or "now", now_ms)
+        start = parse_time_option("--start", self.start, now_ms)
+        end = parse_time_option("--end", self.end or "now", now_ms)
         if end < start:
             raise click.BadParameter(f"it lies before --start: {self.end or 'now'}", param_hint="--end")
         step = default_step(end - start, _DEFAULT_POINTS)
-        return Steps(start, end, step if self.step is None else read_option("--step", self.step, parse_length))
+        return Steps(start, end, step if self.step is None else parse_option("--step", self.step, parse_length))
 
     def moment(self, now_ms: int) -> int:
         """That of a query at one moment."""
-        return read_moment("--time", self.time or "now", now_ms)
+        return parse_time_option("--time", self.time or "now", now_ms)

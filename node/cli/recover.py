@@ -2,14 +2,16 @@
 
 import click
 
-from strandline.node.cli.options import Lazy, LazyGroup, help_with
+from strandline.node.cli.options import LazyCommand, LazyGroup, help_with
 
 COMMANDS = {
-    "plan": Lazy("strandline.node.cli.recover_plan", "Show what a start would read again. Changes nothing."),
-    "run": Lazy("strandline.node.cli.recover_run", "Catch up shards whose node is down."),
-    "status": Lazy("strandline.node.cli.recover_status", "Show how far shards are stored, and their replay jobs."),
-    "verify": Lazy("strandline.node.cli.recover_verify", "Check what is stored against what the manifest says."),
-    "work": Lazy("strandline.node.cli.recover_work", "Work on replay jobs until there are none."),
+    "plan": LazyCommand("strandline.node.cli.recover_plan", "Show what a start would read again. Changes nothing."),
+    "run": LazyCommand("strandline.node.cli.recover_run", "Catch up shards whose node is down."),
+    "status": LazyCommand(
+        "strandline.node.cli.recover_status", "Show how far shards are stored, and their replay jobs."
+    ),
+    "verify": LazyCommand("strandline.node.cli.recover_verify", "Check what is stored against what the manifest says."),
+    "work": LazyCommand("strandline.node.cli.recover_work", "Work on replay jobs until there are none."),
 }
 
 

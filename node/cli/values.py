@@ -4,10 +4,18 @@ from pathlib import Path
 
 import click
 
-from strandline.node.cli.asking import EXITS, Place, asking, place_options, range_options, tell, within_of
-from strandline.node.cli.completing import complete_label, complete_selector
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.name_completion import complete_label, complete_selector
+from strandline.node.cli.node_options import (
+    NODE_EXIT_CODES,
+    NodeLocation,
+    connected_client,
+    node_options,
+    print_report,
+    range_options,
+    time_bounds,
+)
 from strandline.node.cli.options import Command, help_with
 from strandline.node.client.reports import NamesReport
 
@@ -22,12 +30,12 @@ from strandline.node.client.reports import NamesReport
         "strandline values instance up --start -1h",
         """strandline values pod '{namespace="shop"}' --limit 0 | wc -l""",
     ),
-    epilog=exit_codes(EXITS),
+    epilog=exit_codes(NODE_EXIT_CODES),
 )
 @click.argument("label", shell_complete=complete_label)
 @click.argument("selectors", metavar="[SELECTOR...]", nargs=-1, shell_complete=complete_selector)
 @range_options
-@place_options
+@node_options
 @pass_context
 def command(
     context: Context,
@@ -44,7 +52,7 @@ def command(
     """Ask."""
     if not label:
         raise click.BadParameter("a label's name is not empty", param_hint="LABEL")
-    within = within_of(context, start, end)
-    with asking(context, Place(url, token_file, ca_file)) as client:
+    within = time_bounds(context, start, end)
+    with connected_client(context, NodeLocation(url, token_file, ca_file)) as client:
         answer = client.label_values(label, selectors, within, limit)
-    return tell(context, NamesReport.of(answer, "values"))
+    return print_report(context, NamesReport.of(answer, "values"))

@@ -17,7 +17,7 @@ from strandline.node.client.tls_verification import TlsVerification
 from strandline.node.client.tokens import read_token
 from strandline.node.output import Report
 
-EXITS = (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_READY)
+NODE_EXIT_CODES = (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_READY)
 DEFAULT_LIMIT = 1000
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -30,7 +30,7 @@ class NotedReport(Report, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeLocation:
     """What the options say of the node. Without a URL it is the node of the settings."""
 
     url: str | None = None
@@ -59,7 +59,7 @@ class Place:
         return NodeClient(address, token=token, verification=verification, timeout_s=timeout_s)
 
 
-def place_options(function: Function) -> Function:
+def node_options(function: Function) -> Function:
     """`--url`, `--token-file` and `--ca-file`."""
     path = click.Path(dir_okay=False, path_type=Path)
     for option in (
@@ -95,32 +95,32 @@ def limit_option(function: Function) -> Function:
 
 
 @contextmanager
-def asking(context: Context, place: Place) -> Iterator[NodeClient]:
+def connected_client(context: Context, place: NodeLocation) -> Iterator[NodeClient]:
     """The client, as long as it is needed."""
     with closing(place.client(context)) as client:
         yield client
 
 
-def within_of(context: Context, start: str | None, end: str | None) -> TimeBounds:
+def time_bounds(context: Context, start: str | None, end: str | None) -> TimeBounds:
     """The range that options give. Raises `click.BadParameter`."""
     now = context.clock.now_ms()
-    first, last = moment_of("--start", start, now), moment_of("--end", end, now)
+    first, last = optional_time("--start", start, now), optional_time("--end", end, now)
     if first is not None and last is not None and last < first:
         raise click.BadParameter(f"it lies before --start: {end}", param_hint="--end")
     return TimeBounds(first, last)
 
 
-def moment_of(option: str, written: str | None, now_ms: int) -> int | None:
+def optional_time(option: str, written: str | None, now_ms: int) -> int | None:
     """The moment that an option gives; None if it is not given."""
-    return None if written is None else read_moment(option, written, now_ms)
+    return None if written is None else parse_time_option(option, written, now_ms)
 
 
-def read_moment(option: str, written: str, now_ms: int) -> int:
+def parse_time_option(option: str, written: str, now_ms: int) -> int:
     """The moment that is written. Raises `click.BadParameter`."""
-    return read_option(option, written, lambda text: parse_moment(text, now_ms))
+    return parse_option(option, written, lambda text: parse_moment(text, now_ms))
 
 
-def read_option(option: str, written: str, read: Callable[[str], int]) -> int:
+def parse_option(option: str, written: str, read: Callable[[str], int]) -> int:
     """An option's value, read. Raises `click.BadParameter`."""
     try:
         return read(written)
@@ -128,7 +128,7 @@ def read_option(option: str, written: str, read: Callable[[str], int]) -> int:
         raise click.BadParameter(f"{written!r} is {error}", param_hint=option) from None
 
 
-def tell(context: Context, report: NotedReport) -> ExitCode:
+def print_report(context: Context, report: NotedReport) -> ExitCode:
     """The result on stdout, and what else there is to know on stderr."""
     context.output.result(report)
     for note in report.notes():
